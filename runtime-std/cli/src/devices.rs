@@ -1,4 +1,4 @@
-//! `tramontane verbs`: the RDMA devices of this machine, which of them would be taken, and why
+//! `tramontane verbs`: the RDMA devices of this machine, the one that would be used, and the reason
 //! (HAL-3).
 
 use std::time::Duration;
@@ -27,10 +27,10 @@ pub(super) const EXAMPLES: &str = "  tramontane verbs devices
 /// About RDMA.
 #[derive(Subcommand, Debug)]
 pub(super) enum VerbsCommand {
-    /// List RDMA devices with their limits and promises, and which would be used and why
+    /// List RDMA devices with their limits and guarantees; show which one would be used and why
     #[command(after_help = tramontane_local::exit::help(EXAMPLES))]
     Devices(DevicesOptions),
-    /// Check between two hosts what RDMA groups need of adapters and network: order, denial, loss
+    /// Check between two hosts what RDMA groups need of devices and network: order, denial, loss
     #[command(after_help = tramontane_local::exit::help(super::verbs_check::EXAMPLES))]
     Check(super::verbs_check::CheckOptions),
 }
@@ -52,17 +52,19 @@ pub(super) fn run(command: &VerbsCommand) -> Result<(), Failure> {
     }
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Listing<'l> {
     devices: &'l [Device],
-    /// What would be taken; nothing if nothing can be.
+    /// The device that would be used; `None` if no device can be used.
     choice: Option<Taken<'l>>,
-    /// Why, or why nothing.
+    /// The reason for the choice, or why there is none.
     why: String,
-    /// When a silent peer is given up at the earliest: what was given, as devices count.
+    /// Shortest time after which a silent peer is given up: the configured time in steps of the
+    /// device.
     loss_time_ms: u128,
-    /// And at the latest, with late retransmissions and the firmware's floor.
+    /// Longest time after which a silent peer is given up, with late retransmissions and the
+    /// firmware's minimum.
     loss_time_ms_max: u128,
 }
 

@@ -1,4 +1,4 @@
-//! `tramontane publish`: lines into a group, without being a member of it.
+//! `tramontane publish`: sends lines to a group without being a member.
 
 use std::io::{self, Write as _};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -25,15 +25,15 @@ number, and the command goes on; it then exits with 3. If no line gets on for as
 remembers a client (client_lease_ms), it exits with 6: lines that were not acknowledged may have \
 been delivered.";
 
-/// Publish lines to a group, as a client that is no member
+/// Publish lines to a group, as a client that is not a member
 #[derive(Args, Debug)]
 pub(super) struct PublishOptions {
     #[command(flatten)]
     client: ClientOptions,
-    /// The lines; those of the standard input if there are none
+    /// Lines to publish [default: the lines of standard input]
     #[arg(value_name = "LINE")]
     lines: Vec<String>,
-    /// How far a line must have come
+    /// Level that each line must reach
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "delivered")]
     level: LevelName,
     /// Print the result as JSON
@@ -41,7 +41,7 @@ pub(super) struct PublishOptions {
     json: bool,
 }
 
-/// What was published.
+/// The result of publishing.
 #[derive(Serialize)]
 struct Published {
     client: String,
@@ -49,7 +49,7 @@ struct Published {
     level: &'static str,
 }
 
-/// Between two looks for a signal.
+/// Interval between two checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Publishes lines, and waits until all have reached their level.
@@ -58,14 +58,14 @@ pub(super) fn run(arguments: &PublishOptions) -> Result<(), Failure> {
     let members = arguments.client.members()?;
     let (lines, level) = (arguments.lines.clone(), arguments.level);
     let (done, outcome) = channel();
-    // A wait for input or for members ends with the process, if a signal asks for it.
+    // If a signal arrives, a wait for input or for members ends with the process.
     let publishing =
         std::thread::Builder::new().name("tramontane-publish".into()).spawn(move || {
             let options = PublisherOptions { level: level.level(), ..PublisherOptions::default() };
             let published = Publisher::open(members, options)
                 .map_err(Failure::from)
                 .and_then(|publisher| publish(publisher, &lines, level));
-            // The command may be over already.
+            // The command may have ended already.
             let _ = done.send(published);
         });
     publishing.map_err(|error| Failure::system("cannot start a thread", &error))?;
@@ -83,11 +83,11 @@ pub(super) fn run(arguments: &PublishOptions) -> Result<(), Failure> {
         let noun = if report.lines == 1 { "line" } else { "lines" };
         format!("{} {noun} {}", report.lines, report.level)
     })?;
-    // Each was named.
+    // Each refused line was reported already.
     if refused > 0 { Err(Failure::silent(Status::Input)) } else { Ok(()) }
 }
 
-/// Publishes all lines. Gives also how many were refused.
+/// Publishes all lines. Also returns the number of refused ones.
 fn publish(
     publisher: Publisher,
     lines: &[String],
@@ -103,7 +103,7 @@ fn publish(
             }
             _ => {
                 refused += 1;
-                // Without standard error there is no other place for it.
+                // If standard error fails, there is nowhere else to write.
                 let _ = writeln!(
                     io::stderr(),
                     "line {number} was not published: it is longer than {limit} bytes; raise \
@@ -121,7 +121,7 @@ fn publish(
         }
     }
     let client = publisher.id().to_string();
-    // It gives up by itself where the group has forgotten it.
+    // The publisher gives up by itself if the group has forgotten it.
     publisher.close(Duration::MAX)?;
     Ok((Published { client, lines: published, level: level.reached() }, refused))
 }

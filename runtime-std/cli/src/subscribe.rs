@@ -1,4 +1,4 @@
-//! `tramontane subscribe`: the order of a group, without being a member of it.
+//! `tramontane subscribe`: prints the order of a group without being a member.
 
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
@@ -24,26 +24,27 @@ error or as {\"event\":\"gap\"}, and goes on. If the group has another history b
 printed, it says from which place on, or prints {\"event\":\"changed\"}, and ends with status 11. A \
 client that reads too slowly is cut, and never slows the group.";
 
-/// Print the messages of a group in their order, as a client that is no member
+/// Print the messages of a group in order, as a client that is not a member
 #[derive(Args, Debug)]
 pub(super) struct SubscribeOptions {
     #[command(flatten)]
     client: ClientOptions,
-    /// The first place: a number, or now
+    /// First position: a number, or now
     #[arg(long, value_name = "now|N", default_value = "now", value_parser = first_place)]
     from: First,
-    /// How far messages must have come [default: majority in a logged subgroup, else delivered]
+    /// Level that messages must have reached [default: majority in a logged subgroup, else
+    /// delivered]
     #[arg(long, value_name = "LEVEL", value_enum)]
     level: Option<LevelName>,
-    /// End after so many messages
+    /// End after N messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Where to begin.
+/// The position to begin at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Now,
@@ -62,9 +63,9 @@ fn first_place(text: &str) -> Result<First, String> {
 #[serde(tag = "event", rename_all = "lowercase")]
 enum SubscriberLine<'l> {
     Subscribed {
-        /// The place that comes next.
+        /// The next position.
         next: u64,
-        /// How far messages have come that are printed.
+        /// Level of the printed messages.
         level: &'static str,
     },
     Message {
@@ -81,15 +82,15 @@ enum SubscriberLine<'l> {
         to: u64,
     },
     Changed {
-        /// The first place whose message is another one, or gone.
+        /// The first position whose message is different or missing.
         from: u64,
     },
 }
 
-/// Between two looks for a signal.
+/// Interval between two checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Prints messages until there are enough, or a signal comes.
+/// Prints messages until there are enough, or until a signal arrives.
 pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let from = match arguments.from {
@@ -110,7 +111,7 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
         interrupts.check()?;
         let event = match subscriber.next_within(Duration::ZERO) {
             Err(SubscribeError::TimeUp) => {
-                // What came is shown before more is waited for.
+                // Messages are shown before the next wait.
                 printed.to.flush().map_err(|error| Failure::output(&error))?;
                 subscriber.next_within(LOOK_PAUSE)
             }
@@ -126,7 +127,7 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
                 printed.changed(from).map_err(|error| Failure::output(&error))?;
                 return Err(changed(from));
             }
-            // What followers are told.
+            // Notices for subscribers that follow.
             Ok(_) => Ok(()),
             Err(SubscribeError::TimeUp) => Ok(()),
             Err(error) => return Err(error.into()),
@@ -136,7 +137,7 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
     printed.to.flush().map_err(|error| Failure::output(&error))
 }
 
-/// What was printed is not the group's order any more.
+/// Reports that the printed messages are no longer the group's order.
 fn changed(from: u64) -> Failure {
     let what = format_args!(
         "the group has lost messages that were printed, and has another history from place {from} \
@@ -149,16 +150,16 @@ fn changed(from: u64) -> Failure {
     Failure::new(Status::Changed, what, &advice)
 }
 
-/// Where messages go.
+/// The output of messages.
 struct Printed<W: Write> {
     json: bool,
     to: W,
-    /// The memory of a line.
+    /// Buffer of a line, reused.
     text: Vec<u8>,
 }
 
 impl<W: Write> Printed<W> {
-    /// Says where it begins, to programs, which may wait for it.
+    /// Tells programs, which may wait for it, where the subscription begins.
     fn begin(&mut self, next: u64, level: &'static str) -> io::Result<()> {
         if self.json { self.line(&SubscriberLine::Subscribed { next, level }) } else { Ok(()) }
     }
@@ -183,7 +184,7 @@ impl<W: Write> Printed<W> {
             return self.line(&SubscriberLine::Gap { from, to });
         }
         self.to.flush()?;
-        // Without standard error there is no other place for it.
+        // If standard error fails, there is nowhere else to write.
         let _ = writeln!(
             io::stderr(),
             "places {from} to {} are gone; a member that has a log may have them",

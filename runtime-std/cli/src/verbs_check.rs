@@ -1,5 +1,5 @@
-//! `tramontane verbs check`: an acceptance of RDMA between two hosts, with a verdict for each thing
-//! that the fabric needs of their adapters and of the network between them.
+//! `tramontane verbs check`: an acceptance test of RDMA between two hosts, with a verdict for each
+//! property that the fabric needs of their devices and of the network between them.
 
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -21,20 +21,20 @@ pub(super) const EXAMPLES: &str =
 
 #[derive(Args, Debug)]
 pub(super) struct CheckOptions {
-    /// Where the other host listens
+    /// Address at which the other host listens
     #[arg(
         value_name = "HOST:PORT",
         required_unless_present_any = ["listen", "loopback"],
         conflicts_with_all = ["listen", "loopback"]
     )]
     other: Option<String>,
-    /// Wait here for the other host
+    /// Wait at this address for the other host
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "loopback")]
     listen: Option<String>,
-    /// Both ends in this process, over one adapter
+    /// Run both ends in this process, over one device
     #[arg(long)]
     loopback: bool,
-    /// Rounds of each check of order; the same on both hosts
+    /// Rounds of each ordering check; the same on both hosts
     #[arg(long, value_name = "COUNT", default_value_t = 10_000,
         value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
@@ -45,16 +45,16 @@ pub(super) struct CheckOptions {
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct CheckReport {
-    /// Which end this one is, in the findings.
+    /// The end that this process is, in the findings.
     end: End,
     passed: bool,
     findings: Vec<Finding>,
 }
 
-/// Makes the checks, and prints each finding as it comes.
+/// Runs the checks, and prints each finding as it arrives.
 pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
     let device = arguments.device.options();
     let options = Options {
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
     Err(Failure::new(Status::Device, what, "do what their lines say, and check again"))
 }
 
-/// The connection over which the two ends talk.
+/// Opens the connection between the two ends.
 fn meet(arguments: &CheckOptions) -> Result<(End, TcpStream), Failure> {
     let advice = "give the address at which the other host listens, such as 10.9.0.1:7009";
     if let Some(address) = &arguments.listen {
@@ -91,7 +91,7 @@ fn meet(arguments: &CheckOptions) -> Result<(End, TcpStream), Failure> {
             Failure::usage(what, "give an address of this host, and a port that is free")
         };
         let listener = TcpListener::bind(address).map_err(failed)?;
-        // Without standard error nobody waits for it.
+        // If standard error fails, there is nobody to inform.
         let _ = writeln!(io::stderr(), "waiting for the other host at {address}");
         let (stream, _) = listener.accept().map_err(failed)?;
         return Ok((End::First, stream));
@@ -120,7 +120,7 @@ fn make(
     Ok(findings?)
 }
 
-/// Both ends here: the second in a thread, whose findings are the same.
+/// Runs both ends here. The second runs in a thread, and its findings are the same.
 fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
     let failed = |error| Failure::system("cannot open sockets on the loopback", &error);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
@@ -132,7 +132,7 @@ fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
         });
         let (stream, _) = listener.accept().map_err(failed)?;
         let first = make(options, End::First, stream, json);
-        // An error at the second end is the cause of that of the first, or the same.
+        // An error at the second end is the cause of the first end's error, or is the same.
         match (first, second.join()) {
             (Err(_), Ok(Err(error @ CheckError::Device(_)))) => Err(error.into()),
             (first, _) => first,

@@ -1,4 +1,4 @@
-//! What the threads of a member report to its main thread.
+//! Events that a member's threads report to its main thread.
 
 use std::io;
 
@@ -6,19 +6,19 @@ use tramontane_core::ids::NodeId;
 
 use tramontane_local::exit::Failure;
 
-/// What happens to a member.
+/// An event in a member's process.
 #[derive(Debug)]
 pub(super) enum CastEvent {
-    /// All its input was sent, and that it ended.
+    /// All lines of this member's input were sent, followed by the end marker.
     InputEnded,
-    /// The input cannot be read, or a line of it cannot be sent.
+    /// The input cannot be read, or one of its lines cannot be sent.
     InputFailed(Failure),
-    /// A line of the input is not sent, and this is why.
+    /// The reason why one line of the input was not sent.
     Refused(String),
     /// The end of every member's input was delivered.
     AllEnded,
-    /// A member sent what this program never does.
+    /// A member sent a message of a kind that this program never sends.
     NotUnderstood(NodeId),
-    /// Nothing can be written any more.
+    /// The output cannot be written any longer.
     OutputFailed(io::Error),
 }

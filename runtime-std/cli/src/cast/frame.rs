@@ -1,7 +1,7 @@
-//! What travels in a cast's messages.
+//! The contents of a cast's messages.
 //!
-//! The first byte of each message says what it is; a slot is one byte larger than the largest
-//! record for it.
+//! The first byte of each message is its kind, so a slot is one byte larger than the largest
+//! record.
 //!
 //! | byte | meaning | rest |
 //! |---|---|---|
@@ -9,13 +9,13 @@
 //! | 1 | the sender's input ended; no more records of it follow | nothing |
 //! | 2 | the sender has delivered the end of every member's input | nothing |
 //!
-//! The last two end a group without a coordinator. Since all members deliver the same sequence, all
-//! see the end of all input at the same place: there, the output is complete. But a member that
-//! left then would be lost to a member that is not yet that far. So each sends one message more,
-//! from behind that place, and leaves when it was delivered everywhere: then all members are past
-//! it.
+//! The last two kinds end a group without a coordinator. All members deliver the same sequence, so
+//! all see the last input end at the same position, and the output is complete there. If a member
+//! left at that moment, slower members would lose a peer. So each member sends one more message
+//! after that position, and leaves once that message was delivered everywhere: by then, every
+//! member has passed the end.
 
-/// Bytes of a message that are not the record's.
+/// Bytes of a message in addition to the record.
 pub(super) const FRAMING: u32 = 1;
 
 const RECORD: u8 = 0;
@@ -27,14 +27,14 @@ const COMPLETE: u8 = 2;
 pub(super) enum Frame<'m> {
     /// A record.
     Record(&'m [u8]),
-    /// The sender has no more.
+    /// The sender has no more records.
     InputEnded,
     /// The sender has delivered everything.
     Complete,
 }
 
 impl<'m> Frame<'m> {
-    /// Reads a message; nothing if no version of this program sends such.
+    /// Reads a message, or returns `None` if no version of this program sends such a message.
     #[inline]
     pub(super) fn read(message: &'m [u8]) -> Option<Self> {
         match message {
@@ -45,7 +45,7 @@ impl<'m> Frame<'m> {
         }
     }
 
-    /// The length of its message, in bytes.
+    /// Returns the length of the message in bytes.
     pub(super) const fn length(&self) -> usize {
         match self {
             Self::Record(record) => 1 + record.len(),
@@ -53,7 +53,7 @@ impl<'m> Frame<'m> {
         }
     }
 
-    /// Writes the message; `message` must be as long as [`Frame::length`] says.
+    /// Writes the message. The length of `message` must be [`Frame::length`].
     #[inline]
     pub(super) fn write(&self, message: &mut [u8]) {
         let [kind, rest @ ..] = message else { return };

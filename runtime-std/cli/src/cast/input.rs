@@ -1,4 +1,4 @@
-//! From standard input to the group: one line, one record.
+//! Sends standard input to the group: one line is one record.
 
 use std::io::BufRead;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use tramontane_local::lines::{Line, each_line};
 use tramontane_runtime::group::Sender;
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// How long a record that finds no free slot drives the node itself, before it rests.
+/// Time for which a record without a free slot drives the node itself, before the thread rests.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// How long it rests then: a window is full because some member is slow.
+/// Duration of that rest. The window is full because some member is slow.
 const REST: Duration = Duration::from_millis(1);
 
-/// Why input ended early.
+/// The reason why the input ended early.
 #[derive(Debug)]
 pub(super) enum InputError {
-    /// The input itself.
+    /// The input itself failed.
     Failed(Failure),
-    /// The member is no longer part of its group, which others notice too.
+    /// The member is no longer part of its group, which other threads notice too.
     Stopped(Stopped),
 }
 
@@ -30,7 +30,7 @@ impl From<Failure> for InputError {
     }
 }
 
-/// Sends one message, however long it takes until a slot is free.
+/// Sends one message and waits for a free slot as long as necessary.
 pub(super) fn send(sender: &mut Sender, frame: Frame<'_>) -> Result<(), InputError> {
     loop {
         match sender.send_with(frame.length(), PATIENCE, |payload| frame.write(payload)) {
@@ -44,8 +44,8 @@ pub(super) fn send(sender: &mut Sender, frame: Frame<'_>) -> Result<(), InputErr
     }
 }
 
-/// Sends every line that is not too long, and then that there are no more. `refused` is called with
-/// the others.
+/// Sends every line that is not too long, then the end marker. Calls `refused` with each line that
+/// is too long.
 pub(super) fn send_lines(
     input: impl BufRead,
     limit: usize,

@@ -1,5 +1,5 @@
-//! `tramontane cast`: one member of a group as a filter. Standard input goes in, the group's order
-//! comes out.
+//! `tramontane cast`: one member of a group as a filter. It reads standard input and prints the
+//! group's order.
 //!
 //! | thread | what it does |
 //! |---|---|
@@ -62,23 +62,23 @@ delivered.
 A line longer than --message-max is not sent. The member prints its number, goes on, and exits with \
 status 3.";
 
-/// Be one member of a group, as a filter: standard input in, the group's order out.
+/// Run one member of a group as a filter: read standard input, and print the group's order.
 #[derive(Args, Debug)]
 pub(super) struct CastOptions {
-    /// The name of the group on shared memory: members of this machine that give the same name meet
+    /// Name of the group on shared memory: members on this machine that use the same name meet
     #[arg(long, value_name = "NAME")]
     group: Option<GroupName>,
-    /// The id of this member, from 0 to one less than the number of members
+    /// Id of this member, from 0 to one less than the number of members
     #[arg(long, value_name = "K")]
     id: u32,
-    /// The number of members [default with --addresses: the number of addresses]
+    /// Number of members [default with --addresses: the number of addresses]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
     nodes: Option<u32>,
-    /// The format of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// The largest record, in bytes; the same at all members
+    /// Size of the largest record, in bytes; the same for all members
     #[arg(long, value_name = "BYTES", default_value_t = MESSAGE_MAX_DEFAULT,
           value_parser = record_bytes::<FRAMING>)]
     message_max: u32,
@@ -86,7 +86,7 @@ pub(super) struct CastOptions {
     window: WindowOption,
     #[command(flatten)]
     join: JoinOption,
-    /// What carries the writes
+    /// Transport for messages
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     fabric: Carrier,
@@ -96,24 +96,24 @@ pub(super) struct CastOptions {
     device: tramontane_local::options::DeviceArguments,
 }
 
-/// The one subgroup.
+/// The only subgroup.
 const ALL: SubgroupId = SubgroupId::ZERO;
 
-/// Between two looks at signals and at the member's state.
+/// Interval between two checks of the signals and of the member's state.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How long the records of a member that has to give up may take to be delivered everywhere.
+/// Time for which a member that has to give up waits for its records to be delivered everywhere.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// How long a member that lost a peer stays: until then, all others have noticed that same loss,
-/// and do not take this member's end for it.
+/// Time for which a member stays after it lost a peer. By then, all others have noticed that same
+/// loss, and do not mistake this member's end for its cause.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
-/// How long what was delivered may take to be written when the command fails.
+/// Time allowed for writing what was delivered when the command fails.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl CastOptions {
-    /// How many members there are.
+    /// Returns the number of members.
     fn nodes(&self) -> Result<u32, Failure> {
         let addresses = self.network.addresses.len();
         let wrong = |what: &str, advice| Err(Failure::usage(what, advice));
@@ -151,7 +151,7 @@ impl CastOptions {
         }
     }
 
-    /// The group that all members describe alike.
+    /// Describes the group, in the same way at all members.
     fn describe(&self, nodes: u32) -> Result<Description, Failure> {
         let wrong = |what: &str, advice| Err(Failure::usage(what, advice));
         let mut group = Description::builder(self.group.as_ref().map_or("cast", GroupName::as_str));
@@ -199,7 +199,7 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
     let output = Output::start(None, move |error| {
-        // The command may be over already.
+        // The command may have ended already.
         let _ = failed.send(CastEvent::OutputFailed(error));
     });
     let output = output.map_err(|error| cannot_start(&error))?;
@@ -216,7 +216,7 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     };
     let started = group::start(group, options, receiver);
     drop(waiting);
-    // A member that is asked to end while it waits does not report those that did not come.
+    // A member that is asked to end while it waits does not report the missing members.
     interrupts.check()?;
     let running = started.map_err(not_started)?;
     let mut cast = Cast { running, output, events, all_ended: false, has_refused: false };
@@ -226,7 +226,7 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     cast.end(outcome, &interrupts)
 }
 
-/// What keeps the members apart, in the words of the command line.
+/// Explains in the command line's terms why the members did not meet.
 fn not_started(error: StartError) -> Failure {
     match error {
         StartError::ControlEndpoints(error) => network::not_permitted(error),
@@ -249,18 +249,19 @@ struct Cast {
     events: Receiver<CastEvent>,
     /// The output is complete.
     all_ended: bool,
-    /// Lines of the input were refused.
+    /// Whether lines of the input were refused.
     has_refused: bool,
 }
 
 impl Cast {
-    /// Reads and sends in a thread that no other thread waits for: a read cannot be cancelled.
+    /// Reads and sends in a thread that no other thread waits for, because a read cannot be
+    /// cancelled.
     fn start_input(&self, limit: u32, events: Sender<CastEvent>) -> Result<(), Failure> {
         let mut sender =
             self.running.sender_of(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
         let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(move || {
             let refused = |why| {
-                // The command may be over already.
+                // The command may have ended already.
                 let _ = events.send(CastEvent::Refused(why));
             };
             let event =
@@ -272,18 +273,19 @@ impl Cast {
                         return;
                     }
                 };
-            // The command may be over already.
+            // The command may have ended already.
             let _ = events.send(event);
         });
         spawned.map(drop).map_err(|error| cannot_start(&error))
     }
 
-    /// Waits for what ends this member. It ends well when all that was sent anywhere is delivered
-    /// everywhere.
+    /// Waits until this member has to end. Succeeds once everything that any member sent is
+    /// delivered everywhere.
     fn wait_for_end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         loop {
             interrupts.check()?;
-            // Before the events: what a member delivered before it stopped is among them then.
+            // Checked before the events, so that they include what the member delivered before it
+            // stopped.
             let stopped = self.running.stopped();
             self.take_events(if stopped.is_some() { Duration::ZERO } else { TICK })?;
             if let Some(stopped) = stopped {
@@ -295,7 +297,7 @@ impl Cast {
         }
     }
 
-    /// Handles the events that are there, and waits for the first at most the given time.
+    /// Handles the pending events. Waits for the first one for at most `timeout`.
     fn take_events(&mut self, timeout: Duration) -> Result<(), Failure> {
         let mut next = self.events.recv_timeout(timeout);
         loop {
@@ -304,7 +306,7 @@ impl Cast {
                 Ok(CastEvent::AllEnded) => self.all_ended = true,
                 Ok(CastEvent::Refused(why)) => {
                     self.has_refused = true;
-                    // Without standard error there is no other place for it.
+                    // If standard error fails, there is nowhere else to write.
                     let _ = writeln!(io::stderr(), "tramontane: {why}");
                 }
                 Ok(CastEvent::InputFailed(failure)) => return Err(failure),
@@ -321,17 +323,18 @@ impl Cast {
         }
     }
 
-    /// What it means that this member is no longer part of the group.
+    /// Decides what to report when this member is no longer part of the group.
     fn judge(&self, stopped: Stopped) -> Result<(), Failure> {
         match stopped {
-            // It leaves only when all members have delivered everything.
+            // A peer leaves only after all members have delivered everything.
             Stopped::PeerLost { cause: LossCause::Left, .. } if self.all_ended => Ok(()),
             stopped => Err(stopped.into()),
         }
     }
 
-    /// After the end of all input: sends that this member is complete, and waits until that was
-    /// delivered everywhere, so that all members are past the end before one of them leaves.
+    /// Runs after the end of all input: sends that this member is complete, and waits until that
+    /// message was delivered everywhere, so that all members are past the end before one of them
+    /// leaves.
     fn complete(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let mut sender =
             self.running.sender_of(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
@@ -350,12 +353,13 @@ impl Cast {
         self.take_events(Duration::ZERO)
     }
 
-    /// Leaves the group, writes what can be written, and gives the command's outcome.
+    /// Leaves the group, writes what can be written, and returns the command's outcome.
     fn end(self, outcome: Result<(), Failure>, interrupts: &Interrupts) -> Result<(), Failure> {
         let Self { running, output, events, has_refused, .. } = self;
         let started = Instant::now();
         let Err(failure) = outcome else {
-            // All is delivered; now it is a matter between this process and its reader.
+            // Everything is delivered. Only this process and the reader of its output are left to
+            // wait for.
             close(running);
             while !output.drain(TICK) {
                 interrupts.check()?;
@@ -363,18 +367,18 @@ impl Cast {
                     return Err(Failure::output(&error));
                 }
             }
-            // It was reported line by line.
+            // Each refused line was reported already.
             return if has_refused { Err(Failure::silent(Status::Input)) } else { Ok(()) };
         };
         if failure.status == Status::Input {
-            // What was sent before the bad record counts.
+            // Records that were sent before the bad one are still delivered.
             let _ = running.settle(SETTLE);
         }
         output.drain(DRAIN);
         if failure.status == Status::PeerLost {
             std::thread::sleep(AFTERMATH.saturating_sub(started.elapsed()));
         }
-        // Without this, a poller that waits for room in the output would never leave.
+        // Otherwise, a poller that waits for room in the output would never leave.
         output.discard();
         close(running);
         Err(failure)

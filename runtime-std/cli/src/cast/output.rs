@@ -1,4 +1,4 @@
-//! From the group's order to standard output: how a cast's records are written.
+//! Writes a cast's records to standard output, in the group's order.
 
 use std::sync::mpsc::Sender;
 
@@ -11,12 +11,12 @@ use tramontane_local::output::Output;
 use tramontane_local::record::Bytes;
 use tramontane_runtime::group::{Message, Messages, Replica};
 
-/// How delivered records are written.
+/// Output format of delivered records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// The record's bytes and a newline
     Text,
-    /// One JSON object a line: place, sender, and text, or base64 if it is not UTF-8
+    /// One JSON object per line: position, sender, and text (or base64 if it is not UTF-8)
     Jsonl,
 }
 
@@ -30,12 +30,12 @@ struct CastLine<'r> {
 }
 
 impl Format {
-    /// Adds a record to what is to be written.
+    /// Appends a record to the output.
     fn add(self, place: u64, sender: u32, record: &[u8], to: &mut Vec<u8>) {
         match self {
             Self::Text => to.extend_from_slice(record),
             Self::Jsonl => {
-                // Numbers and strings into memory: nothing that can fail.
+                // Writing numbers and strings to memory cannot fail.
                 let _ = serde_json::to_writer(
                     &mut *to,
                     &CastLine { place, sender, record: Bytes::of(record) },
@@ -46,17 +46,17 @@ impl Format {
     }
 }
 
-/// The application: formats records, and counts the members whose input ended.
+/// The application: formats records, and counts the members whose input has ended.
 pub(super) struct Receiver {
     output: Output,
     format: Format,
     events: Sender<CastEvent>,
-    /// Members that may still send records.
+    /// Number of members that may still send records.
     sending: u32,
 }
 
 impl Receiver {
-    /// For a group of this number of members.
+    /// Creates the application for a group of `nodes` members.
     pub(super) fn new(
         output: Output,
         format: Format,
@@ -82,7 +82,7 @@ impl Receiver {
             Some(Frame::Complete) => return,
             None => CastEvent::NotUnderstood(message.sender),
         };
-        // The command may be over already.
+        // The command may have ended already.
         let _ = self.events.send(event);
     }
 }

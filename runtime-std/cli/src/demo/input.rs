@@ -1,9 +1,9 @@
-//! The input of a run, once, in memory that all members map and none can change.
+//! The input of a run, stored once in memory that all members map and none can change.
 //!
-//! The file has no name, so nothing of it can be left behind; members inherit it as a descriptor.
-//! It holds the records end to end and behind them, from the next multiple of 8, where each starts,
-//! as numbers of 64 bits, and where the last ends. So a member finds any record with two loads, and
-//! no member parses.
+//! The file has no name, so it cannot be left behind; members inherit its descriptor. It holds the
+//! records end to end. From the next multiple of 8 on, it holds the offset of each record and the
+//! end of the last one, as 64-bit numbers. A member finds any record with two loads, and no member
+//! parses the input.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -18,26 +18,26 @@ use tramontane_local::exit::Failure;
 use tramontane_local::mapped::Mapped;
 use tramontane_runtime::shared_memory::Error;
 
-/// What is written at once; also how often the memory that is left is checked.
+/// Bytes per write. The remaining memory is checked at the same interval.
 const CHUNK: usize = 1 << 20;
 
-/// The part of the machine's memory that an input leaves to other processes.
+/// The input leaves one part in this many of the machine's memory to other processes.
 const RESERVE: u64 = 8;
 
-/// The bytes of an offset.
+/// Size of an offset in bytes.
 const OFFSET: usize = size_of::<u64>();
 
-/// What a member needs to find the records.
+/// The numbers that a member needs to find the records.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
     descriptor: RawFd,
     /// Bytes of all records.
     pub(super) bytes: u64,
-    /// How many records.
+    /// Number of records.
     pub(super) records: usize,
 }
 
-/// An input that is being written.
+/// An input that is still being written.
 #[derive(Debug)]
 pub(super) struct InputWriter {
     file: BufWriter<File>,
@@ -57,7 +57,7 @@ pub(super) struct Input {
 }
 
 impl InputWriter {
-    /// An empty input on the file system of that folder.
+    /// Creates an empty input on the file system of `folder`.
     pub(super) fn new(folder: &Path) -> Result<Self, Failure> {
         let file = nameless(folder).map_err(|errno| match errno {
             Errno::NOENT | Errno::ACCESS | Errno::ROFS | Errno::NOTDIR => {
@@ -76,7 +76,7 @@ impl InputWriter {
         })
     }
 
-    /// One more record.
+    /// Appends a record.
     pub(super) fn push(&mut self, record: &[u8]) -> Result<(), Failure> {
         self.unchecked += record.len() + OFFSET;
         if self.unchecked >= CHUNK {
@@ -90,7 +90,7 @@ impl InputWriter {
         Ok(())
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(super) fn records(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -99,10 +99,10 @@ impl InputWriter {
         self.offsets.last().copied().unwrap_or(0)
     }
 
-    /// A file system in memory may be larger than the memory that is left, and then the kernel does
-    /// not refuse: it kills.
+    /// A file system in memory may be larger than the memory that is left. The kernel then kills
+    /// processes instead of refusing a write.
     fn check_memory(&self) -> Result<(), Failure> {
-        // The offsets are here twice: in this process, and at the end of the input.
+        // The offsets take memory twice: in this process, and at the end of the input.
         let needed = (2 * CHUNK + self.offsets.len() * OFFSET) as u64;
         match available_memory() {
             Some(free) if free < needed => {
@@ -125,7 +125,7 @@ impl InputWriter {
             self.file.into_inner().map_err(io::IntoInnerError::into_error)
         })();
         let file = written.map_err(|error| refused(&self.path, error))?;
-        // From here on no process can write to it. Without /proc none does.
+        // No process can write to the file from here on. Without /proc, no process does.
         let file = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or(file);
         let shape = Shape { descriptor: file.as_raw_fd(), bytes, records };
         Ok(Input { file, shape, record_max: self.record_max })
@@ -133,7 +133,7 @@ impl InputWriter {
 }
 
 impl Input {
-    /// For the members, which must inherit it.
+    /// Describes the input for the members, which must inherit it.
     pub(super) const fn shape(&self) -> Shape {
         self.shape
     }
@@ -145,11 +145,11 @@ impl AsFd for Input {
     }
 }
 
-/// A file that never has a name, and can never get one.
+/// Creates a file that has no name and can never get one.
 fn nameless(folder: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
     match openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {
-        // A file system without such files: take plain memory.
+        // This file system has no unnamed files, so plain memory is used.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
             rustix::fs::memfd_create("tramontane-input", rustix::fs::MemfdFlags::CLOEXEC)
         }
@@ -171,7 +171,7 @@ fn refused(folder: &Path, error: io::Error) -> Failure {
     }
 }
 
-/// Memory that may still be taken, if the kernel says how much there is.
+/// Returns the bytes of memory that can still be allocated, if the kernel reports them.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let bytes = |name: &str| {
@@ -181,7 +181,7 @@ fn available_memory() -> Option<u64> {
     Some(bytes("MemAvailable:")?.saturating_sub(bytes("MemTotal:")? / RESERVE))
 }
 
-/// Where the offsets start.
+/// Returns the position of the offsets in the file.
 const fn offsets_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(OFFSET as u64)
 }
@@ -193,7 +193,7 @@ pub(super) struct Records<'m> {
     offsets: &'m [[u8; OFFSET]],
 }
 
-/// Keeps the map.
+/// Owns the mapping of the input.
 #[derive(Debug)]
 pub(super) struct Map {
     mapped: Mapped,
@@ -202,9 +202,10 @@ pub(super) struct Map {
 }
 
 impl Map {
-    /// Maps the input that was inherited, read-only.
+    /// Maps the inherited input, read-only.
     pub(super) fn inherited(shape: Shape) -> io::Result<Self> {
-        // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
+        // SAFETY: the parent passed this descriptor on for this process to own, and names it only
+        // once.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(shape.descriptor) });
         Self::new(&file, shape)
     }
@@ -224,11 +225,11 @@ impl Map {
         Ok(Self { mapped: Mapped::read_only(file, length)?, length, shape })
     }
 
-    /// The records in it.
+    /// Returns the records of the input.
     pub(super) fn records(&self) -> Records<'_> {
         let offsets_at = usize::try_from(offsets_at(self.shape.bytes)).unwrap_or(self.length);
-        // SAFETY: as long as the file, which `new` has seen. It has no name, and every holder only
-        // reads it since it was completed.
+        // SAFETY: the mapping is as long as the file, whose length `new` has read. The file has no
+        // name, and every holder has only read it since it was completed.
         let (bytes, offsets) = unsafe { self.mapped.bytes() }.split_at(offsets_at);
         Records { bytes, offsets: offsets.as_chunks().0 }
     }
@@ -240,7 +241,7 @@ impl Records<'_> {
         self.offsets.len() - 1
     }
 
-    /// One of them; empty if there is no such.
+    /// Returns one record, or an empty slice if `index` is out of range.
     #[inline]
     pub(super) fn get(&self, index: usize) -> &[u8] {
         match self.offsets.get(index..) {

@@ -1,11 +1,12 @@
-//! What a member notes of every delivery: digest, counts, whether it is what was sent, and how long
-//! it took.
+//! A member's record of every delivery: the digest, the counts, the latency, and whether the
+//! message is the one that was sent.
 //!
 //! # The digest
-//! XXH3, 128 bits, over for each delivered message in order: the sender's id and the length in
-//! bytes, 4 bytes each, lowest first, then the bytes. It guards against mistakes, not against
-//! forgery. Since every message is also compared with the record that its sender was to send, equal
-//! digests mean that all members delivered the very same messages in the very same order.
+//! The digest is XXH3 with 128 bits over all delivered messages in order: for each, the sender's id
+//! and the length in bytes (4 bytes each, little-endian), then the payload. It guards against
+//! mistakes, not against forgery. Every message is also compared with the record that its sender
+//! was due to send, so equal digests mean that all members delivered the same messages in the same
+//! order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,16 +18,18 @@ use super::share::Share;
 use tramontane_local::clock::now_ns;
 use tramontane_runtime::group::{Message, Messages, Replica};
 
-/// Small messages are gathered, so that the hash works on long stretches.
+/// Bytes that are gathered before they are hashed: small messages are hashed together, because the
+/// hash is fastest on long inputs.
 const GATHER: usize = 4096;
 
-/// Payloads above this are hashed where they lie: to copy them costs more than a short stretch.
+/// Payloads above this size are hashed in place, because copying them costs more than hashing a
+/// short input.
 const GATHER_EACH: usize = 256;
 
-/// Bytes before each payload.
+/// Bytes of the header before each payload.
 const FRAME: usize = 8;
 
-/// Bits that are kept of a latency: a thousandth.
+/// Leading bits of a latency that are kept: a precision of about a thousandth.
 const LATENCY_BITS: u32 = 10;
 
 /// The digest of a sequence of messages.
@@ -40,7 +43,7 @@ impl SequenceDigest {
         Self { hash: Xxh3::new(), gathered: Vec::with_capacity(GATHER) }
     }
 
-    /// The next message.
+    /// Adds the next message.
     #[inline]
     pub(super) fn message(&mut self, sender: u32, payload: &[u8]) {
         if self.gathered.len() + FRAME + GATHER_EACH > GATHER {
@@ -62,28 +65,29 @@ impl SequenceDigest {
         self.gathered.clear();
     }
 
-    /// Of all that came so far.
+    /// Returns the digest of all messages so far.
     pub(super) fn text(&mut self) -> String {
         self.flush();
         format!("{:032x}", self.hash.digest128())
     }
 }
 
-/// How often each latency was seen.
+/// Number of occurrences of each latency.
 pub(super) type Counts = BTreeMap<u64, u64>;
 
-/// A latency in nanoseconds without its last bits.
+/// Clears the low bits of a latency in nanoseconds.
 fn cut(latency_ns: u64) -> u64 {
     let bits = (u64::BITS - latency_ns.leading_zeros()).saturating_sub(LATENCY_BITS);
     latency_ns >> bits << bits
 }
 
-/// From commit to own delivery. Messages that were committed together are noted together.
+/// Latencies from commit to local delivery. Messages that were committed together are noted
+/// together.
 #[derive(Debug)]
 struct Latencies {
-    /// When, and how many.
+    /// Commit time and number of messages in flight.
     under_way: VecDeque<(u64, u64)>,
-    /// How often each was seen, cut to its first bits.
+    /// Number of occurrences of each latency, cut to its first bits.
     seen: Counts,
     max_ns: u64,
 }
@@ -91,7 +95,7 @@ struct Latencies {
 impl Latencies {
     fn new(window: usize) -> Self {
         Self {
-            // No more than a window of messages is under way.
+            // At most one window of messages is in flight.
             under_way: VecDeque::with_capacity(window),
             seen: Counts::new(),
             max_ns: 0,
@@ -126,22 +130,22 @@ impl Latencies {
 /// A member's notes.
 pub(super) struct Ledger<'r> {
     records: Records<'r>,
-    /// What each sender is to send next.
+    /// The next records that each sender is due to send.
     shares: Vec<Share>,
-    /// The own node.
+    /// The local node's id.
     own: u32,
     digest: SequenceDigest,
     latencies: Latencies,
-    /// Messages handed over.
+    /// Number of messages delivered.
     pub(super) delivered: u64,
     bytes: u64,
     wrong: Option<Wrong>,
-    /// When something was handed over last.
+    /// Time of the last delivery.
     pub(super) delivered_at_ns: u64,
 }
 
 impl<'r> Ledger<'r> {
-    /// For that node; senders are the first nodes.
+    /// Creates a ledger for `own`. The senders are the first nodes.
     pub(super) fn new(
         records: Records<'r>,
         own: u32,
@@ -164,7 +168,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// The number of own messages that were committed, none before `at_ns`.
+    /// Notes that `count` local messages were committed, none of them before `at_ns`.
     #[inline]
     pub(super) fn committed(&mut self, at_ns: u64, count: u64) {
         self.latencies.committed(at_ns, count);
@@ -188,7 +192,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// All of it.
+    /// Returns the report of the whole run.
     pub(super) fn report(&mut self, sent: u64, nulls: u64, start_ns: u64) -> Deliveries {
         let seen = self.latencies.seen.iter();
         let latencies =
@@ -223,7 +227,7 @@ impl Replica for Ledger<'_> {
     }
 }
 
-/// All members' latencies.
+/// Merges the latencies of all members.
 pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> Counts {
     let mut all = Counts::new();
     for LatencyCount { latency_ns, count } in reports.flat_map(|report| &report.latencies) {
@@ -283,7 +287,7 @@ mod tests {
         assert_eq!((latencies.seen[&200], latencies.seen[&100]), (3, 1));
         assert_eq!(latencies.max_ns, 1000);
         assert!(latencies.under_way.is_empty());
-        // One that was never committed here is not counted.
+        // A message that was not committed here is not counted.
         latencies.delivered(2000, 1);
         assert_eq!(latencies.seen.values().sum::<u64>(), 5);
         assert_eq!((cut(1_023), cut(2_001), cut(u64::MAX)), (1_023, 2_000, u64::MAX << 54));

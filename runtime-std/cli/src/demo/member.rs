@@ -1,8 +1,8 @@
-//! One member of a demo: a process that sends its records and notes everything that is delivered.
+//! One member of a demo: a process that sends its records and notes everything that it delivers.
 //!
-//! It drives its node itself, in one loop: send while slots are free, step, and give way when
-//! nothing comes. When it has delivered everything it reports that and stays until its parent
-//! releases it: a member that leaves earlier is lost to those that still deliver.
+//! The member drives its node in one loop: it sends while slots are free, steps, and yields the
+//! processor when nothing arrives. After it has delivered everything, it reports that and stays
+//! until its parent releases it: members that still deliver would lose a peer that left earlier.
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
@@ -16,28 +16,28 @@ use tramontane_local::crew::Worker;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_runtime::group::{Sender, StartOptions, Stepped, start_stepped};
 
-/// The one subgroup of a demo.
+/// The only subgroup of a demo.
 const ALL: SubgroupId = SubgroupId::ZERO;
 
-/// Between two reports of how far it is.
+/// Interval between two progress reports.
 const PROGRESS_INTERVAL_NS: u64 = 200_000_000;
 
-/// Idle steps between two looks at the clock.
+/// Idle steps between two readings of the clock.
 const IDLE_STEPS_PER_CLOCK: u32 = 1024;
 
-/// Bytes that are committed under one reading of the clock: what a fraction of a microsecond
-/// copies.
+/// Bytes that are committed per reading of the clock: the amount that is copied in a fraction of a
+/// microsecond.
 const BYTES_PER_STAMP: usize = 4096;
 
-/// How long a member sleeps at most when nothing comes: it still reports how far it is.
+/// Longest sleep of a member when nothing arrives. It must still report its progress.
 const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Runs a member, and reports to its parent what went wrong, if anything.
+/// Runs a member, and reports to its parent if something goes wrong.
 pub(crate) fn run(task: &str) -> Result<(), Failure> {
     let (task, worker) = Worker::<DemoMember>::attach(task)
         .map_err(|error| Failure::usage(error, "start it with 'tramontane demo'"))?;
     let Err(failure) = join_and_run(&task, &worker) else { return Ok(()) };
-    // The parent may be gone; then this has nowhere to go.
+    // If the parent is gone, there is nowhere to report to.
     let _ = worker.report(&DemoReport::Failed {
         status: failure.status.code(),
         text: failure.text().to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
     Err(Failure::silent(failure.status))
 }
 
-/// Ends when the parent releases it, which is no failure of this member.
+/// Ends when the parent releases this member, which is not a failure.
 fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure> {
     let map = Map::inherited(task.input)
         .map_err(|error| Failure::system("cannot map the input", &error))?;
@@ -74,10 +74,10 @@ fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure>
     Ok(())
 }
 
-/// A member in the middle of it.
+/// A member during its run.
 struct Run<'r> {
     member: Stepped<Ledger<'r>>,
-    /// What this member sends with, and what; none if it does not.
+    /// The sender and the records to send; `None` if this member does not send.
     outbox: Option<(Sender, Share)>,
     records: Records<'r>,
     worker: &'r Worker<DemoMember>,
@@ -87,7 +87,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Sends and delivers everything; nothing if the parent released this member before.
+    /// Sends and delivers everything. Returns `None` if the parent released this member before.
     fn send_and_deliver_all(&mut self) -> Result<Option<Deliveries>, Failure> {
         let start_ns = now_ns();
         let mut idle = self.member.idle();

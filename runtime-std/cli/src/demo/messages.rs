@@ -1,4 +1,4 @@
-//! What the demo's parent and its members send to each other.
+//! Messages between the demo's parent and its members.
 
 use std::time::Duration;
 
@@ -22,75 +22,75 @@ impl Role for DemoMember {
     type Report = DemoReport;
 }
 
-/// What a member is to do.
+/// The task of one member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// Its node id, which is its rank too.
+    /// Node id of the member, which is also its rank.
     pub(super) node: u32,
-    /// All members' group.
+    /// The group of all members.
     pub(super) group: Description,
-    /// Where they meet.
+    /// The place where the members meet.
     pub(super) place: LocalPlace,
     pub(super) input: Shape,
-    /// Records to be delivered in all, repetitions included.
+    /// Number of records to deliver, including repetitions.
     pub(super) total: u64,
-    /// How long to wait for the others.
+    /// Longest wait for the other members.
     pub(super) join_timeout: Duration,
 }
 
-/// What the parent asks of a member.
+/// The parent's orders to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DemoOrder {
-    /// All members are there: send. To end, the parent releases the members.
+    /// All members have joined: start sending. To end, the parent releases the members.
     Send,
 }
 
-/// What a member reports.
+/// A member's reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DemoReport {
-    /// All members are there.
+    /// All members have joined.
     Joined,
-    /// It is alive, and has delivered this number of messages so far.
+    /// The member is alive, and has delivered this number of messages so far.
     Delivered(u64),
-    /// It has delivered everything.
+    /// The member has delivered everything.
     Done(Box<Deliveries>),
-    /// It cannot go on.
+    /// The member cannot continue.
     Failed {
         /// The exit status.
         status: u8,
-        /// What is wrong and what to do.
+        /// The failure and its remedy.
         text: String,
     },
 }
 
-/// What a member sent and delivered.
+/// A member's summary of what it sent and delivered.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Deliveries {
-    /// Own messages, nulls left out.
+    /// Number of local messages, without nulls.
     pub(super) sent: u64,
-    /// Messages that were delivered here.
+    /// Number of messages delivered here.
     pub(super) delivered: u64,
-    /// Bytes of them.
+    /// Bytes of those messages.
     pub(super) bytes: u64,
-    /// Rounds that this member used up without a message.
+    /// Rounds that this member passed without a message.
     pub(super) nulls: u64,
-    /// Of the delivered sequence, as hexadecimal digits.
+    /// Digest of the delivered sequence, in hexadecimal.
     pub(super) digest: String,
-    /// The first delivered message that is not the record that its sender was to send then.
+    /// The first delivered message that is not the record its sender was due to send.
     pub(super) wrong: Option<Wrong>,
-    /// Before the first message was committed, on the machine's clock.
+    /// Time before the first message was committed, on the machine's clock.
     pub(super) start_ns: u64,
-    /// At the last delivery.
+    /// Time of the last delivery.
     pub(super) end_ns: u64,
-    /// From commit to own delivery.
+    /// Latencies from commit to local delivery.
     pub(super) latencies: Vec<LatencyCount>,
-    /// The largest of them, exactly.
+    /// The largest latency, exactly.
     pub(super) latency_max_ns: u64,
 }
 
-/// How often a latency was seen.
+/// The number of times that a latency occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LatencyCount {
     pub(super) latency_ns: u64,
@@ -100,8 +100,8 @@ pub(super) struct LatencyCount {
 /// A message that differs from what was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Wrong {
-    /// Its place in the order.
+    /// Position in the order.
     pub(super) place: u64,
-    /// The id of its sender.
+    /// Id of the sender.
     pub(super) sender: u32,
 }

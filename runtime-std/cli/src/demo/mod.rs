@@ -1,5 +1,5 @@
-//! `tramontane demo`: a group of real processes on this machine, real input, and a comparison of
-//! what every one of them delivered.
+//! `tramontane demo`: a group of real processes on this machine with real input, and a comparison
+//! of what each of them delivered.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -52,38 +52,38 @@ pub(super) const EXAMPLES: &str = "  tramontane demo
   head -c 1G /dev/urandom | tramontane demo --input /dev/stdin --block 10240 --json
       blocks of 10 KB; the result as JSON";
 
-/// Run a group of processes on this machine: multicast real input, and compare what each of them
+/// Run a group of processes on this machine: multicast real input, and compare what each process
 /// delivered.
 #[derive(Args, Debug)]
 pub(super) struct DemoOptions {
-    /// The number of members, each of which is a process
+    /// Number of members; each is a separate process
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
     nodes: u32,
-    /// How many of them send [default: all]
+    /// Number of members that send [default: all]
     #[arg(long, value_name = "S",
           value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
     senders: Option<u32>,
-    /// A file of records; several files are read one after the other [default: recorded air
-    /// traffic, which is part of this program]
+    /// File of records; several files are read one after the other [default: recorded air traffic,
+    /// which is built in]
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
-    /// Cut the input into blocks of this size instead of lines
+    /// Cut the input into blocks of this size in bytes instead of lines
     #[arg(long, value_name = "BYTES")]
     block: Option<NonZeroUsize>,
-    /// The largest record, in bytes, and the size of a slot [default: 10240, with slots of the
-    /// size of the largest record in the input]
+    /// Size of the largest record and of a slot, in bytes [default: limit of 10240, and slots as
+    /// large as the largest record in the input]
     #[arg(long, value_name = "BYTES", value_parser = record_bytes::<0>)]
     message_max: Option<u32>,
     #[command(flatten)]
     window: WindowOption,
-    /// How many times to send the input
+    /// Number of times to send the input
     #[arg(long, value_name = "TIMES", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     repeat: u64,
     #[command(flatten)]
     join: JoinOption,
-    /// What carries the writes
+    /// Transport for messages
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     fabric: Carrier,
@@ -94,7 +94,7 @@ pub(super) struct DemoOptions {
     json: bool,
 }
 
-/// Recorded air traffic, a line each.
+/// Recorded air traffic, one report per line.
 const SAMPLE: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/data/adsb-lax.txt"));
 
@@ -136,8 +136,7 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
         device: arguments.device.options(),
     };
 
-    // From here on there are processes to be ended in order; before, a signal may just end this
-    // one.
+    // From here on, processes must be ended in order. Before, a signal may simply end this process.
     let interrupts = Interrupts::watch()?;
     let outcome = supervisor::run(&plan, &input, &interrupts);
     if let Err(error) = root.sweep() {
@@ -148,7 +147,7 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
     outcome.verdict()
 }
 
-/// Puts all records into memory that members can map.
+/// Copies all records into memory that members can map.
 fn take_in(arguments: &DemoOptions, root: &Root) -> Result<Input, Failure> {
     let limit = arguments.message_max.unwrap_or(MESSAGE_MAX_DEFAULT) as usize;
     let how = arguments.block.map_or(Cut::Lines, Cut::Blocks);

@@ -1,16 +1,16 @@
-//! What a run is to do.
+//! The plan of a run.
 
 use tramontane_local::options::JoinOption;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 use tramontane_runtime::rdma::DeviceOptions;
 
-/// What a run is to do, all checked.
+/// The plan of a run, fully checked.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Without the place where its members meet.
+    /// The group, without the place where its members meet.
     pub(super) group: Description,
-    /// Messages in all, repetitions included.
+    /// Number of messages, including repetitions.
     pub(super) total: u64,
     pub(super) repeat: u64,
     pub(super) join: JoinOption,

@@ -3,28 +3,28 @@
 use std::io::{self, BufRead, Read};
 use std::num::NonZeroUsize;
 
-/// How input is cut.
+/// The way in which the input is cut into records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// At newlines, which are not part of a record. A last line without one is a record too.
+    /// At newlines, which are not part of a record. A last line without a newline is a record too.
     Lines,
     /// Blocks of this size; the last record of an input may be shorter.
     Blocks(NonZeroUsize),
 }
 
-/// Why an input could not be cut.
+/// The reason why an input could not be cut.
 #[derive(Debug)]
 pub(super) enum CutError<E> {
-    /// It could not be read.
+    /// The input could not be read.
     Read(io::Error),
-    /// A record, by its number in this input from 1, is larger than the limit.
+    /// The record with this number in the input, counted from 1, is larger than the limit.
     TooLarge(u64),
     /// The caller refused a record.
     Refused(E),
 }
 
-/// Cuts an input and hands over each record, none larger than `limit`. Holds no more than one in
-/// memory.
+/// Cuts an input into records and passes each to the caller. No record is larger than `limit`, and
+/// at most one is held in memory.
 pub(super) fn cut<E>(
     input: impl Read,
     how: Cut,
@@ -38,8 +38,8 @@ pub(super) fn cut<E>(
         record.clear();
         number += 1;
         let read = match how {
-            // One byte more than may be is enough to know that it is too large: input can be
-            // endless.
+            // The input can be endless. One byte more than the limit is enough to detect a record
+            // that is too large.
             Cut::Lines => (&mut input).take(limit as u64 + 1).read_until(b'\n', &mut record),
             Cut::Blocks(bytes) => (&mut input).take(bytes.get() as u64).read_to_end(&mut record),
         };

@@ -1,4 +1,4 @@
-//! The comparison of what every member delivered, as a table or as JSON.
+//! The comparison of the members' deliveries, as a table or as JSON.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::plan::Plan;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::table::{Table, scaled};
 
-/// The result of a run: what `--json` prints.
+/// The result of a run, as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     agree: bool,
@@ -38,7 +38,7 @@ struct Node {
     digest: String,
 }
 
-/// From commit to own delivery, in microseconds.
+/// Latencies from commit to local delivery, in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Latency {
     p50: f64,
@@ -62,13 +62,14 @@ impl Latency {
     }
 }
 
-/// Compares members' reports. `bytes` are those of the input, once.
+/// Compares the members' reports. `bytes` is the size of the input, counted once.
 pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Outcome {
     let reason = disagreement(plan, bytes, reports);
     let start = reports.iter().map(|report| report.start_ns).min().unwrap_or(0);
     let end = reports.iter().map(|report| report.end_ns).max().unwrap_or(0);
     let seconds = end.saturating_sub(start).max(1) as f64 / 1e9;
-    // Of a message that all delivered; they agree, or the rates mean nothing.
+    // Only messages that all members delivered count. If the members disagree, the rates mean
+    // nothing.
     let bytes = reports.iter().map(|report| report.bytes).min().unwrap_or(0);
     let messages = reports.iter().map(|report| report.delivered).min().unwrap_or(0);
     let nodes = reports.iter().enumerate().map(|(id, report)| Node {
@@ -97,10 +98,10 @@ pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Outcom
     }
 }
 
-/// How much of a digest the table shows.
+/// Digits of a digest that the table shows.
 const DIGEST_CHARACTERS: usize = 16;
 
-/// Why the members do not agree, if they do not.
+/// Returns the reason why the members disagree, or `None` if they agree.
 fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<String> {
     let (Some(first), total) = (reports.first(), plan.total) else {
         return Some("no member reported".to_owned());
@@ -150,7 +151,7 @@ impl Outcome {
                 number(latency.map(|latency| latency.p50)),
                 number(latency.map(|latency| latency.p99)),
                 number(latency.map(|latency| latency.max)),
-                // All of it is in the JSON.
+                // The JSON output has the whole digest.
                 node.digest.chars().take(DIGEST_CHARACTERS).collect(),
             ]);
         }

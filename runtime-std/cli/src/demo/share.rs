@@ -1,20 +1,20 @@
-//! Which records each sender sends: every sender takes the next record in turn.
+//! The records that each sender sends: the senders take the records in turn.
 
-/// The records of one sender, in the order in which it sends them.
+/// The records of one sender, in the order in which they are sent.
 ///
-/// Of `total` records sender `s` of `S` has numbers `s`, `s + S`, `s + 2S`, and so on; number `n`
-/// is record `n mod records` of the input, since an input may be repeated.
+/// Of `total` records, sender `s` of `S` has numbers `s`, `s + S`, `s + 2S`, and so on. Number `n`
+/// is record `n mod records` of the input, because an input may be repeated.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     left: u64,
-    /// The next record of the input.
+    /// Index of the next record in the input.
     record: usize,
     records: usize,
     senders: usize,
 }
 
 impl Share {
-    /// For the sender of that rank.
+    /// Creates the share of the sender with rank `sender`.
     pub(super) fn new(sender: usize, senders: usize, records: usize, total: u64) -> Self {
         let (first, step) = (sender as u64, senders as u64);
         let left = total.saturating_sub(first).div_ceil(step.max(1));
@@ -22,19 +22,20 @@ impl Share {
         Self { left, record, records, senders }
     }
 
-    /// The next one, if any is left.
+    /// Returns the next record, if any is left.
     #[inline]
     pub(super) const fn peek(&self) -> Option<usize> {
         if self.left == 0 { None } else { Some(self.record) }
     }
 
-    /// On to the one after it.
+    /// Advances to the next record.
     #[inline]
     pub(super) const fn advance(&mut self) {
         self.left = self.left.saturating_sub(1);
         self.record += self.senders;
         if self.record >= self.records {
-            // Rarely: a division a message would cost as much as the rest of this.
+            // This division is rare. One per message would cost as much as the rest of this
+            // function.
             self.record %= if self.records == 0 { 1 } else { self.records };
         }
     }

@@ -2,10 +2,10 @@
 //! failed.
 //!
 //! # When something goes wrong
-//! A member that dies takes the group with it: all others lose a peer, and report that. So after
-//! the first failure the parent takes reports a little longer, and then names the cause and not its
-//! consequences: a process that died without a report, before one that reports what it lacks,
-//! before those that lost a peer.
+//! A member that dies ends the group: all others lose a peer and report that. So after the first
+//! failure, the parent takes reports a little longer, and then names the cause instead of its
+//! consequences. A process that died without a report comes first, then one that reports its own
+//! failure, then those that lost a peer.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::iter;
@@ -20,34 +20,35 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::LocalGroup;
 use tramontane_local::interrupt::Interrupts;
 
-/// Between two looks at signals and silences.
+/// Interval between two checks for signals and silent members.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A member without a report for so long is stalled: it reports how far it is five times a second.
+/// A member without a report for this time is stalled. Members report their progress five times per
+/// second.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// A group whose members live but deliver nothing for this time is stuck.
 const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
-/// How long it takes at most until all members have noticed that one is gone.
+/// Longest time until all members have noticed that one is gone.
 const AFTERMATH: Duration = Duration::from_millis(800);
 
-/// A run that takes longer than this shows how far it is.
+/// A run that takes longer than this shows its progress.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
-/// Where a member is.
+/// The phase of a member.
 #[derive(Debug)]
 enum Phase {
     Starting,
     Joined,
     Done(Box<Deliveries>),
-    /// It reported why it cannot go on.
+    /// The member reported why it cannot continue.
     Failed(Failure),
-    /// It ended without a report of that.
+    /// The process ended without a report.
     Died(End),
 }
 
-/// What the parent knows of a member.
+/// The parent's knowledge of one member.
 #[derive(Debug)]
 struct DemoProcess {
     worker: WorkerId,
@@ -57,8 +58,8 @@ struct DemoProcess {
     silent_for: Duration,
 }
 
-/// Runs a group to its end, and gives every member's deliveries. No process is left, however it
-/// ends.
+/// Runs a group to its end, and returns the deliveries of every member. No process is left, however
+/// the run ends.
 pub(super) fn run(
     plan: &Plan,
     input: &Input,
@@ -74,11 +75,11 @@ pub(super) fn run(
 struct Supervisor<'p> {
     plan: &'p Plan,
     crew: Crew<DemoMember>,
-    /// By rank, in the order of their starts.
+    /// Indexed by rank; members are started in this order.
     members: Vec<DemoProcess>,
     going_since: Option<Instant>,
     standstill: Duration,
-    /// How far it is stands on the terminal.
+    /// Whether the progress is shown on the terminal.
     is_shown: bool,
 }
 
@@ -124,7 +125,8 @@ impl<'p> Supervisor<'p> {
                 .any(|member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_)))
             {
                 let cause = self.find_cause();
-                // A terminal interrupts all processes: the member may have ended by the same.
+                // A terminal interrupts all processes, so the same signal may have ended the
+                // member.
                 interrupts.check()?;
                 return Err(cause);
             }
@@ -152,7 +154,7 @@ impl<'p> Supervisor<'p> {
         }
     }
 
-    /// Waits for one event, at most the given time, and handles it.
+    /// Waits for one event for at most `timeout`, and handles it.
     fn take_event(&mut self, timeout: Duration) {
         let Some((worker, event)) = self.crew.next(timeout) else { return };
         let Some(member) = self.members.get_mut(worker.index()) else { return };
@@ -174,7 +176,8 @@ impl<'p> Supervisor<'p> {
                 member.phase = Phase::Failed(Failure::with_text(Status::of(status), text));
             }
             Event::Ended(end) => {
-                // A member that is done stays until it is released: to end earlier is to die.
+                // A member that is done stays until it is released. If it ends earlier, it has
+                // died.
                 if !matches!(member.phase, Phase::Failed(_)) {
                     member.phase = Phase::Died(end);
                 }
@@ -182,7 +185,7 @@ impl<'p> Supervisor<'p> {
         }
     }
 
-    /// After the first failure: takes the others' reports, and names the cause.
+    /// Takes the others' reports after the first failure, and names the cause.
     fn find_cause(&mut self) -> Failure {
         let until = Instant::now() + AFTERMATH;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -223,7 +226,7 @@ impl<'p> Supervisor<'p> {
         for (rank, member) in self.members.iter_mut().enumerate() {
             let waits = match member.phase {
                 Phase::Starting => false,
-                // It waits for this process then.
+                // The member waits for this process.
                 Phase::Joined => !is_going,
                 Phase::Done(_) | Phase::Failed(_) | Phase::Died(_) => true,
             };
@@ -259,7 +262,7 @@ impl<'p> Supervisor<'p> {
         Ok(())
     }
 
-    /// Shows how far the slowest member is, if the run takes a while and standard error is a
+    /// Shows the progress of the slowest member, if the run takes a while and standard error is a
     /// terminal.
     fn show(&mut self) {
         let Some(since) = self.going_since else { return };
@@ -268,11 +271,11 @@ impl<'p> Supervisor<'p> {
         }
         self.is_shown = true;
         let slowest = self.members.iter().map(|member| member.delivered).min().unwrap_or(0);
-        // Without standard error there is no other place for it.
+        // If standard error fails, there is nowhere else to write.
         let _ = write!(io::stderr(), "\r{slowest} of {} messages delivered", self.plan.total);
     }
 
-    /// Leaves the terminal as it was: also a run that fails or is interrupted.
+    /// Restores the terminal, also after a failed or interrupted run.
     fn clear(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");

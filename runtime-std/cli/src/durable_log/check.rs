@@ -1,4 +1,4 @@
-//! What a log has, and what of it is damaged.
+//! The contents of a log, and its damage.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,32 +10,32 @@ use tramontane_runtime::group::{StartError, noted_log};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::output::print_result;
 
-/// Where a node with a data folder remembers its membership, if nothing else is said.
+/// Default name of the folder in which a node with a data folder remembers its membership.
 const VIEW: &str = "view";
 
-/// What was found.
+/// The findings of a check.
 #[derive(Serialize)]
 struct LogReport {
     group: String,
     subgroup: String,
-    /// The first record that it has.
+    /// Number of the first record in the log.
     first: u64,
-    /// The number that the next record will have.
+    /// Number that the next record will have.
     end: u64,
     segments: usize,
     segment_bytes: u64,
     batches: u64,
     batch_bytes: u64,
-    /// How often it was opened to be written.
+    /// Number of times that the log was opened for writing.
     incarnation: u64,
     snapshot: Option<Snapshot>,
-    /// A last batch that the next start leaves out: nobody noted that it was durable.
+    /// Whether the next start will discard the last batch, which was never noted as durable.
     torn: bool,
-    /// So many records were durable in it, as its node noted; nothing if that is not known.
+    /// Number of records that the node noted as durable in this log; `None` if unknown.
     noted: Option<u64>,
-    /// Whether it is the log that its node noted, and has all of it.
+    /// Result of comparing the log with its node's note.
     fit: &'static str,
-    /// Records that were set aside: the files.
+    /// Files with records that were set aside.
     aside: Vec<String>,
     values: Vec<String>,
     damage: Vec<DamagedPlace>,
@@ -48,17 +48,17 @@ struct Snapshot {
     bytes: u64,
 }
 
-/// A place that is damaged.
+/// A damaged part of a log.
 #[derive(Serialize)]
 struct DamagedPlace {
     file: String,
     offset: u64,
-    /// The first and the last damaged record, where it is records.
+    /// The first and last damaged records, if records are damaged.
     records: Option<[u64; 2]>,
     what: String,
 }
 
-/// Prints what was found. Damage is a failure, and so is a log that has less than its node noted.
+/// Prints the findings. Fails if the log is damaged, or has less than its node noted.
 pub(super) fn run(folder: &Path, state: Option<&Path>, json: bool) -> Result<(), Failure> {
     let noted = noted(folder, state)?;
     let (log, recovery) = super::open(folder, noted)?;
@@ -77,8 +77,8 @@ pub(super) fn run(folder: &Path, state: Option<&Path>, json: bool) -> Result<(),
     Err(Failure::new(Status::Input, what, advice))
 }
 
-/// What the node noted of the log in a folder, which has the subgroup's name. Its state's folder is
-/// beside the log as a rule.
+/// Returns the node's note on the log in `folder`, whose name is that of the subgroup. The folder
+/// of the node's state is usually next to the log.
 fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let beside = folder.parent().map(|above| above.join(VIEW));
@@ -87,7 +87,7 @@ fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> 
     noted_log(&state, &subgroup).map_err(|error| Failure::from(StartError::from(error)))
 }
 
-/// What a log lost, in words.
+/// Describes the losses of a log in words.
 fn loss(report: &LogReport) -> String {
     let LogReport { end, fit, .. } = report;
     let had = report.noted.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `tramontane log`: a member's log on disk, without its group. The log is only read.
+//! `tramontane log`: reads a member's log on disk, without its group. The log is never written.
 
 mod check;
 mod print;
@@ -17,31 +17,31 @@ pub(super) const EXAMPLES: &str = "  tramontane log /var/lib/group/log
   tramontane log /var/lib/group/log --check
       read all of it, and name what is damaged";
 
-/// Print or check the log of a member that does not run
+/// Print or check the log of a member that is not running
 #[derive(Args, Debug)]
 pub(super) struct DurableLogOptions {
-    /// The folder of the log
+    /// Folder of the log
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// The first message to print, by its number in the log [default: the first there is]
+    /// Number of the first message to print [default: the first in the log]
     #[arg(long, value_name = "SEQUENCE")]
     from: Option<u64>,
-    /// Print so many messages at most
+    /// Print at most N messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Read all of it, say what there is, and name what is damaged
+    /// Read the whole log, summarise its contents, and name any damage
     #[arg(long, conflicts_with_all = ["from", "count"])]
     check: bool,
-    /// With --check: the node's --state folder, which says how much the log has had [default: the
-    /// folder view beside the log, if there is one]
+    /// With --check: the node's --state folder, which says how many records the log has had
+    /// [default: the folder named view next to the log, if it exists]
     #[arg(long, value_name = "DIR", requires = "check")]
     state: Option<PathBuf>,
-    /// Print JSON: an object per message, or one for a check
+    /// Print JSON: one object per message, or one for a check
     #[arg(long)]
     json: bool,
 }
 
-/// Prints or checks.
+/// Prints or checks the log.
 pub(super) fn run(arguments: &DurableLogOptions) -> Result<(), Failure> {
     if arguments.check {
         return check::run(&arguments.folder, arguments.state.as_deref(), arguments.json);

@@ -1,4 +1,4 @@
-//! The memory map of a group: what lies where in each row, and what it all adds up to.
+//! The memory map of a group: the parts of each row, and their total size.
 
 use serde::Serialize;
 use tramontane_core::fabric::ViewPlan;
@@ -13,20 +13,20 @@ use tramontane_runtime::shared_memory::Residence;
 /// The whole map.
 #[derive(Debug, Serialize)]
 pub(super) struct MemoryMap {
-    /// Of the layout, as hexadecimal digits: members with another one do not meet.
+    /// Digest of the layout, in hexadecimal. Members whose digests differ do not meet.
     pub(super) digest: String,
     pub(super) members: usize,
     pub(super) subgroups: usize,
     pub(super) rows: Vec<RowMap>,
-    /// All rows of one view: what each member maps or registers.
+    /// Bytes of all rows of one view, which each member maps or registers.
     pub(super) view_bytes: usize,
-    /// Two views' rows, of the same members: what a change holds at once.
+    /// Bytes of two views' rows with the same members: a view change holds both at once.
     pub(super) change_bytes: usize,
-    /// One view in shared memory, with headers, doorbells and whole pages.
+    /// Bytes of one view in shared memory, with headers, doorbells and whole pages.
     pub(super) shared_memory_bytes: u64,
 }
 
-/// A member's row, and its private state.
+/// A member's row and its private state.
 #[derive(Debug, Serialize)]
 pub(super) struct RowMap {
     pub(super) rank: u16,
@@ -36,29 +36,29 @@ pub(super) struct RowMap {
     pub(super) state: StateMap,
 }
 
-/// A stretch of a row.
+/// One part of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct MapPart {
-    /// From the start of the row.
+    /// Offset from the start of the row.
     pub(super) offset: usize,
     pub(super) bytes: usize,
     #[serde(flatten)]
     pub(super) what: What,
 }
 
-/// What a stretch of a row is.
+/// The kind of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum What {
-    /// The row's own.
+    /// The header of the row.
     Header,
-    /// Frontiers of a subgroup; consumed counts, where it is unordered.
+    /// Frontiers of a subgroup; also consumed counts if it is unordered.
     Control { subgroup: u16, unordered: bool },
-    /// The slots of a sender.
+    /// Slots of one sender.
     Ring { subgroup: u16, slots: u32, stride: usize, message_max: u32 },
 }
 
-/// What a member needs beside the rows, in bytes.
+/// Bytes that a member needs in addition to the rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct StateMap {
     pub(super) subgroups: usize,
@@ -114,7 +114,7 @@ impl RowMap {
                 parts.push(MapPart { offset: ring.offset, bytes: 0, what });
             }
         }
-        // Each part reaches to the next one, and the last to the end of the row.
+        // Each part extends to the next one, and the last to the end of the row.
         let ends: Vec<usize> =
             parts.iter().skip(1).map(|part| part.offset).chain([bytes]).collect();
         for (part, end) in parts.iter_mut().zip(ends) {
@@ -124,7 +124,7 @@ impl RowMap {
         Self { rank: rank.get(), id, bytes, parts, state: StateMap::of(layout, rank) }
     }
 
-    /// Whether two rows are cut alike.
+    /// Returns whether two rows have the same layout.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         (self.bytes, &self.parts, &self.state) == (other.bytes, &other.parts, &other.state)
     }

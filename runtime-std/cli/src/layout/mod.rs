@@ -23,22 +23,22 @@ pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
   tramontane layout --config group.toml
       a group file, in a view of all its nodes; 'tramontane node --example-config' explains it";
 
-/// Print the memory map of a group, and how much memory it takes.
+/// Print the memory map of a group and its total size.
 #[derive(Args, Debug)]
 pub(super) struct LayoutOptions {
-    /// The number of members
+    /// Number of members
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
     nodes: u32,
-    /// How many of them send [default: all]
+    /// Number of members that send [default: all]
     #[arg(long, value_name = "S",
           value_parser = clap::value_parser!(u32).range(0..=MEMBERS_MAX as i64))]
     senders: Option<u32>,
-    /// Slots of each sender's ring
+    /// Slots in each sender's ring
     #[arg(long, value_name = "SLOTS", default_value_t = WINDOW_DEFAULT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(WINDOW_MAX)))]
     window: u32,
-    /// The largest message, in bytes
+    /// Size of the largest message, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = MESSAGE_MAX_DEFAULT,
           value_parser = clap::value_parser!(u32).range(0..=i64::from(MESSAGE_MAX)))]
     message_max: u32,
@@ -51,7 +51,7 @@ pub(super) struct LayoutOptions {
 }
 
 impl LayoutOptions {
-    /// A group with fixed membership, of the nodes that the options give.
+    /// Describes a group with fixed membership from the options.
     fn describe(&self) -> Result<Description, Failure> {
         let senders = self.senders.unwrap_or(self.nodes);
         if senders > self.nodes {
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &LayoutOptions) -> Result<(), Failure> {
     print_result(arguments.json, &map, text)
 }
 
-/// The map for people. Neighbours whose rows have the same layout are printed once.
+/// Formats the map as text. Neighbouring rows with the same layout are printed once.
 fn text(map: &MemoryMap) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.

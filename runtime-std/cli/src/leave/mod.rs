@@ -1,4 +1,4 @@
-//! `tramontane leave`: asks a node to leave its group, and waits until it has.
+//! `tramontane leave`: asks a node to leave its group, and waits until it has left.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -22,18 +22,18 @@ node's process has ended: its log, address and metrics port are free.";
 pub(super) struct LeaveOptions {
     #[command(flatten)]
     group: GroupOptions,
-    /// The id of the node
+    /// Id of the node
     #[arg(long, value_name = "K")]
     id: u32,
 }
 
-/// Between two looks.
+/// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long one look may take.
+/// Time limit of one check.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Asks a node to leave, waits until it has, and prints that.
+/// Asks a node to leave, waits until it has left, and prints that.
 pub(super) fn run(arguments: &LeaveOptions) -> Result<(), Failure> {
     let (description, visits) = arguments.group.open()?;
     let (node, limit) = (arguments.id, arguments.group.time_limit);
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &LeaveOptions) -> Result<(), Failure> {
     }
 }
 
-/// The time is up; `out` is what to print, if the node is out.
+/// Reports that the time is up. `out` is the text to print if the node has left.
 fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     let what = match out {
         Some(text) => format!("{text}; its process has not ended after {limit:?}"),
@@ -71,7 +71,7 @@ fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     Failure::group(what, "see 'tramontane status', or raise --time-limit")
 }
 
-/// What to print once the node is out.
+/// Returns the text to print once the node has left.
 fn look(visits: &OperatorClient, node: u32, interrupts: &Interrupts) -> Option<String> {
     let answers = visits.statuses(LOOK, interrupts.flag());
     let others = answers.iter().filter(|(other, _)| **other != node);

@@ -1,14 +1,14 @@
-//! Log files: what a node or a replica of a shard keeps of what was delivered, as lines in a file.
-//! It is its state too, which one that joins takes over.
+//! Log files: a node or a replica of a shard writes its deliveries to a file, as lines. The file is
+//! also its state, which a joining node or replica takes over.
 //!
 //! # Invariants
-//! - A log holds whole lines, in the order of delivery: what cannot be written whole is taken back.
-//! - A file holds all that the group delivered, or what came since it was rotated at one node. It
-//!   takes no state over from a member without a file.
-//! - The file of an earlier life stays as it was until this process is a member; then what it
-//!   joined with takes its place. A group that starts anew begins with empty logs, and what was
-//!   there is kept under another name.
-//! - Files are renamed, so a log is a regular file: a device, a directory or a pipe is refused
+//! - A log holds whole lines, in the order of delivery. An incomplete line is removed.
+//! - A file holds everything that the group delivered, or everything since a node rotated its file.
+//!   It takes over no state from a member without a file.
+//! - The file of an earlier incarnation stays unchanged until this process is a member. Then the
+//!   state that it joined with replaces the file. A group that forms anew begins with empty logs,
+//!   and the old files are kept under other names.
+//! - Files are renamed, so a log must be a regular file. A device, a directory or a pipe is refused
 //!   before anything is done to it.
 
 mod rotation;
@@ -24,17 +24,17 @@ use tramontane_local::exit::Failure;
 
 pub(super) use rotation::Rotation;
 
-/// The first byte of a state: all lines of a file, those since it was rotated, or what a member
-/// without a file has.
+/// First byte of a state: all lines of a file, the lines since its rotation, or the lines of a
+/// member without a file.
 const WHOLE: [u8; 1] = *b"f";
 const ROTATED: [u8; 1] = *b"r";
 pub(super) const NO_FILE: [u8; 1] = *b"-";
 
-/// How long the process before, which was killed, may take to end.
+/// Time allowed for the previous process, which was killed, to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reads what a state begins with, in a member that has a file or none. Nothing if the state has no
-/// bytes: it is that of the beginning.
+/// Reads the kind of a state for a member with or without a file. Returns `None` for a state
+/// without bytes, which is the initial state.
 fn read_kind(state: &mut dyn Read, has_file: bool) -> io::Result<Option<[u8; 1]>> {
     let mut kind = [0];
     if state.read(&mut kind)? == 0 {
@@ -49,17 +49,17 @@ fn read_kind(state: &mut dyn Read, has_file: bool) -> io::Result<Option<[u8; 1]>
     Err(io::Error::new(ErrorKind::InvalidData, what))
 }
 
-/// Reads what the state of a member without a file begins with.
+/// Reads the kind of a state for a member without a file.
 pub(super) fn begin_without_file(state: &mut dyn Read) -> io::Result<()> {
     read_kind(state, false).map(|_| ())
 }
 
-/// A log file, which the application appends to and the main thread opens anew.
+/// A log file, which the application appends to and the main thread reopens.
 #[derive(Clone)]
 pub(super) struct SharedLogFile(Arc<Mutex<LogFile>>);
 
 impl SharedLogFile {
-    /// Opens the log, made if it is not there. No other process may have it open as its log.
+    /// Opens the log, or creates it. No other process may have it open as its log.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let wrong = |error: io::Error| {
             let what = format_args!("cannot open the log {}: {error}", path.display());
@@ -78,24 +78,24 @@ impl SharedLogFile {
         self.lock().append(lines)
     }
 
-    /// What it holds now, to be read while it grows.
+    /// Returns the current contents, to be read while the log grows.
     pub(super) fn snapshot(&self) -> io::Result<Box<dyn Read + Send>> {
         Ok(Box::new(self.lock().snapshot()?))
     }
 
-    /// Takes over another member's, or begins with nothing if there is none.
+    /// Takes over another member's state, or begins with nothing if `state` is empty.
     pub(super) fn restore(&self, state: &mut dyn Read) -> io::Result<()> {
         let kind = read_kind(state, true)?;
         self.lock().restore(state, kind == Some(ROTATED))
     }
 
-    /// This process is a member: from now on the log is the group's. Says where a log of an earlier
-    /// life is kept that is not part of it.
+    /// Notes that this process is a member: from now on, the log is the group's. Returns the path
+    /// of a kept log of an earlier incarnation that is not part of the group's.
     pub(super) fn begin(&self) -> io::Result<Option<PathBuf>> {
         self.lock().begin()
     }
 
-    /// Opens what is at the log's path now, after a rotation.
+    /// Opens the file that is now at the log's path, after a rotation.
     fn reopen(&self) -> io::Result<()> {
         self.lock().reopen()
     }
@@ -105,7 +105,7 @@ impl SharedLogFile {
     }
 }
 
-/// Where lines of an earlier life are kept, for people.
+/// Says where lines of an earlier incarnation are kept.
 pub(super) fn kept_text(kept: &Path) -> String {
     format!("the log begins anew; that of an earlier run is kept as {}", kept.display())
 }
@@ -113,21 +113,21 @@ pub(super) fn kept_text(kept: &Path) -> String {
 /// All lines, in a file.
 struct LogFile {
     path: PathBuf,
-    /// What is written to: the log, or what will take its place.
+    /// The file being written: the log, or the file that will replace it.
     file: File,
     length: u64,
     is_restored: bool,
-    /// Lines of the group are missing before those in the file.
+    /// Whether lines of the group before those in the file are missing.
     is_rotated: bool,
 }
 
 impl LogFile {
-    /// Opens the log, made if it is not there. No other process may have it open as its log.
+    /// Opens the log, or creates it. No other process may have it open as its log.
     fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let length = file.metadata()?.len();
-        // A link stays, and what it leads to is the log: a rename would put the log in the link's
-        // place.
+        // A link stays, and its target is the log. A rename of the link itself would replace it
+        // with the log.
         let path = path.canonicalize()?;
         let log = Self { path, file, length, is_restored: false, is_rotated: false };
         check_kind(&log.joining_path(), std::fs::symlink_metadata(log.joining_path()))?;
@@ -139,7 +139,7 @@ impl LogFile {
         let whole = if written.is_ok() {
             lines.len()
         } else {
-            // Half a line is none.
+            // Incomplete lines do not count.
             let bytes = self.file.metadata()?.len().saturating_sub(self.length);
             let bytes = lines.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
             lines[..bytes].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
@@ -173,7 +173,7 @@ impl LogFile {
 
     fn begin(&mut self) -> io::Result<Option<PathBuf>> {
         let before = std::fs::metadata(&self.path).map_or(0, |found| found.len());
-        // Lines of before that the group's members have rotated away are nowhere else.
+        // If the group's members have rotated away older lines, this file may have the only copy.
         let kept = if before > 0 && (self.is_rotated || !self.is_restored) {
             let kept = (1_u32..).map(|number| with_ending(&self.path, &number.to_string()));
             let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
@@ -192,10 +192,10 @@ impl LogFile {
         Ok(kept)
     }
 
-    /// Opens what is at the path now: a file that was rotated stays as it is. If that cannot be,
-    /// lines go to the file that was rotated.
+    /// Opens the file that is now at the path. A rotated file stays as it is. If the open fails,
+    /// lines still go to the rotated file.
     fn reopen(&mut self) -> io::Result<()> {
-        // What was restored gets the path at the beginning.
+        // A restored file gets the path when this process becomes a member.
         if self.is_restored {
             return Ok(());
         }
@@ -216,13 +216,13 @@ impl LogFile {
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_restored {
-            // The join failed; the next joining node begins another one.
+            // The join failed. The next join begins another file.
             let _ = std::fs::remove_file(self.joining_path());
         }
     }
 }
 
-/// The first bytes of a log, which others may append to, rename or cut off meanwhile.
+/// The first bytes of a log, while others may append to it, rename it or truncate it.
 struct Snapshot {
     file: File,
     at: u64,
@@ -253,14 +253,14 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file, made if it is not there, and locks it. Nothing is opened that is not a regular
-/// file: that alone may block, or do something to a device.
+/// Opens a file, or creates it, and locks it. Only regular files are opened: opening anything else
+/// may block, or affect a device.
 fn open(path: &Path) -> io::Result<File> {
     check_kind(path, std::fs::metadata(path))?;
     let mut options = OpenOptions::new();
     let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = options.create(true).read(true).append(true).custom_flags(at_once).open(path)?;
-    // Something else may have come to its place.
+    // Another kind of file may have replaced it in the meantime.
     check_type(path, file.metadata()?.file_type())?;
     let until = Instant::now() + LOCK_PATIENCE;
     loop {
@@ -278,7 +278,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Fails if there is something other than a regular file.
+/// Fails if something other than a regular file is there.
 fn check_kind(path: &Path, found: io::Result<Metadata>) -> io::Result<()> {
     match found {
         Ok(found) => check_type(path, found.file_type()),
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(state, "rsecond\n", "and so does the next");
     }
 
-    /// A node whose lines are in a durable log fills its file from that, from the beginning on.
+    /// A node whose lines are in a durable log fills its file from that log, from the beginning.
     #[test]
     fn a_state_of_no_bytes_is_the_beginning() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! SIGHUP: log files are opened anew, as programs that rotate logs ask for it. If it says instead
-//! that the terminal of this process is gone, the process is asked to end.
+//! SIGHUP reopens log files, as programs that rotate logs expect. If the signal means that this
+//! process has lost its terminal, the process is asked to end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use super::SharedLogFile;
 use tramontane_local::interrupt::WatchError;
 use tramontane_local::output::print_notice;
 
-/// The log files of a process, and whether they are to be opened anew.
+/// The log files of a process, and whether a reopen was requested.
 pub(crate) struct Rotation {
     files: Vec<SharedLogFile>,
     is_asked: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub(crate) struct Rotation {
 }
 
 impl Rotation {
-    /// From now on SIGHUP does not end this process, if it has log files.
+    /// Watches for SIGHUP. From now on, it does not end this process if the process has log files.
     pub(crate) fn watch(files: Vec<SharedLogFile>) -> Result<Self, WatchError> {
         let is_asked = Arc::default();
         if !files.is_empty() {
@@ -28,13 +28,13 @@ impl Rotation {
         Ok(Self { files, is_asked, has_terminal: has_terminal() })
     }
 
-    /// Does what a SIGHUP asked for, if one came.
+    /// Reopens the files if a SIGHUP arrived.
     pub(crate) fn rotate(&self) {
         if !self.is_asked.swap(false, Ordering::Relaxed) {
             return;
         }
         if self.has_terminal && !has_terminal() {
-            // As if the user had ended it. The signal is watched for.
+            // Ends the process as if the user had ended it: the signal is watched for.
             let _ = signal_hook::low_level::raise(SIGTERM);
             return;
         }
@@ -51,7 +51,7 @@ impl Rotation {
     }
 }
 
-/// Whether this process has a controlling terminal.
+/// Returns whether this process has a controlling terminal.
 fn has_terminal() -> bool {
     open("/dev/tty", OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).is_ok()
 }

@@ -1,4 +1,4 @@
-//! What a node does with what is delivered: it keeps it, and prints it.
+//! A node keeps and prints what is delivered.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -22,11 +22,11 @@ use tramontane_runtime::group::{
     Description, FIRST_VIEW, Message, Messages, Replica, SubgroupDescription, View, ViewChanged,
 };
 
-/// What goes to standard output.
+/// Selects what goes to standard output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Printing {
     pub(super) deliveries: bool,
-    /// As JSON, and views too.
+    /// Whether the output is JSON, with views.
     pub(super) json: bool,
 }
 
@@ -39,7 +39,7 @@ enum JsonLine<'l> {
         view: u64,
         place: u64,
         sender: u32,
-        /// The client from outside that published it.
+        /// The external client that published the line.
         #[serde(skip_serializing_if = "Option::is_none")]
         client: Option<String>,
         #[serde(flatten)]
@@ -54,15 +54,15 @@ enum JsonLine<'l> {
 }
 
 fn add_line(line: &impl Serialize, to: &mut Vec<u8>) {
-    // Numbers and strings into memory: nothing that can fail.
+    // Writing numbers and strings to memory cannot fail.
     let _ = serde_json::to_writer(&mut *to, line);
     to.push(b'\n');
 }
 
-/// How many lines are durable.
+/// Counts of durable lines.
 #[derive(Serialize)]
 struct Durable<'l> {
-    /// Where more than one subgroup is logged.
+    /// Present if more than one subgroup is logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     subgroup: Option<&'l str>,
     durable: DurableLines,
@@ -75,10 +75,10 @@ struct DurableLines {
     all: u64,
 }
 
-/// What lines say of subgroups.
+/// The subgroups, as lines name them.
 pub(super) struct Subgroups {
     all: Vec<SubgroupDescription>,
-    /// Those of which it was said that they are closed.
+    /// Subgroups that were reported as closed.
     closed: Vec<SubgroupId>,
 }
 
@@ -87,7 +87,7 @@ impl Subgroups {
         Self { all: description.subgroups.clone(), closed: Vec::new() }
     }
 
-    /// What to say of subgroups that lost all their members with a view.
+    /// Returns the notices about subgroups that lost all their members with this view.
     fn newly_closed(&mut self, view: &View) -> Vec<String> {
         let text = |id: &SubgroupId| {
             let of = self.all.get(id.index()).filter(|of| !of.reserved)?;
@@ -122,14 +122,14 @@ pub(super) struct Application {
     logs: BTreeMap<SubgroupId, Log>,
     subgroups: Subgroups,
     is_member: bool,
-    /// A log could not be written: it ends there, and this node leaves.
+    /// Whether a log could not be written. Its writes stop, and this node leaves.
     has_failed: bool,
-    /// What a call appends to a log.
+    /// Lines that an upcall appends to a log.
     lines: Vec<u8>,
-    /// Messages that the call hands over.
+    /// Number of messages in the upcall.
     messages: usize,
     own: Option<NodeId>,
-    /// Messages of this node that were delivered where its lines go.
+    /// Number of this node's messages that were delivered in the subgroup of its input.
     own_delivered: u64,
     meter: Arc<Meter>,
 }
@@ -183,14 +183,14 @@ impl Application {
     }
 
     fn send_event(&self, event: NodeEvent) {
-        // The command may be over already.
+        // The command may have ended already.
         let _ = self.events.send(event);
     }
 
     fn fail(&mut self, error: &io::Error) {
         self.has_failed = true;
         let failure = match error.kind() {
-            // A state that does not fit, which says what to do.
+            // The state does not fit. The error says what to do.
             io::ErrorKind::InvalidData => Failure::with_text(Status::Group, error),
             _ => Failure::system("cannot write the log", error),
         };
@@ -216,7 +216,7 @@ impl Replica for Application {
         let subgroup = messages.subgroup();
         self.lines.clear();
         self.messages = 0;
-        // What came before this node was a member is part of its state.
+        // Messages from before this node was a member are part of its state.
         if self.printing.deliveries && self.is_member {
             let output = self.output.clone();
             output.put_each(messages, |message, to| {
@@ -249,8 +249,8 @@ impl Replica for Application {
         }
         let ids = |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
         let (view, members) = (change.view.id.0, ids(&change.view.members));
-        // A node that joins is told of all members at once; to people it alone is the one that
-        // came.
+        // A joining node learns of all members at once, but for its user only the node itself is
+        // new.
         let is_joiner = is_first && change.view.id != FIRST_VIEW;
         let joined = if is_joiner { vec![change.own.get()] } else { ids(change.joined) };
         let gone = ids(change.gone);
@@ -298,7 +298,7 @@ impl Replica for Application {
     }
 }
 
-/// A state that cannot be read: its reader gets the error, and asks another member.
+/// A state that cannot be read. Its reader gets the error, and asks another member.
 struct Unreadable(io::Error);
 
 impl Read for Unreadable {

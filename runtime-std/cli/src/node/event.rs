@@ -1,20 +1,20 @@
-//! What the threads of a node report to its main thread.
+//! Events that a node's threads report to its main thread.
 
 use std::io;
 
 use tramontane_local::exit::Failure;
 
-/// What happens to a node.
+/// An event in a node's process.
 #[derive(Debug)]
 pub(super) enum NodeEvent {
     /// The input ended, and all of it was sent.
     InputEnded,
-    /// Something that this node needs does not work: it leaves.
+    /// Something that this node needs has failed, so it leaves.
     Failed(Failure),
-    /// Nothing can be written any more.
+    /// The output cannot be written any longer.
     OutputFailed(io::Error),
-    /// To be printed on standard error.
+    /// A notice to print on standard error.
     Notice(String),
-    /// Part of the input was not sent, for a reason of its own; to be printed too.
+    /// The reason why part of the input was not sent, to be printed too.
     Refused(String),
 }

@@ -1,8 +1,8 @@
-//! Figures in Prometheus' text format, version 0.0.4.
+//! Metrics in Prometheus' text format, version 0.0.4.
 
 use std::fmt::{Display, Write as _};
 
-/// How many times a figure was seen up to the end of each class, and their sum.
+/// Number of observations up to the upper end of each bucket, and their sum.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram<const CLASSES: usize> {
     ends: [f64; CLASSES],
@@ -12,7 +12,7 @@ pub(super) struct Histogram<const CLASSES: usize> {
 }
 
 impl<const CLASSES: usize> Histogram<CLASSES> {
-    /// With classes of these upper ends.
+    /// Creates a histogram whose buckets have these upper ends.
     pub(super) const fn new(ends: [f64; CLASSES]) -> Self {
         Self { ends, counts: [0; CLASSES], count: 0, sum: 0.0 }
     }
@@ -26,26 +26,26 @@ impl<const CLASSES: usize> Histogram<CLASSES> {
     }
 }
 
-/// A text that grows by families of figures.
+/// A text to which families of metrics are added.
 #[derive(Debug)]
 pub(super) struct Exposition {
     text: String,
-    /// Of all figures, as they stand between braces.
+    /// Labels of all metrics, formatted as between braces.
     labels: String,
 }
 
 impl Exposition {
-    /// With labels that all figures have.
+    /// Creates an empty text. All metrics get these labels.
     pub(super) fn new(labels: &[(&str, &str)]) -> Self {
         Self { text: String::new(), labels: joined(labels) }
     }
 
-    /// All of it.
+    /// Returns the whole text.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    /// A figure that only grows.
+    /// Adds a counter, which never decreases.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.counters(name, help, &[([], value)]);
     }
@@ -55,7 +55,7 @@ impl Exposition {
         self.gauges(name, help, &[([], value)]);
     }
 
-    /// Figures that only grow, one for each set of labels.
+    /// Adds counters, one for each set of labels.
     pub(super) fn counters<const N: usize>(
         &mut self,
         name: &str,
@@ -65,7 +65,7 @@ impl Exposition {
         self.family(&format!("{name}_total"), help, "counter", values);
     }
 
-    /// Figures, one for each set of labels.
+    /// Adds gauges, one for each set of labels.
     pub(super) fn gauges<const N: usize, V: Display>(
         &mut self,
         name: &str,
@@ -75,7 +75,7 @@ impl Exposition {
         self.family(name, help, "gauge", values);
     }
 
-    /// How often a figure was seen in each class.
+    /// Adds a histogram.
     pub(super) fn histogram<const CLASSES: usize>(
         &mut self,
         name: &str,
@@ -120,7 +120,7 @@ impl Exposition {
     }
 }
 
-/// Labels as they stand between braces.
+/// Formats labels as between braces.
 fn joined(labels: &[(&str, &str)]) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");

@@ -1,11 +1,12 @@
-//! Answers to HTTP requests: enough of the protocol for a scraper, within fixed limits on
-//! connections, time and bytes.
+//! Answers HTTP requests: enough of the protocol for a scraper, within fixed limits on connections,
+//! time and bytes.
 //!
 //! # Invariants
-//! - At most [`CONNECTIONS_MAX`] are open at a time, each for at most [`PATIENCE`]. One more closes
-//!   the one that has been silent for longest: so connections without a request keep no other out.
-//! - A request is [`REQUEST_MAX`] bytes at most.
-//! - Nothing that goes wrong ends it: without descriptors for a while, it waits.
+//! - At most [`CONNECTIONS_MAX`] connections are open at a time, each for at most [`PATIENCE`]. A
+//!   further one closes the connection that has been silent for longest, so connections without a
+//!   request do not keep others out.
+//! - A request has at most [`REQUEST_MAX`] bytes.
+//! - No failure ends the server. If it lacks descriptors for a while, it waits.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,23 +15,23 @@ use std::time::{Duration, Instant};
 
 const CONNECTIONS_MAX: usize = 16;
 
-/// How long one may take, from the connection to the last byte.
+/// Longest time for one connection, from its opening to the last byte.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const REQUEST_MAX: usize = 8 << 10;
 
-/// After a connection that could not be taken.
+/// Pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is answered.
+/// The answer to a request.
 pub(super) struct HttpAnswer {
-    /// As HTTP has it, with its words.
+    /// HTTP status code and reason.
     pub(super) status: &'static str,
     pub(super) content_type: &'static str,
     pub(super) text: String,
 }
 
-/// Answers what is asked for by method and path, in a thread that ends with the process.
+/// Answers requests by method and path, in a thread that ends with the process.
 pub(super) fn serve(
     listener: TcpListener,
     answer: impl Fn(&str, &str) -> HttpAnswer + Send + Sync + 'static,
@@ -51,7 +52,7 @@ pub(super) fn serve(
                     tracing::debug!(%error, "a client of the metrics page disconnected");
                 }
             };
-            // Without a thread for it, the connection is closed.
+            // If no thread can be started, the connection is closed.
             let _ = std::thread::Builder::new().name("tramontane-metric".into()).spawn(receive);
         }
     };
@@ -67,46 +68,47 @@ struct Connections {
 
 struct HttpConnection {
     number: u64,
-    /// By which to close it, until it has sent a request.
+    /// Closes the connection, until it has sent a request.
     silent: Option<TcpStream>,
 }
 
 impl Connections {
     fn open(&self) -> MutexGuard<'_, Vec<HttpConnection>> {
-        // Nothing in here is left half done by a panic.
+        // A panic cannot leave this data half changed.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One of the connections that may be open, given back when this is dropped.
+/// One of the permitted connections, returned when this is dropped.
 struct Slot {
     connections: Arc<Connections>,
     number: u64,
 }
 
 impl Slot {
-    /// A slot for a connection. If all are taken, the connection that has been silent for longest
-    /// is closed; if all have sent a request, one of them is awaited.
+    /// Takes a slot for a connection. If all are taken, closes the connection that has been silent
+    /// for longest. If all connections have sent a request, waits for one of them.
     fn take(connections: &Arc<Connections>, connection: &TcpStream) -> io::Result<Self> {
         let handle = connection.try_clone()?;
         let mut open = connections.open();
         while open.len() >= CONNECTIONS_MAX {
             if let Some(oldest) = open.iter().find_map(|connection| connection.silent.as_ref()) {
-                // It fails where the peer was faster. The thread that reads from it ends in any
-                // case.
+                // Fails if the peer closed first. The thread that reads from the connection ends in
+                // any case.
                 let _ = oldest.shutdown(Shutdown::Both);
             }
             let waited = connections.vacated.wait_timeout(open, PATIENCE);
             open = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(open, _)| open);
         }
-        // One thread alone adds to it.
+        // Only one thread adds connections.
         let number = open.last().map_or(0, |last| last.number + 1);
         open.push(HttpConnection { number, silent: Some(handle) });
         drop(open);
         Ok(Self { connections: Arc::clone(connections), number })
     }
 
-    /// The connection has sent a request, and is answered: it is not closed for another one.
+    /// Notes that the connection has sent a request and is being answered, so that it is not closed
+    /// for another one.
     fn has_asked(&self) {
         let mut open = self.connections.open();
         if let Some(connection) =
@@ -143,7 +145,7 @@ fn receive(
     connection.write_all((head + &text).as_bytes())
 }
 
-/// The first lines of a request, up to the empty one.
+/// Reads the first lines of a request, up to the empty one.
 fn read_head(connection: &mut TcpStream, until: Instant) -> io::Result<String> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
@@ -158,7 +160,7 @@ fn read_head(connection: &mut TcpStream, until: Instant) -> io::Result<String> {
     String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// What is left of a connection's time.
+/// Returns the time left for a connection.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -186,7 +188,7 @@ mod tests {
 
     fn ask(address: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).expect("it listens");
-        // A connection that is closed early may fail while it writes.
+        // Writing fails if the connection is closed early.
         let _ = stream.write_all(request);
         let mut page = Vec::new();
         let _ = stream.read_to_end(&mut page);
@@ -221,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A client that reads slowly is answered, however many connect meanwhile.
+    /// A client that reads slowly is answered, however many others connect meanwhile.
     #[test]
     fn a_connection_with_a_request_is_not_closed_for_silent_ones() {
         let (began, has_begun) = std::sync::mpsc::channel();

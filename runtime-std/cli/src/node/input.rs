@@ -1,8 +1,8 @@
-//! From standard input to the group, through all views: one line, one message.
+//! Sends standard input to the group through all views: one line is one message.
 //!
 //! # Invariants
 //! - Each line that was read is sent, refused, or named when the node ends.
-//! - The thread reads only what is there, so that it ends soon after it is asked to.
+//! - The thread reads only available input, so that it ends soon after a request to end.
 
 use std::io;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use tramontane_local::lines::{Cutter, Line, unreadable};
 use tramontane_runtime::group::{LargeUnsent, Receipt, SendLargeError, Sender};
 use tramontane_runtime::member::SendError;
 
-/// How long a line waits for a slot, and how long the thread waits for input, before it looks
-/// whether it is wanted still.
+/// Time that a line waits for a slot, or the thread for input, before the thread checks whether it
+/// should end.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The same, as the system has it.
+/// The same time as a system type.
 const PATIENCE_SYSTEM: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// How long the thread may take to end. Another process that reads the same input may have left it
+/// Time allowed for the thread to end. Another process that reads the same input may have left it
 /// with nothing to read.
 const END: Duration = Duration::from_secs(1);
 
-/// How much is read at a time.
+/// Bytes per read.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The thread that reads and sends.
@@ -40,12 +40,12 @@ pub(super) struct Input {
     is_over: Arc<AtomicBool>,
 }
 
-/// How lines go out.
+/// The path of lines to the group.
 pub(super) struct Lines {
-    /// Nothing if this node sends in no subgroup: then lines are refused.
+    /// `None` if this node sends in no subgroup; lines are then refused.
     pub(super) sender: Option<Sender>,
     pub(super) line_max: usize,
-    /// How many messages a member may end without.
+    /// Largest number of messages that a member may leave unsent when it ends.
     pub(super) unsent_max: usize,
     pub(super) meter: Arc<Meter>,
 }
@@ -67,12 +67,13 @@ impl Input {
         Ok(Self { thread, is_over })
     }
 
-    /// From now on no more is read, and no more is sent.
+    /// Stops reading and sending.
     pub(super) fn stop(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the thread, and says what became of what it read. Nothing if it does not end.
+    /// Ends the thread, and returns the fate of the lines that it read. Returns `None` if the
+    /// thread does not end.
     pub(super) fn end(self) -> Option<SentLines> {
         self.stop();
         let until = Instant::now() + END;
@@ -83,15 +84,15 @@ impl Input {
     }
 }
 
-/// Why no more lines are sent.
+/// The reason why no more lines are sent.
 enum SendEnd {
     /// The line cannot be sent.
     Refused(String),
-    /// This node is on its way out.
+    /// This node is leaving.
     NotWanted,
 }
 
-/// The thread's side.
+/// The state of the thread.
 struct Reading {
     is_over: Arc<AtomicBool>,
     events: mpsc::Sender<NodeEvent>,
@@ -100,13 +101,13 @@ struct Reading {
     way: LineWay,
 }
 
-/// From a line to the group.
+/// The path from a line to the group.
 struct LineWay {
     sender: Option<Sender>,
     line_max: usize,
     is_over: Arc<AtomicBool>,
     meter: Arc<Meter>,
-    /// Lines that were handed over.
+    /// Number of lines handed over.
     handed_over: u64,
 }
 
@@ -122,7 +123,7 @@ impl Reading {
                 }
                 Ok(Some(count)) => self.take(&buffer[..count]),
                 Err(error) => {
-                    // The node goes on without, as it does after the end of its input.
+                    // The node continues without input, as it does after the input has ended.
                     let unreadable = unreadable(&error.into()).text().to_owned();
                     self.send_event(NodeEvent::Refused(unreadable));
                     self.end_of_input();
@@ -151,7 +152,7 @@ impl Reading {
         self.send_event(NodeEvent::InputEnded);
     }
 
-    /// Sends what came, to its last line that has an end.
+    /// Sends the complete lines among the new bytes.
     fn take(&mut self, mut bytes: &[u8]) {
         let Self { cutter, is_over, handed, events, way } = self;
         let mut is_wanted = true;
@@ -182,18 +183,19 @@ impl Reading {
     }
 
     fn send_event(&self, event: NodeEvent) {
-        // The command may be over already.
+        // The command may have ended already.
         let _ = self.events.send(event);
     }
 }
 
 fn say_refused(events: &mpsc::Sender<NodeEvent>, number: u64, why: &str) {
-    // The command may be over already.
+    // The command may have ended already.
     let _ =
         events.send(NodeEvent::Refused(format!("line {number} of the input was not sent: {why}")));
 }
 
-/// Nothing if nothing came for a while; no bytes at the end of the input.
+/// Reads the available input. Returns `None` if nothing arrives for a while, and no bytes at the
+/// end of the input.
 fn read_what_is_there(buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
     use rustix::io::Errno;
     let input = rustix::stdio::stdin();
@@ -249,7 +251,7 @@ fn send(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Receip
     }
 }
 
-/// A line that fits no slot.
+/// Sends a line that is too large for a slot.
 fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Receipt, SendEnd> {
     let refused = |error: SendLargeError| SendEnd::Refused(error.to_string());
     let mut buffer = sender.buffer(line.len()).map_err(refused)?;
@@ -274,7 +276,7 @@ fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<
     }
 }
 
-/// Whether it is to be tried again.
+/// Succeeds if the send is to be tried again.
 fn go_on(error: SendError) -> Result<(), SendEnd> {
     match error {
         SendError::TimedOut(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! What a node keeps of what was delivered: its state, which a node that joins takes over. It is a
+//! A node's copy of what was delivered. It is the node's state, which a joining node takes over: a
 //! log file, or the last lines in memory.
 
 use std::collections::VecDeque;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file};
 
-/// Lines that are kept in memory.
+/// Number of lines kept in memory.
 pub(super) const RECENT_LINES: usize = 1_000;
 
-/// Bytes of them.
+/// Bytes of those lines.
 const RECENT_BYTES: usize = 16 << 20;
 
 /// The state of one subgroup.
@@ -20,7 +20,7 @@ pub(super) enum Log {
 }
 
 impl Log {
-    /// The file, if it is one.
+    /// Returns the log file, if there is one.
     pub(super) const fn file(&self) -> Option<&SharedLogFile> {
         match self {
             Self::File(file) => Some(file),
@@ -36,7 +36,7 @@ impl Log {
         }
     }
 
-    /// What it holds now, to be read while it grows.
+    /// Returns the current contents, to be read while the log grows.
     pub(super) fn snapshot(&self) -> io::Result<Box<dyn Read + Send>> {
         match self {
             Self::File(file) => file.snapshot(),
@@ -46,7 +46,7 @@ impl Log {
         }
     }
 
-    /// Takes over another member's, or begins with nothing if there is none.
+    /// Takes over another member's state, or begins with nothing if `state` is empty.
     pub(super) fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
         match self {
             Self::File(file) => file.restore(state),
@@ -58,8 +58,8 @@ impl Log {
         }
     }
 
-    /// This process is a member: from now on the log is the group's. Says where a log of an earlier
-    /// life is kept that is not part of it.
+    /// Notes that this process is a member: from now on, the log is the group's. Returns the path
+    /// of a kept log of an earlier incarnation that is not part of the group's.
     pub(super) fn begin(&mut self) -> io::Result<Option<PathBuf>> {
         match self {
             Self::File(file) => file.begin(),
@@ -68,7 +68,7 @@ impl Log {
     }
 }
 
-/// The last lines, in memory.
+/// The last lines, kept in memory.
 #[derive(Default)]
 pub(super) struct Recent {
     lines: VecDeque<Vec<u8>>,

@@ -1,7 +1,7 @@
-//! What a node counts of the bytes that go through it, and how long a line takes.
+//! Counts the bytes that pass through a node, and measures the latency of lines.
 //!
-//! It costs a message nothing: bytes are counted where lines are read and logs are written, a batch
-//! at a time; and one line at a time has its way from the input to its delivery here measured.
+//! Messages are not slowed down: bytes are counted per batch, where lines are read and logs are
+//! written. The latency is measured for one line at a time, from the input to its delivery here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,32 +11,32 @@ use tramontane_core::ids::SubgroupId;
 
 use super::exposition::Histogram;
 
-/// The upper ends of the classes of times, in seconds: 10 us to 10 s, each about three times the
-/// one before.
+/// Upper ends of the time buckets, in seconds: 10 us to 10 s, each about three times the one
+/// before.
 const CLASSES: [f64; 13] =
     [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// Times from a line's reading to its delivery.
+/// Times from reading a line to its delivery.
 type Latency = Histogram<{ CLASSES.len() }>;
 
-/// The line that is on its way: how many were handed over with it, and since when.
+/// The line being measured: its number, and the time of its reading.
 type UnderWay = (u64, Instant);
 
-/// The counts of one node.
+/// The counters of one node.
 pub(super) struct Meter {
-    /// Where lines go.
+    /// The subgroup that lines go to.
     subgroup: Option<SubgroupId>,
     pub(super) delivered_bytes: AtomicU64,
     pub(super) sent_bytes: AtomicU64,
-    /// From where a line is read to its delivery here; waiting for a slot is part of it.
+    /// Time from reading a line to its delivery here, including the wait for a slot.
     latency: Mutex<Latency>,
-    /// That of the line under way, from 1; 0 without one.
+    /// Number of the line being measured, from 1; 0 if there is none.
     awaited: AtomicU64,
     under_way: Mutex<Option<UnderWay>>,
 }
 
 impl Meter {
-    /// For a node whose lines go to a subgroup.
+    /// Creates the meter of a node whose lines go to `subgroup`.
     pub(super) fn new(subgroup: Option<SubgroupId>) -> Arc<Self> {
         Arc::new(Self {
             subgroup,
@@ -48,7 +48,8 @@ impl Meter {
         })
     }
 
-    /// The line of this number among those that are handed over, from 1, is about to go out.
+    /// Notes that line `number` is about to be sent. Lines that are handed over are numbered from
+    /// 1.
     pub(super) fn goes_out(&self, number: u64) {
         if self.awaited.load(Ordering::Relaxed) == 0 {
             *self.under_way() = Some((number, Instant::now()));
@@ -56,20 +57,20 @@ impl Meter {
         }
     }
 
-    /// It did not, and another has its number.
+    /// Notes that line `number` was not sent. Another line gets its number.
     pub(super) fn stays(&self, number: u64) {
         if self.awaited.load(Ordering::Relaxed) == number {
             self.awaited.store(0, Ordering::Release);
         }
     }
 
-    /// Bytes of lines went out.
+    /// Notes that `bytes` of lines were sent.
     pub(super) fn sent(&self, bytes: usize) {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A batch was delivered: bytes of all messages, and how many of this node's there were up to
-    /// now, where lines go.
+    /// Notes the delivery of a batch: `bytes` of all messages, and the number of this node's
+    /// messages so far in the subgroup of its lines.
     pub(super) fn delivered(&self, bytes: usize, own: u64) {
         self.delivered_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let awaited = self.awaited.load(Ordering::Acquire);
@@ -82,12 +83,12 @@ impl Meter {
         self.awaited.store(0, Ordering::Release);
     }
 
-    /// Whether lines go there.
+    /// Returns whether lines go to `subgroup`.
     pub(super) fn is_of(&self, subgroup: SubgroupId) -> bool {
         self.subgroup == Some(subgroup)
     }
 
-    /// The times that were seen.
+    /// Returns the measured times.
     pub(super) fn latencies(&self) -> MutexGuard<'_, Latency> {
         self.latency.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +120,7 @@ mod tests {
         meter.delivered(5, 2);
         assert_eq!(meter.awaited.load(Ordering::Relaxed), 0);
         assert_eq!(meter.delivered_bytes.load(Ordering::Relaxed), 20);
-        // A line that is refused does not count.
+        // A refused line does not count.
         meter.goes_out(3);
         meter.stays(3);
         meter.delivered(0, 3);

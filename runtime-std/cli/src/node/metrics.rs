@@ -1,4 +1,4 @@
-//! A node's figures for Prometheus, over HTTP.
+//! Serves a node's metrics for Prometheus over HTTP.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -16,12 +16,12 @@ use tramontane_local::exit::Failure;
 use tramontane_runtime::group::{GroupStatus, MemberState, SharedStatus, SubgroupStatus};
 use tramontane_runtime::rdma;
 
-/// What the answer is: the text format that Prometheus and all its tools read (`promtool check
-/// metrics` reads no other).
+/// Content type of the answer: the text format that Prometheus and all its tools read (`promtool
+/// check metrics` reads no other).
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Serves the figures at an address, in a thread that ends with the process. Nothing is answered
-/// until until `board` is set.
+/// Serves the metrics at an address, in a thread that ends with the process. Requests wait until
+/// `board` is set.
 pub(super) fn serve(
     address: &HostAddress,
     is_exposed: bool,
@@ -65,14 +65,14 @@ fn answer(
     }
 }
 
-/// A figure of a subgroup.
+/// Returns one figure of a subgroup.
 type OfSubgroup = fn(&SubgroupStatus) -> u64;
 
-/// What this program is: its version, and the machine that it is built for.
+/// The program's version, and its target machine.
 const BUILD: [(&str, &str); 2] =
     [("version", env!("CARGO_PKG_VERSION")), ("processor", std::env::consts::ARCH)];
 
-/// The text of a status. `devices` is where the kernel shows its RDMA devices.
+/// Formats the metrics of a status. `devices` is the kernel's folder of RDMA devices.
 fn exposition(
     status: &GroupStatus,
     meter: &Meter,
@@ -192,7 +192,8 @@ mod tests {
         promtool(&text);
     }
 
-    /// What `promtool check metrics` looks at, by the rules of Prometheus' `promlint`.
+    /// Returns violations of the rules of Prometheus' `promlint`, which `promtool check metrics`
+    /// applies.
     fn faults(text: &str) -> Vec<String> {
         const UNITS: [&str; 9] =
             ["ms", "us", "ns", "milliseconds", "minutes", "hours", "kb", "mb", "percent"];
@@ -254,7 +255,7 @@ mod tests {
         );
     }
 
-    /// The tool itself, where there is one.
+    /// Checks with promtool itself, if it is installed.
     fn promtool(text: &str) {
         use std::io::Write as _;
         use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! `tramontane node`: one member of a group that survives its members. Standard input goes in, the
-//! group's order comes out. The node's state is its log, which a node that joins takes over.
+//! `tramontane node`: one member of a group that survives its members. It sends standard input and
+//! prints the group's order. The node's state is its log, which a joining node takes over.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -99,77 +99,78 @@ by its number, and the node goes on; with --leave-at-end it then exits with 3.
   If the output is not read, the node leaves after a quarter of failure_timeout_ms and exits with \
 141. A node that was asked to end waits 5 s for a reader of the rest.";
 
-/// Be a member of a group that survives its members: nodes may fail, leave and join
+/// Run a member of a group that survives its members: nodes may fail, leave and join
 #[derive(Args, Debug)]
 pub(super) struct NodeOptions {
     /// The group file
     #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
     config: Option<PathBuf>,
-    /// The id of this node in the group file
+    /// Id of this node in the group file
     #[arg(long, value_name = "K", required_unless_present = "example_config")]
     id: Option<u32>,
-    /// Print a group file that explains every field
+    /// Print an example group file that explains every field
     #[arg(long, exclusive = true)]
     example_config: bool,
-    /// The subgroup that lines of the input go to [default: the first in which this node sends]
+    /// Subgroup to which input lines are sent [default: the first in which this node may send]
     #[arg(long, value_name = "NAME")]
     subgroup: Option<String>,
     /// Append deliveries to FILE instead of printing them
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// The folder in which the node remembers its views, so that it forms no second group
-    /// [default: state in the group file, else view in the --data folder, else FILE.state beside
+    /// Folder in which the node remembers its views, so that it does not form a second group
+    /// [default: state in the group file, else view in the --data folder, else FILE.state next to
     /// --log FILE]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// The folder of this node's logs on disk: what the members of a logged subgroup deliver
-    /// (logged = true in the group file) is made durable there, in DIR/NAME [default: FILE.data
-    /// beside --log FILE, else group.data-K beside the group file]
+    /// Folder of this node's durable logs: messages delivered in a logged subgroup (logged = true
+    /// in the group file) are made durable in DIR/NAME [default: FILE.data next to --log FILE, else
+    /// group.data-K next to the group file]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Keep about so many MB of each durable log, and no more than twice as many; all of it if this
-    /// is left out. A node that comes back later finds what the state of the others has
+    /// Keep about N MB of each durable log, and at most twice as much; keep everything if this is
+    /// left out. A node that returns after older messages were removed takes over the state of the
+    /// others
     #[arg(long, value_name = "MB", conflicts_with = "log",
           value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     data_keep_mb: Option<u64>,
-    /// Form the group anew although its nodes were members before. Give it to every initial node,
-    /// once and by hand: members of the earlier group that are only out of reach go on as another
-    /// group. Old logs are kept
+    /// Form a new group although these nodes were members before. Give this option to every initial
+    /// node, once and by hand: members of the earlier group that are only out of reach continue as
+    /// a separate group. Old logs are kept
     #[arg(long)]
     new_group: bool,
-    /// Restart a group that logs with the nodes that are there, if the others never come back. What
-    /// only they have is given up, and the node writes down that it was. Give it to one node, once
-    /// and by hand
+    /// Restart a logged group with the nodes that are present, if the others will never return.
+    /// Messages that only the missing nodes have are given up, and the node records this. Give this
+    /// option to one node, once and by hand
     #[arg(long, conflicts_with = "new_group")]
     restart_with_less: bool,
-    /// Print no deliveries
+    /// Do not print deliveries
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
-    /// Print deliveries and views as JSON, one object a line
+    /// Print deliveries and views as JSON, one object per line
     #[arg(long)]
     json: bool,
-    /// Leave when the input ends; otherwise the node goes on without input
+    /// Leave when the input ends; without this option, the node continues without input
     #[arg(long)]
     leave_at_end: bool,
-    /// How long it may take to become a member, in seconds
+    /// Time limit for becoming a member, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true,
           value_parser = seconds)]
     time_limit: Duration,
     /// Serve metrics for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<HostAddress>,
-    /// Allow an address for --metrics that other hosts can reach; the metrics have no password
+    /// Allow a --metrics address that other hosts can reach; the metrics are not password-protected
     #[arg(long, requires = "metrics")]
     metrics_exposed: bool,
     #[command(flatten)]
     device: tramontane_local::options::DeviceArguments,
 }
 
-/// Which part of the failure timeout a delivery waits for a reader that takes nothing: well before
-/// the others would remove this member, it leaves by itself.
+/// A delivery waits this part of the failure timeout for a reader that takes nothing. The member
+/// then leaves by itself, well before the others would remove it.
 const UNREAD_SHARE: u32 = 4;
 
-/// A group file that explains every field.
+/// Example group file that explains every field.
 const EXAMPLE: &str = include_str!("example.toml");
 
 /// Runs a node.
@@ -188,7 +189,8 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     }
     let input = arguments.input_subgroup(&description, node)?;
     if description.key_file.is_some() {
-        // What is sealed on the way is no other user's to read in a log either.
+        // Traffic that is encrypted on the wire must not be readable by other users in a log
+        // either.
         umask(Mode::RWXG | Mode::RWXO);
     }
     let interrupts = Interrupts::watch()?;
@@ -198,10 +200,10 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     }
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
-    // The time that the others wait for a member that does not deliver.
+    // The others remove a member that does not deliver for this time.
     let patience = Duration::from_millis(description.failure_timeout_ms) / UNREAD_SHARE;
     let output = Output::start(Some(patience), move |error| {
-        // The command may be over already.
+        // The command may have ended already.
         let _ = failed.send(NodeEvent::OutputFailed(error));
     });
     let output = output.map_err(|error| cannot_start(&error))?;
@@ -224,7 +226,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
         Err(failure) => return Err(running::reason(&events).unwrap_or(failure)),
     };
     for notice in node.running().log_notices() {
-        // The receiver is this thread's.
+        // This thread owns the receiver.
         let _ = sender.send(NodeEvent::Notice(notice.to_string()));
     }
     let _ = board.set(node.running().shared_status());
@@ -261,7 +263,7 @@ fn become_member(
         forming: arguments.forming(&description, node, data.is_some()),
         data,
         data_keep_bytes: arguments.data_keep_mb.map(|megabytes| megabytes << 20),
-        // Among nodes that form a group, before there is a state to hand on.
+        // Compared among nodes that form a group, before there is a state to hand on.
         terms: u64::from(hands_on_state && arguments.log.is_some()),
         ..StartOptions::new(node)
     };
@@ -270,7 +272,7 @@ fn become_member(
     let running = start(description, options, application);
     drop(notice);
     if running.is_err() {
-        // A node that is asked to end while it waits does not report those that did not come.
+        // A node that is asked to end while it waits does not report the missing nodes.
         interrupts.check()?;
     }
     match running {
@@ -298,16 +300,16 @@ fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
     usize::try_from(longest).unwrap_or(usize::MAX)
 }
 
-/// How many messages a member may end without: those of a view's ring, and what it carries over
-/// from the one before.
+/// Returns how many messages a member may leave unsent when it ends: those of one view's ring, and
+/// those carried over from the view before.
 fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
     let window = description.subgroups.get(subgroup.index()).map_or(0, |subgroup| subgroup.window);
     usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(2)
 }
 
 impl NodeOptions {
-    /// The folder of the node's durable logs: what is given, or one beside the log or the group
-    /// file, which is named on standard error.
+    /// Returns the folder of the node's durable logs: the one that was given, or one next to the
+    /// log or the group file, which is then named on standard error.
     fn data_folder(
         &self,
         description: &Description,
@@ -337,12 +339,12 @@ impl NodeOptions {
 
     fn forming(&self, description: &Description, node: u32, has_data: bool) -> Forming {
         let listed = description.nodes.iter().find(|listed| listed.id == node);
-        // With a data folder, it is there.
+        // With a data folder, the membership is stored there.
         let log = self.log.as_deref().filter(|_| !has_data);
         let beside_log = || log.map(|log| with_ending(log, "state"));
         let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
         let print = |waiting: &Waiting| {
-            // Without standard error there is no other place for it.
+            // If standard error fails, there is nowhere else to write.
             let _ = writeln!(io::stderr(), "{waiting}");
         };
         Forming {
@@ -354,7 +356,7 @@ impl NodeOptions {
         }
     }
 
-    /// Where lines go; nothing if this node sends nowhere.
+    /// Returns the subgroup that lines go to, or `None` if this node does not send.
     fn input_subgroup(
         &self,
         description: &Description,
@@ -381,7 +383,7 @@ impl NodeOptions {
         Ok(Some(id))
     }
 
-    /// The state of each subgroup that the node belongs to.
+    /// Opens the state of each subgroup that the node belongs to.
     fn logs(
         &self,
         description: &Description,
@@ -425,7 +427,7 @@ mod tests {
         let mut defaults: Description = toml::from_str(defaults).expect("it parses");
         defaults.complete().expect("it is right");
         defaults.subgroups[0].name = "lines".into();
-        // The first lines that a user types are not lost.
+        // The first lines that a user types must not be lost.
         defaults.subgroups[0].logged = true;
         assert_eq!(description, defaults, "the example shows the defaults");
     }

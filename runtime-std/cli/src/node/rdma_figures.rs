@@ -1,5 +1,5 @@
-//! A node's figures of RDMA for Prometheus: what its fabric did, and what the kernel counts at the
-//! port of its device.
+//! A node's RDMA metrics for Prometheus: the figures of its fabric, and the kernel's counters at
+//! the port of its device.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use tramontane_runtime::rdma::Figures;
 
 use super::exposition::Exposition;
 
-/// Where the kernel shows its devices.
+/// The kernel's folder of RDMA devices.
 pub(super) const DEVICES: &str = "/sys/class/infiniband";
 
-/// What drivers call packets that they sent again. Each has some of these.
+/// The drivers' names for retransmitted packets. Each driver has some of these.
 const RETRIES: [&str; 5] = [
     "completer_retry_err",
     "local_ack_timeout_err",
@@ -19,10 +19,10 @@ const RETRIES: [&str; 5] = [
     "to_retransmits",
 ];
 
-/// Among the kernel's counters, and none: how often they are read anew.
+/// Stands among the kernel's counters, but is the interval between their updates.
 const NO_COUNTER: &str = "lifespan";
 
-/// Writes all of it. `devices` is where the kernel shows its devices.
+/// Writes all RDMA metrics. `devices` is the kernel's folder of RDMA devices.
 pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
     let Figures { device, link_losses, counters, losses, .. } = figures;
     let port = figures.port.to_string();
@@ -62,7 +62,7 @@ pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
     }
 }
 
-/// The kernel's counters of a port, by name: those of the hardware.
+/// Returns the kernel's hardware counters of a port, by name.
 fn port_counters(port: &Path) -> Vec<(String, u64)> {
     let Ok(entries) = std::fs::read_dir(port.join("hw_counters")) else { return Vec::new() };
     let counters = entries.flatten().filter_map(|entry| {
@@ -79,7 +79,8 @@ fn port_counters(port: &Path) -> Vec<(String, u64)> {
 pub(super) mod tests {
     use super::*;
 
-    /// A member that has posted, and has lost another; and a folder as the kernel would show it.
+    /// Returns the figures of a member that has posted and has lost another, and a folder like the
+    /// kernel's.
     pub(crate) fn sample() -> (Figures, tempfile::TempDir) {
         let folder = tempfile::tempdir().expect("a folder");
         let counters = folder.path().join("rxe0/ports/1/hw_counters");

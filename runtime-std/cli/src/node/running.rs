@@ -1,4 +1,4 @@
-//! The main thread of a node that is a member: it waits for what ends the member, and ends it.
+//! The main thread of a node that is a member: waits until the member has to end, and ends it.
 
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -12,23 +12,23 @@ use tramontane_local::output::{Output, print_notice};
 use tramontane_runtime::group::Running;
 use tramontane_runtime::member::Stopped;
 
-/// Between two looks at signals and at the member's state.
+/// Interval between two checks of the signals and of the member's state.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long what was sent may take to be delivered everywhere before the node leaves all the same.
+/// Time allowed for delivering everywhere what was sent, before the node leaves anyway.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How long the others may take to go on without this node.
+/// Time allowed for the others to continue without this node.
 const LEAVE: Duration = Duration::from_secs(30);
 
-/// Signals that come so soon after the first are the same request: `timeout` and terminals may well
+/// Signals that arrive this soon after the first are the same request: `timeout` and terminals may
 /// send one twice.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
-/// How long what was delivered may take to be written when the command fails.
+/// Time allowed for writing what was delivered when the command fails.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// How long a node that was asked to end waits for a reader that takes nothing.
+/// Time that a node that was asked to end waits for a reader that takes nothing.
 const UNREAD: Duration = Duration::from_secs(5);
 
 /// A node that is a member.
@@ -38,12 +38,12 @@ pub(super) struct RunningNode {
     events: Receiver<NodeEvent>,
     rotation: Rotation,
     leave_at_end: bool,
-    /// Nothing if it cannot be read.
+    /// `None` if the input cannot be read.
     input: Option<Input>,
     input_ended: bool,
-    /// Lines of the input were refused.
+    /// Whether lines of the input were refused.
     has_refused: bool,
-    /// Why this node leaves, if it is not asked to.
+    /// The reason why this node leaves, if it was not asked to.
     failure: Option<Failure>,
 }
 
@@ -73,12 +73,12 @@ impl RunningNode {
         &self.running
     }
 
-    /// The input is read from now on.
+    /// Reads `input` from now on.
     pub(super) fn read(&mut self, input: Input) {
         self.input = Some(input);
     }
 
-    /// Waits for what ends this member, and for its end.
+    /// Waits until this member has to end or has ended.
     pub(super) fn wait_for_end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         while !self.is_to_leave(interrupts) {
             if let Some(stopped) = self.running.stopped() {
@@ -94,7 +94,7 @@ impl RunningNode {
         interrupts.is_asked() || self.failure.is_some() || (self.input_ended && self.leave_at_end)
     }
 
-    /// Handles the events that are there, and waits for the first at most the given time.
+    /// Handles the pending events. Waits for the first one for at most `timeout`.
     fn take_events(&mut self, timeout: Duration) {
         let mut next = self.events.recv_timeout(timeout);
         while let Ok(event) = next {
@@ -116,12 +116,12 @@ impl RunningNode {
         self.failure.get_or_insert(failure);
     }
 
-    /// Leaves the group, unless a further signal wants the end at once.
+    /// Leaves the group. A further signal ends the node at once.
     fn leave(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let mut signals = Signals::new(interrupts);
         self.input.iter().for_each(Input::stop);
         let until = Instant::now() + SETTLE;
-        // Others may send without end: then it leaves with something under way.
+        // The others may send endlessly. The node then leaves with messages in flight.
         while Instant::now() < until
             && !self.running.settle(TICK)
             && self.running.stopped().is_none()
@@ -150,7 +150,7 @@ impl RunningNode {
         }
     }
 
-    /// Ends the member, writes what can be written, and gives the command's outcome.
+    /// Ends the member, writes what can be written, and returns the command's outcome.
     pub(super) fn end(
         mut self,
         outcome: Result<(), Failure>,
@@ -160,10 +160,10 @@ impl RunningNode {
         interrupts.forget();
         if outcome.is_err() || self.failure.is_some() {
             self.output.drain(DRAIN);
-            // Without this, a member that waits for room in the output would never end.
+            // Otherwise, a member that waits for room in the output would never end.
             self.output.discard();
         }
-        // First the input: it has a hand on the member, and so on its logs.
+        // The input ends first, because it holds the member and so its logs.
         let handed = self.input.take().and_then(Input::end);
         self.take_events(Duration::ZERO);
         let Self {
@@ -177,7 +177,8 @@ impl RunningNode {
             mut failure,
             input: _,
         } = self;
-        // Whoever asked this node to leave is told at the close, and may use the log files then.
+        // The requester learns that this node has left when the connection closes. It may use the
+        // log files then.
         drop(rotation);
         let (_, unsent) = running.close();
         take_last(&events, &mut failure);
@@ -187,7 +188,7 @@ impl RunningNode {
             .for_each(|text| print_notice(&text));
         match (outcome, failure) {
             (Err(outcome), Some(failure)) => {
-                // What went wrong first, and what came of it.
+                // The first failure, and its consequences.
                 failure.report();
                 Err(outcome)
             }
@@ -196,15 +197,15 @@ impl RunningNode {
                 let patience = if input_ended && leave_at_end { None } else { Some(UNREAD) };
                 write_rest(&output, &events, interrupts, patience)?;
                 let is_short = has_refused && input_ended && leave_at_end;
-                // It was reported line by line.
+                // Each refused line was reported already.
                 if is_short { Err(Failure::silent(Status::Input)) } else { Ok(()) }
             }
         }
     }
 }
 
-/// All is delivered, and the member is gone: now it is a matter between this process and its
-/// reader.
+/// Everything is delivered, and the member is gone. Only this process and the reader of its output
+/// are left.
 fn write_rest(
     output: &Output,
     events: &Receiver<NodeEvent>,
@@ -235,7 +236,7 @@ fn write_rest(
     Ok(())
 }
 
-/// What came with the end.
+/// Takes the events that came with the end.
 fn take_last(events: &Receiver<NodeEvent>, failure: &mut Option<Failure>) {
     for event in events.try_iter() {
         match event {
@@ -249,7 +250,8 @@ fn take_last(events: &Receiver<NodeEvent>, failure: &mut Option<Failure>) {
     }
 }
 
-/// Why the application could not go on, if it failed before there was a member.
+/// Returns the reason why the application could not continue, if it failed before there was a
+/// member.
 pub(super) fn reason(events: &Receiver<NodeEvent>) -> Option<Failure> {
     events.try_iter().find_map(|event| match event {
         NodeEvent::Failed(failure) => Some(failure),
@@ -258,7 +260,7 @@ pub(super) fn reason(events: &Receiver<NodeEvent>) -> Option<Failure> {
     })
 }
 
-/// What it means that this node is no member any more.
+/// Decides what to report when this node is no longer a member.
 fn judge(stopped: Stopped) -> Result<(), Failure> {
     match stopped {
         Stopped::Left => Ok(()),
@@ -266,7 +268,7 @@ fn judge(stopped: Stopped) -> Result<(), Failure> {
     }
 }
 
-/// Signals that come while the node leaves.
+/// Signals that arrive while the node leaves.
 struct Signals<'i> {
     interrupts: &'i Interrupts,
     started: Instant,
@@ -278,7 +280,7 @@ impl<'i> Signals<'i> {
         Self { interrupts, started: Instant::now(), is_armed: false }
     }
 
-    /// Fails if a further one came.
+    /// Fails if a further signal arrived.
     fn check(&mut self) -> Result<(), Failure> {
         if self.is_armed {
             return Ok(self.interrupts.check()?);

@@ -1,24 +1,24 @@
-//! The lines of the input that a node handed over to its group, and what its end says of them:
-//! which were not sent, and which may have been.
+//! The input lines that a node handed over to its group. At its end, it reports which lines were
+//! not sent, and which may have been.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use tramontane_runtime::group::{Ordinal, Unsent};
 
-/// Lines that were read, and not handed over to the group.
+/// Lines that were read but not handed over to the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lost {
     /// The first.
     pub(super) from: u64,
     /// The last.
     pub(super) to: u64,
-    /// Whether the last has an end.
+    /// Whether the last line is complete.
     pub(super) has_end: bool,
 }
 
-/// Lines by their numbers, each with that of its message: as many of the last ones as a member may
-/// end without having sent.
+/// Numbers of the last lines, each with its message's ordinal: as many as a member may leave unsent
+/// when it ends.
 #[derive(Debug)]
 pub(super) struct SentLines {
     lines: VecDeque<(u64, Ordinal)>,
@@ -27,12 +27,12 @@ pub(super) struct SentLines {
 }
 
 impl SentLines {
-    /// Keeps this number of lines.
+    /// Keeps the last `lines_max` lines.
     pub(super) fn new(lines_max: usize) -> Self {
         Self { lines: VecDeque::new(), lines_max, lost: None }
     }
 
-    /// A line was handed over to the group.
+    /// Notes a line that was handed over to the group.
     pub(super) fn add(&mut self, number: u64, ordinal: Ordinal) {
         if self.lines.len() >= self.lines_max {
             self.lines.pop_front();
@@ -40,7 +40,7 @@ impl SentLines {
         self.lines.push_back((number, ordinal));
     }
 
-    /// The next lines were not.
+    /// Notes that the next lines were not handed over.
     pub(super) fn lose(&mut self, lines: Lost) {
         let from = self.lost.map_or(lines.from, |lost| lost.from);
         self.lost = Some(Lost { from, ..lines });
@@ -50,8 +50,8 @@ impl SentLines {
         self.lost
     }
 
-    /// What to do about lines that this member ended without: those that were sent may be delivered
-    /// elsewhere, and would be twice if they were sent again.
+    /// Advises what to do about the lines that were unfinished when this member ended. Lines that
+    /// were sent may be delivered elsewhere, and would be duplicated if they were sent again.
     pub(super) fn advice(&self, unsent: &[Unsent]) -> Vec<String> {
         let numbers = |was_sent: bool| {
             let unsent = unsent.iter().filter(move |unsent| unsent.was_sent == was_sent);
@@ -85,7 +85,7 @@ impl SentLines {
     }
 }
 
-/// Numbers that rise, as people list them, and how many there are: `4, 6 to 9`.
+/// Formats rising numbers as a list, such as `4, 6 to 9`, and counts them.
 fn listed(numbers: impl Iterator<Item = u64>) -> (String, usize) {
     let mut runs: Vec<RangeInclusive<u64>> = Vec::new();
     let mut count = 0;

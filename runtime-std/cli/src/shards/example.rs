@@ -1,15 +1,15 @@
-//! Overlay files that explain every field: the three trees of the paper, for eight groups of three.
+//! Overlay files that explain every field: the paper's three trees, for eight groups of three.
 
 use tramontane_local::exit::Failure;
 use tramontane_local::shard_trees::Tree;
 
-/// Everything but the groups.
+/// The file without the groups.
 const HEAD: &str = include_str!("example.toml");
 
-/// Replicas of each group.
+/// Replicas per group.
 const REPLICAS: u16 = 3;
 
-/// The file of a tree.
+/// Returns the file of a tree.
 fn file(tree: Tree) -> String {
     use std::fmt::Write as _;
     let mut text = HEAD.to_owned();

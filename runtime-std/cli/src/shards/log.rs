@@ -1,5 +1,5 @@
-//! The application of a replica that is started from the command line: a log of what was delivered,
-//! a line for each message.
+//! The application of a replica that is started from the command line: a log with one line per
+//! delivered message.
 //!
 //! ```text
 //! PLACE GROUPS CLIENT/INCARNATION/NUMBER TEXT
@@ -14,7 +14,7 @@ use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file, kept_text};
 use tramontane_local::lines::add_message;
 use tramontane_local::output::{Output, print_notice};
 
-/// Where lines go.
+/// The destination of lines.
 enum Sink {
     File(SharedLogFile),
     Printed(Output),
@@ -26,14 +26,14 @@ pub(super) struct Log {
     places: Places,
     sink: Sink,
     line: Vec<u8>,
-    /// The file is the group's by now.
+    /// Whether the file belongs to the group by now.
     is_begun: bool,
-    /// Told once a line cannot be written.
+    /// Receives the error when a line cannot be written.
     failed: Sender<io::Error>,
 }
 
 impl Log {
-    /// In a file, or printed, if there is either.
+    /// Creates the application, which writes to a file, prints, or does neither.
     pub(super) fn new(
         places: Places,
         file: Option<SharedLogFile>,
@@ -48,8 +48,8 @@ impl Log {
         Self { places, sink, line: Vec::new(), is_begun: false, failed }
     }
 
-    /// The file is the group's from now on. If the group has formed anew, what an earlier process
-    /// wrote is kept.
+    /// The file is the group's from now on. If the group has formed anew, the file of an earlier
+    /// process is kept.
     fn begin(&mut self) -> io::Result<()> {
         if let (Sink::File(file), false) = (&self.sink, self.is_begun) {
             let kept = file.begin()?;
@@ -59,7 +59,7 @@ impl Log {
         Ok(())
     }
 
-    /// The main thread ends this process, and may be at it.
+    /// The main thread ends this process, and may already be doing so.
     fn fail(&self, error: io::Error) {
         let _ = self.failed.send(error);
     }
@@ -76,7 +76,7 @@ impl Log {
     }
 }
 
-/// The names of groups, as in a list: `g1,g3`.
+/// Returns the names of groups as a list: `g1,g3`.
 pub(super) fn names(places: &Places, destinations: Destinations) -> String {
     let names: Vec<&str> = destinations.iter().map(|group| places.group_name(group)).collect();
     names.join(",")

@@ -48,8 +48,8 @@ Failures:
 with the same command. Shards are memory-only: a group that loses a majority at once has lost its \
 state; its replicas say so, and exit with status 9. Then end all processes, and start them anew.";
 
-/// Run a replica of an overlay of shards, send messages to several of them in one order, or ask how
-/// they are
+/// Run a replica of a shard overlay, send messages to several groups in one order, or show the
+/// status of replicas
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct ShardsOptions {
@@ -58,11 +58,11 @@ pub(super) struct ShardsOptions {
     /// The overlay file
     #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
     config: Option<PathBuf>,
-    /// Which replica this is: GROUP.RANK, with ranks from 0
+    /// The replica to run: GROUP.RANK, with ranks from 0
     #[arg(long, value_name = "NAME", required_unless_present = "example_config")]
     id: Option<String>,
-    /// Print an overlay file that explains every field: 8 groups of 3 as a tree of two levels and
-    /// more (base), all below one (breadth), or as a chain (depth)
+    /// Print an overlay file that explains every field: 8 groups of 3 as a tree with several levels
+    /// (base), with all groups directly below one (breadth), or as a chain (depth)
     #[arg(long, value_name = "TREE", exclusive = true)]
     example_config: Option<Tree>,
     #[command(flatten)]
@@ -73,11 +73,11 @@ pub(super) struct ShardsOptions {
 enum ShardsCommand {
     /// Send each line of standard input to a set of groups, and print which replicas delivered it
     Send(send::SendOptions),
-    /// Print how all replicas are: leader, timestamp, log and lag of each
+    /// Print the status of all replicas: leader, timestamp, log and lag of each
     Status(status::ReplicaStatusOptions),
 }
 
-/// Does what is asked for.
+/// Runs the requested command.
 pub(super) fn run(arguments: &ShardsOptions) -> Result<(), Failure> {
     match &arguments.command {
         Some(ShardsCommand::Send(arguments)) => return send::run(arguments),

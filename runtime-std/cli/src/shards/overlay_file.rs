@@ -12,8 +12,8 @@ pub(super) fn read(path: &Path) -> Result<Description, Failure> {
     Ok(Description::read(path)?)
 }
 
-/// Reads it for a process that writes over its fabric. What the command line says of an RDMA device
-/// goes before what the file says.
+/// Reads the file for a process that uses the overlay's fabric. RDMA options on the command line
+/// take precedence over the file.
 pub(super) fn read_with_device(
     path: &Path,
     device: &DeviceArguments,

@@ -1,4 +1,4 @@
-//! The process of a replica: it starts, and waits for what ends it.
+//! The process of a replica: starts it, and waits until it has to end.
 
 use std::io;
 use std::path::Path;
@@ -17,16 +17,16 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{DeviceArguments, seconds};
 use tramontane_local::output::{Output, print_notice};
 
-/// How a replica runs.
+/// Options of a replica.
 #[derive(Args, Debug)]
 pub(super) struct ReplicaOptions {
     /// Write deliveries to FILE instead of printing them
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Print no deliveries
+    /// Do not print deliveries
     #[arg(long, conflicts_with = "log")]
     quiet: bool,
-    /// How long to wait for the group to form, or to take this replica back, in seconds
+    /// Longest wait for the group to form, or to readmit this replica, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "3600", allow_negative_numbers = true,
           value_parser = seconds)]
     join_timeout: Duration,
@@ -34,13 +34,13 @@ pub(super) struct ReplicaOptions {
     device: DeviceArguments,
 }
 
-/// Between two looks at signals and at the replica's state.
+/// Interval between two checks of the signals and of the replica's state.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long what was delivered may take to be written at the end.
+/// Time allowed for writing what was delivered at the end.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Starts it, and waits for its end.
+/// Starts a replica, and waits for its end.
 pub(super) fn run(config: &Path, id: &str, arguments: &ReplicaOptions) -> Result<(), Failure> {
     let description = read_with_device(config, &arguments.device)?;
     let places = Places::new(&description, description.overlay()?);
@@ -86,7 +86,7 @@ fn output(failed: Sender<io::Error>) -> Result<Output, Failure> {
     Output::start(None, failed).map_err(|error| Failure::system("cannot start a thread", &error))
 }
 
-/// Waits for a signal, which is no failure, or for what ends the replica.
+/// Waits for a signal, which is not a failure, or for the end of the replica.
 fn wait_for_end(
     interrupts: &Interrupts,
     failures: &Receiver<io::Error>,

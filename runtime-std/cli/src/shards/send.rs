@@ -1,4 +1,5 @@
-//! A client that sends each line of its input to a set of groups, and prints who delivered it.
+//! A client that sends each line of its input to a set of groups, and prints which replicas
+//! delivered it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -19,13 +20,13 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::{Line, each_line};
 use tramontane_local::options::seconds;
 
-/// Lines that wait to be sent.
+/// Number of lines that may wait to be sent.
 const LINES_MAX: usize = 1024;
 
-/// Between two looks at signals.
+/// Interval between two checks of the signals.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long the groups may take to close the client's place.
+/// Time allowed for the groups to remove the client.
 const LEAVE: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
@@ -33,25 +34,25 @@ pub(super) struct SendOptions {
     /// The overlay file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// The groups that deliver each line
+    /// Groups that deliver each line
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', required = true)]
     to: Vec<String>,
-    /// Whose deliveries a line waits for: one replica's of each group, each leader's, or all that
-    /// are connected
+    /// Deliveries that a line waits for: by one replica of each group, by each leader, or by all
+    /// connected replicas
     #[arg(long, value_enum, default_value_t = Waiting::One)]
     answers: Waiting,
-    /// How long to wait for the groups at the start, and for each line, in seconds
+    /// Longest wait for the groups at the start, and for each line, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
           value_parser = seconds)]
     time_limit: Duration,
-    /// Print who delivered as JSON, one object a line
+    /// Print the replicas that delivered as JSON, one object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     device: DeviceArguments,
 }
 
-/// Whose answers a line waits for.
+/// The replicas whose answers a line waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Waiting {
     One,
@@ -69,7 +70,7 @@ impl Waiting {
     }
 }
 
-/// What is printed of a line as JSON.
+/// The report on a line in JSON.
 #[derive(Serialize)]
 struct SentReport {
     line: u64,
@@ -77,7 +78,7 @@ struct SentReport {
     delivered: Vec<String>,
 }
 
-/// A line of the input with its number, or why there is none.
+/// A line of the input with its number, or the reason why there is none.
 type Input = Result<(u64, Option<Vec<u8>>), Failure>;
 
 /// Sends all lines.
@@ -101,7 +102,7 @@ pub(super) fn run(arguments: &SendOptions) -> Result<(), Failure> {
     let sent = BTreeMap::new();
     let mut sending = Sending { arguments, client, places, to, sent, refused: 0 };
     let outcome = sending.send_all(&lines, &interrupts);
-    // What it could not say by now is told by its lease.
+    // If the client cannot announce its end now, its lease expires later.
     let _ = sending.client.leave(LEAVE);
     outcome?;
     match sending.refused {
@@ -113,7 +114,7 @@ pub(super) fn run(arguments: &SendOptions) -> Result<(), Failure> {
     }
 }
 
-/// Reads the input in a thread of its own.
+/// Reads the input in a separate thread.
 fn read_lines(limit: usize) -> Result<Receiver<Input>, Failure> {
     let (sender, lines) = sync_channel(LINES_MAX);
     let read = move || {
@@ -122,7 +123,7 @@ fn read_lines(limit: usize) -> Result<Receiver<Input>, Failure> {
                 Line::Whole(bytes) => Some(bytes.to_vec()),
                 Line::TooLong => None,
             };
-            // Nobody wants more once the command has ended.
+            // The command has ended, so no more lines are needed.
             sender.send(Ok((number, line))).map_err(|_| Failure::silent(Status::Other))
         };
         if let Err(failure) = each_line(io::stdin().lock(), limit, each) {
@@ -136,22 +137,22 @@ fn read_lines(limit: usize) -> Result<Receiver<Input>, Failure> {
     Ok(lines)
 }
 
-/// What a look for the next line found.
+/// The result of taking the next line.
 enum NextLine {
     /// A line with its number.
     Line(u64, Vec<u8>),
     NotYet,
-    /// There are no more.
+    /// The input has ended.
     Ended,
 }
 
-/// A client that is at it.
+/// A client that is sending.
 struct Sending<'a> {
     arguments: &'a SendOptions,
     client: Client,
     places: Places,
     to: Destinations,
-    /// The lines that are not answered, and since when.
+    /// Unanswered lines, and the time of each.
     sent: BTreeMap<u64, (u64, Instant)>,
     refused: u64,
 }
@@ -186,7 +187,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Looks for the next line. Waits for it if there is nothing else to do.
+    /// Takes the next line. Waits for it if there is nothing else to do.
     fn next_line(&mut self, lines: &Receiver<Input>) -> Result<NextLine, Failure> {
         let received = if self.sent.is_empty() {
             match lines.recv_timeout(TICK) {
@@ -214,7 +215,7 @@ impl Sending<'_> {
         }
     }
 
-    /// False if there is no room now.
+    /// Sends a line. Returns false if there is no room now.
     fn send(&mut self, number: u64, line: &[u8]) -> Result<bool, Failure> {
         match self.client.multicast(self.to, line, self.arguments.answers.answers()) {
             Ok(MessageId { number: message, .. }) => {
@@ -229,7 +230,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Takes one answer, and prints it.
+    /// Takes one answer and prints it.
     fn take_answer(&mut self, timeout: Duration) -> Result<(), Failure> {
         match self.client.wait(timeout)? {
             Some(answered) => self.print(&answered).map_err(|error| Failure::output(&error)),
@@ -256,7 +257,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Fails if a line waits for too long.
+    /// Fails if a line has waited too long.
     fn check_patience(&self) -> Result<(), Failure> {
         let limit = self.arguments.time_limit;
         let is_over = |sent: &&(u64, Instant)| sent.1.elapsed() > limit;

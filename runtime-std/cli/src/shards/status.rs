@@ -1,4 +1,4 @@
-//! How all replicas of an overlay are, as they report it.
+//! The status of all replicas of an overlay, as they report it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -20,11 +20,11 @@ pub(super) struct ReplicaStatusOptions {
     /// The overlay file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// How long to wait for an answer, in seconds
+    /// Time limit for an answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "5", allow_negative_numbers = true,
           value_parser = seconds)]
     time_limit: Duration,
-    /// Exit with 10 if a replica does not answer, or does not count in quorums
+    /// Exit with status 10 if a replica does not answer, or does not count in quorums
     #[arg(long)]
     expect_all: bool,
     /// Print JSON, with everything that the replicas report
@@ -32,12 +32,13 @@ pub(super) struct ReplicaStatusOptions {
     json: bool,
 }
 
-/// A replica's answer, or why there is none.
+/// A replica's answer, or the reason why there is none.
 struct ReplicaAnswer {
     replica: String,
     group: String,
     status: Result<ReplicaStatus, AskError>,
-    /// How many entries of its log it has not processed, of those that one of its group has.
+    /// Number of log entries that another replica of its group has, and that this one has not
+    /// processed.
     lag: Option<u64>,
 }
 
@@ -50,14 +51,14 @@ struct ShardsReport<'a> {
 #[derive(Serialize)]
 struct ReplicaReport<'a> {
     replica: &'a str,
-    /// Nothing if it does not answer.
+    /// `None` if the replica does not answer.
     status: Option<&'a ReplicaStatus>,
     lag: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Asks, and prints what is answered.
+/// Asks all replicas, and prints their answers.
 pub(super) fn run(arguments: &ReplicaStatusOptions) -> Result<(), Failure> {
     let description = read(&arguments.config)?;
     let places = Places::new(&description, description.overlay()?);
@@ -142,7 +143,7 @@ fn table(answers: &[ReplicaAnswer]) -> Table {
     table
 }
 
-/// Each group needs a leader and a majority of replicas that count.
+/// Fails unless each group has a leader and a majority of replicas that count.
 fn judge(places: &Places, answers: &[ReplicaAnswer], expect_all: bool) -> Result<(), Failure> {
     let counts = |answer: &&ReplicaAnswer| {
         let status = answer.status.as_ref();

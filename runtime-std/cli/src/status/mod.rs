@@ -29,28 +29,28 @@ is not a member.";
 pub(super) struct StatusOptions {
     #[command(flatten)]
     group: GroupOptions,
-    /// Ask this node alone
+    /// Ask only this node
     #[arg(long, value_name = "K")]
     id: Option<u32>,
-    /// Exit with 10 if a node of the group file is not a member of the newest view, or does not
-    /// answer
+    /// Exit with status 10 if a node of the group file is not a member of the newest view, or does
+    /// not answer
     #[arg(long, conflicts_with_all = ["id", "watch"])]
     expect_all: bool,
     /// Print JSON, with everything that the nodes report
     #[arg(long)]
     json: bool,
-    /// Print it again every second, until interrupted
+    /// Print the status every second, until interrupted
     #[arg(long)]
     watch: bool,
 }
 
-/// A client that takes nothing for less is not named.
+/// A client is named only after it has taken nothing for this time.
 const STALL_NAMED_MS: u64 = 1_000;
 
-/// From one look to the next.
+/// Interval between two queries.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// The answer of each node, or why there is none.
+/// The answer of each node, or the reason why there is none.
 type Answers = BTreeMap<u32, Result<GroupStatus, OperatorError>>;
 
 /// All answers as JSON.
@@ -63,13 +63,13 @@ struct StatusReport<'a> {
 #[derive(Serialize)]
 struct NodeReport<'a> {
     node: u32,
-    /// Nothing if it does not answer.
+    /// `None` if the node does not answer.
     status: Option<&'a GroupStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Asks, and prints what is answered.
+/// Asks the nodes, and prints their answers.
 pub(super) fn run(arguments: &StatusOptions) -> Result<(), Failure> {
     let (description, visits) = arguments.group.open()?;
     if let Some(node) = arguments.id {
@@ -113,7 +113,7 @@ impl StatusOptions {
             writeln!(output)?;
         } else {
             if self.watch && output.is_terminal() {
-                // To the upper left corner, all clear.
+                // Moves to the upper left corner and clears the screen.
                 write!(output, "\x1b[H\x1b[2J")?;
             }
             write!(output, "{}", table(answers))?;
@@ -140,7 +140,7 @@ fn table(answers: &Answers) -> Table {
 fn row(status: &GroupStatus) -> [String; 9] {
     let frontiers = status.subgroups.iter().map(|subgroup| {
         let closed = if subgroup.closed { " closed" } else { "" };
-        // A log counts since the group began; places begin anew with each view.
+        // A log counts from the beginning of the group. Positions restart with each view.
         let progress = match subgroup.durable {
             Some(DurableStatus { delivered, here, majority, all, .. }) => {
                 format!("{delivered} durable {here}/{majority}/{all}")
@@ -168,7 +168,7 @@ fn row(status: &GroupStatus) -> [String; 9] {
     ]
 }
 
-/// What a node says of members that hold others back, and of its clients.
+/// Returns a node's notes on members that hold others back, and on its clients.
 fn notes(status: &GroupStatus) -> Vec<String> {
     let GroupStatus { node, notices, slow, clients, cut, .. } = status;
     let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
@@ -200,17 +200,17 @@ fn notes(status: &GroupStatus) -> Vec<String> {
     notes
 }
 
-/// Without what to do, which a table has no room for.
+/// Leaves out the remedy, for which a table has no room.
 fn in_short(error: &OperatorError) -> String {
     let text = error.to_string();
     if let OperatorError::Forming { .. } = error {
-        // Its only report is for which nodes it waits.
+        // The node reports only which nodes it is waiting for.
         return text;
     }
     text.split(';').next().unwrap_or_default().to_owned()
 }
 
-/// The newest view of all answers, and its members.
+/// Returns the newest view in all answers, and its members.
 pub(super) fn newest<'a>(
     statuses: impl Iterator<Item = &'a GroupStatus>,
 ) -> Option<(u64, &'a [u32])> {

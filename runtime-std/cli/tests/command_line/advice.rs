@@ -1,5 +1,5 @@
-//! What the program advises where a group is not whole: each text is seen, its advice followed, and
-//! all lines are there.
+//! The program's advice when a group is incomplete: each advice appears, is followed, and all lines
+//! are there afterwards.
 
 use crate::node_durable::{await_durable, durable_node, logged_group};
 use crate::support::group::{Carrier, Group, Node, kill_all, lines};
@@ -7,12 +7,12 @@ use crate::support::overlay::Overlay;
 use crate::support::wait_for;
 use rustix::process::Signal;
 
-/// Three nodes that log, ten lines of which are durable everywhere.
+/// Starts three nodes with durable logs; ten lines are durable everywhere.
 fn logged_ten(carrier: Carrier) -> (Group, Vec<Node>) {
     ten(carrier, true)
 }
 
-/// Three nodes that have ten lines, durable everywhere if they log.
+/// Starts three nodes that have ten lines, durable everywhere if they log.
 fn ten(carrier: Carrier, is_logged: bool) -> (Group, Vec<Node>) {
     let group = if is_logged { logged_group(carrier, 3) } else { Group::of(carrier, 3) };
     let start = |id| if is_logged { durable_node(&group, id, &[]) } else { group.node(id, &[]) };
@@ -26,7 +26,7 @@ fn ten(carrier: Carrier, is_logged: bool) -> (Group, Vec<Node>) {
     (group, nodes)
 }
 
-/// The ten lines, and one more from a node, are in all logs.
+/// Asserts that the ten lines, and one more from a node, are in all logs.
 #[track_caller]
 fn assert_whole(group: &Group, nodes: &mut [Node]) {
     group.await_members(&[0, 1, 2]);
@@ -40,7 +40,7 @@ fn node_advises_no_new_group(errors: &str) {
     assert!(!errors.contains("--new-group"), "{errors}");
 }
 
-/// Has the state in its folder `data-ID` taken away, as with another disk.
+/// Removes the node's state in the folder `data-ID`, as if its disk had been replaced.
 fn wipe(group: &Group, id: usize) {
     std::fs::remove_dir_all(group.place.path().join(format!("data-{id}"))).expect("its data");
 }
@@ -83,7 +83,7 @@ fn node_whose_time_is_up_names_with_less_too() {
         "{errors}"
     );
     node_advises_no_new_group(&errors);
-    // The one that still has something is started, as it says.
+    // As the advice says, the node that still has something is started.
     let mut nodes = vec![durable_node(&group, 1, &[]), durable_node(&group, 2, &[])];
     nodes.insert(0, durable_node(&group, 0, &[]));
     assert_whole(&group, &mut nodes);
@@ -120,7 +120,7 @@ fn other_key_is_named_each_time_and_nothing_else_is_advised() {
     }
 }
 
-/// As the page on hosts has it.
+/// Follows the guide's page on hosts.
 #[test]
 fn key_is_changed_while_all_nodes_are_stopped() {
     for is_logged in [true, false] {
@@ -206,7 +206,7 @@ fn unlogged_group_is_formed_anew_and_files_are_kept() {
     nodes[0].write(&lines(0, 0..10));
     group.await_same(&[0, 1, 2], 10);
     kill_all(nodes);
-    // While some are missing, nobody advises to give the group up.
+    // While some nodes are missing, no node advises giving the group up.
     let alone = group.node(0, &[]);
     alone.await_errors("start a member that still has the group's state\n");
     node_advises_no_new_group(&alone.errors());
@@ -226,8 +226,8 @@ fn unlogged_group_is_formed_anew_and_files_are_kept() {
     }
 }
 
-/// A group of shards that ended as a whole: its replicas say so, as the others do, and the logs of
-/// all stay when they are started anew.
+/// A group of shards that ended as a whole: its replicas report that, as do the others, and all
+/// logs are kept when they are started anew.
 #[test]
 fn overlay_with_a_lost_group_ends_and_its_logs_are_kept() {
     let overlay = Overlay::new("shm");

@@ -1,4 +1,4 @@
-//! `tramontane cast`: members as filters, in processes of their own.
+//! `tramontane cast`: members as filters, in separate processes.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ fn cast(place: &Place, group: &str, id: u32, nodes: u32, more: &[&str]) -> Proce
     place.start(&[&["cast", "--group", group, "--id", &id, "--nodes", &nodes], more].concat())
 }
 
-/// A member each, with these inputs; gives how they ended, in the order of their ids.
+/// Runs one member per input. Returns how they ended, in the order of their ids.
 #[track_caller]
 fn cast_all(place: &Place, more: &[&str], inputs: &[Vec<u8>]) -> Vec<Ended> {
     let nodes = u32::try_from(inputs.len()).expect("few");
     let members: Vec<Process> = (0..nodes).map(|id| cast(place, "all", id, nodes, more)).collect();
-    // Each input in a thread of its own: a member takes no more than the others deliver.
+    // Each input has its own thread, because a member reads no more than the others deliver.
     let feeders: Vec<_> = members
         .into_iter()
         .zip(inputs)
@@ -33,7 +33,7 @@ fn cast_all(place: &Place, more: &[&str], inputs: &[Vec<u8>]) -> Vec<Ended> {
     feeders.into_iter().map(|feeder| feeder.join().expect("no panic")).collect()
 }
 
-/// Members that have all joined, with their inputs open.
+/// Starts members that have all joined, with their inputs open.
 #[track_caller]
 fn running(place: &Place, group: &str, nodes: u32) -> Vec<Process> {
     let mut members: Vec<Process> =
@@ -50,7 +50,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 #[test]
 fn three_members_write_the_same_merge_of_their_inputs() {
     let place = Place::new();
-    // The window wraps many times, and inputs of very different lengths meet.
+    // The window wraps many times, and inputs of very different lengths mix.
     let inputs = [numbered(0, 20_000), numbered(1, 3), numbered(2, 5_000)];
     let outputs: Vec<Vec<u8>> =
         cast_all(&place, &["--window", "16"], &inputs).into_iter().map(Ended::succeeded).collect();
@@ -109,7 +109,7 @@ fn a_record_goes_out_at_once() {
     let file = std::fs::File::create(&seen).expect("a file");
     let mut member = command.stdin(Stdio::piped()).stdout(file).spawn().expect("a process");
     let mut input = member.stdin.take().expect("an input");
-    // While the input stays open and nothing follows.
+    // The input stays open, and nothing follows.
     std::io::Write::write_all(&mut input, b"now\n").expect("it reads");
     wait_for("the record", || {
         (std::fs::read(&seen).is_ok_and(|seen| seen == b"now\n")).then_some(())
@@ -146,7 +146,7 @@ fn a_killed_member_is_named_by_all_others() {
         ended.failed(6, &["member 1 is lost", "its process ended"]);
         assert_eq!(ended.output, b"hello\n");
     }
-    // It is its end that is noticed, and not its silence.
+    // The members notice the peer's end, not its silence.
     assert!(killed.elapsed() < LONG / 4, "{:?}", killed.elapsed());
     place.assert_empty();
 }
@@ -156,7 +156,7 @@ fn interrupted_a_member_leaves() {
     let place = Place::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut members = running(&place, "left", 3);
-        // However often it comes.
+        // A repeated signal makes no difference.
         members[2].signal(signal);
         members[2].signal(signal);
         let ended = members[2].wait_with_input();
@@ -236,7 +236,7 @@ fn a_reader_that_goes_ends_a_member_without_a_word() {
         .expect("a process");
     drop(member.stdout.take());
     let mut input = member.stdin.take().expect("an input");
-    // It may be gone before all is written.
+    // The member may be gone before everything is written.
     let _ = std::io::Write::write_all(&mut input, &numbered(0, 1000));
     let ended = member.wait_with_output().expect("an end");
     assert_eq!((ended.status.code(), ended.stderr.len()), (Some(141), 0));
@@ -268,7 +268,7 @@ fn a_member_that_nobody_reads_can_still_be_interrupted() {
     let mut input = member.stdin.take().expect("an input");
     let feeder = std::thread::spawn(move || {
         let block = vec![b'x'; 10_000];
-        // Far more than all buffers take; it ends with the member.
+        // This is far more than all buffers hold. The write fails when the member ends.
         for _ in 0..10_000 {
             if std::io::Write::write_all(&mut input, &block)
                 .and_then(|()| std::io::Write::write_all(&mut input, b"\n"))

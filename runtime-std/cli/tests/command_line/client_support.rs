@@ -1,4 +1,4 @@
-//! Clients of groups: groups that take them, and a client that says what it likes.
+//! Clients of groups: groups that accept them, and a client that can send anything.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use tramontane_runtime::shared_memory::Root;
 use crate::support::LONG;
 use crate::support::group::{Carrier, Group, Node};
 
-/// A group of three nodes whose one subgroup takes clients, with these fields of it.
+/// Creates a group of three nodes whose only subgroup accepts clients and has these fields.
 pub fn group_of(carrier: Carrier, subgroup: &str) -> Group {
     let group = Group::of(carrier, 3);
     let text =
@@ -25,7 +25,7 @@ pub fn group_of(carrier: Carrier, subgroup: &str) -> Group {
     group
 }
 
-/// All of its nodes, once they are members.
+/// Starts all of the group's nodes, and waits until they are members.
 pub fn start(group: &Group) -> Vec<Node> {
     let nodes = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);
@@ -38,12 +38,12 @@ fn endpoints(group: &Group) -> ControlEndpoints {
     ControlEndpoints::of(&description, &root).expect("addresses")
 }
 
-/// The addresses of its nodes.
+/// Returns the addresses of the group's nodes.
 pub fn addresses(group: &Group) -> Vec<Address> {
     endpoints(group).addresses().cloned().collect()
 }
 
-/// Its members, for clients of this process, from a node on.
+/// Returns the group's members for clients in this process, beginning with node `first`.
 pub fn members_from(group: &Group, first: usize) -> Members {
     let mut addresses = addresses(group);
     addresses.rotate_left(first);
@@ -58,7 +58,7 @@ pub fn key(group: &Group) -> Option<SharedKey> {
     endpoints(group).key().cloned()
 }
 
-/// A client that says what it likes to one node.
+/// A client that sends arbitrary messages to one node.
 pub struct RawClient(QueuedSession);
 
 impl RawClient {
@@ -66,7 +66,7 @@ impl RawClient {
         Self::let_in(group, node).expect("let in")
     }
 
-    /// The same, if it is let in.
+    /// Connects to a node, which may refuse.
     pub fn let_in(group: &Group, node: usize) -> Result<Self, OpenSessionError> {
         let identity = Identity { node: Identity::NO_MEMBER, incarnation: 1, digest: 0 };
         let (never, key) = (AtomicBool::new(false), key(group));
@@ -81,7 +81,7 @@ impl RawClient {
 
     pub fn say_bytes(&mut self, bytes: &[u8]) {
         self.0.put(bytes).expect("no cipher fails");
-        // It may have been cut.
+        // The session may have been cut.
         let _ = self.0.flush();
     }
 
@@ -95,7 +95,7 @@ impl RawClient {
         self.say(&ClientRequest::Publish { first, lines });
     }
 
-    /// What it is told next, beside that the member is there.
+    /// Returns the next message of the member, except notices that the member is alive.
     pub fn hear(&mut self) -> Result<Vec<u8>, SessionError> {
         let until = Instant::now() + LONG;
         while Instant::now() < until {
@@ -111,7 +111,7 @@ impl RawClient {
         Err(SessionError::TimeUp)
     }
 
-    /// The ordinal that is next once it is attached, or what it is told instead.
+    /// Returns the next ordinal once the client is attached, or the message that it gets instead.
     pub fn hear_next(&mut self) -> Result<u64, String> {
         let reply = self.hear().expect("an answer");
         match decode(&reply).expect("it makes sense") {
@@ -120,7 +120,7 @@ impl RawClient {
         }
     }
 
-    /// Waits until so many of its lines were delivered.
+    /// Waits until `lines` of its lines were delivered.
     pub fn await_delivered(&mut self, lines: u64) {
         loop {
             let reply = self.hear().expect("an answer");

@@ -1,4 +1,4 @@
-//! Programs that are no members publish and subscribe, while members die (EXT-1).
+//! Programs that are not members publish and subscribe while members die (EXT-1).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::group::{Carrier, Node};
 use crate::support::{Ended, wait_for};
 use tramontane_client::{Event, Level, Publisher, PublisherOptions, Subscriber, query};
 
-/// What a subscriber printed: its messages' texts, whose places go on from `first`.
+/// Returns the texts of a subscriber's messages. Their positions must continue from `first`.
 #[track_caller]
 fn texts(ended: &Ended, first: u64) -> Vec<String> {
     let output = String::from_utf8_lossy(&ended.output);
@@ -28,7 +28,7 @@ fn await_subscribed(subscriber: &Node) {
     wait_for("a subscriber", || subscriber.output().contains("\"subscribed\"").then_some(()));
 }
 
-/// Members and clients publish at once, over both kinds of socket.
+/// Members and clients publish at the same time, over both kinds of socket.
 #[test]
 fn lines_of_members_and_of_clients_are_one_order_for_all() {
     for carrier in Carrier::ALL {
@@ -61,7 +61,7 @@ fn lines_of_members_and_of_clients_are_one_order_for_all() {
     }
 }
 
-/// Publisher and subscriber are at a node that is killed in the middle; and then it comes back.
+/// Publisher and subscriber use a node that is killed in the middle and then returns.
 #[test]
 fn a_member_that_is_killed_costs_no_line_and_doubles_none() {
     const LINES: usize = 10_000;
@@ -86,7 +86,7 @@ fn a_member_that_is_killed_costs_no_line_and_doubles_none() {
         let lines: Vec<String> = (0..LINES).map(|number| format!("p-{number}")).collect();
         let (before, after) = lines.split_at(LINES / 2);
         publisher.write((before.join("\n") + "\n").as_bytes());
-        // Most of them are under way, or still to be sent.
+        // Most of the lines are in flight, or still to be sent.
         wait_for("the first lines", || (group.log_bytes(1) > 1_000).then_some(()));
         nodes.remove(0).kill();
         publisher.write((after.join("\n") + "\n").as_bytes());
@@ -105,7 +105,7 @@ fn a_member_that_is_killed_costs_no_line_and_doubles_none() {
             assert_eq!((&event["place"], &event["text"]), (&place.into(), &text.as_str().into()));
         }
 
-        // What the group knows of clients comes with the state.
+        // The group's knowledge of clients comes with the state.
         nodes.insert(0, group.node(0, &[]));
         group.await_members(&[0, 1, 2]);
         assert_eq!(group.await_same(&[0, 1, 2], LINES), log);
@@ -115,7 +115,7 @@ fn a_member_that_is_killed_costs_no_line_and_doubles_none() {
     }
 }
 
-/// A client that comes to a node which joined later, and sends again what it has sent before.
+/// A client connects to a node that joined later, and resends lines that it has sent before.
 #[test]
 fn a_node_that_joined_later_knows_what_was_delivered_of_a_client() {
     let group = group_of(Carrier::SharedMemory, "");
@@ -137,8 +137,8 @@ fn a_node_that_joined_later_knows_what_was_delivered_of_a_client() {
     assert_eq!(group.await_same(&[0, 1, 2], 4), "a\nb\nc\nd\n");
 }
 
-/// The table knows the duplicates also where a client's member has sent them already: the client
-/// leaves one that still has its lines, and sends them again at another.
+/// The table also detects duplicates that a client's member has already sent: the client leaves a
+/// member that still has its lines, and resends them at another.
 #[test]
 fn lines_that_are_sent_at_two_members_are_delivered_once() {
     let group = group_of(Carrier::SharedMemory, "");
@@ -149,7 +149,7 @@ fn lines_that_are_sent_at_two_members_are_delivered_once() {
     first.attach(life(8, 1), true);
     assert_eq!(first.hear_next(), Ok(0));
     first.publish(0, &lines);
-    // It does not wait.
+    // This client does not wait.
     let mut second = RawClient::at(&group, 1);
     second.attach(life(8, 1), false);
     let next = second.hear_next().expect("it is known");
@@ -160,7 +160,7 @@ fn lines_that_are_sent_at_two_members_are_delivered_once() {
     assert!(log.lines().eq(lines.iter().copied()));
 }
 
-/// The library in a program: many threads, waiting in blocking calls and in async ones.
+/// The library in a program: many threads in blocking and in async calls.
 #[test]
 fn two_hundred_clients_at_once() {
     const CLIENTS: usize = 200;
@@ -196,7 +196,7 @@ fn two_hundred_clients_at_once() {
         next[client] += 1;
     }
     group.await_same(&[0, 1, 2], 10 * CLIENTS);
-    // All have said that they end.
+    // All clients have announced their end.
     wait_for("an end of all leases", || {
         (query(members_from(&group, 0)).expect("an answer").clients == 0).then_some(())
     });
@@ -221,7 +221,7 @@ fn futures_wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A node that joined has nothing from before; a subscriber is told what is missing there.
+/// A node that joined has nothing from before. A subscriber there gets a gap.
 #[test]
 fn a_subscriber_whose_place_is_gone_is_told_the_gap() {
     let group = group_of(Carrier::SharedMemory, "");

@@ -1,4 +1,4 @@
-//! Clients of a logged group: lines that are durable, and subscribers from a log (EXT-1, DUR-2).
+//! Clients of a logged group: durable lines, and subscribers that read from a log (EXT-1, DUR-2).
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn lines_are_waited_for_until_they_are_durable_also_where_a_member_is_killed() {
     let mut nodes = start(&group);
     let publish = ["publish", "--config", &group.config, "--level", "all", "one", "two"];
     assert_eq!(group.place.run(&publish).succeeded(), b"2 lines durable everywhere\n");
-    // Nodes count lines, and not what the group is told of clients beside them.
+    // Nodes count lines, but not the group's own messages about clients.
     await_durable(&nodes[1], 2);
     let mut reader = Subscriber::open_at(members_from(&group, 1), Some(0), Level::DurableMajority);
     let reader = reader.as_mut().expect("it is let in");
@@ -54,7 +54,7 @@ fn lines_are_waited_for_until_they_are_durable_also_where_a_member_is_killed() {
         assert_eq!((message.place, message.payload.as_slice()), (place, text.as_bytes()));
     }
     group.await_same(&[1, 2], LINES + 2);
-    // It takes over its log, and what is known of clients with it.
+    // The node takes over its log, and with it the state about clients.
     nodes.insert(0, durable_node(&group, 0, &[]));
     group.await_members(&[0, 1, 2]);
     group.await_same(&[0, 1, 2], LINES + 2);
@@ -65,7 +65,7 @@ fn lines_are_waited_for_until_they_are_durable_also_where_a_member_is_killed() {
     assert_eq!((reached.delivered, reached.durable_everywhere), (2_002, 2_002));
 }
 
-/// More than a member keeps in memory; and at a node that has come back with its log.
+/// Reads more than a member keeps in memory, also at a node that has returned with its log.
 #[test]
 fn a_subscriber_gets_from_the_log_what_is_not_in_memory_any_more() {
     const LINES: u64 = 2_400;

@@ -1,4 +1,4 @@
-//! Subscribers that resume at a group whose order is another one than they were told (EXT-3).
+//! Subscribers that resume at a group whose order differs from the one they have seen (EXT-3).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,12 +11,12 @@ use crate::node_durable::{await_durable, durable_node, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines as group_lines};
 use crate::support::wait_for;
 
-/// How a subscriber ends that was told another history.
+/// Exit status of a subscriber that has seen another history.
 const HISTORY: Option<i32> = Some(11);
 
-/// A library that holds syncs back.
+/// Builds a library that delays syncs.
 fn held_sync() -> PathBuf {
-    // Not in the group's place: nothing of that may be executed on some machines.
+    // The library is not in the group's folder, because some machines execute nothing there.
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("held_sync.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/support/held_sync.c");
     let mut compiler = Command::new("cc");
@@ -25,7 +25,7 @@ fn held_sync() -> PathBuf {
     library
 }
 
-/// A node whose syncs wait while that file is there.
+/// Starts a node whose syncs wait while the file `hold` exists.
 fn held_node(group: &Group, id: usize, library: &Path, hold: &Path) -> Node {
     let (id_text, log) = (id.to_string(), group.log_path(id));
     let data = group.place.path().join(format!("data-{id}"));
@@ -47,28 +47,28 @@ fn events(subscriber: &Node) -> Vec<Value> {
     output.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// The texts of the messages from place 0 on.
+/// Returns the texts of the messages from position 0 on.
 fn texts(events: &[Value]) -> Vec<String> {
     let messages = events.iter().filter(|event| event["event"] == "message");
     let text = |event: &Value| event["text"].as_str().expect("text").to_owned();
     messages.map(text).collect()
 }
 
-/// Kills all nodes at once: what they have not synced is gone.
+/// Kills all nodes at once. Everything that they have not synced is lost.
 fn kill_all(nodes: &mut Vec<Node>) {
     nodes.iter().for_each(|node| node.signal(Signal::KILL));
     nodes.drain(..).for_each(Node::kill);
 }
 
-/// The first place that was printed and is another one, or none, in an order.
+/// Returns the first printed position whose message is different in `order`, or missing.
 fn first_changed(printed: &[String], order: &str) -> usize {
     let order: Vec<&str> = order.lines().collect();
     let is_same = |(at, text): &(usize, &String)| order.get(*at) == Some(&text.as_str());
     printed.iter().enumerate().take_while(is_same).count()
 }
 
-/// A subscriber of what is delivered, and all nodes are killed: what was not durable is gone, and
-/// other lines get its places.
+/// A subscriber follows delivered messages, and all nodes are killed. Messages that were not
+/// durable are lost, and other lines get their positions.
 #[test]
 fn subscriber_learns_first_place_that_total_restart_changed() {
     let group = logged_group(Carrier::SharedMemory, 3);
@@ -86,7 +86,7 @@ fn subscriber_learns_first_place_that_total_restart_changed() {
     write(&mut nodes, 0..100);
     nodes.iter().for_each(|node| await_durable(node, 100));
     std::fs::write(&hold, "").expect("a file");
-    // Of the first ones some are in a file, and not synced; the others are in memory.
+    // Some of the first lines are in a file but not synced; the others are in memory.
     (1..11).for_each(|round| write(&mut nodes, round * 100..(round + 1) * 100));
     kill_all(&mut nodes);
     let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
@@ -105,7 +105,7 @@ fn subscriber_learns_first_place_that_total_restart_changed() {
     assert!(errors.contains(&format!("--from {first}")), "{errors}");
 }
 
-/// The group is formed anew, and has fewer messages, or others.
+/// The group is formed anew, and has fewer or different messages.
 #[test]
 fn subscriber_learns_that_new_group_began() {
     for lines in ["", "new-0\nnew-1\n"] {

@@ -1,4 +1,4 @@
-//! Clients that are refused, cut or forgotten, and what they are told (EXT-1).
+//! Clients that are refused, cut or forgotten, and the messages that they get (EXT-1).
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -53,7 +53,7 @@ fn a_client_that_is_stopped_is_cut_by_name_and_the_others_go_on() {
     let is_writer = |client: &&serde_json::Value| client["name"] == "writer";
     let clients = status["clients"].as_array().expect("a list");
     assert!(clients.iter().any(|client| is_writer(&client)), "{status}");
-    // It reads what was on its way, comes back, and is told what it has missed.
+    // The subscriber reads the messages in flight, reconnects, and learns what it has missed.
     sleeper.signal(Signal::CONT);
     wait_for("the gap", || sleeper.output().contains("\"event\":\"gap\"").then_some(()));
     let last = format!("\"place\":{},", LINES - 1);
@@ -72,7 +72,7 @@ fn another_key_or_none_is_refused_and_garbage_disturbs_nobody() {
     group.place.run(&command).failed(5, &["no member takes this client", "another key"]);
     group.place.run(&["subscribe", "--to", &to]).failed(5, &["only one side had a key"]);
 
-    // Garbage of a stranger, and of one that has the key.
+    // Garbage from an unauthenticated peer, and from one that has the key.
     for address in addresses(&group) {
         let Address::Tcp(address) = address else { panic!("over TCP") };
         let mut stranger = TcpStream::connect(address.to_string()).expect("it listens");
@@ -84,7 +84,7 @@ fn another_key_or_none_is_refused_and_garbage_disturbs_nobody() {
         client.say_bytes(garbage);
         client.hear().expect_err("it is cut");
     }
-    // Lines before it is attached, with ordinals left out, and longer than may be.
+    // Lines before the client is attached, with missing ordinals, and longer than allowed.
     let mut client = RawClient::at(&group, 0);
     client.publish(0, &["too early"]);
     client.hear().expect_err("it is cut");
@@ -126,7 +126,7 @@ fn what_a_subgroup_does_not_have_is_refused_by_its_name() {
     let members = members_from(&group, 0).group("another");
     let error = query(members).expect_err("another group");
     assert!(matches!(error, OpenError::Refused(ClientRefusal::OtherGroup)), "{error}");
-    // Only node 1 sends: a client finds it.
+    // Only node 1 sends. A client finds it.
     let publish = ["publish", "--config", &group.config, "line"];
     assert_eq!(group.place.run(&publish).succeeded(), b"1 line delivered\n");
     let only = Members::at([addresses(&group)[0].clone()]).time_limit(Duration::from_millis(200));
@@ -153,7 +153,7 @@ fn an_id_that_is_taken_is_refused_at_every_member() {
     assert_eq!(group.await_same(&[0, 1, 2], 2), "first\nsecond\n");
 }
 
-/// One client's member goes on, another's is killed: both leases end, and once.
+/// The member of one client continues, and that of another is killed. Both leases end, each once.
 #[test]
 fn a_lease_ends_for_all_members_and_a_client_that_comes_back_later_is_told() {
     let group = group_of(Carrier::SharedMemory, "client_lease_ms = 1000\n");
@@ -166,7 +166,7 @@ fn a_lease_ends_for_all_members_and_a_client_that_comes_back_later_is_told() {
         client.publish(0, &["line"]);
         client.await_delivered(1);
     }
-    // At once they are known still.
+    // At this point they are still known.
     let mut back = RawClient::at(&group, 1);
     back.attach(life(1, 1), false);
     assert_eq!(back.hear_next(), Ok(1));
@@ -175,7 +175,7 @@ fn a_lease_ends_for_all_members_and_a_client_that_comes_back_later_is_told() {
     assert!(taken.hear_next().expect_err("it is taken").contains("IdTaken"));
     nodes.remove(2).kill();
     group.await_members(&[0, 1]);
-    // The one that is connected stays.
+    // The connected client stays.
     let clients = |node| query(members_from(&group, node)).expect("an answer").clients;
     wait_for("the end of a lease", || (clients(0) == 1 && clients(1) == 1).then_some(()));
     drop(back);
@@ -189,8 +189,8 @@ fn a_lease_ends_for_all_members_and_a_client_that_comes_back_later_is_told() {
     assert_eq!(group.await_same(&[0, 1], 2), "line\nline\n");
 }
 
-/// A client whose members are out of reach for longer than its lease is told that what it sent may
-/// have been delivered; and one whose members never come says what was wrong.
+/// A client whose members are out of reach for longer than its lease learns that its messages may
+/// have been delivered. A client whose members never appear reports the reason.
 #[test]
 fn a_publisher_without_a_member_ends_when_its_lease_has() {
     let group = group_of(Carrier::SharedMemory, "client_lease_ms = 6000\n");
@@ -208,8 +208,8 @@ fn a_publisher_without_a_member_ends_when_its_lease_has() {
     assert!(matches!(error, OpenError::NoMember { .. }), "{error}");
 }
 
-/// More clients come than a member has descriptors for, and more that say nothing: members and
-/// operators get in all the same.
+/// More clients connect than a member has descriptors for, and more that say nothing. Members and
+/// operators are still admitted.
 #[test]
 fn descriptors_are_kept_free_of_clients() {
     for carrier in Carrier::ALL {

@@ -1,4 +1,4 @@
-//! `tramontane demo`: real processes, real input, digests computed again by other means.
+//! `tramontane demo`: real processes, real input, and digests that are computed independently.
 
 use std::io::Write as _;
 
@@ -6,7 +6,8 @@ use crate::support::Place;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Input with everything that a line may be: empty, not UTF-8, long, without an end.
+/// Returns input with lines of every kind: empty, not UTF-8, long, and without a newline at the
+/// end.
 fn lines() -> Vec<u8> {
     let mut input = Vec::new();
     for number in 0..500_u32 {
@@ -50,7 +51,7 @@ fn digest(result: &Value) -> String {
     digests[0].to_owned()
 }
 
-/// The documented digest, of records that one sender sent.
+/// Computes the documented digest of records that one sender sent.
 fn digest_of<'r>(sender: u32, records: impl IntoIterator<Item = &'r [u8]>) -> String {
     let mut framed = Vec::new();
     for record in records {

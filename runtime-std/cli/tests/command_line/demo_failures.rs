@@ -1,5 +1,5 @@
-//! `tramontane demo` when things go wrong: bad input, dead members, a dead parent. Whatever
-//! happens, it says so in one line, and leaves no process and no file.
+//! Failures of `tramontane demo`: bad input, dead members, a dead parent. In every case, it reports
+//! the failure in one line, and leaves no process and no file.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 /// A run that does not end by itself.
 const ENDLESS: [&str; 7] = ["demo", "--nodes", "3", "--repeat", "10000000", "--window", "8"];
 
-/// Starts one, and gives its members' processes once all run.
+/// Starts such a run, and returns its members' processes once all are running.
 #[track_caller]
 fn endless(place: &Place) -> (Process, Vec<u32>) {
     let process = place.start(&ENDLESS);
@@ -20,7 +20,7 @@ fn endless(place: &Place) -> (Process, Vec<u32>) {
         let members = children_of(process.pid());
         (members.len() == 3 && place.members() == 3).then_some(members)
     });
-    // Into the run itself.
+    // Waits until the run has begun.
     std::thread::sleep(Duration::from_millis(300));
     (process, members)
 }
@@ -69,7 +69,7 @@ fn bad_input_is_told_in_one_line() {
         (&["--input", &empty], &["empty"]),
         (&["--input", &long], &["record 1", "10240", "--message-max", "--block"]),
         (&["--message-max", "16"], &["record 18", "16 bytes"]),
-        // Endless, and without a newline.
+        // This input is endless, and has no newline.
         (&["--input", "/dev/zero"], &["record 1"]),
     ];
     for (arguments, words) in bad {
@@ -131,7 +131,7 @@ fn a_full_file_system_is_told() {
         eprintln!("not run: this user may not mount a file system");
         return;
     };
-    // Each member has a file there, of a page.
+    // Each member has a file of one page there.
     let mut command = place.command(&["demo"]);
     command.env("TRAMONTANE_SHM_DIR", &small.0);
     Process::start(command).wait().failed(4, &["not enough shared memory in", "small"]);
@@ -195,12 +195,12 @@ fn a_terminals_interrupt_reaches_all_and_still_cleans_up() {
 fn killed_it_leaves_no_process_and_the_next_run_leaves_no_file() {
     let place = Place::new();
     let (demo, members) = endless(&place);
-    // Even one that is stopped.
+    // This holds even for a stopped process.
     send(members[0], Signal::STOP);
     demo.signal(Signal::KILL);
     drop(demo);
     all_end(&members);
-    // Members clear away after themselves, if the machine lets them.
+    // Members clean up after themselves, if the machine permits it.
     let path = place.file("input", b"a\n");
     place.run(&["demo", "--input", path.to_str().expect("a path")]).succeeded();
     place.assert_empty();
@@ -210,7 +210,7 @@ fn killed_it_leaves_no_process_and_the_next_run_leaves_no_file() {
 fn what_a_crash_left_is_gone_after_the_next_run() {
     let place = Place::new();
     let (demo, members) = endless(&place);
-    // All at once, so that no member can clear away after another.
+    // All are killed at once, so that no member can clean up after another.
     for pid in members.iter().chain([&demo.pid()]) {
         send(*pid, Signal::STOP);
     }

@@ -1,4 +1,4 @@
-//! `tramontane layout`: what it prints is what the core computes.
+//! `tramontane layout` prints what the core computes.
 
 use crate::support::Place;
 use serde_json::Value;

@@ -15,7 +15,7 @@ fn open(folder: &Path) -> Log<SystemFolder> {
     Log::open(layer, &identity, OPTIONS).expect("a log").0
 }
 
-/// A log with so many records, ten a batch.
+/// Creates a log with `records` records, ten per batch.
 fn filled(place: &Place, records: u64) -> PathBuf {
     let folder = place.path().join("log");
     let mut log = open(&folder);

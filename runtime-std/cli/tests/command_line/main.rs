@@ -1,4 +1,5 @@
-//! The program `tramontane` as its users meet it: real processes, their output and exit statuses.
+//! The program `tramontane` as its users see it: real processes, their output, and their exit
+//! statuses.
 
 mod advice;
 mod cast;

@@ -62,8 +62,8 @@ fn a_killed_node_is_removed_and_gets_all_it_missed_when_it_comes_back() {
     }
 }
 
-/// What fits no slot goes by block multicast. No node sees a difference, nor does one that joins
-/// later.
+/// A line that fits no slot goes by block multicast. No node sees a difference, not even one that
+/// joins later.
 #[test]
 fn lines_of_megabytes_stand_in_the_order_of_all_others() {
     for carrier in Carrier::ALL {
@@ -124,9 +124,9 @@ fn a_second_signal_ends_a_node_that_cannot_leave() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].await_errors("view 1: 0 1");
-    // It keeps its heart, but says nothing for long enough.
+    // The node stays alive, but is silent for long enough.
     nodes[1].signal(Signal::STOP);
-    // The same wish for half a second, and another one from then on.
+    // Signals within the first half second are one request; a later one is a new request.
     while nodes[0].is_running() {
         nodes[0].signal(Signal::TERM);
         std::thread::sleep(Duration::from_millis(100));
@@ -134,7 +134,7 @@ fn a_second_signal_ends_a_node_that_cannot_leave() {
     let (code, errors) = nodes[0].ended();
     assert_eq!(code, Some(143), "{errors}");
     nodes[1].signal(Signal::CONT);
-    // It was alone with one of two that went without a word: no majority.
+    // This node was left alone with one of two that went silent, which is not a majority.
     let (code, errors) = nodes[1].ended();
     assert_eq!(code, Some(9), "{errors}");
 }

@@ -1,5 +1,5 @@
-//! Addresses: host names wherever one is taken, looked up again for each connection; and addresses
-//! to which nobody can connect.
+//! Addresses: host names are accepted everywhere, and are looked up again for each connection; and
+//! addresses to which no process can connect.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::{free_addresses, wait_for};
 
-/// A group over TCP with a key, whose nodes have these hosts, and a subgroup for clients.
+/// Creates a group over TCP with a key, whose nodes have these hosts, and with a subgroup for
+/// clients.
 fn group_at(hosts: &[&str]) -> (Group, Vec<String>) {
     let group = Group::of(Carrier::TcpWithKey, hosts.len());
     let mut text = group.text();
@@ -78,7 +79,7 @@ fn unknown_host_name_is_reported() {
     waits.await_errors("node 0 cannot be reached yet: no address is known of the host");
 }
 
-/// A command that sees another file in the place of `/etc/hosts`.
+/// Returns a command that sees the file `hosts` instead of `/etc/hosts`.
 fn with_hosts(hosts: &Path, command: &Command) -> Command {
     let mut wrapped = Command::new("unshare");
     let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";

@@ -1,8 +1,8 @@
-//! Any damage, at random: all nodes of a group that logs die, what is on some disks is changed, and
-//! all are started again. In the end all that was durable is there, or the group said what is
-//! lacking, and what it says to do works.
+//! Random damage: all nodes of a logged group die, some disks are changed, and all nodes are
+//! started again. In the end, everything that was durable is there, or the group has reported what
+//! is missing and its advice works.
 //!
-//! `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` how many there are.
+//! `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use crate::node_lost_disks::{
 };
 use crate::support::group::{Carrier, Group, Node, kill_all, lines};
 
-/// Lines at the backup, and at the end.
+/// Number of lines at the backup, and at the end.
 const BEFORE: usize = 30;
 const ALL: usize = 60;
 
-/// How long a group may take that can go on by itself.
+/// Time allowed for a group that can continue by itself.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// What can be done to a disk.
+/// Kinds of damage to a disk.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     LogGone,
@@ -50,7 +50,7 @@ fn backup(group: &Group, id: usize) -> PathBuf {
     group.place.path().join(format!("backup-{id}"))
 }
 
-/// All files of a node that have something, its locks left out.
+/// Returns all non-empty files of a node, except its locks.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -95,7 +95,7 @@ fn damage(group: &Group, id: usize, damage: Damage, random: &mut Random) {
     }
 }
 
-/// Does what a node that ended says to do.
+/// Follows the advice of a node that ended.
 fn follow(group: &Group, id: usize, errors: &str) {
     let aside = |path: PathBuf| {
         if path.exists() {
@@ -112,7 +112,7 @@ fn follow(group: &Group, id: usize, errors: &str) {
     }
 }
 
-/// Whether all are members, with as many lines at each.
+/// Returns whether all nodes are members and have the same number of lines.
 fn is_up(group: &Group) -> bool {
     let status = group.status();
     (0..3).all(|id| {
@@ -121,8 +121,8 @@ fn is_up(group: &Group) -> bool {
     })
 }
 
-/// Starts all, does what those say that end, and what those say that wait for ever. Gives the
-/// nodes, all that was said, and whether one was told to go on with less.
+/// Starts all nodes, and follows the advice of those that end and of those that would wait forever.
+/// Returns the nodes, all their messages, and whether one was advised to restart with less.
 fn bring_back(group: &Group) -> (Vec<Node>, String, bool) {
     let (mut said, mut with_less) = (String::new(), false);
     let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(group, id, &[])).collect();
@@ -157,7 +157,7 @@ fn bring_back(group: &Group) -> (Vec<Node>, String, bool) {
     }
 }
 
-/// How many records can be read of a log.
+/// Returns how many records can be read from a log.
 fn logged_so_far(group: &Group, id: usize) -> usize {
     let folder = log_folder(group, id);
     let printed = group.place.run(&["log", folder.to_str().expect("a path")]);
@@ -181,7 +181,7 @@ fn case(seed: u64) {
     let mut done = Vec::new();
     for id in &ids[..count] {
         let of = DAMAGES[random.index(DAMAGES.len())];
-        // Whose disks are all new, or all old, cannot know.
+        // A group whose disks are all new, or all old, cannot know.
         let is_all = matches!(of, AllGone | RolledBack) && *id == ids[2];
         let of = if is_all { LogGone } else { of };
         damage(&group, *id, of, &mut random);

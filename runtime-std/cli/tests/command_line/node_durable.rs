@@ -1,11 +1,11 @@
-//! Nodes with durable logs: what they report to be durable, and what they do when they are killed.
+//! Nodes with durable logs: their reports on durable lines, and their state after they are killed.
 
 use serde_json::Value;
 
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 
-/// A group whose only subgroup is logged.
+/// Creates a group whose only subgroup is logged.
 pub fn logged_group(carrier: Carrier, nodes: usize) -> Group {
     let group = Group::of(carrier, nodes);
     let subgroup = "[[subgroups]]\nname = \"lines\"\nlogged = true\n";
@@ -13,13 +13,13 @@ pub fn logged_group(carrier: Carrier, nodes: usize) -> Group {
     group
 }
 
-/// A node with a log of its lines, and a folder of its durable log.
+/// Starts a node with a log of its lines and a folder for its durable log.
 pub fn durable_node(group: &Group, id: usize, more: &[&str]) -> Node {
     let data = group.place.path().join(format!("data-{id}"));
     group.node(id, &[&["--data", data.to_str().expect("a path"), "--json"], more].concat())
 }
 
-/// What a node has reported to be durable: here, at a majority, and at all.
+/// Returns a node's reports on durable lines: here, at a majority, and at all.
 pub fn durable_lines(node: &Node) -> Vec<[u64; 3]> {
     let output = node.output();
     let lines = output.lines().filter(|line| line.starts_with("{\"durable\":"));
@@ -40,7 +40,7 @@ pub fn await_durable(node: &Node, all: u64) {
     });
 }
 
-/// The messages of a durable log, as `tramontane log` prints them.
+/// Returns the messages of a durable log, as `tramontane log` prints them.
 pub fn logged(group: &Group, id: usize) -> String {
     let folder = group.place.path().join(format!("data-{id}/lines"));
     let folder = folder.to_str().expect("a path");
@@ -71,7 +71,7 @@ fn a_node_reports_what_is_durable_and_each_count_only_grows() {
             let grows = |pair: &[[u64; 3]]| (0..3).all(|at| pair[0][at] <= pair[1][at]);
             assert!(reported.windows(2).all(|pair| grows(pair) && pair[0] != pair[1]));
         }
-        // A node answers with a state that it notes now and then.
+        // A node answers with a status that it updates at intervals.
         wait_for("the status with what is durable", || {
             let status = group.status();
             let durable = &status["nodes"][1]["status"]["subgroups"][0]["durable"];
@@ -90,7 +90,7 @@ fn a_node_reports_what_is_durable_and_each_count_only_grows() {
     }
 }
 
-/// A node that is killed in the midst of it comes back, and both of its logs have all lines.
+/// A node that is killed while lines flow comes back, and both of its logs have all lines.
 #[test]
 fn a_killed_node_comes_back_and_shows_all_lines_in_order() {
     for carrier in Carrier::ALL {

@@ -1,4 +1,4 @@
-//! Durable logs that cannot be used: each is an error in one line, and harms nothing.
+//! Durable logs that cannot be used: each is reported in one line, and does no harm.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -7,8 +7,8 @@ use crate::node_durable::{await_durable, durable_lines, durable_node, logged, lo
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 
-/// Starts a node that does not come up. Checks the status, and that standard error is one line with
-/// these parts.
+/// Starts a node that must fail. Checks the status, and that standard error is one line with these
+/// parts.
 fn refused(group: &Group, id: usize, more: &[&str], status: i32, parts: &[&str]) {
     let id = id.to_string();
     group.run("node", &[&["--id", &id], more].concat()).failed(status, parts);
@@ -17,7 +17,7 @@ fn refused(group: &Group, id: usize, more: &[&str], status: i32, parts: &[&str])
 #[test]
 fn a_log_and_a_folder_belong_together() {
     let group = logged_group(Carrier::SharedMemory, 1);
-    // Without --log, it has one beside the group file.
+    // Without --log, the folder is next to the group file.
     let mut alone =
         Node::start(group.place.command(&["node", "--config", &group.config, "--id", "0"]));
     alone.await_errors("view 1: 0");
@@ -66,7 +66,7 @@ fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
     nodes.iter().for_each(|node| await_durable(node, 10));
     let data = group.place.path().join("data-0");
     let data_text = data.to_str().expect("a path");
-    // Node 0 has it still.
+    // Node 0 still has its log.
     let other = group.variant("name = \"log\"", "name = \"glo\"");
     let alone = ["node", "--config", &other, "--id", "0", "--data", data_text];
     group.place.run(&alone).failed(5, &["another process uses the log", "; "]);
@@ -82,7 +82,7 @@ fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
     );
     assert_eq!((logged(&group, 0), logged(&group, 1)), (lines(0, 0..10), lines(0, 0..10)));
 
-    // The number of the format stands behind the first eight bytes, and their checksum behind it.
+    // The format number follows the first eight bytes, and its checksum follows the number.
     for name in ["metadata-1", "metadata-2"] {
         let file = data.join("lines").join(name);
         let mut bytes = std::fs::read(&file).expect("it is there");
@@ -94,7 +94,7 @@ fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
     refused(&group, 0, &["--data", data_text], 5, &["format 99", "newer", "; "]);
 }
 
-/// Mounts a file system in memory of that size; nothing where this process may not.
+/// Mounts a file system of that size in memory. Returns `None` if this process may not mount.
 struct Disk(std::path::PathBuf);
 
 impl Disk {
@@ -128,7 +128,7 @@ impl Drop for Disk {
     }
 }
 
-/// The durable lines of a node whose log is in that folder.
+/// Returns the durable lines of a node whose log is in `folder`.
 fn logged_in(group: &Group, folder: &str) -> usize {
     let printed = group.place.run(&["log", &format!("{folder}/lines")]).succeeded();
     String::from_utf8(printed).expect("text").lines().count()
@@ -137,7 +137,7 @@ fn logged_in(group: &Group, folder: &str) -> usize {
 #[test]
 fn a_full_disk_ends_its_node_and_what_was_durable_stays() {
     let group = logged_group(Carrier::SharedMemory, 3);
-    // Room for one segment of 64 MiB, and for not quite another.
+    // This is enough for one segment of 64 MiB, but not quite for two.
     let Some(disk) = Disk::mount(&group, "100m") else { return };
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     let folder = disk.folder();
@@ -170,7 +170,7 @@ fn a_sync_that_fails_ends_its_node_and_what_was_durable_stays() {
     let data = data.to_str().expect("a path");
     let arguments = ["node", "--config", &group.config, "--id", "2", "--json", "--data", data];
     let command = group.place.command(&arguments);
-    // The system says once that it could not write, as it does for a disk that fails.
+    // The system reports one failed write, as it does for a failing disk.
     let mut traced = Command::new("strace");
     traced.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]);
     traced.args(["-e", "inject=fdatasync:error=EIO:when=12"]).arg(command.get_program());
@@ -196,14 +196,14 @@ fn a_sync_that_fails_ends_its_node_and_what_was_durable_stays() {
     let kept = u64::try_from(logged(&group, 2).lines().count()).expect("small");
     assert!(kept >= reported && reported > 0, "{kept} of {reported}");
 
-    // It comes back with what it has, and takes the rest.
+    // The node comes back with what it has, and fetches the rest.
     let again = durable_node(&group, 2, &[]);
     await_durable(&again, 20);
     again.kill();
     assert_eq!(logged(&group, 2), lines(0, 0..20));
 }
 
-/// Waits until a majority has so many lines.
+/// Waits until a majority has `majority` lines.
 fn await_durable_somewhere(node: &Node, majority: u64) {
     wait_for("it is durable at a majority", || {
         durable_lines(node).last().is_some_and(|last| last[1] >= majority).then_some(())
@@ -236,7 +236,7 @@ fn file_size_limit_ends_node_with_status_4() {
         command.args([env!("CARGO_BIN_EXE_tramontane"), "node", "--id", "0", "--config"]);
         command.args([&group.config, "--data-keep-mb", "64", "--quiet"]);
         let mut node = Node::start(command);
-        // One that has ended takes no more.
+        // A node that has ended reads no more.
         let _ = node.take_input().write_all(&b"a line that fills the log\n".repeat(200_000));
         let (status, errors) = node.ended();
         assert_eq!(status, Some(4), "{blocks}: {errors}");
@@ -244,7 +244,8 @@ fn file_size_limit_ends_node_with_status_4() {
     }
 }
 
-/// From what the program needs to be loaded to what a small group needs, at its start and later.
+/// The limits range from what the program needs to be loaded to what a small group needs at start
+/// and later.
 #[test]
 fn memory_limit_ends_node_with_status_4() {
     let group = logged_group(Carrier::SharedMemory, 1);
@@ -261,7 +262,7 @@ fn memory_limit_ends_node_with_status_4() {
     for kilobytes in (1..=20).map(|step| least + step * 1_500) {
         let mut node =
             limited(kilobytes, &["node", "--config", &group.config, "--id", "0", "--leave-at-end"]);
-        // One that has ended takes no more.
+        // A node that has ended reads no more.
         let _ = node.take_input().write_all(&b"a line that fills the rings\n".repeat(20_000));
         let (status, errors) = node.ended();
         refused += u32::from(status == Some(4));

@@ -1,5 +1,5 @@
-//! A node comes back to a group that went on: with a log that lacks a lot, that has a tail which
-//! the group went on without, or that is damaged.
+//! A node returns to a group that has continued: with a log that lacks many records, with a tail
+//! that the group has replaced, or with a damaged log.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use tramontane_log::{Batch, Identity, Log, Options, Record, SystemFolder};
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
 
-/// Three nodes with ten lines, of which the last is dead by now; the others have ten more.
+/// Starts three nodes with ten lines, and kills the last. The others have ten more lines.
 fn group_that_went_on(carrier: Carrier, carries_on: &str) -> (Group, Vec<Node>) {
     let group = logged_group(carrier, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
@@ -31,7 +31,7 @@ fn open(folder: &Path) -> Log<SystemFolder> {
     Log::open(layer, &identity, Options::default()).expect("nobody has it").0
 }
 
-/// The node is back with all, and supplies another that has nothing.
+/// Asserts that the node is back with all lines, and supplies a node that has nothing.
 fn assert_back(group: &Group, mut nodes: Vec<Node>, two: Node, count: usize) {
     group.await_members(&[0, 1, 2]);
     nodes.push(two);
@@ -48,7 +48,7 @@ fn a_tail_that_the_group_went_on_without_is_set_aside_and_named() {
     for carrier in Carrier::ALL {
         let (group, nodes) = group_that_went_on(carrier, &lines(1, 0..10));
         nodes.iter().for_each(|node| await_durable(node, 20));
-        // As if this node had been among few that had more of the first view.
+        // This imitates a node that was one of few to have more of the first view.
         let folder = log_folder(&group, 2);
         let mut log = open(&folder);
         let mut batch = Batch::new();
@@ -105,7 +105,7 @@ fn damaged_records_are_named_and_repaired_by_a_member() {
     checked.succeeded();
 }
 
-/// Much more than goes in one message, and than is left to the end of a join.
+/// The node lacks far more than fits in one message, or than could be left to the end of a join.
 #[test]
 fn a_node_that_missed_a_lot_fetches_it_while_the_group_goes_on() {
     let line = format!("{}\n", "y".repeat(8_000));
@@ -118,7 +118,8 @@ fn a_node_that_missed_a_lot_fetches_it_while_the_group_goes_on() {
     assert_back(&group, nodes, two, 2_030);
 }
 
-/// A node whose folder is gone is a new one: it takes all over, and has it on its own disk.
+/// A node whose folder is gone counts as new: it takes over everything, and stores it on its own
+/// disk.
 #[test]
 fn a_node_with_an_empty_folder_joins_as_new() {
     let (group, nodes) = group_that_went_on(Carrier::SharedMemory, &lines(1, 0..10));
@@ -128,13 +129,14 @@ fn a_node_with_an_empty_folder_joins_as_new() {
     assert_back(&group, nodes, two, 20);
 }
 
-/// The bytes of a log's files.
+/// Returns the size of a log's files in bytes.
 fn bytes_of(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
 }
 
-/// What is let go is in a snapshot: a node comes back with that and the rest, again and again.
+/// Dropped records are covered by a snapshot. The node returns with the snapshot and the remaining
+/// records, again and again.
 #[test]
 fn a_bounded_log_stays_bounded_and_its_node_comes_back() {
     let group = logged_group(Carrier::SharedMemory, 3);
@@ -161,8 +163,8 @@ fn a_bounded_log_stays_bounded_and_its_node_comes_back() {
         let said = nodes[2].errors();
         assert!(!said.contains("the log in"), "its log is as it was: {said}");
     }
-    // 12 MB were logged: about 1 MB of them stays, and at most twice as many, in segments of
-    // 256 KiB. Beside them are the last 1000 lines, once or twice, and two segments to be used.
+    // 12 MB were logged: 1 to 2 MB of them stay, in segments of 256 KiB. In addition, there are the
+    // last 1000 lines, once or twice, and two spare segments.
     for id in 0..3 {
         let bytes = bytes_of(&log_folder(&group, id));
         assert!((1 << 20..8 << 20).contains(&bytes), "node {id}: {bytes}");

@@ -1,5 +1,4 @@
-//! When `tramontane node` forms a group, and when it does not: forming again is a decision of
-//! people.
+//! Conditions under which `tramontane node` forms a group. Only people decide to form one again.
 
 use std::time::Duration;
 
@@ -7,14 +6,14 @@ use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
-/// Three nodes, the first two of which form the group.
+/// Three nodes; the first two form the group.
 fn two_of_three(carrier: Carrier) -> Group {
     let group = Group::of(carrier, 3);
     group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1]\n"));
     group
 }
 
-/// A node that keeps no log.
+/// Starts a node that keeps no log.
 fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
     let id = id.to_string();
     Node::start(
@@ -24,7 +23,8 @@ fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
     )
 }
 
-/// Nodes 0 and 1 form the group, 2 joins, and the first two leave: 2 is a group of one in view 4.
+/// Nodes 0 and 1 form the group, 2 joins, and the first two leave. Node 2 is then a group of one in
+/// view 4.
 fn until_the_last_is_alone(group: &Group, start: impl Fn(&Group, usize) -> Node) -> Node {
     let mut nodes: Vec<_> = (0..2).map(|id| start(group, id)).collect();
     group.await_members(&[0, 1]);
@@ -67,7 +67,7 @@ fn who_left_a_group_that_goes_on_does_not_form_it_again_and_is_let_in_when_a_mem
     }
 }
 
-/// On shared memory a live member's lock is enough: no node has kept anything.
+/// On shared memory, a live member's lock is enough, although no node has stored anything.
 #[test]
 fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state() {
     let group = two_of_three(Carrier::SharedMemory);
@@ -80,13 +80,13 @@ fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state()
         assert_eq!(code, Some(5), "{errors}");
         assert!(errors.contains("node 2") && !errors.contains("view 1"), "{errors}");
     }
-    // A dead node is no member.
+    // A dead node is not a member.
     last.kill();
     let anew: Vec<_> = (0..2).map(|id| without_log(&group, id, &[])).collect();
     anew[0].await_errors("view 1: 0 1");
 }
 
-/// A group that died as a whole, or lost its majority: each node has its log, and none goes on by
+/// All members ended, or the majority was lost: each node has its log, and none continues by
 /// itself.
 #[test]
 fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
@@ -98,7 +98,7 @@ fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
         let mut nodes = start([&[]; 3]);
         nodes[0].write("first\n");
         group.await_same(&[0, 1, 2], 1);
-        // Two are killed, and the third has no majority.
+        // Two nodes are killed, and the third has no majority.
         nodes.drain(..2).for_each(Node::kill);
         let (code, errors) = nodes[0].ended();
         assert_eq!(code, Some(9), "{errors}");
@@ -127,7 +127,7 @@ fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
         nodes[0].await_errors("log-0.1");
         group.await_same(&[0, 1, 2], 1);
         assert_eq!(group.log(2), "second\n");
-        // Later it runs: a node that is started with the same options comes back to it.
+        // Later the group is running. A node that is started with the same options rejoins it.
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
         nodes.push(group.node(2, &["--new-group"]));
@@ -150,7 +150,8 @@ fn on_a_network_a_node_that_remembers_nothing_forms_no_group_by_itself() {
     let nodes = start(&["--new-group"]);
     group.await_members(&[0, 1]);
     drop(nodes);
-    // A place of its own is as good as a log, from the command line or the group file.
+    // An explicit folder is as good as a log, whether it comes from the command line or the group
+    // file.
     let state = group.place.path().join("own.state");
     let state = state.to_str().expect("a path");
     group.write(&group.text().replace("id = 1\n", "id = 1\nstate = \"other.state\"\n"));
@@ -220,7 +221,8 @@ fn a_node_that_does_not_form_the_group_says_who_does() {
     }
 }
 
-/// A member whose peers beat more slowly than it allows for removes them, and the other way round.
+/// Otherwise, a member would remove peers that beat more slowly than it allows, or be removed by
+/// them.
 #[test]
 fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_time_is_up() {
     for carrier in Carrier::ALL {
@@ -229,7 +231,7 @@ fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_ti
             &group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"),
         );
         let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
-        // While it forms, both ends say so.
+        // While the group forms, both ends report the difference.
         let mut first = group.node(0, &["--time-limit", "600"]);
         let run = |id: &str| {
             group.place.run(&[
@@ -249,7 +251,8 @@ fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_ti
             code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"),
             "{errors}"
         );
-        // And where it runs: at once, a node of the first view and any other.
+        // In a running group, the report comes at once, for a node of the first view and for any
+        // other.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
         group.await_members(&[0, 1, 2]);
         run("3").failed_at_last(5, &["another configuration", "heartbeat_ms"]);
@@ -260,7 +263,7 @@ fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_ti
     }
 }
 
-/// Any process may listen at a port of this machine before the member does, and has no key.
+/// Any process may listen at a port of this machine before the member does. It has no key.
 #[test]
 fn a_squatter_at_a_peers_port_does_not_end_a_node_that_starts() {
     let group = Group::of(Carrier::TcpWithKey, 2);
@@ -276,8 +279,7 @@ fn a_squatter_at_a_peers_port_does_not_end_a_node_that_starts() {
             if over.load(std::sync::atomic::Ordering::Relaxed) {
                 return;
             }
-            // The first words, and then what says that the key is another one: no secret is needed
-            // for that.
+            // The preamble, and then the reply that the key is wrong. Sending it needs no secret.
             let mut preamble = [0; 16];
             let _ = stream.read_exact(&mut preamble).and_then(|()| stream.write_all(&preamble));
             let _ = stream.write_all(&[0, 0]);

@@ -1,4 +1,4 @@
-//! What becomes of the input of a `tramontane node`, and of output that nobody reads.
+//! The input of a `tramontane node`, and output that is not read.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -21,7 +21,7 @@ fn a_line_that_is_too_long_is_refused_by_its_number_and_the_node_goes_on() {
     nodes[0].await_errors(
         "line 2 of the input was not sent: it is longer than 8 bytes; raise message_max",
     );
-    // Far more than a buffer, and a line without an end.
+    // The input is far larger than a buffer, and ends with an incomplete line.
     nodes[1].write(&format!("{}\nx\n123456789", "long".repeat(100_000)));
     nodes[1].end_input();
     let (code, errors) = nodes[1].ended();
@@ -64,7 +64,7 @@ fn what_was_read_and_not_sent_is_told_to_the_line() {
     let sent = || (group.status()["nodes"][0]["status"]["sent"] == 11).then_some(());
     wait_for("all slots are full", sent);
     nodes[0].signal(Signal::TERM);
-    // One that comes at once is the same wish.
+    // A signal that follows at once would be the same request.
     std::thread::sleep(Duration::from_millis(900));
     nodes[0].signal(Signal::TERM);
     let (code, errors) = nodes[0].ended();
@@ -93,13 +93,13 @@ fn a_node_that_is_told_to_leave_has_let_go_of_its_log_and_address() {
         group.run("leave", &["--id", "1", "--time-limit", "60"]).succeeded();
         let log = File::open(group.log_path(1)).expect("it is there");
         log.try_lock().expect("nobody has it");
-        // A system refuses connections a moment before it gives the port away again.
+        // The system refuses connections a moment before it frees the port.
         wait_for("an address that is free", || TcpListener::bind(address).ok());
         second.assert_left();
     }
 }
 
-/// A node whose output is a pipe that nobody reads.
+/// Starts a node whose output is a pipe that is not read.
 fn unread(group: &Group, id: &str) -> Child {
     let mut command = group.place.command(&["node", "--config", &group.config, "--id", id]);
     command
@@ -121,14 +121,14 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
 #[test]
 fn a_node_whose_output_nobody_reads_leaves_and_holds_nobody_up_for_long() {
     let group = logged_group(Carrier::SharedMemory, 3);
-    // So long that a node that waited for its removal would not end in time.
+    // The timeout is so long that a node that waited for its removal would not end in time.
     group.write(&group.text().replace("= 3000", "= 40000"));
     let child = unread(&group, "2");
     let mut nodes = [group.node(0, &[]), group.node(1, &[])];
     nodes[0].await_errors("view 1: 0 1 2");
     let line = format!("{}\n", "x".repeat(5_000));
     let mut input = nodes[0].take_input();
-    // More than a pipe and all buffers take.
+    // This is more than a pipe and all buffers hold.
     let feeder = std::thread::spawn(move || {
         for _ in 0..2_000 {
             std::io::Write::write_all(&mut input, line.as_bytes()).expect("it reads");
@@ -149,7 +149,7 @@ fn a_node_whose_output_nobody_reads_ends_on_sigterm() {
     let child = unread(&group, "1");
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0 1");
-    // More than a pipe takes, and less than all buffers do.
+    // This is more than a pipe holds, and less than all buffers hold.
     for _ in 0..200 {
         node.write(&format!("{}\n", "x".repeat(5_000)));
     }

@@ -1,5 +1,5 @@
 //! Links between two hosts that break while others hold. The kernel's filter drops the packets of
-//! one node's process: it needs root and `nft`.
+//! one node's process, which needs root and `nft`.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 
-/// The group of users that the packets of a node are known by.
+/// The user group that identifies a node's packets.
 const MARK: u32 = 4_242;
 
-/// A filter that drops what marked processes send to an address; gone with the value.
+/// A filter that drops packets from marked processes to an address. It is removed on drop.
 struct BrokenLink(String);
 
 impl BrokenLink {
-    /// Nothing where this process may not filter.
+    /// Returns `None` if this process may not filter.
     fn to(address: &str) -> Option<Self> {
         let port = address.rsplit(':').next().expect("a port");
         let table = format!("tramontane_{}_{port}", std::process::id());
@@ -68,7 +68,7 @@ fn node_that_not_all_members_reach_waits() {
         status.contains("node 2 waits").then_some(status)
     });
     assert!(notes.contains("node 0: node 2 waits: node 1 does not reach it"), "{notes}");
-    // Nothing is delivered late meanwhile.
+    // No delivery is delayed in the meantime.
     let until = Instant::now() + Duration::from_secs(4);
     let mut written = 0;
     while Instant::now() < until {

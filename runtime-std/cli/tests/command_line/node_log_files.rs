@@ -1,4 +1,4 @@
-//! The files of `--log`: rotation by SIGHUP, and nodes that differ in whether they have one.
+//! The files of `--log`: rotation by SIGHUP, and groups in which only some nodes have a log file.
 
 use std::process::Command;
 
@@ -27,7 +27,7 @@ fn sighup_reopens_log_and_joiner_takes_lines_since() {
     for (id, node) in nodes.iter().enumerate() {
         assert_eq!(rotate(&group, node, id), lines(0, 0..10));
     }
-    // A second one finds nothing to do.
+    // A second rotation finds nothing to do.
     nodes[0].signal(Signal::HUP);
     nodes[0].write(&lines(0, 10..20));
     assert_eq!(group.await_same(&[0, 1], 10), lines(0, 10..20));
@@ -62,7 +62,7 @@ fn rotated_log_of_durable_group_is_whole_after_restart() {
     assert_eq!(all, lines(0, 0..10) + &lines(1, 0..10));
 }
 
-/// `script` is the terminal; it goes, and what runs on it is to end in order.
+/// `script` is the terminal. When it is gone, the programs on it must end in order.
 #[test]
 fn node_leaves_when_its_terminal_is_gone() {
     let group = Group::of(Carrier::SharedMemory, 2);
@@ -93,13 +93,13 @@ fn nodes_that_differ_in_log_are_refused() {
             let (id_text, state) = (id.to_string(), state(id));
             group.run("node", &["--id", &id_text, "--state", &state, "--time-limit", "600"])
         };
-        // While the group forms, both say so.
+        // While the group forms, both ends report the difference.
         let mut first = group.node(0, &["--time-limit", "600"]);
         without(1).failed_at_last(5, &["node 0 was started with --log", "all nodes or to none"]);
         let (code, errors) = first.ended();
         assert!(code == Some(5) && errors.contains("node 1 was started without --log"), "{errors}");
 
-        // And where it runs, at once.
+        // In a running group, the report comes at once.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1, 2]);
         nodes.pop().expect("the last").kill();

@@ -1,5 +1,5 @@
-//! All nodes of a group that logs die, and some disks come back other than they were: what was
-//! durable is there in the end, or the group says what is lacking, and what it says to do works.
+//! All nodes of a logged group die, and some disks return changed. In the end, everything that was
+//! durable is there, or the group has reported what is missing and its advice works.
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +25,8 @@ pub fn segments(group: &Group, id: usize) -> Vec<PathBuf> {
     paths.filter(is_segment).collect()
 }
 
-/// A group of three that has so many lines on all disks, each node having noted that, and is
-/// killed. Gives the lines.
+/// Starts a group of three, writes `count` lines until each node has noted that they are durable
+/// everywhere, and kills it. Returns the lines.
 pub fn killed_group(carrier: Carrier, count: usize) -> (Group, String) {
     let group = logged_group(carrier, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
@@ -44,7 +44,7 @@ pub fn killed_group(carrier: Carrier, count: usize) -> (Group, String) {
     (group, all)
 }
 
-/// Waits until a node noted that so many lines are durable, here and everywhere.
+/// Waits until a node has noted that `count` lines are durable, here and everywhere.
 pub fn await_note(group: &Group, id: usize, count: usize) {
     let text = format!("\"end\":{count},\"majority\":{count},\"everywhere\":{count}}}");
     wait_for("the note of a log's end", || {
@@ -59,7 +59,7 @@ fn start(group: &Group, ids: &[usize]) -> Vec<Node> {
     ids.iter().map(|id| durable_node(group, *id, &[])).collect()
 }
 
-/// All three are members, and have these lines on disk.
+/// Asserts that all three nodes are members and have these lines on disk.
 #[track_caller]
 fn assert_whole(group: &Group, nodes: Vec<Node>, all: &str, what: &str) {
     group.await_members(&[0, 1, 2]);
@@ -71,10 +71,10 @@ fn assert_whole(group: &Group, nodes: Vec<Node>, all: &str, what: &str) {
     }
 }
 
-/// A way to lose a node's log, by name.
+/// A way of losing a node's log, with its name.
 type Loss = (&'static str, fn(&Group, usize));
 
-/// Ways in which a log is lost beside a state that is not.
+/// Ways of losing a log whose state remains.
 const LOSSES: [Loss; 5] = [
     ("the folder is gone", |group, id| {
         std::fs::remove_dir_all(log_folder(group, id)).expect("a log");
@@ -92,7 +92,7 @@ const LOSSES: [Loss; 5] = [
         }
     }),
     ("the end is zeros", |group, id| {
-        // What is written ends somewhere in the file: zeros from its last block on.
+        // The content ends somewhere in the file: everything from its last block on is zero.
         let file = segments(group, id).pop().expect("a segment");
         let mut bytes = std::fs::read(&file).expect("a file");
         let last = bytes.iter().rposition(|byte| *byte != 0).expect("records");
@@ -111,7 +111,8 @@ fn a_lost_log_comes_from_the_others() {
     }
 }
 
-/// Filed with 6,000 lines: the first two began with none, and the third was cut to nothing.
+/// Reported with 6,000 lines: the first two logs began without any, and the third was truncated to
+/// nothing.
 #[test]
 fn logs_lost_at_a_majority_are_waited_for_and_named() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
@@ -125,7 +126,8 @@ fn logs_lost_at_a_majority_are_waited_for_and_named() {
             node.await_errors("node 1 does not count: its log of \"lines\" ");
             assert_eq!(group.log_bytes(id) as usize, all.len(), "{what}: nothing is cut");
         }
-        // The third has all, and a majority of logs is lost: an operator decides.
+        // The third node has everything, but a majority of the logs is lost, so an operator must
+        // decide.
         let third = durable_node(&group, 2, &[]);
         third.await_errors("restarting; most of its members are needed; node 0 does not count");
         third.kill();
@@ -153,7 +155,7 @@ fn a_damaged_state_copy_is_repaired_and_two_are_refused() {
     group.await_members(&[0, 1]);
     nodes[0].await_errors("membership.json was damaged, and is written again from the other copy");
     nodes[1].await_errors("membership-2.json was damaged");
-    // What the third one says to do works.
+    // The advice of the third node works.
     let mut third = durable_node(&group, 2, &[]);
     let (status, errors) = third.ended();
     let is_told = errors.contains("both copies of") && errors.contains("move them away");
@@ -166,7 +168,7 @@ fn a_damaged_state_copy_is_repaired_and_two_are_refused() {
     assert_whole(&group, nodes, &all, "the state is lost");
 }
 
-/// Filed with one bit of a file without a checksum: the removed node's log won.
+/// Reported with one flipped bit in a file without a checksum: the removed node's log won.
 #[test]
 fn a_removed_node_claiming_a_later_view_does_not_win() {
     let group = logged_group(Carrier::TcpWithKey, 3);
@@ -180,7 +182,7 @@ fn a_removed_node_claiming_a_later_view_does_not_win() {
     let all = group.await_same(&[0, 1], 60);
     await_durable(&nodes[0], 60);
     kill_all(nodes);
-    // As one that wrote a wrong checksum would have it: the other copy is as wrong.
+    // Both copies are wrong, as a faulty writer with a correct checksum would leave them.
     for copy in COPIES {
         let path = state_folder(&group, 2).join(copy);
         let text = std::fs::read_to_string(&path).expect("a copy");
@@ -202,8 +204,8 @@ fn write_checked(path: &Path, text: &str) {
     std::fs::write(path, format!("{{\"checksum\":\"{checksum:016x}{covered}")).expect("room");
 }
 
-/// Damages the last batch of a log: a bit of its trailer and one of its last line, or all of its
-/// end.
+/// Damages the last batch of a log: either one bit of its trailer and one of its last line, or its
+/// whole end.
 fn damage_last_batch(group: &Group, id: usize, all: &str, is_random: bool) {
     let file = segments(group, id).pop().expect("a segment");
     let mut bytes = std::fs::read(&file).expect("a file");
@@ -231,7 +233,7 @@ fn a_damaged_last_batch_is_not_taken_for_a_torn_one() {
         let said = if is_random { "60 records were durable in it" } else { "damaged" };
         checked.failed_after_output(3, &[said]);
         assert_whole(&group, start(&group, &[0, 1, 2]), &all, "one is damaged");
-        // At all three at once nobody has what was there.
+        // If all three are damaged at once, no node has the lost content.
         (0..3).for_each(|id| damage_last_batch(&group, id, &all, is_random));
         let nodes = start(&group, &[0, 1, 2]);
         let why = if is_random { "does not count" } else { "is damaged wherever it was found" };
@@ -244,13 +246,13 @@ fn a_damaged_last_batch_is_not_taken_for_a_torn_one() {
         wait_for("the group goes on", || group.log(2).ends_with("more\n").then_some(()));
         let rest = group.log(2);
         let rest = rest.strip_suffix("more\n").expect("it ends so");
-        // All lines may have been in the one batch that is damaged.
+        // The damaged batch may have held all lines.
         assert!(all.starts_with(rest), "what is left is in order: {rest}");
         kill_all(nodes);
     }
 }
 
-/// A copy of a folder, with all in it.
+/// Copies a folder with all its contents.
 pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("room");
     for entry in std::fs::read_dir(from).expect("a folder") {
@@ -272,7 +274,7 @@ fn an_older_backup_of_a_node_does_not_count() {
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
     (0..3).for_each(|id| await_note(&group, id, 30));
-    // Of the same view: a copy of the folder while the node stands still.
+    // The copy is of the same view, because the node is stopped while its folder is copied.
     nodes[0].signal(rustix::process::Signal::STOP);
     copy_folder(&data, &backup);
     nodes[0].signal(rustix::process::Signal::CONT);
@@ -288,7 +290,7 @@ fn an_older_backup_of_a_node_does_not_count() {
     assert_whole(&group, nodes, &all, "two are as they were");
 }
 
-/// Its logs are all that a node has: they are neither set aside nor formed over.
+/// A node has only its logs. They are neither set aside nor overwritten by a new group.
 #[test]
 fn logs_without_any_state_restart_from_the_node_that_is_told() {
     let (group, all) = killed_group(Carrier::SharedMemory, 60);

@@ -1,5 +1,5 @@
-//! What operators do with a group of `tramontane node`s: `status`, `leave`, metrics, and a disk
-//! that is full.
+//! Operator commands for a group of `tramontane node`s: `status`, `leave`, metrics, and a full
+//! disk.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -28,7 +28,7 @@ fn status_says_how_all_nodes_are() {
 
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
-        // A node that is not in the newest view is not missed.
+        // A node that is not in the newest view does not count as missing.
         let status: Value =
             serde_json::from_slice(&group.run("status", &["--json"]).succeeded()).expect("JSON");
         assert_eq!(status["nodes"][0]["status"]["state"], "steady", "{status}");
@@ -66,7 +66,7 @@ fn a_watch_says_what_changes_until_it_is_interrupted() {
         wait_for("it says so", || says(&watch, 5 * part).then_some(()));
         nodes[0].write(&lines(0, 0..5));
     }
-    // A node that is gone does not end it.
+    // A node that is gone does not end the command.
     nodes.pop().expect("the last").kill();
     wait_for("it says so", || watch.output().contains("nobody is there").then_some(()));
     watch.signal(rustix::process::Signal::INT);
@@ -137,7 +137,7 @@ fn metrics_are_served_in_the_format_that_prometheus_reads() {
         "{sent}"
     );
     assert!(get(&address, "/").contains(" 404 "));
-    // The address is taken now.
+    // The address is in use now.
     group.run("node", &["--id", "1", "--metrics", &address]).failed(2, &[&address, "--metrics"]);
 }
 
@@ -149,11 +149,11 @@ fn get(address: &str, path: &str) -> String {
     page
 }
 
-/// A file system of 64 kB, gone with the value.
+/// A file system of 64 kB, unmounted on drop.
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    /// Nothing where this process may not mount.
+    /// Returns `None` if this process may not mount.
     fn mount(path: std::path::PathBuf) -> Option<Self> {
         std::fs::create_dir(&path).expect("a folder");
         let mount = Command::new("mount")
@@ -197,7 +197,7 @@ fn a_full_disk_ends_its_node_and_the_others_go_on() {
         "whole lines"
     );
 
-    // It cannot take over what does not fit either, and says so.
+    // The node cannot take over a state that does not fit either, and reports it.
     let mut again = Node::start(group.place.command(&base));
     let (code, errors) = again.ended();
     assert_eq!(code, Some(4), "{errors}");

@@ -1,9 +1,9 @@
-//! Nodes are killed, leave, stop for a moment, and start, at random and often all at once; what
-//! they have in shared memory is removed. In the end all are started, as often as they end, and
-//! then they are members with the same lines.
+//! Nodes are killed, leave, pause and start at random, often all at once, and their files in shared
+//! memory are removed. In the end, all nodes are started, again whenever they end, until all are
+//! members with the same lines.
 //!
-//! A plan follows from its seed; what comes of it depends on the machine too. A failure prints the
-//! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` how many there are.
+//! The seed determines the plan; its outcome also depends on the machine. A failure prints the
+//! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` the number of seeds.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use crate::support::wait_for;
 
 const NODES: usize = 3;
 
-/// For how long nodes that end are started again until all are members: less than the time that a
-/// node waits for the others, since a node that is stuck ends then, and may fare better as another.
+/// Time for which ended nodes are restarted until all are members. It is shorter than a node's wait
+/// for the others: a stuck node ends after that wait, and its next incarnation may succeed.
 const RETURN_MAX: Duration = Duration::from_secs(40);
 
 const PAUSES_MS: [u64; 6] = [0, 0, 20, 100, 300, 1000];
@@ -28,7 +28,7 @@ struct Lives {
     group: Group,
     is_logged: bool,
     nodes: [Option<Node>; NODES],
-    /// Lines that were written so far.
+    /// Number of lines written so far.
     written: usize,
     /// The lines that a node has reported as durable at a majority.
     durable: String,
@@ -41,7 +41,7 @@ impl Lives {
         let group =
             if is_logged { logged_group(carrier, NODES) } else { Group::of(carrier, NODES) };
         if random.chance(30) {
-            // The last one is let in by the others.
+            // The others let the last node in.
             group.write(&format!("initial = [0, 1]\n{}", group.text()));
         }
         Self {
@@ -96,7 +96,7 @@ impl Lives {
             let count = usize::try_from(majority).expect("few");
             let log = self.group.log(id);
             let lines: String = log.split_inclusive('\n').take(count).collect();
-            // The last line may be under way to the file.
+            // The last line may be only partly written to the file.
             if !lines.ends_with('\n') {
                 continue;
             }
@@ -135,7 +135,7 @@ impl Lives {
         std::thread::sleep(Duration::from_millis(pause_ms));
     }
 
-    /// Starts all that are down, until all are members.
+    /// Starts all nodes that are down, until all are members.
     fn come_back(&mut self) {
         let until = Instant::now() + RETURN_MAX;
         loop {
@@ -150,7 +150,7 @@ impl Lives {
         }
     }
 
-    /// All write, and all get the same lines.
+    /// All nodes write, and all get the same lines.
     fn agree(&mut self) {
         self.write();
         let last = format!("{}-{}", NODES - 1, self.written - 1);
@@ -174,7 +174,7 @@ fn seeds(count: u64) -> Range<u64> {
     first..first + number("TRAMONTANE_SEEDS").unwrap_or(count)
 }
 
-/// Gives how many bytes of lines were durable, in all lives.
+/// Returns how many bytes of lines were durable over all runs.
 fn live(is_logged: bool, count: u64) -> usize {
     let mut durable_bytes = 0;
     for seed in seeds(count) {
@@ -187,7 +187,7 @@ fn live(is_logged: bool, count: u64) -> usize {
         lives.come_back();
         lives.agree();
         if is_logged {
-            // All were members: now all leave at once, and none is left to begin from.
+            // All were members. Now all leave at once, and no member is left to start from.
             (0..NODES).for_each(|id| lives.signal(id, Signal::TERM));
             lives.nodes.iter_mut().flatten().for_each(Node::assert_left);
             lives.come_back();

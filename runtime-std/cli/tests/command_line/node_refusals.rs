@@ -1,4 +1,5 @@
-//! What keeps a `tramontane node` from its group, and what does not disturb one.
+//! Conditions that keep a `tramontane node` out of its group, and disturbances that a group
+//! withstands.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -72,7 +73,7 @@ fn another_key_and_another_description_are_told_with_the_node_that_has_them() {
     group.await_members(&[0, 1]);
     let run =
         |config: &str| group.place.run(&[&["node", "--config", config][..], &short("2")].concat());
-    // It may be somebody else at the address of a member, so the node tries on.
+    // Another program may be listening at a member's address, so the node keeps trying.
     let other_key = run(&group.variant("key_file = \"key\"", "key_file = \"other\""));
     other_key.failed_at_last(5, &["has another key"]);
     assert!(other_key.errors.contains("waiting for 0: what answers at"), "{}", other_key.errors);
@@ -105,7 +106,7 @@ fn who_is_missing_is_named_and_one_of_two_alone_forms_no_group() {
     nodes[0].write(&lines(0, 0..10));
     group.await_same(&[0, 1, 2], 10);
     drop(nodes);
-    // All died at once; one that comes back alone has no right to speak for them.
+    // All died at once. A node that returns alone must not act for the others.
     group.run("node", &short("1")).failed(5, &["0", "2"]);
     assert_eq!(group.log(1).lines().count(), 10, "its log is untouched");
 }
@@ -126,7 +127,7 @@ fn a_minority_comes_back_while_the_majority_runs() {
     group.await_same(&[0, 1, 2, 3, 4], 150);
 }
 
-/// Two folders with an example each: the groups have one name.
+/// Two folders, each with an example file: the groups have the same name.
 #[test]
 fn group_of_another_folder_is_named_as_the_cause() {
     let (group, other) = (Group::of(Carrier::SharedMemory, 2), Group::without_file());
@@ -177,7 +178,7 @@ fn garbage_at_the_port_disturbs_nobody() {
             b"",
         ] {
             let mut stream = TcpStream::connect(address).expect("it listens");
-            // It may be closed in mid-word.
+            // The connection may be closed in the middle of a message.
             let _ = stream.write_all(garbage);
         }
     }
@@ -213,7 +214,7 @@ fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
         let words = [path, what, "regular file", "--log"];
         group.run("node", &[&short("0")[..], &["--log", path]].concat()).failed(2, &words);
     }
-    // One of several subgroups has a log of its own name.
+    // With several subgroups, each log has its own name.
     let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
     group.write(&format!(
         "name = \"g\"\n{nodes}[[subgroups]]\nname = \"a\"\n[[subgroups]]\nname = \"b\"\n"

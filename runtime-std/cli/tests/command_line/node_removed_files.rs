@@ -1,5 +1,5 @@
-//! What a group has in shared memory is removed while it runs, as cleaners of `/dev/shm` and the
-//! end of a session do it: no member is lost by that, and nodes join as before.
+//! A group's files in shared memory are removed while it runs, as cleaners of `/dev/shm` and the
+//! end of a session do. No member is lost, and nodes join as before.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::overlay::{Overlay, leaders_are_killed_and_come_back};
 use crate::support::wait_for;
 
-/// The group's folder.
+/// Returns the group's folder.
 fn folder(group: &Group) -> PathBuf {
     group.place.left().pop().expect("a root").join("log")
 }
@@ -27,7 +27,7 @@ fn removed_folder_costs_no_member() {
     let status = String::from_utf8(group.run("status", &[]).output).expect("text");
     assert!(status.contains("node 0: files of this node in ") && status.contains("again 1 times"));
 
-    // Again and again while nodes come, are killed, and leave.
+    // The files are removed repeatedly while nodes join, are killed, and leave.
     let cleaner = group.place.cleaner(Duration::from_millis(700));
     for round in 1..4 {
         nodes.push(group.node(4, &[]));

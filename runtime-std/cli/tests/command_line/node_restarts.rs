@@ -1,20 +1,20 @@
-//! `tramontane node`s that restart one after the other, without a pause: `leave`, and the same
+//! `tramontane node`s that restart one after the other without a pause: `leave`, then the same
 //! command again.
 
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 
-/// The nodes of the group.
+/// Number of nodes in the group.
 const NODES: usize = 3;
 
-/// How often each node restarts.
+/// Number of restarts per node.
 fn rounds() -> usize {
     let rounds = std::env::var("TRAMONTANE_RESTART_ROUNDS").ok();
     rounds.map_or(2, |rounds| rounds.parse().expect("a number"))
 }
 
-/// Waits until a node is a member, and is not alone: one of the others is a member too, or takes
-/// over its state. A group whose last member leaves before anybody has come to it is at its end.
+/// Waits until a node is a member and has company: another node is a member too, or is taking over
+/// its state. If the last member of a group leaves before another has joined, the group ends.
 fn await_company(group: &Group, id: usize) {
     wait_for("company", || {
         let status = &group.status()["nodes"][id]["status"];

@@ -1,4 +1,4 @@
-//! Nodes that are killed and come back at once, while others come: nobody else is lost.
+//! Nodes that are killed and return at once while others join: no other node is lost.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 const ROUNDS: u64 = 16;
 
-/// A node that is let in calls all members; one of them is dead just then, and its next process is
-/// there before the call is given up.
+/// When a node is admitted, it calls all members. One of them is dead just then, and its next
+/// process starts before the call times out.
 #[test]
 fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else() {
     let group = Group::of(Carrier::TcpWithKey, 4);
@@ -26,7 +26,7 @@ fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else()
         if round % 2 == 0 {
             wait_for("the view with the joiner", || (joins(&nodes) > before).then_some(()));
         } else {
-            // Somewhere on the way there.
+            // The kill comes somewhere during the join.
             std::thread::sleep(Duration::from_millis(8 * round));
         }
         nodes[1].take().expect("it runs").kill();
@@ -48,7 +48,8 @@ fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else()
     }
     let said = nodes[0].as_ref().expect("it runs").errors();
     let gone: Vec<&str> = said.lines().filter_map(|line| line.split("; gone ").nth(1)).collect();
-    // The killed one is removed once each round, and the joiner leaves: nobody else goes.
+    // In each round, the killed node is removed once, and the joiner leaves. No other node leaves
+    // the view.
     assert!(
         gone.iter().all(|nodes| nodes.split(' ').all(|node| node == "1" || node == "3")),
         "{said}"

@@ -1,5 +1,5 @@
-//! What visitors cannot do to the nodes of a running group: keep members, operators and scrapers
-//! out by silence, and fill their memory.
+//! Limits on unauthenticated peers of a running group: they cannot shut out members, operators and
+//! scrapers by silence, or fill the nodes' memory.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -51,7 +51,7 @@ fn go(
     )
 }
 
-/// What the process of a node has in memory, in KiB.
+/// Returns the resident memory of a node's process in KiB.
 fn resident_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a field");
@@ -94,7 +94,8 @@ fn visits_in_the_name_of_a_node_that_does_not_run_cost_bounded_memory() {
     group.await_members(&[0, 1]);
     let description = description(&group);
     let before = resident_kib(nodes[0].pid());
-    // It has the key, and so may be any node: what it is let in with is given back when it goes.
+    // This peer has the key, so it may be any node. The resources of its connections are freed when
+    // it disconnects.
     let let_in = (0..VISITS).filter(|_| go(&description, 2, Purpose::Peer).is_ok()).count();
     assert!(let_in > 0, "nothing was tried");
     let growth = resident_kib(nodes[0].pid()).saturating_sub(before);
@@ -103,7 +104,7 @@ fn visits_in_the_name_of_a_node_that_does_not_run_cost_bounded_memory() {
     group.await_members(&[0, 1, 2]);
 }
 
-/// What is sealed on the way is in no file that other users may read.
+/// Traffic that is encrypted on the wire must not be in a file that other users can read.
 #[test]
 fn logs_of_a_group_with_a_key_are_their_owners_alone() {
     let group = Group::of(Carrier::TcpWithKey, 3);
@@ -112,7 +113,7 @@ fn logs_of_a_group_with_a_key_are_their_owners_alone() {
     group.await_same(&[0, 1, 2], 10);
     nodes.pop().expect("the last").kill();
     group.await_members(&[0, 1]);
-    // One that takes the state over writes another file, which takes the place of its log.
+    // A node that takes over the state writes another file, which replaces its log.
     std::fs::remove_file(group.log_path(2)).expect("its log");
     nodes.push(group.node(2, &[]));
     group.await_members(&[0, 1, 2]);
@@ -123,12 +124,12 @@ fn logs_of_a_group_with_a_key_are_their_owners_alone() {
     }
 }
 
-/// Silent connections, as many as are wanted, as far as the system takes them.
+/// Opens up to `count` silent connections, as many as the system permits.
 fn silent(to: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(|_| TcpStream::connect(to).expect("it listens")).collect()
 }
 
-/// Whether a scraper is served.
+/// Requests the metrics as a scraper does.
 fn scrape(metrics: SocketAddr) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(metrics)?;
     stream.set_read_timeout(Some(LONG))?;
@@ -154,7 +155,8 @@ fn silent_visitors_keep_out_neither_operators_nor_members_nor_scrapers() {
     held.extend(silent(metrics, SILENT));
     let page = scrape(metrics).expect("it is served");
     assert!(page.contains("tramontane_view_members"), "{page}");
-    // Each of them comes again as it is sent away, while an operator asks and a node joins.
+    // Each silent connection is reopened when it is closed, while an operator asks and a node
+    // joins.
     nodes.push(group.node(2, &[]));
     wait_for("a node that joins", || {
         held.retain_mut(is_open);
@@ -171,7 +173,7 @@ fn silent_visitors_keep_out_neither_operators_nor_members_nor_scrapers() {
     group.await_same(&[0, 1, 2], 10);
 }
 
-/// Whether the other end holds a connection still.
+/// Returns whether the other end still holds a connection open.
 fn is_open(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("set");
     loop {

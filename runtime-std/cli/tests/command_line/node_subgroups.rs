@@ -1,4 +1,4 @@
-//! `tramontane node` in a group of several subgroups, each with a log of its own.
+//! `tramontane node` in a group with several subgroups, each with its own log.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::support::group::{Carrier, Group, Node, kill_all, lines, lines_of};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
-/// Nodes 0 and 1 are in one, 2 and 3 in the other, and node 4 in both.
+/// Nodes 0 and 1 are in one subgroup, 2 and 3 in the other, and node 4 in both.
 const SUBGROUPS: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1, 4]\n\
                          [[subgroups]]\nname = \"right\"\nmembers = [2, 3, 4]\nsenders = [2, 3]\n";
 
@@ -14,7 +14,7 @@ fn log_of(group: &Group, id: usize, subgroup: &str) -> PathBuf {
     group.place.path().join(format!("log-{id}.{subgroup}"))
 }
 
-/// Waits until these nodes have so many lines of a subgroup, the same bytes.
+/// Waits until these nodes have `count` lines of a subgroup, with the same bytes.
 #[track_caller]
 fn await_same(group: &Group, ids: [usize; 3], subgroup: &str, count: usize) -> String {
     let logs = ids.map(|id| {
@@ -37,7 +37,7 @@ fn each_subgroup_has_a_log_and_who_comes_back_takes_over_those_of_its_own() {
         for (id, node) in nodes.iter_mut().enumerate() {
             node.write(&lines(id, 0..50));
         }
-        // Node 4 sends in the first of its subgroups in which it may.
+        // Node 4 sends in the first of its subgroups in which it may send.
         await_same(&group, [0, 1, 4], "left", 150);
         await_same(&group, [2, 3, 4], "right", 100);
 
@@ -75,8 +75,9 @@ fn who_may_not_send_in_a_subgroup_is_told() {
     }
 }
 
-/// The nodes of one logged subgroup leave, or are killed, one after the other, while the group goes
-/// on in another one. They come back, and all are ended and started, as the nodes say.
+/// The nodes of one logged subgroup leave or are killed, one after the other, while the group
+/// continues in another subgroup. They return, and then all nodes are stopped and started as they
+/// advise.
 #[test]
 fn logged_subgroup_outlives_absence_of_its_members() {
     const LOGGED: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1]\nlogged = true\n\
@@ -114,7 +115,7 @@ fn logged_subgroup_outlives_absence_of_its_members() {
             nodes[0].write(&lines(9, 0..10));
         };
         end_first(&[1, 2, 3, 4]);
-        // Node 0 has none of these.
+        // Node 0 has none of these lines.
         let left = await_lines(1, "left", 110);
         await_durable(110);
         end_first(&[2, 3, 4]);

@@ -1,15 +1,15 @@
-//! All nodes of a group that logs die or leave at once, and are started again (DUR-6, DUR-12).
+//! All nodes of a logged group die or leave at once, and are started again (DUR-6, DUR-12).
 
 use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 
-/// Nodes of these ids, started in that order.
+/// Starts the nodes with these ids in that order.
 fn start(group: &Group, order: &[usize]) -> Vec<(usize, Node)> {
     order.iter().map(|id| (*id, durable_node(group, *id, &[]))).collect()
 }
 
-/// Kills all of them, as a power cut would, and gives how many lines were durable at a majority.
+/// Kills all nodes, as a power cut would, and returns how many lines were durable at a majority.
 fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
     for (_, node) in &nodes {
         node.signal(rustix::process::Signal::KILL);
@@ -19,7 +19,7 @@ fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
     usize::try_from(reported.unwrap_or(0)).expect("small")
 }
 
-/// Asks all of them to leave at once, as a machine that shuts down does, and gives how many lines
+/// Asks all nodes to leave at once, as a shutdown of the machine does, and returns how many lines
 /// are durable.
 #[track_caller]
 fn stop_all(group: &Group, mut nodes: Vec<(usize, Node)>) -> usize {
@@ -28,7 +28,7 @@ fn stop_all(group: &Group, mut nodes: Vec<(usize, Node)>) -> usize {
     nodes.iter().map(|(id, _)| logged(group, *id).lines().count()).max().unwrap_or(0)
 }
 
-/// The lines that all of them have in their logs: the same, and so many at least.
+/// Returns the lines in the nodes' logs, which must be the same in all and at least `least`.
 #[track_caller]
 fn same_lines(group: &Group, nodes: &[(usize, Node)], least: usize) -> String {
     wait_for("all have the same lines", || {
@@ -38,7 +38,7 @@ fn same_lines(group: &Group, nodes: &[(usize, Node)], least: usize) -> String {
     })
 }
 
-/// Writes lines until many are durable at a majority, and more are under way.
+/// Writes lines until many are durable at a majority, and more are in flight.
 fn write_under_load(nodes: &mut [(usize, Node)], round: usize) {
     let before = durable_lines(&nodes[0].1).last().map_or(0, |last| last[1]);
     for part in 0..4 {
@@ -82,7 +82,7 @@ fn all_nodes_are_killed_under_load_and_start_again_in_any_order() {
     }
 }
 
-/// What `docker compose down` and the end of a machine do.
+/// Imitates `docker compose down` and the shutdown of a machine.
 #[test]
 fn all_nodes_leave_at_once_and_start_again() {
     for carrier in Carrier::ALL {
@@ -97,7 +97,7 @@ fn all_nodes_leave_at_once_and_start_again() {
                 stop_all(&group, vec![nodes.remove(0)]);
             }
             if round == 2 {
-                // It is on its way in, or was just let in.
+                // The node is joining, or has just joined.
                 nodes.extend(start(&group, &[3]));
                 let folder = group.place.path().join("data-3");
                 wait_for("it starts", || folder.exists().then_some(()));
@@ -105,7 +105,7 @@ fn all_nodes_leave_at_once_and_start_again() {
             let joins = nodes.iter().position(|(id, _)| *id == 3).map(|at| nodes.remove(at));
             joins.iter().for_each(|(_, node)| node.signal(rustix::process::Signal::TERM));
             let durable = stop_all(&group, nodes);
-            // It may have been no member yet.
+            // The node may not have been a member yet.
             joins.into_iter().for_each(|(_, mut node)| drop(node.ended()));
             nodes = start(&group, &[2, 0, 1]);
             group.await_members(&[0, 1, 2]);
@@ -135,7 +135,7 @@ fn stored_view_of_nobody_blocks_no_start() {
             last = last["record"].take();
             last["format"] = 1.into();
             last.as_object_mut().expect("a record").remove("logs");
-            // One was not told of the decision.
+            // One node did not learn of the decision.
             if is_decided && id > 0 {
                 last["view"] = 2.into();
                 last["members"] = serde_json::json!([]);
@@ -161,7 +161,8 @@ fn stored_view_of_nobody_blocks_no_start() {
     }
 }
 
-/// As where the group runs: else it is retried for ever in silence.
+/// A failure must be reported as in a running group. Otherwise it would be retried silently
+/// forever.
 #[test]
 fn disk_that_fails_during_restart_ends_node() {
     for carrier in Carrier::ALL {
@@ -171,7 +172,7 @@ fn disk_that_fails_during_restart_ends_node() {
         nodes[0].1.write(&lines(0, 0..50));
         nodes.iter().for_each(|(_, node)| await_durable(node, 50));
         kill_all(nodes);
-        // A copy that cannot be written, or read.
+        // A copy that cannot be written or read.
         let copy = |id| group.place.path().join(format!("data-{id}/view/membership-2.json"));
         let fail = |id| {
             std::fs::remove_file(copy(id)).expect("a file");
@@ -190,7 +191,7 @@ fn disk_that_fails_during_restart_ends_node() {
         fail(2);
         let others = start(&group, &[0, 1]);
         ends(&mut fails[0].1, 2);
-        // The others are a majority, and it comes back once its disk is in order.
+        // The others are a majority. The node returns once its disk is repaired.
         group.await_members(&[0, 1]);
         repair(2);
         fails = start(&group, &[2]);
@@ -242,7 +243,7 @@ fn a_node_says_for_whom_it_waits_and_one_command_goes_on_without_them() {
     let own = same_lines(&group, &nodes, 10);
     let noted = std::fs::read_to_string(group.place.path().join("data-1/view/membership.json"));
     assert!(noted.expect("a file").contains("\"with_less\":[2]"), "it is written down");
-    // What the others have is set aside, not replayed.
+    // The logs of the others are set aside, not replayed.
     nodes.extend(start(&group, &[0, 2]));
     group.await_members(&[0, 1, 2]);
     assert!(same_lines(&group, &nodes, 10).starts_with(&own));
@@ -269,19 +270,19 @@ fn nodes_are_killed_again_while_they_restart() {
     (0..3).for_each(|id| assert_eq!(logged(&group, id), all, "{id}"));
 }
 
-/// What a node has on disk when power is lost while its group is formed for the first time.
+/// A node's disk after a power cut during the group's first formation.
 #[derive(Clone, Copy, Debug)]
 enum Formed {
-    /// That the first view is decided.
+    /// The first view is decided.
     Decided,
-    /// That the group is being formed.
+    /// The group is being formed.
     Noted,
     /// Nothing.
     Nothing,
 }
 
 /// Found by `runtime-std/lab/power`: one node knew that the first view was decided, and the others,
-/// which did not, counted as new ones.
+/// which did not, counted as new nodes.
 #[test]
 fn power_is_lost_while_a_group_is_formed() {
     use Formed::{Decided, Noted, Nothing};

@@ -1,5 +1,5 @@
-//! Limits of today's trust, as `docs/security.md` states them. Each test shows one; when a limit
-//! goes, its test changes.
+//! Current limits of trust, as `docs/security.md` states them. Each test shows one limit and must
+//! change when that limit is removed.
 
 use std::fs::File;
 

@@ -1,5 +1,5 @@
-//! The commands of the README and of the guide, from their text. Before each block stands a
-//! comment, which readers do not see. It says how the block runs:
+//! Runs the commands of the README and the guide, read from their text. A comment that readers do
+//! not see stands before each block, and says how the block runs:
 //!
 //! ```text
 //! <!-- test: 1 in turn, then side by side, with input -->
@@ -13,7 +13,7 @@
 //! | `with input` | each terminal has a line typed into it, all must show all lines alike, and then the input ends |
 //! | `elsewhere: FILE` | that file runs it: it needs what a test has not |
 //!
-//! Paths and addresses of other machines are replaced by those of this one: see [`World::here`].
+//! Paths and addresses of other machines are replaced by local ones: see [`World::here`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -27,14 +27,14 @@ use rustix::process::Signal;
 /// A block of commands.
 #[derive(Debug)]
 struct Block {
-    /// Where it begins in its page.
+    /// Line of its page at which the block begins.
     line: usize,
-    /// What is said of it.
+    /// The block's comment.
     how: String,
     commands: Vec<String>,
 }
 
-/// The blocks of a text; what is wrong with it, if a block is without a comment.
+/// Returns the blocks of a text, or the reason why a block has no comment.
 fn blocks(text: &str) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let mut before = "";
@@ -57,14 +57,14 @@ fn blocks(text: &str) -> Result<Vec<Block>, String> {
     Ok(blocks)
 }
 
-/// What is done with lines of a block.
+/// The action for lines of a block.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     InTurn(usize),
     SideBySide { with_input: bool, goes_on: bool },
 }
 
-/// What the words of a comment mean; nothing if the block runs elsewhere.
+/// Parses a block's comment. Returns `None` if the block runs elsewhere.
 fn steps(block: &Block) -> Result<Option<Vec<Step>>, String> {
     let wrong = |what: &str| Err(format!("line {}: '{}': {what}", block.line, block.how));
     if let Some(place) = block.how.strip_prefix("elsewhere: ") {
@@ -98,12 +98,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A reader's folder, with what the README takes for granted.
+/// A reader's folder, with everything that the README assumes.
 struct World {
     place: Place,
     folder: PathBuf,
     addresses: Vec<(String, String)>,
-    /// What stays while the next blocks run, with its line.
+    /// Processes that keep running during the next blocks, with their lines.
     running: Vec<(String, Node)>,
 }
 
@@ -139,7 +139,7 @@ impl World {
             symlink(&built, folder.join("bin").join(other)).expect("a link");
             symlink(&built, folder.join("target/release").join(other)).expect("a link");
         }
-        // All is built; and what is run is what these tests have built.
+        // Everything is already built: the commands run the programs that these tests have built.
         let cargo = "#!/bin/sh\ncase \"$1 $2 $3 $4\" in\n\"run --profile quick --\") shift 4; exec tramontane \"$@\" ;;\n\
                      \"build --release\"*) ;;\n*) echo \"cargo $*: not known here\" >&2; exit 1 ;;\nesac\n";
         std::fs::write(folder.join("bin/cargo"), cargo).expect("a file");
@@ -150,7 +150,7 @@ impl World {
         Self { place, folder, addresses, running: Vec::new() }
     }
 
-    /// A line, with paths and addresses that are here.
+    /// Returns a line with local paths and addresses.
     fn here(&self, line: &str) -> String {
         let line = line.replace("/mnt/", "mnt/").replace("/srv/", "srv/");
         self.addresses.iter().fold(line, |line, (theirs, ours)| line.replace(theirs, ours))
@@ -210,7 +210,7 @@ impl World {
         }
         if goes_on {
             for (line, terminal) in &terminals {
-                // The first word of a node with a durable log comes before it is a member.
+                // A node with a durable log prints its first message before it is a member.
                 let has_begun = |errors: String| {
                     errors.lines().any(|line| !line.starts_with("the durable log is in "))
                 };
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// Ends what still runs, in order: it must end well.
+    /// Ends the running processes in order. Each must exit successfully.
     fn end(&mut self) {
         for (line, mut terminal) in self.running.drain(..) {
             terminal.signal(Signal::TERM);
@@ -239,7 +239,7 @@ impl World {
     }
 }
 
-/// A program of another package.
+/// Returns a program of another package.
 fn built_beside(program: &Path, package: &str, name: &str) -> PathBuf {
     let built = program.with_file_name(name);
     if !built.exists() {
@@ -251,7 +251,7 @@ fn built_beside(program: &Path, package: &str, name: &str) -> PathBuf {
     built
 }
 
-/// The README and the pages of the guide, by name.
+/// Returns the README and the pages of the guide, by name.
 fn pages() -> BTreeMap<PathBuf, String> {
     let mut folders = vec![root().join("docs/guide/src")];
     let mut found = vec![root().join("README.md")];
@@ -288,7 +288,7 @@ fn every_command_of_the_readme_and_the_guide_runs() {
             }
         }
         world.end();
-        // What the pages say of them.
+        // Checks the pages' statements about these files.
         let read = |name: &str| std::fs::read(world.folder.join(name)).expect("a file");
         if text.contains("--log log-2") {
             assert!(read("log-0") == read("log-1") && read("log-1") == read("log-2"));
@@ -301,7 +301,8 @@ fn every_command_of_the_readme_and_the_guide_runs() {
     assert!(commands > 20, "{commands} commands: are the pages there?");
 }
 
-/// The commands of the README's quick start, all nodes killed, and the same commands again.
+/// Runs the commands of the README's quick start, kills all nodes, and runs the same commands
+/// again.
 #[test]
 fn quick_start_lines_survive_when_all_nodes_are_killed() {
     let text = std::fs::read_to_string(root().join("README.md")).expect("the README");
@@ -327,7 +328,7 @@ fn quick_start_lines_survive_when_all_nodes_are_killed() {
             (is_same && (1..=typed).all(|line| logs[0].contains(&format!("line {line}\n"))))
                 .then_some(())
         });
-        // A moment later they are on the disks too.
+        // A moment later, the lines are on the disks too.
         wait_for("all lines on all disks", || {
             let mut status = world.command("tramontane status --config group.toml --json", false);
             let status = status.output().expect("a shell").stdout;

@@ -1,4 +1,4 @@
-//! `tramontane shards`: replicas as processes, which are killed and come back; clients; and status.
+//! `tramontane shards`: replicas as processes that are killed and return, clients, and the status.
 
 use rustix::process::Signal;
 
@@ -16,7 +16,7 @@ fn leaders_are_killed_and_come_back_over_tcp() {
     leaders_are_killed_and_come_back(&Overlay::new("tcp"), || ());
 }
 
-/// All messages are referred to.
+/// All messages are sent by reference.
 const BY_REFERENCE: &str = "references_from = 1\n";
 
 #[test]
@@ -56,7 +56,7 @@ fn a_replica_and_a_client_that_refer_otherwise_are_refused() {
     place.run(&overlay.command(&["send", "--to", "g1"])).failed(5, &words);
     std::fs::write(&overlay.config, "references_from = 0\n".to_owned() + &text).expect("written");
     place.run(&replica).failed(2, &["references_from is 0; take 1 to message_max, 1024"]);
-    // The others went on, and take back who is like them.
+    // The others have continued, and readmit a replica with the same configuration.
     std::fs::write(&overlay.config, &text).expect("it is written");
     overlay.send("g1", "one\n");
     replicas[0] = overlay.replica("g1.0");

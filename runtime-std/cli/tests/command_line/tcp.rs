@@ -1,4 +1,4 @@
-//! `--fabric tcp`: the same commands between hosts without RDMA; here the hosts are one.
+//! `--fabric tcp`: the same commands between hosts without RDMA. Here, the hosts are one.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -65,7 +65,7 @@ fn a_killed_member_is_named() {
     let seen = place.path().join("seen");
     let mut watched =
         place.command(&["cast", "--fabric", "tcp", "--addresses", &addresses, "--id", "0"]);
-    // Member 0 is started again, with an output that can be looked at while it runs.
+    // Member 0 is restarted with an output that can be read while it runs.
     drop(members.remove(0));
     let file = std::fs::File::create(&seen).expect("a file");
     let mut first =

@@ -1,4 +1,4 @@
-//! What a terminal shows: tables that fit it, and nothing of a line of progress after ^C.
+//! Terminal output: tables fit the terminal, and no progress line remains after ^C.
 
 use crate::support::Place;
 use crate::support::terminal::{

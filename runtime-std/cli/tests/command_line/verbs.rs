@@ -1,5 +1,4 @@
-//! The command line of RDMA, as far as it needs no device: what is refused, and what a host says
-//! that has no RDMA.
+//! The command line of RDMA without a device: refusals, and the messages of a host without RDMA.
 
 use std::process::Command;
 
@@ -7,7 +6,7 @@ use crate::support::{Ended, Place, Process};
 
 const TWO: &str = "127.0.0.1:7000,127.0.0.1:7001";
 
-/// Runs a command where the loader finds this libibverbs before all others.
+/// Runs a command for which the loader finds this libibverbs first.
 fn run_with_library(place: &Place, folder: &std::path::Path, arguments: &[&str]) -> Ended {
     let mut command = place.command(arguments);
     command.env("LD_LIBRARY_PATH", folder);
@@ -48,7 +47,7 @@ fn each_command_over_rdma_says_what_to_install_where_libibverbs_cannot_be_used()
     place.assert_empty();
 }
 
-/// A library of that name that another project made.
+/// A library of the same name from another project.
 #[test]
 fn a_library_that_is_not_rdma_cores_is_told_with_the_function_that_it_lacks() {
     let place = Place::new();
@@ -62,7 +61,7 @@ fn a_library_that_is_not_rdma_cores_is_told_with_the_function_that_it_lacks() {
         .failed(8, &["libibverbs.so.1 has no ibv_get_device_list of IBVERBS_1.1", "install"]);
 }
 
-/// Where nobody asks for RDMA, no library is opened.
+/// The library is loaded only when RDMA is requested.
 #[test]
 fn a_host_whose_libibverbs_cannot_be_used_goes_on_without_rdma() {
     let place = Place::new();
@@ -75,7 +74,7 @@ fn a_host_whose_libibverbs_cannot_be_used_goes_on_without_rdma() {
     }
 }
 
-/// On a machine that has a device there is nothing to be seen.
+/// On a machine with a device, there is nothing to test.
 #[test]
 fn a_host_without_a_device_is_told_what_to_do() {
     let known = std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count);
@@ -84,7 +83,7 @@ fn a_host_without_a_device_is_told_what_to_do() {
     }
     let place = Place::new();
     let ended = place.run(&["verbs", "devices"]);
-    // Whether libibverbs is installed here or not.
+    // Holds whether or not libibverbs is installed here.
     let is_missing = ended.errors.contains("libibverbs.so.1 is not installed");
     let advice = if is_missing { "ibverbs-providers" } else { "rdma link add" };
     ended.failed(8, &["no RDMA", advice]);
@@ -98,7 +97,7 @@ fn members_on_a_network_say_where_they_listen() {
     cast(&["--fabric", "verbs", "--addresses", TWO, "--nodes", "3"])
         .failed(2, &["2 addresses for 3 members"]);
     cast(&["--fabric", "verbs", "--addresses", TWO, "--group", "g"]).failed(2, &["--group"]);
-    // What goes over RDMA is in clear, also where there is a key.
+    // RDMA traffic is unencrypted, even if there is a key.
     cast(&["--fabric", "verbs", "--addresses", TWO, "--key-file", "k"])
         .failed(2, &["--allow-clear"]);
     place
@@ -172,7 +171,7 @@ fn help_has_examples_and_the_exit_statuses() {
     }
 }
 
-/// Wherever RDMA stands beside a key.
+/// Covers every combination of RDMA with a key.
 #[test]
 fn rdma_beside_a_key_must_be_allowed_in_clear() {
     use std::os::unix::fs::PermissionsExt as _;

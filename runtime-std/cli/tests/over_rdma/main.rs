@@ -1,4 +1,4 @@
-//! The program `tramontane` over RDMA. All of it needs a device: `hal-verbs/lab/ci` runs it in the
+//! The program `tramontane` over RDMA. All tests need a device: `hal-verbs/lab/ci` runs them in the
 //! lab, by name.
 
 #[path = "../command_line/support/mod.rs"]

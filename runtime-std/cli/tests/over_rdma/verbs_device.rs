@@ -1,5 +1,5 @@
-//! The command line over RDMA, as an operator uses it, and as an operator gets it wrong. These need
-//! a device: run them in the lab, with `hal-verbs/lab/ci operator`.
+//! The command line over RDMA, used correctly and incorrectly by an operator. These tests need a
+//! device: run them in the lab, with `hal-verbs/lab/ci operator`.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -27,7 +27,8 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
     (0..count).map(|number| format!("{id} {number}\n")).collect::<String>().into_bytes()
 }
 
-/// Members that have all joined, with their inputs open: each has delivered a record by then.
+/// Starts members that have all joined, with their inputs open. Each has delivered a record by
+/// then.
 #[track_caller]
 fn running(place: &Place, count: usize) -> Vec<Process> {
     let addresses = free_addresses(count).join(",");
@@ -37,7 +38,7 @@ fn running(place: &Place, count: usize) -> Vec<Process> {
         let own = id.to_string();
         let base = ["cast", "--fabric", "verbs", "--addresses", &addresses, "--id", &own];
         let mut command = std::process::Command::new("sh");
-        // The output goes to a file, where a test can look while the member runs.
+        // The output goes to a file that a test can read while the member runs.
         command
             .args(["-c", "exec \"$0\" \"$@\" >$OUTPUT", env!("CARGO_BIN_EXE_tramontane")])
             .args(base);
@@ -95,7 +96,7 @@ fn keys_are_for_those_who_have_them() {
         1,
         &["--key-file", &other, "--allow-clear", "--join-timeout", "4"],
     );
-    // It may be somebody else at the address of member 0, so it tries on.
+    // Another program may be listening at the address of member 0, so the second keeps trying.
     second.wait_with_input().failed_at_last(5, &["member 0", "another key"]);
     first.wait_with_input().failed(5, &["member 1", "another key"]);
 
@@ -135,7 +136,7 @@ fn an_address_that_cannot_be_used_is_named() {
     cast(&place, "no.such.host.invalid:1,127.0.0.1:7001", 0, &[])
         .wait()
         .failed(2, &["no.such.host.invalid"]);
-    // Where nothing of the kind is spoken.
+    // The process at this address speaks another protocol.
     let stranger = format!("{},{}", taken.1, free_addresses(1).join(","));
     cast(&place, &stranger, 1, &["--join-timeout", "2"]).wait().failed(5, &["member 0"]);
 }
@@ -167,7 +168,7 @@ fn what_a_device_does_not_have_is_named() {
     place.assert_empty();
 }
 
-/// One address over IPv4 and one over IPv6: both exist, and no way leads from one to the other.
+/// One address is IPv4 and the other IPv6: both exist, and there is no path between them.
 #[test]
 fn an_address_that_leads_nowhere_is_named() {
     let place = Place::new();
@@ -175,7 +176,7 @@ fn an_address_that_leads_nowhere_is_named() {
     let at = |id, gid| cast(&place, &addresses, id, &["--gid", gid, "--loss-timeout", "1"]);
     let mut members = [at(0, "1"), at(1, "0")];
     let ended = members.each_mut().map(Process::wait_with_input);
-    // The one that is the later to notice may see that the other is gone.
+    // The member that notices later may see that the other is gone.
     let first = ended.iter().find(|ended| ended.status.code() == Some(5));
     let first = first.unwrap_or_else(|| panic!("{ended:?}"));
     first.failed_at_last(5, &["cannot be reached over rxe0", "addresses (GIDs) of one network"]);
@@ -243,7 +244,7 @@ fn devices_are_listed_with_the_one_that_is_taken() {
     assert!(listing["loss_time_ms"].as_u64() >= Some(2000), "{listing}");
 }
 
-/// As in `rdma link delete rxe0; over_rdma-... --ignored no_device`.
+/// Imitates `rdma link delete rxe0; over_rdma-... --ignored no_device`.
 #[test]
 #[ignore = "takes a machine without a device"]
 fn no_device_is_told_with_what_to_do() {

@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use super::{Ended, Place, free_addresses, send, wait_for};
 
-/// A group file with its nodes' logs beside it.
+/// A group file, with its nodes' logs next to it.
 pub struct Group {
     pub place: Place,
     pub config: String,
 }
 
-/// What a group talks over.
+/// A group's transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     SharedMemory,
@@ -29,7 +29,7 @@ impl Carrier {
 }
 
 impl Group {
-    /// Of nodes 0 to `nodes - 1`.
+    /// Creates a group of nodes 0 to `nodes - 1`.
     pub fn of(carrier: Carrier, nodes: usize) -> Self {
         let group = Self::without_file();
         let mut text = "name = \"log\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n".to_owned();
@@ -61,7 +61,7 @@ impl Group {
         std::fs::read_to_string(&self.config).expect("a file")
     }
 
-    /// The path of a file with the group file's text, changed.
+    /// Writes a changed copy of the group file, and returns its path.
     pub fn variant(&self, from: &str, to: &str) -> String {
         let text = self.text();
         assert!(text.contains(from), "{from:?} is not in {text}");
@@ -84,12 +84,12 @@ impl Group {
         String::from_utf8(std::fs::read(self.log_path(id)).unwrap_or_default()).expect("text")
     }
 
-    /// How long a log is by now.
+    /// Returns the current size of a log in bytes.
     pub fn log_bytes(&self, id: usize) -> u64 {
         std::fs::metadata(self.log_path(id)).map_or(0, |log| log.len())
     }
 
-    /// A node with a log.
+    /// Starts a node with a log.
     pub fn node(&self, id: usize, more: &[&str]) -> Node {
         let (id_text, log) = (id.to_string(), self.log_path(id));
         let log = log.to_str().expect("a path");
@@ -97,7 +97,7 @@ impl Group {
         Node::start(self.place.command(&[&base[..], more].concat()))
     }
 
-    /// A command that ends: `status`, `leave`, or a node that does not start.
+    /// Runs a command that ends: `status`, `leave`, or a node that does not start.
     pub fn run(&self, command: &str, more: &[&str]) -> Ended {
         self.place.run(&[&[command, "--config", &self.config], more].concat())
     }
@@ -107,7 +107,7 @@ impl Group {
         serde_json::from_slice(&ended.output).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
     }
 
-    /// Waits until these nodes say that these are the members, in whichever order they came.
+    /// Waits until these nodes report each other as the members, in any order.
     #[track_caller]
     pub fn await_members(&self, nodes: &[u64]) {
         let are = |status: &Value, id: u64| {
@@ -124,7 +124,7 @@ impl Group {
         });
     }
 
-    /// Waits until all these logs have so many lines, and are the same bytes.
+    /// Waits until all these logs have `lines` lines and are identical.
     #[track_caller]
     pub fn await_same(&self, ids: &[usize], lines: usize) -> String {
         for id in ids {
@@ -145,18 +145,19 @@ impl Group {
     }
 }
 
-/// Lines `id-from` to `id-(to - 1)`.
+/// Returns lines `id-from` to `id-(to - 1)`.
 pub fn lines(id: usize, numbers: std::ops::Range<usize>) -> String {
     numbers.map(|number| format!("{id}-{number}\n")).collect()
 }
 
-/// The lines of one node in a log.
+/// Returns the lines of one node in a log.
 pub fn lines_of(log: &str, id: usize) -> String {
     let start = format!("{id}-");
     log.lines().filter(|line| line.starts_with(&start)).map(|line| format!("{line}\n")).collect()
 }
 
-/// Kills all of them as a power cut would: none sees another one gone, and goes on without it.
+/// Kills all nodes as a power cut would, so that none notices another's end and continues without
+/// it.
 pub fn kill_all(nodes: Vec<Node>) {
     for signal in [Signal::STOP, Signal::KILL] {
         nodes.iter().for_each(|node| node.signal(signal));
@@ -164,7 +165,7 @@ pub fn kill_all(nodes: Vec<Node>) {
     nodes.into_iter().for_each(Node::kill);
 }
 
-/// A node's process. What it says on standard error can be looked at while it runs.
+/// A node's process. Its standard error can be read while it runs.
 pub struct Node {
     child: Child,
     input: Option<ChildStdin>,
@@ -196,7 +197,7 @@ impl Node {
         self.input = None;
     }
 
-    /// What is written to it from another thread, for as long as it reads.
+    /// Returns the node's input, for another thread that writes as long as the node reads.
     pub fn take_input(&mut self) -> ChildStdin {
         self.input.take().expect("an input")
     }
@@ -209,7 +210,7 @@ impl Node {
         self.errors.lock().expect("nobody panics").clone()
     }
 
-    /// The same but for what it waits for, which a slow machine makes it say.
+    /// Returns standard error without notices of waiting, which depend on the speed of the machine.
     pub fn said(&self) -> String {
         let errors = self.errors();
         errors
@@ -232,7 +233,7 @@ impl Node {
         send(self.child.id(), signal);
     }
 
-    /// Kills it, and buries it.
+    /// Kills the node, and waits for its end.
     pub fn kill(mut self) {
         self.signal(Signal::KILL);
         self.ended();
@@ -242,7 +243,8 @@ impl Node {
         self.child.try_wait().expect("a status").is_none()
     }
 
-    /// Waits for its end, with its input left open: the exit status, and all of standard error.
+    /// Waits for the node's end with its input left open. Returns the exit status and all of
+    /// standard error.
     #[track_caller]
     pub fn ended(&mut self) -> (Option<i32>, String) {
         let status = wait_for("the end of a node", || self.child.try_wait().expect("a status"));
@@ -274,7 +276,7 @@ fn follow(
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
-        // A bar is a line without an end, drawn again and again.
+        // A progress bar is a line without a newline that is redrawn repeatedly.
         while let Ok(1..) = from.fill_buf().map(<[u8]>::len) {
             let part = from.buffer();
             let end = part.iter().position(|byte| [b'\n', b'\r'].contains(byte));

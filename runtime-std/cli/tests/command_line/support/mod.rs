@@ -1,7 +1,7 @@
-//! What the tests of the command line have in common: places of their own in shared memory, and
-//! processes that do not outlive a test.
+//! Shared parts of the command-line tests: separate folders in shared memory, and processes that do
+//! not outlive a test.
 
-// Each test program uses its own part of it.
+// Each test program uses only some of these parts.
 #![allow(dead_code)]
 
 pub mod group;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 /// Longer than anything here takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// A folder in shared memory for one test, gone with it.
+/// A folder in shared memory for one test, removed on drop.
 pub struct Place(TempDir);
 
 impl Place {
@@ -42,21 +42,22 @@ impl Place {
         self.0.path()
     }
 
-    /// A file in it, beside the groups.
+    /// Writes a file in the folder, next to the groups.
     pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.path().join(name);
         std::fs::write(&path, content).expect("a file");
         path
     }
 
-    /// What groups left in it. What nodes remember beside their logs is to stay.
+    /// Returns the files that groups left behind. Views that nodes remember next to their logs are
+    /// meant to stay.
     pub fn left(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path()).expect("a folder");
         let folders = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
         folders.filter(|path| path.extension().is_none_or(|ending| ending != "state")).collect()
     }
 
-    /// How many members have come, of all groups: each has a file.
+    /// Returns how many members have joined, in all groups: each has a file.
     pub fn members(&self) -> usize {
         let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let groups = self.left().into_iter().flat_map(|root| below(&root).collect::<Vec<_>>());
@@ -69,12 +70,12 @@ impl Place {
         assert_eq!(self.left(), Vec::<PathBuf>::new(), "left behind");
     }
 
-    /// Removes what groups have in it, as cleaners of `/dev/shm` do. True if something was there.
+    /// Removes the groups' files, as cleaners of `/dev/shm` do. Returns true if there were any.
     pub fn clean(&self) -> bool {
         clean(self.path())
     }
 
-    /// Does the same again and again, until it is dropped.
+    /// Removes the groups' files repeatedly, until the value is dropped.
     pub fn cleaner(&self, pause: Duration) -> Cleaner {
         let (path, is_over) = (self.path().to_owned(), Arc::<AtomicBool>::default());
         let end = Arc::clone(&is_over);
@@ -89,14 +90,14 @@ impl Place {
         Cleaner { is_over, thread: Some(thread) }
     }
 
-    /// The program, with groups in this place.
+    /// Returns a command of the program with its groups in this folder.
     pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(crate::PROGRAM);
         command.args(arguments).env("TRAMONTANE_SHM_DIR", self.path()).env_remove("TRAMONTANE_LOG");
         command
     }
 
-    /// Runs it to its end without input.
+    /// Runs the program to its end without input.
     #[track_caller]
     pub fn run<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Ended {
         Process::start(self.command(arguments)).wait()
@@ -115,18 +116,18 @@ fn clean(place: &Path) -> bool {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tramontane-"))
     };
     let roots = entries.map(|entry| entry.path()).filter(is_root);
-    // A file may come while it is done.
+    // A file may appear during the removal.
     roots.filter(|root| std::fs::remove_dir_all(root).is_ok()).count() > 0
 }
 
-/// A process that cleans.
+/// A process that removes files repeatedly.
 pub struct Cleaner {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<u32>>,
 }
 
 impl Cleaner {
-    /// Ends it, and gives how often it removed something.
+    /// Ends the process, and returns how often it removed something.
     pub fn end(mut self) -> u32 {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.take().map_or(0, |thread| thread.join().expect("no panic"))
@@ -142,12 +143,12 @@ impl Drop for Cleaner {
     }
 }
 
-/// What the program is called.
+/// Returns the name of the program.
 fn program_name() -> &'static str {
     crate::PROGRAM.rsplit('/').next().unwrap_or(crate::PROGRAM)
 }
 
-/// How a process ended, and what it said.
+/// The exit status and output of a process.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -163,7 +164,8 @@ impl Ended {
         self.output
     }
 
-    /// It failed with this status and one line on standard error that holds these words.
+    /// Asserts that the process failed with this status, and with one line on standard error that
+    /// contains these words.
     #[track_caller]
     pub fn failed(&self, status: i32, words: &[&str]) {
         assert_eq!(self.status.code(), Some(status), "{}", self.errors);
@@ -182,7 +184,8 @@ impl Ended {
 }
 
 impl Ended {
-    /// As [`Ended::failed`], of a command that has said something before on standard error.
+    /// Like [`Ended::failed`], for a command that has already written other lines to standard
+    /// error.
     #[track_caller]
     pub fn failed_at_last(&self, status: i32, words: &[&str]) {
         let last = self.errors.lines().last().unwrap_or_default();
@@ -190,7 +193,7 @@ impl Ended {
         Self { status: self.status, output: Vec::new(), errors }.failed(status, words);
     }
 
-    /// As [`Ended::failed`], of a command that has printed something all the same.
+    /// Like [`Ended::failed`], for a command that has also printed output.
     #[track_caller]
     pub fn failed_after_output(&self, status: i32, words: &[&str]) {
         assert!(!self.output.is_empty(), "{self:?}");
@@ -198,12 +201,12 @@ impl Ended {
     }
 }
 
-/// A running process, read as it writes. Killed with the test.
+/// A running process whose output is read as it is written. It is killed with the test.
 pub struct Process {
     child: Child,
     output: Option<Reader>,
     errors: Option<Reader>,
-    /// How many bytes of its output were waited for.
+    /// Bytes of its output that were already waited for.
     seen: usize,
 }
 
@@ -221,13 +224,13 @@ impl Process {
         Self { child, output, errors, seen: 0 }
     }
 
-    /// Writes to its input.
+    /// Writes to the process's input.
     pub fn write(&mut self, bytes: &[u8]) {
         let input = self.child.stdin.as_mut().expect("an input");
         input.write_all(bytes).and_then(|()| input.flush()).expect("it reads");
     }
 
-    /// Ends its input.
+    /// Closes the process's input.
     pub fn end_input(&mut self) {
         drop(self.child.stdin.take());
     }
@@ -240,14 +243,14 @@ impl Process {
         send(self.pid(), signal);
     }
 
-    /// Waits until its output is this.
+    /// Waits until the process's output is `bytes`.
     #[track_caller]
     pub fn await_output(&self, bytes: &[u8]) {
         let output = self.output.as_ref().expect("it is still read");
         wait_for("the output", || (*output.bytes.lock().expect("no panic") == bytes).then_some(()));
     }
 
-    /// Waits until it has written something since this was last asked.
+    /// Waits until the process has written something since the last call.
     #[track_caller]
     pub fn await_more_output(&mut self) {
         let output = self.output.as_ref().expect("it is still read");
@@ -260,21 +263,21 @@ impl Process {
         self.child.try_wait().expect("a status").is_none()
     }
 
-    /// Ends its input, waits for its end, and gives what it said.
+    /// Closes the input, waits for the end, and returns the output.
     #[track_caller]
     pub fn wait(mut self) -> Ended {
         self.end_input();
         self.wait_with_input()
     }
 
-    /// As [`Process::wait`], with the input left open.
+    /// Like [`Process::wait`], with the input left open.
     #[track_caller]
     pub fn wait_with_input(&mut self) -> Ended {
         self.wait_within(LONG)
     }
 
-    /// As [`Process::wait_with_input`], of a process that takes a minute to notice that nothing
-    /// goes on.
+    /// Like [`Process::wait_with_input`], for a process that takes a minute to notice that it is
+    /// stuck.
     #[track_caller]
     pub fn wait_patiently(&mut self) -> Ended {
         self.wait_within(3 * LONG)
@@ -316,19 +319,19 @@ impl Reader {
         Self { bytes, thread }
     }
 
-    /// Everything, once the process has closed its end.
+    /// Returns everything once the process has closed its end.
     fn end(self) -> Vec<u8> {
         self.thread.join().expect("no panic");
         std::mem::take(&mut *self.bytes.lock().expect("no panic"))
     }
 }
 
-/// Addresses at which nobody listens just now, as they stand in files and arguments.
+/// Returns addresses that are currently unused, formatted as in files and arguments.
 pub fn free_addresses(count: usize) -> Vec<String> {
     free_addresses::free_addresses(count).iter().map(ToString::to_string).collect()
 }
 
-/// Waits until there is a value.
+/// Waits until `look` returns a value.
 #[track_caller]
 pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     wait_within(LONG, what, look)
@@ -346,18 +349,18 @@ fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<
     }
 }
 
-/// Sends a signal. After [`Signal::STOP`] every thread of the process has stopped: until then one
-/// could still receive a message that the others then deliver.
+/// Sends a signal. After [`Signal::STOP`], waits until every thread of the process has stopped.
+/// Until then, a thread could still receive a message that the others then deliver.
 pub fn send(pid: u32, signal: Signal) {
     let id = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
-    // It may have ended.
+    // The process may have ended.
     let _ = kill_process(id, signal);
     if signal == Signal::STOP {
         wait_for("a process that stops", || is_stopped(pid).then_some(()));
     }
 }
 
-/// Whether no thread of a process goes on: all have stopped, or ended.
+/// Returns whether all threads of a process have stopped or ended.
 fn is_stopped(pid: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     threads.flatten().all(|thread| {
@@ -367,7 +370,7 @@ fn is_stopped(pid: u32) -> bool {
     })
 }
 
-/// The live processes that this one started.
+/// Returns the live child processes of `parent`.
 pub fn children_of(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -377,14 +380,14 @@ pub fn children_of(parent: u32) -> Vec<u32> {
     .collect()
 }
 
-/// Whether a process is there, and not just waiting to be buried.
+/// Returns whether a process is alive, and not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
 }
 
 fn state_and_parent(pid: u32) -> Option<(char, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may hold anything but ends with the last parenthesis.
+    // The fields follow the name, which may contain anything but ends with the last parenthesis.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }

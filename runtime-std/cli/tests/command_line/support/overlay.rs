@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use super::{Place, Process, free_addresses, wait_for};
 
-/// An overlay of two groups, g1 above g2, in a place of its own.
+/// An overlay of two groups, g1 above g2, in its own folder.
 pub struct Overlay {
     pub place: Place,
     pub config: PathBuf,
 }
 
 impl Overlay {
-    /// Over the fabric of that name.
+    /// Creates an overlay over the fabric of that name.
     pub fn new(fabric: &str) -> Self {
         Self::with(fabric, "")
     }
 
-    /// The same, with these lines in its file.
+    /// Creates an overlay with these additional lines in its file.
     pub fn with(fabric: &str, lines: &str) -> Self {
         let place = Place::new();
         let is_shared = fabric == "shm";
@@ -35,14 +35,14 @@ impl Overlay {
         Self { place, config }
     }
 
-    /// The words of a command about it.
+    /// Returns the words of a command about the overlay.
     pub fn command(&self, words: &[&str]) -> Vec<String> {
         let config = self.config.display().to_string();
         let words = words.iter().map(|word| (*word).to_owned());
         ["shards".to_owned()].into_iter().chain(words).chain(["--config".into(), config]).collect()
     }
 
-    /// Starts a replica, with a log of its own.
+    /// Starts a replica with its own log.
     pub fn replica(&self, name: &str) -> Process {
         let log = self.log_path(name).display().to_string();
         let mut command = self.command(&[]);
@@ -63,7 +63,7 @@ impl Overlay {
         std::fs::read_to_string(self.log_path(name)).unwrap_or_default()
     }
 
-    /// Sends lines, and gives what is printed of them.
+    /// Sends lines, and returns the printed reports.
     pub fn send(&self, to: &str, lines: &str) -> String {
         let mut command = self.command(&["send", "--to", to]);
         command.extend(["--time-limit", "60"].map(str::to_owned));
@@ -77,7 +77,7 @@ impl Overlay {
         serde_json::from_slice(&ended.output).unwrap_or_default()
     }
 
-    /// The state of each replica, by name.
+    /// Returns the state of each replica by name.
     fn states(&self) -> Vec<(String, String)> {
         let status = self.status();
         let replicas = status["replicas"].as_array().cloned().unwrap_or_default();
@@ -85,7 +85,7 @@ impl Overlay {
         replicas.iter().map(|of| (text(&of["replica"]), text(&of["status"]["state"]))).collect()
     }
 
-    /// Waits until all replicas count, and gives the leader of a group.
+    /// Waits until all replicas count, and returns the leader of a group.
     pub fn await_leader(&self, group: &str) -> String {
         wait_for("replicas that count", || {
             let states = self.states();
@@ -99,12 +99,12 @@ impl Overlay {
         })
     }
 
-    /// Waits until all replicas of a group have the same log, with so many lines.
+    /// Waits until all replicas of a group have the same log with `count` lines.
     pub fn await_same(&self, group: &str, count: usize) -> String {
         self.await_equal(group, |log| log.lines().count() == count)
     }
 
-    /// Waits until all replicas of a group have the same log, which ends with a text.
+    /// Waits until all replicas of a group have the same log, which ends with `text`.
     fn await_last(&self, group: &str, text: &str) -> String {
         self.await_equal(group, |log| log.trim_end().ends_with(text))
     }
@@ -121,13 +121,13 @@ impl Overlay {
 /// All replicas.
 const NAMES: [&str; 6] = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
 
-/// Lines that begin like this.
+/// Returns `count` lines that begin with `word`.
 fn lines(word: &str, count: usize) -> String {
     (0..count).map(|number| format!("{word} {number}\n")).collect()
 }
 
-/// A client is killed while it sends, then a leader and a follower while another sends. Nothing of
-/// that other one is lost, and all replicas are equal in the end.
+/// Kills a client while it sends, then a leader and a follower while another client sends. Nothing
+/// of the second client is lost, and all replicas are equal in the end.
 pub fn a_client_and_replicas_are_killed_under_load(overlay: &Overlay) {
     const EACH: usize = 3_000;
     let mut replicas: BTreeMap<&str, Process> =
@@ -161,14 +161,13 @@ pub fn a_client_and_replicas_are_killed_under_load(overlay: &Overlay) {
         for word in ["first", "second"] {
             assert!(of(word).iter().copied().eq(lines(word, EACH).lines()), "{group}: {word}");
         }
-        // Of the client that was killed any beginning.
+        // Any prefix of the killed client's lines may be there.
         let before = of("killed");
         assert!(before.iter().copied().eq(lines("killed", before.len()).lines()), "{group}");
     }
 }
 
-/// Kills the leader of each group, after something else was done, and starts it again. Nothing is
-/// lost.
+/// Calls `before`, then kills the leader of each group and restarts it. Nothing is lost.
 pub fn leaders_are_killed_and_come_back(overlay: &Overlay, before: impl Fn()) {
     let names = NAMES;
     let mut replicas = names.map(|name| (name, overlay.replica(name)));

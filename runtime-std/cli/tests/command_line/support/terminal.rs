@@ -1,25 +1,26 @@
-//! The program on a terminal: `script`, which every Debian has, is the terminal.
+//! The program on a terminal, which is `script`, a program that every Debian has.
 
 use std::process::Command;
 
 use super::group::Node;
 use super::{Place, wait_for};
 
-/// What most terminals have.
+/// Width of most terminals.
 pub const COLUMNS: usize = 80;
 
-/// The program on a terminal of its own. What it shows is the output of this.
+/// Starts the program on its own terminal. The output of the returned process is what the terminal
+/// shows.
 pub fn on_terminal(place: &Place, arguments: &str) -> Node {
     let program = crate::PROGRAM;
     let mut command = Command::new("script");
     let command_line = format!("stty cols {COLUMNS}; exec {program} {arguments}");
     command.args(["-qefc", &command_line, "/dev/null"]);
-    // Bars look at it, and there is none without a terminal.
+    // Progress bars depend on `TERM`, which is not set without a terminal.
     command.env("TERM", "xterm").env("SHELL", "/bin/sh").env("TRAMONTANE_SHM_DIR", place.path());
     Node::start(command)
 }
 
-/// Ends it by ^C, and gives all that was shown.
+/// Ends the program by ^C, and returns everything that was shown.
 #[track_caller]
 pub fn interrupted(mut shown: Node) -> String {
     shown.write("\x03");
@@ -28,7 +29,7 @@ pub fn interrupted(mut shown: Node) -> String {
     shown.output()
 }
 
-/// The last bar was cleared away.
+/// Asserts that the last bar was cleared.
 #[track_caller]
 pub fn assert_no_bar_is_left(shown: &str, mark: &str) {
     let drawn = shown.rfind(mark).expect("there was a bar");
@@ -36,7 +37,7 @@ pub fn assert_no_bar_is_left(shown: &str, mark: &str) {
     assert!(cleared > drawn, "{shown:?}");
 }
 
-/// Bars are drawn without an end of a line: what is shown is looked for in what was read so far.
+/// Bars are drawn without a newline, so the text is searched for in everything read so far.
 #[track_caller]
 pub fn await_shown(shown: &Node, mark: &str) {
     wait_for("a bar", || shown.output().contains(mark).then_some(()));
@@ -53,7 +54,7 @@ fn assert_fits(text: &str) {
     }
 }
 
-/// Each of these commands shows a table that fits a terminal.
+/// Asserts that each of these commands shows a table that fits a terminal.
 #[track_caller]
 pub fn assert_tables_fit(commands: &[&str]) {
     let place = Place::new();
@@ -62,14 +63,14 @@ pub fn assert_tables_fit(commands: &[&str]) {
         let (code, errors) = shown.ended();
         let text = shown.output();
         assert_eq!(code, Some(0), "{errors}{text}");
-        // Bars, which are cleared, stand before the last return of their line.
+        // Cleared bars precede the last carriage return of their line.
         let text: String = text.lines().map(|line| format!("{}\n", last_shown(line))).collect();
         assert!(text.lines().count() > 3, "{text}");
         assert_fits(&text);
     }
 }
 
-/// What is left of a line after returns to its beginning.
+/// Returns the visible part of a line after its carriage returns.
 fn last_shown(line: &str) -> &str {
     line.trim_end_matches('\r').rsplit(['\r', '\x1b']).next().unwrap_or_default()
 }
