@@ -1,4 +1,5 @@
-//! The conformance suite: what every atomic multicast must show. It knows no implementation.
+//! The conformance suite: tests that any atomic multicast must pass. The suite knows no
+//! implementation.
 //!
 //! | module | what it holds |
 //! |---|---|

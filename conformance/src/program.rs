@@ -1,9 +1,10 @@
-//! Checks of one's own: a program that reads a history and says what is wrong in it.
+//! Check programs of the user: each reads a history and reports violations.
 //!
-//! The program is started for each history, with its path as the last argument. For each violation
-//! it writes one line to standard output, a JSON object: `what` is a sentence, and `lines`, which
-//! may be left out, the numbers of the records that show it. It ends with status 0, whether there
-//! were any or not. Anything else is a fault of the program, and the case is broken.
+//! The program is started for each history, with the history's path as its last argument. For each
+//! violation it writes one line to standard output, a JSON object: `what` is a sentence, and
+//! `lines`, which is optional, lists the numbers of the records that show it. The program ends with
+//! status 0, with or without violations. Anything else is a fault of the program, and the case is
+//! broken.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -16,19 +17,19 @@ use serde::Deserialize;
 use crate::check::{Finding, Witness};
 use crate::report::{CaseStatus, OwnCheck, OwnOutcome, Run, shortened};
 
-/// How long a program may take for one history.
+/// Time limit of a program for one history.
 const TIME_MAX: Duration = Duration::from_secs(120);
 
-/// So much of what a program says is read.
+/// Limit of the output that is read from a program, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 8 << 20;
 
-/// The longest text of a program that is shown whole.
+/// Length limit of a program's text that is shown whole.
 const TEXT_CHARACTERS_MAX: usize = 400;
 
-/// The most records of the first violation that are shown.
+/// Limit of records shown for the first violation.
 const LINES_MAX: usize = 64;
 
-/// A line of a program.
+/// A line of a program's output.
 #[derive(Deserialize)]
 struct Violation {
     what: String,
@@ -36,11 +37,11 @@ struct Violation {
     lines: Vec<u64>,
 }
 
-/// Has programs judge the histories of a run, each by its command, as one would write it in a
-/// shell. What they find fails a case as a broken must does.
+/// Judges the histories of a run with programs, each given as a shell command line. A violation
+/// fails a case in the same way as a broken required promise.
 ///
 /// # Errors
-/// The command that cannot be understood.
+/// The command that cannot be parsed.
 pub fn judge(run: &mut Run, commands: &[String]) -> Result<(), String> {
     for command in commands {
         let words = shell_words::split(command).map_err(|error| format!("{command}: {error}"))?;
@@ -48,7 +49,7 @@ pub fn judge(run: &mut Run, commands: &[String]) -> Result<(), String> {
             return Err("a check program needs a name".to_owned());
         };
         for case in &mut run.cases {
-            // What was not played, or could not be read, has nothing to judge.
+            // A case that was not played or could not be read has nothing to judge.
             let Some(history) = case.history.as_deref().filter(|_| case.verdict.is_some()) else {
                 continue;
             };
@@ -68,7 +69,7 @@ pub fn judge(run: &mut Run, commands: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a program says of one history.
+/// Returns a program's result for one history.
 fn ask(program: &str, arguments: &[String], history: &Path) -> OwnOutcome {
     let mut command = Command::new(program);
     command.args(arguments).arg(history).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -78,7 +79,7 @@ fn ask(program: &str, arguments: &[String], history: &Path) -> OwnOutcome {
     };
     let heard = hear(&mut child);
     if heard.is_err() {
-        // It fails only if it has ended.
+        // This fails only if the program has ended.
         let _ = child.kill();
     }
     let status = child.wait();
@@ -93,13 +94,13 @@ fn ask(program: &str, arguments: &[String], history: &Path) -> OwnOutcome {
     }
 }
 
-/// Takes what a program says: how many violations there are, and the first.
+/// Reads a program's output: the number of violations, and the first one.
 fn hear(child: &mut Child) -> Result<(u64, Option<Finding>), String> {
     let output = child.stdout.take().ok_or("it has no output")?;
     let (said, lines) = mpsc::sync_channel(64);
     let reader = move || {
         for line in BufReader::new(output.take(OUTPUT_BYTES_MAX)).lines() {
-            // Nobody listens any more if the time is over.
+            // The receiver is gone if the time limit has passed.
             if said.send(line).is_err() {
                 return;
             }

@@ -1,57 +1,57 @@
-//! Chance that a seed decides: plans of scenarios, and histories that tests make up.
+//! Seeded random numbers, for the plans of scenarios and for histories that tests make up.
 //!
-//! A stream has a label, so that drawing more often in one place does not change what another place
-//! draws. What a seed and a label give is fixed for ever: a seed in a report means the same plan
-//! later.
+//! Each stream has a label, so that drawing more often in one place does not change the numbers
+//! drawn in another. The numbers for a given seed and label never change: a seed in a report must
+//! give the same plan later.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// A stream of numbers that its seed and label determine.
+/// A stream of numbers determined by a seed and a label.
 #[derive(Clone, Debug)]
 pub struct Random {
     generator: Xoshiro256PlusPlus,
 }
 
 impl Random {
-    /// The stream of that seed and label.
+    /// Creates the stream for this seed and label.
     #[must_use]
     pub fn stream(seed: u64, label: &str) -> Self {
-        // FNV-1a folds the label in; the generator's own seeding (SplitMix64) spreads the result.
+        // FNV-1a mixes the label in; the generator's own seeding (SplitMix64) spreads the result.
         let mixed = label.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |digest, byte| {
             (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
         Self { generator: Xoshiro256PlusPlus::seed_from_u64(mixed) }
     }
 
-    /// A number from `0` to `bound - 1`; `0` if the bound is zero.
+    /// Returns a number from `0` to `bound - 1`, or `0` if the bound is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The high half of a 128-bit product: a bias of 2^-64 times the bound, which no run can
+        // The high half of a 128-bit product has a bias of 2^-64 times the bound, which no run can
         // notice.
         ((u128::from(self.generator.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// An index below a length.
+    /// Returns an index below a length.
     pub fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }
 
-    /// A number from `low` to `high`, both included; `low` if they are the wrong way round.
+    /// Returns a number from `low` to `high` inclusive, or `low` if they are swapped.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// True `percent` times in a hundred.
+    /// Returns true `percent` times in a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several; nothing if there are none.
+    /// Returns one of several items, or nothing if there are none.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.index(from.len()))
     }
 
-    /// Brings a list into a random order.
+    /// Shuffles a list.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             list.swap(last, self.index(last + 1));

@@ -1,4 +1,4 @@
-//! `check`: judges histories.
+//! The `check` command: judges histories.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -15,18 +15,18 @@ pub(super) const EXAMPLES: &str = "  tramontane-conformance check history.jsonl
   tramontane-conformance check --json - history.jsonl
   zcat history.jsonl.gz | tramontane-conformance check -";
 
-/// How much is read at once. Histories are long.
+/// Bytes per read. Histories are long.
 const READ_BYTES: usize = 1 << 18;
 
-/// What to judge.
+/// The histories to judge.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// Histories, one JSON object a line; "-" is standard input, whose lines cannot be quoted
+    /// Histories with one JSON object per line; "-" is standard input, whose lines cannot be quoted
     #[arg(required = true, value_name = "HISTORY")]
     histories: Vec<PathBuf>,
 }
 
-/// Judges all of them. One that cannot be judged keeps no other from it.
+/// Judges all of the histories, even if one of them cannot be judged.
 pub(super) fn check(arguments: &Arguments) -> Run {
     let cases = arguments.histories.iter().map(|path| case(path)).collect();
     Run { adapter: None, implementation: None, features: Vec::new(), cases, cut_short: None }
@@ -46,14 +46,14 @@ fn case(path: &Path) -> Case {
 
 fn open(path: &Path) -> io::Result<impl BufRead> {
     let file = File::open(path)?;
-    // Opening a folder succeeds, and reading it says so less clearly.
+    // A folder can be opened, but the error from reading it would be less clear.
     if file.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     Ok(BufReader::with_capacity(READ_BYTES, file))
 }
 
-/// Why a file could not be opened, and what to do about it.
+/// Explains why a file could not be opened, and what to do about it.
 fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
@@ -63,7 +63,7 @@ fn unreadable(error: &io::Error) -> String {
     }
 }
 
-/// Why a history was refused, and what to do about it.
+/// Explains why a history was refused, and what to do about it.
 fn refused(error: &HistoryError) -> String {
     let advice = match error.trouble {
         Trouble::NotJson(_) | Trouble::NotUtf8(_) | Trouble::TooLong if error.line == 1 => {

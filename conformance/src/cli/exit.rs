@@ -1,4 +1,4 @@
-//! How the program ends: its exit statuses, and errors as one line that says what to do next.
+//! The exit statuses, and errors as one line that says what to do next.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -10,24 +10,24 @@ use crate::report::RunStatus;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Status {
-    /// All musts hold.
+    /// Every required promise holds.
     Passed = RunStatus::Passed.exit_status(),
-    /// A must is broken.
+    /// A required promise is broken.
     Failed = RunStatus::Failed.exit_status(),
-    /// It cannot be said that all musts hold.
+    /// Some required promise could not be shown to hold.
     Inconclusive = RunStatus::Inconclusive.exit_status(),
     /// The harness, the adapter or a history is broken.
     Broken = RunStatus::Broken.exit_status(),
     /// The command line is wrong.
     Usage = 64,
-    /// SIGINT: 128 and the signal's number, as shells have it.
+    /// Interrupted by SIGINT: 128 plus the signal's number, as in shells.
     Interrupted = 130,
     /// SIGTERM.
     Terminated = 143,
 }
 
 impl Status {
-    /// All of them, for the help.
+    /// All statuses, for the help.
     const ALL: [(Self, &'static str); 7] = [
         (Self::Passed, "all musts hold (broken shoulds are only reported)"),
         (Self::Failed, "a must is broken, whatever else happened"),
@@ -43,9 +43,9 @@ impl Status {
         self as u8
     }
 
-    /// The worse of two, where several things came out: a broken must is certain, so it comes
-    /// before a broken harness, which comes before what is merely open. A signal or a wrong command
-    /// line ends all.
+    /// Returns the worse of two statuses. A broken promise is certain, so it overrides a broken
+    /// harness, which overrides an inconclusive result. A signal or a wrong command line overrides
+    /// everything.
     pub(super) fn worse(self, other: Self) -> Self {
         let rank = |status| match status {
             Self::Passed => 0,
@@ -69,7 +69,7 @@ impl From<RunStatus> for Status {
     }
 }
 
-/// The end of a command's help: examples, then what the exit statuses mean.
+/// Returns the end of a command's help: examples, then the meaning of the exit statuses.
 pub(super) fn help(examples: &str) -> String {
     let mut text =
         format!("Examples:\n{examples}\n\nExit status, the worst of several histories:\n");
@@ -80,7 +80,7 @@ pub(super) fn help(examples: &str) -> String {
     text
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) status: Status,
@@ -88,23 +88,23 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// What is wrong, and what to do about it.
+    /// Creates a failure from its cause and the advice on what to do about it.
     pub(super) fn new(status: Status, what: impl fmt::Display, advice: &str) -> Self {
         Self::with_advice(status, format_args!("{what}; {advice}"))
     }
 
-    /// With a text that says what to do already.
+    /// Creates a failure whose text already includes the advice.
     pub(super) fn with_advice(status: Status, text: impl fmt::Display) -> Self {
-        // File names and arguments are part of it, and may hold anything.
+        // The text contains file names and arguments, which may hold any characters.
         Self { status, text: crate::report::printable(&text.to_string(), ERROR_CHARACTERS_MAX) }
     }
 
-    /// An end that needs no words.
+    /// Creates a failure without a message.
     pub(super) const fn silent(status: Status) -> Self {
         Self { status, text: String::new() }
     }
 
-    /// Something cannot be written.
+    /// Creates the failure for an output that cannot be written.
     pub(super) fn output(name: impl fmt::Display, error: &io::Error) -> Self {
         use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied, QuotaExceeded, StorageFull};
         let advice = match error.kind() {
@@ -117,23 +117,23 @@ impl Failure {
         Self::new(Status::Broken, format_args!("cannot write {name}: {error}"), advice)
     }
 
-    /// The text, without the program's name.
+    /// Returns the text, without the program's name.
     #[cfg(test)]
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Says it on standard error, unless it needs no words.
+    /// Prints the message on standard error, if there is one.
     pub(super) fn report(&self) {
         use std::io::Write as _;
         if !self.text.is_empty() {
-            // There is nowhere else to say it.
+            // An error on standard error itself cannot be reported.
             let _ = writeln!(io::stderr(), "tramontane-conformance: {}", self.text);
         }
     }
 }
 
-/// The longest error that is shown whole.
+/// Length limit of an error that is shown whole.
 const ERROR_CHARACTERS_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `--list`: what is checked, and what is driven.
+//! The `--list` option: lists the checks and the scenarios.
 
 use std::io::{self, Write};
 

@@ -8,7 +8,7 @@
 //! | `outputs`, `standard` | where reports go; standard output |
 //! | `exit` | exit statuses and errors |
 //!
-//! The report goes to standard output, errors as one line each to standard error.
+//! The report goes to standard output; errors go to standard error, one line each.
 
 mod check;
 mod exit;
@@ -56,7 +56,7 @@ enum SuiteCommand {
     Run(RunCommand),
 }
 
-/// Judge histories, offline: they need not come from this program's driver
+/// Judge histories offline, whether or not this program's driver recorded them
 #[derive(clap::Args, Debug)]
 struct CheckCommand {
     #[command(flatten)]
@@ -65,7 +65,7 @@ struct CheckCommand {
     reports: ReportOptions,
 }
 
-/// Drive an implementation through scenarios, and judge what it did
+/// Drive an implementation through scenarios, and judge its behaviour
 #[derive(clap::Args, Debug)]
 struct RunCommand {
     #[command(flatten)]
@@ -74,7 +74,7 @@ struct RunCommand {
     reports: ReportOptions,
 }
 
-/// The program: reads the command line, and does what it says.
+/// Reads the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
     let outcome = parse().and_then(|cli| cli.map_or(Ok(Status::Passed), |cli| obey(&cli)));
@@ -108,8 +108,8 @@ fn obey(cli: &Cli) -> Result<Status, Failure> {
     }
 }
 
-/// Writes the reports, and on standard error what is broken. A report that cannot be written keeps
-/// no other from being written, and hides no broken must.
+/// Writes the reports, and prints errors on standard error. If a report cannot be written, the
+/// others are written all the same, and the exit status still shows a broken promise.
 fn finish(run: &Run, outputs: &Outputs) -> Status {
     for case in &run.cases {
         if let CaseStatus::Broken(how) = &case.status {
@@ -125,7 +125,7 @@ fn finish(run: &Run, outputs: &Outputs) -> Status {
 const ADVICE: &str =
     "see 'tramontane-conformance --help' or 'tramontane-conformance COMMAND --help'";
 
-/// Reads the command line; nothing if all that was wanted is help.
+/// Reads the command line; returns nothing if only help was requested.
 fn parse() -> Result<Option<Cli>, Failure> {
     let parsed =
         Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
@@ -140,7 +140,7 @@ fn parse() -> Result<Option<Cli>, Failure> {
     Err(Failure::new(Status::Usage, in_one_line(&error), ADVICE))
 }
 
-/// What is wrong with a command line, with what may have been meant, and without the usage.
+/// Returns the error in a command line with clap's suggestion, but without the usage.
 fn in_one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command is given".to_owned();
@@ -149,7 +149,8 @@ fn in_one_line(error: &clap::Error) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| {
         !["Usage:", "For more information"].iter().any(|start| line.starts_with(start))
     });
-    // A tip says what may have been meant, and another how to pass an option on as a value.
+    // One tip suggests what was meant. Another explains how to pass an option as a value, which
+    // does not help here.
     let lines = lines.filter(|line| !line.is_empty() && !line.contains("as a value"));
     let words: Vec<&str> = lines.collect();
     words.join(" ").trim_start_matches("error: ").replace(" tip: ", "; ")

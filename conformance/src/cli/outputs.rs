@@ -1,4 +1,4 @@
-//! Where reports go: files, folders, and standard output.
+//! The destinations of reports: files, folders and standard output.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -8,23 +8,23 @@ use super::exit::{Failure, Status};
 use super::standard::{check_written, is_standard};
 use crate::report::{self, CaseStatus, Run};
 
-/// The options for reports, the same for each command.
+/// The options for reports, shared by all commands.
 #[derive(clap::Args, Debug)]
 pub(super) struct ReportOptions {
-    /// Write everything as JSON ("-" is standard output, as for the next two)
+    /// Write all results as JSON ("-" is standard output, as for the next two options)
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write one HTML page, with diagrams of what is broken
+    /// Write one HTML page, with diagrams of broken promises
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Have a program judge each history too: it is started with the history's path, and writes a
     /// line for each violation, {"what": "a sentence", "lines": [12, 40]}
     #[arg(long = "check-program", value_name = "CMD")]
     check_programs: Vec<String>,
-    /// Print nothing but errors: the exit status says how it came out
+    /// Print only errors; the exit status gives the result
     #[arg(short, long)]
     quiet: bool,
 }
@@ -38,7 +38,7 @@ enum Form {
 }
 
 impl Form {
-    /// The file's name where a folder was asked for.
+    /// Returns the file's name in a report folder.
     const fn file_name(self) -> &'static str {
         match self {
             Self::Json => "results.json",
@@ -62,18 +62,18 @@ impl Form {
     }
 }
 
-/// All that is to be written.
+/// The reports to write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outputs {
     files: Vec<(Form, PathBuf)>,
-    /// Whether standard output is for the report for people.
+    /// Whether standard output receives the report for people.
     text: bool,
-    /// Whether nothing but errors is to be said.
+    /// Whether only errors are printed.
     pub(super) quiet: bool,
 }
 
 impl ReportOptions {
-    /// Has the user's own programs judge, too.
+    /// Runs the user's own check programs on the histories.
     pub(super) fn judge(&self, run: &mut Run) -> Result<(), Failure> {
         crate::program::judge(run, &self.check_programs).map_err(|error| {
             let what = format_args!("the check program cannot be understood: {error}");
@@ -81,7 +81,8 @@ impl ReportOptions {
         })
     }
 
-    /// What to write where, with `folder` for what no file was named for.
+    /// Returns the reports to write and their paths; `folder` receives the reports for which no
+    /// file was named.
     pub(super) fn outputs(&self, folder: Option<&Path>) -> Result<Outputs, Failure> {
         let wanted =
             [(Form::Json, &self.json), (Form::Junit, &self.junit), (Form::Html, &self.html)];
@@ -96,7 +97,7 @@ impl ReportOptions {
                 return Err(Failure::new(Status::Usage, what, "name a file for each"));
             }
         }
-        // What makes a history may take long: better to hear of a wrong path before it than after.
+        // Producing the histories may take long, so a wrong path is reported before that.
         if folder.is_some() {
             self.named().try_for_each(can_be_made)?;
         }
@@ -106,13 +107,13 @@ impl ReportOptions {
 }
 
 impl ReportOptions {
-    /// The files that were named.
+    /// Iterates over the files that were named.
     fn named(&self) -> impl Iterator<Item = &Path> {
         [&self.json, &self.junit, &self.html].into_iter().flatten().map(PathBuf::as_path)
     }
 }
 
-/// Fails if there is no folder for a file, or a folder in its place.
+/// Fails if the file's folder does not exist, or if the path is a folder.
 fn can_be_made(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let wrong = if path.is_dir() {
@@ -126,13 +127,13 @@ fn can_be_made(path: &Path) -> Result<(), Failure> {
 }
 
 impl Outputs {
-    /// Writes all of it, files first: a reader who stops after the text still has the files. What
-    /// could not be written is handed back.
+    /// Writes all reports, files first: the files are complete even if the reader of standard
+    /// output stops early. Returns the failures.
     pub(super) fn write(&self, run: &Run) -> Vec<Failure> {
         let files = self.files.iter().map(|(form, path)| write_file(*form, path, run));
         let mut failures: Vec<Failure> = files.filter_map(Result::err).collect();
-        // Where no history could be judged, the errors have said everything. A run is told of all
-        // the same: who broke in which scenario is what there is to know.
+        // If no history could be judged, the errors have said everything. A driven run is reported
+        // even then, because the reader needs to know who failed in which scenario.
         let is_told = run.adapter.is_some()
             || run.cases.iter().any(|case| !matches!(case.status, CaseStatus::Broken(_)));
         if self.text && is_told {
@@ -142,7 +143,7 @@ impl Outputs {
     }
 
     fn write_text(&self, run: &Run) -> io::Result<()> {
-        // It strips styles where there is no terminal, or none are wanted (NO_COLOR).
+        // This stream strips styles if the output is not a terminal or NO_COLOR is set.
         let mut out = anstream::AutoStream::auto(io::stdout().lock());
         report::text(run, &mut out)?;
         let paths =

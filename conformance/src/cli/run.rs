@@ -1,4 +1,4 @@
-//! `run`: drives an implementation through its adapter, and judges what it did.
+//! The `run` command: drives an implementation through its adapter, and judges its behaviour.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal as _};
@@ -20,55 +20,55 @@ pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter ./my-a
   tramontane-conformance run --adapter 'ssh {host} ./my-adapter' --hosts alpha,beta,gamma --nodes 3
   tramontane-conformance --list";
 
-/// A run that takes longer than this shows how far it is.
+/// A run that takes longer than this shows a progress bar.
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
-/// Between two looks of the bar.
+/// Interval between updates of the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Drive an implementation through scenarios and judge what it does
+/// Drive an implementation through scenarios and judge its behaviour
 #[derive(clap::Args, Debug)]
 pub struct RunArguments {
-    /// The adapter's command, started once for each member, without a shell
+    /// The adapter's command, started once per member, without a shell
     #[arg(long, value_name = "CMD")]
     adapter: String,
-    /// The hosts of the nodes, in turns: in the adapter's command "{host}" stands for a node's host
-    /// and "{node}" for its name
+    /// The hosts of the nodes, assigned in turn; in the adapter's command "{host}" stands for a
+    /// node's host and "{node}" for its name
     #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
     hosts: Vec<String>,
-    /// How many nodes there are
+    /// Number of nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=NODES_MAX as u64))]
     nodes: u64,
-    /// A scenario to run, or one round of it, as "partition-2"; all if none is named
+    /// A scenario to run, or one round of it, such as "partition-2"; all scenarios if none is named
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<String>,
-    /// Decides what each node does and when: the same seed gives the same commands
+    /// Seed of each node's actions and their times: the same seed gives the same commands
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Play everything with so many seeds, from --seed on
+    /// Play everything with this many seeds, starting with --seed
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "soak",
           value_parser = clap::value_parser!(u64).range(1..))]
     repeat: u64,
-    /// Play everything with ever new seeds for so long, in seconds
+    /// Play everything with new seeds for this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = soak_seconds)]
     soak: Option<f64>,
     /// End the run at the first failure
     #[arg(long)]
     until_failed: bool,
-    /// Play so many rounds at most of a scenario that is played in rounds
+    /// Maximum number of rounds for scenarios that are played in rounds
     #[arg(long, value_name = "N", default_value_t = NODES_MAX)]
     rounds: usize,
-    /// Features that the implementation has to claim; without one of them the run is broken
+    /// Features that the implementation has to claim; if one is missing, the run is broken
     #[arg(long, value_name = "FEATURES", value_delimiter = ',', value_parser = feature)]
     require: Vec<Feature>,
-    /// Of the faults of "random-faults", let only those with these numbers come, or "none"
+    /// The numbers of the faults in "random-faults" to inject, or "none"
     #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
     faults: Option<Numbers>,
-    /// How long an answer, a delivery or an end may take on a machine at rest, in seconds; longer
-    /// on one with more to do
+    /// Time limit for an answer, a delivery or an end, in seconds of an idle machine; a busy
+    /// machine is given longer
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     deadline: f64,
-    /// How many messages each sender sends, unless the scenario sets the number
+    /// Number of messages that each sender sends, unless the scenario sets it
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(8..=100_000))]
     messages: u64,
@@ -78,7 +78,7 @@ pub struct RunArguments {
 }
 
 impl RunArguments {
-    /// The folder for histories and reports. It exists once [`run`] returned.
+    /// Returns the folder for histories and reports. It exists after [`run`] has returned.
     pub(super) fn output(&self) -> &Path {
         &self.output
     }
@@ -103,7 +103,7 @@ impl RunArguments {
     }
 }
 
-/// Numbers of faults.
+/// The numbers of faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Numbers(Vec<usize>);
 
@@ -122,7 +122,7 @@ fn feature(text: &str) -> Result<Feature, String> {
     })
 }
 
-/// A time that one may want to wait for a whole run.
+/// Parses the duration of a soak run.
 fn soak_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
     if (1.0..=1e7).contains(&seconds) {
@@ -132,7 +132,7 @@ fn soak_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A time that a driver can wait.
+/// Parses a duration that the driver can wait.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
     if (0.1..=3600.0).contains(&seconds) {
@@ -142,7 +142,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The names of the scenarios, each with a sentence on what it does, and what it needs.
+/// Returns the name of each scenario, with a sentence on what it does and what it needs.
 pub(super) fn scenarios() -> Vec<(String, String)> {
     let described = SCENARIOS.iter().map(|scenario| {
         let needs = scenario.needs.iter().map(|feature| format!(", {feature}"));
@@ -154,11 +154,11 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
     described.collect()
 }
 
-/// Runs the scenarios, with progress on standard error unless it is to be quiet. Says, of a run
-/// that was cut short, by what: its cases are those that ended before.
+/// Runs the scenarios, and shows progress on standard error unless `quiet`. If the run was cut
+/// short, the cause is returned too, and the run has the cases that ended before it.
 ///
 /// # Errors
-/// What kept it from running at all. What happens within a scenario is in its case.
+/// The cause that kept the run from starting. Errors within a scenario are in its case.
 pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Failure>), Failure> {
     let interrupts = Interrupts::watch().map_err(|error| {
         Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")
@@ -192,7 +192,7 @@ fn failure(error: &DriveError) -> Failure {
     }
 }
 
-/// How far the run is, on a terminal.
+/// The progress of a run, on a terminal.
 struct Bar {
     bar: ProgressBar,
     began: Instant,
@@ -202,7 +202,7 @@ struct Bar {
 }
 
 impl Bar {
-    /// A bar that is not shown yet, or never.
+    /// Creates a bar that is still hidden, and stays hidden unless `wanted`.
     fn new(wanted: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::hidden());
         let style = "{msg} [{bar:30}] {pos}/{len} messages {elapsed}";

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::exit::Failure;
 
-/// What came of writing to standard output. That its reader has closed it is no failure: the
-/// exit status says the rest.
+/// Checks the result of writing to standard output. A closed pipe is not a failure: the exit status
+/// gives the result.
 pub(super) fn check_written(outcome: io::Result<()>, what: &str) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -15,7 +15,7 @@ pub(super) fn check_written(outcome: io::Result<()>, what: &str) -> Result<(), F
     }
 }
 
-/// Whether a file's name stands for standard input or output.
+/// Returns whether a file's name stands for standard input or output.
 pub(super) fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }

@@ -1,22 +1,23 @@
-//! The records of a history, one type for reading and writing.
+//! The records of a history, with one type for reading and writing.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this crate writes, as `docs/history.md` defines it.
+/// The version of the format that this crate writes, defined in `docs/history.md`.
 pub const VERSION: u32 = 2;
 
-/// The oldest version that it reads.
+/// The oldest version that this crate reads.
 pub const VERSION_MIN: u32 = 1;
 
 /// One record. Names borrow from the line that they were read from.
 ///
-/// `t_ns` is one clock for all nodes, the driver's. `inc` counts a node's starts, from 1.
+/// `t_ns` comes from the driver's clock, which is the same for all nodes. `inc` counts a node's
+/// incarnations, from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "ev", rename_all = "lowercase")]
 pub enum Event<'a> {
-    /// How the history was made. At most one, on the first line; what it says is shown, not judged.
+    /// The origin of the history. At most one, on the first line; it is shown, not judged.
     Run {
         /// The version of the history's format.
         version: u32,
@@ -30,34 +31,34 @@ pub enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         adapter: Option<Cow<'a, str>>,
     },
-    /// A group, before any other record that names it.
+    /// A group. Precedes every other record that names it.
     Group {
         /// Its name.
         group: Cow<'a, str>,
-        /// Its members, or all that may become members where there are views.
+        /// The group's members; with views, all nodes that may become members.
         members: Vec<Cow<'a, str>>,
         /// The nodes that may send to it. They need not be members.
         senders: Vec<Cow<'a, str>>,
-        /// What order it promises.
+        /// The order that the group promises.
         #[serde(skip_serializing_if = "GroupOrder::is_default")]
         order: GroupOrder,
     },
-    /// A node's process began.
+    /// The start of a node's process.
     Start {
         /// When.
         t_ns: u64,
         /// The node.
         node: Cow<'a, str>,
-        /// Which of its starts this is.
+        /// The number of the incarnation.
         inc: u32,
     },
-    /// A member installed a view.
+    /// The installation of a view.
     View {
         /// When.
         t_ns: u64,
         /// The member that installed it.
         node: Cow<'a, str>,
-        /// Which of the node's starts.
+        /// The number of the node's incarnation.
         inc: u32,
         /// The group.
         group: Cow<'a, str>,
@@ -66,156 +67,158 @@ pub enum Event<'a> {
         /// Its members.
         members: Vec<Cow<'a, str>>,
     },
-    /// A node was asked to send.
+    /// A request to a node to send.
     Multicast {
-        /// When it was asked.
+        /// The time of the request.
         t_ns: u64,
         /// The sender.
         node: Cow<'a, str>,
-        /// Which of the sender's starts.
+        /// The number of the sender's incarnation.
         inc: u32,
         /// The message's name, unique in the history.
         msg: Cow<'a, str>,
-        /// The groups that it is for.
+        /// The groups that the message is addressed to.
         groups: Vec<Cow<'a, str>>,
-        /// The payload's size.
+        /// Payload length in bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
         /// The payload's digest, compared as text.
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<Cow<'a, str>>,
     },
-    /// The sender took a message.
+    /// The sender's acceptance of a message.
     Accepted {
         /// When.
         t_ns: u64,
         /// The sender.
         node: Cow<'a, str>,
-        /// Which of the sender's starts.
+        /// The number of the sender's incarnation.
         inc: u32,
         /// The message.
         msg: Cow<'a, str>,
     },
-    /// The sender did not take a message.
+    /// The sender's refusal of a message.
     Refused {
         /// When.
         t_ns: u64,
         /// The sender.
         node: Cow<'a, str>,
-        /// Which of the sender's starts.
+        /// The number of the sender's incarnation.
         inc: u32,
         /// The message.
         msg: Cow<'a, str>,
-        /// Whether it was surely not sent, and never will be. If not, it may be delivered or not.
+        /// Whether the message was definitely not sent and never will be. Otherwise it may be
+        /// delivered or not.
         #[serde(skip_serializing_if = "Clone::clone")]
         definite: bool,
         /// The implementation's reason.
         #[serde(skip_serializing_if = "Option::is_none")]
         code: Option<Cow<'a, str>>,
     },
-    /// A member handed something to its application.
+    /// A member's delivery to its application.
     Deliver {
         /// When.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
-        /// Which of its starts.
+        /// The number of the member's incarnation.
         inc: u32,
-        /// The group by which it came.
+        /// The group through which the message was delivered.
         group: Cow<'a, str>,
         /// The view in which it was delivered.
         #[serde(skip_serializing_if = "Option::is_none")]
         view: Option<u64>,
-        /// The message; nothing where the application was called for what is nobody's message.
+        /// The message; absent if the application was called with data that is no node's message.
         msg: Option<Cow<'a, str>>,
-        /// The node that sent it, as the member says.
+        /// The message's sender, according to the member.
         #[serde(skip_serializing_if = "Option::is_none")]
         sender: Option<Cow<'a, str>>,
-        /// The size of what was delivered.
+        /// Length of the delivered payload in bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
-        /// The digest of what was delivered.
+        /// The digest of the delivered payload.
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<Cow<'a, str>>,
-        /// Whether this repeats, from storage, what an earlier start delivered.
+        /// Whether this repeats, from storage, a delivery of an earlier incarnation.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         replayed: bool,
     },
-    /// A member's deliveries up to a place will survive its restart.
+    /// A member's promise that its deliveries up to a position will survive its restart.
     Durable {
         /// When.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
-        /// Which of its starts.
+        /// The number of the member's incarnation.
         inc: u32,
         /// The group.
         group: Cow<'a, str>,
-        /// The place, from 0, of the last such delivery among those of this start in this group.
+        /// The position of the last such delivery, counted from 0 among the deliveries of this
+        /// incarnation in this group.
         upto: u64,
     },
-    /// A member leads its group from now on.
+    /// The beginning of a member's leadership of its group.
     Leader {
         /// When.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
-        /// Which of its starts.
+        /// The number of the member's incarnation.
         inc: u32,
         /// The group.
         group: Cow<'a, str>,
-        /// The number of its term, which rises from leader to leader of the group.
+        /// The number of its term, which rises with every new leader of the group.
         #[serde(skip_serializing_if = "Option::is_none")]
         term: Option<u64>,
     },
-    /// A node was asked to leave all its groups.
+    /// A request to a node to leave all its groups.
     Leave {
-        /// When it was asked.
+        /// The time of the request.
         t_ns: u64,
         /// The node.
         node: Cow<'a, str>,
-        /// Which of its starts.
+        /// The number of the node's incarnation.
         inc: u32,
     },
-    /// A node was asked to stop.
+    /// A request to a node to stop.
     Stop {
-        /// When it was asked.
+        /// The time of the request.
         t_ns: u64,
         /// The node.
         node: Cow<'a, str>,
-        /// Which of its starts.
+        /// The number of the node's incarnation.
         inc: u32,
     },
-    /// What a member counted.
+    /// A member's counts.
     Stats {
         /// When.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
-        /// Which of its starts.
+        /// The number of the member's incarnation.
         inc: u32,
-        /// Protocol writes posted since its start, heartbeats left out.
+        /// Protocol writes posted since the incarnation began, without heartbeats.
         posts: u64,
     },
-    /// Something was done to nodes.
+    /// A fault injected at nodes.
     Fault {
         /// When.
         t_ns: u64,
         /// What.
         kind: FaultKind,
-        /// To which nodes. In a partition, these are one side of it.
+        /// The affected nodes. For a partition, these are one side of it.
         nodes: Vec<Cow<'a, str>>,
-        /// How, for people, where the kind does not say all of it.
+        /// A description for people, if the kind does not say everything.
         #[serde(skip_serializing_if = "Option::is_none")]
         how: Option<Cow<'a, str>>,
     },
-    /// A node's process came to its end by itself.
+    /// The end of a node's process without being killed.
     End {
         /// When.
         t_ns: u64,
         /// The node.
         node: Cow<'a, str>,
-        /// Which of its starts.
+        /// The number of the node's incarnation.
         inc: u32,
         /// Why.
         reason: EndReason,
@@ -228,66 +231,66 @@ pub enum Event<'a> {
     },
 }
 
-/// What order a group promises its members.
+/// The order that a group promises its members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupOrder {
-    /// One order for all, and no cycle with the orders of the other such groups. The default.
+    /// One order for all members, without cycles with the orders of other such groups. The default.
     #[default]
     Total,
-    /// One order for all its members, and nothing about other groups: so do subgroups that overlap
-    /// and know nothing of each other.
+    /// One order for all its members, without a promise about other groups: for subgroups that
+    /// overlap and do not coordinate.
     Group,
-    /// Each sender's messages in that sender's order, and nothing between senders.
+    /// Each sender's messages in the order in which it sent them, without an order between senders.
     Sender,
 }
 
 impl GroupOrder {
-    /// Whether it is the default, which is not written.
+    /// Returns whether this is the default, which is not written.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::Total
     }
 
-    /// Whether its members have one order.
+    /// Returns whether all members have one order.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         *self != Self::Sender
     }
 }
 
-/// What can be done to a node.
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultKind {
-    /// Its process was ended without warning.
+    /// The process was ended without warning.
     Kill,
-    /// Its process was suspended.
+    /// The process was suspended.
     Stop,
-    /// Its process was resumed.
+    /// The process was resumed.
     Continue,
-    /// It was cut off from the nodes that are not named, or from some of them.
+    /// The node was cut off from some or all of the nodes that are not named.
     Partition,
-    /// Its packets are delayed, and some of them are lost.
+    /// The node's packets are delayed, and some of them are lost.
     Slow,
-    /// All of that ended.
+    /// All network faults of the node ended.
     Heal,
-    /// There is no room left on its disk.
+    /// The node's disk is full.
     Full,
-    /// There is room on it again.
+    /// The node's disk has room again.
     Room,
 }
 
-/// Why a process came to its end.
+/// The reason why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndReason {
-    /// It was asked to stop, after everything was given time to arrive.
+    /// It was asked to stop after every message had time to arrive.
     Done,
-    /// It left its groups as it was asked to.
+    /// It left its groups on request.
     Left,
     /// It gave up by itself and said so.
     Halted,
-    /// It was asked to stop and did not; the driver ended it.
+    /// It did not stop on request; the driver killed it.
     Hung,
 }

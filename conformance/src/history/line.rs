@@ -1,4 +1,4 @@
-//! One line to one event.
+//! Parses one line into one event.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::event::{EndReason, Event, FaultKind, GroupOrder};
 use super::reader::Trouble;
 
-/// Every field of every record. One flat type reads several times faster than a tagged enumeration,
-/// which has to hold a line's fields until it has met the tag.
+/// Every field of every record. One flat type is read several times faster than a tagged
+/// enumeration, which has to buffer a line's fields until it finds the tag.
 #[derive(Deserialize)]
 struct HistoryLine<'a> {
     #[serde(borrow)]
@@ -55,11 +55,11 @@ struct HistoryLine<'a> {
     definite: Option<bool>,
 }
 
-/// Reads one line, without its line feed.
+/// Parses one line, without its line feed.
 ///
 /// # Errors
-/// [`Trouble::NotJson`] for what is no JSON object with an `ev`, or has a field of the wrong type;
-/// [`Trouble::Lacks`] for a record without a field that it must have.
+/// [`Trouble::NotJson`] if the text is not a JSON object with an `ev`, or a field has the wrong
+/// type; [`Trouble::Lacks`] if a required field is missing.
 pub fn parse(text: &str) -> Result<Event<'_>, Trouble> {
     let line: HistoryLine<'_> =
         serde_json::from_str(text).map_err(|error| Trouble::NotJson(error.to_string()))?;
@@ -67,7 +67,7 @@ pub fn parse(text: &str) -> Result<Event<'_>, Trouble> {
 }
 
 fn event(line: HistoryLine<'_>) -> Result<Event<'_>, Trouble> {
-    /// A record with its fields: first those that it must have, then those that it may have.
+    /// A record with its fields: the required ones first, then the optional ones.
     macro_rules! record {
         ($kind:ident { $($needed:ident),* } $({ $($field:ident: $value:expr),* })?) => {
             Event::$kind {

@@ -1,15 +1,14 @@
-//! Histories: what the members of a group were asked, what they delivered, and what was done to
-//! them.
+//! Histories: the requests to the members of a group, their deliveries, and the faults injected.
 //!
-//! A history is a text of one JSON object a line, and the only thing that passes between a driver
-//! and the checker. `docs/history.md` beside this crate is its definition; this module reads and
-//! writes it and judges nothing.
+//! A history is a text with one JSON object per line, and the only data that passes between a
+//! driver and the checker. `docs/history.md` in this crate defines it; this module reads and writes
+//! it and judges nothing.
 //!
 //! Invariants:
-//! - reading never panics and never holds more than one line, whatever the bytes are;
+//! - reading never panics and never holds more than one line, even for arbitrary bytes;
 //! - every error names its line;
-//! - an event that this version does not know is handed on as [`Event::Unknown`], not dropped in
-//!   silence.
+//! - an event that this version does not know is returned as [`Event::Unknown`], not dropped
+//!   silently.
 
 mod event;
 mod line;

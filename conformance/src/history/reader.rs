@@ -1,29 +1,29 @@
-//! Lines from a stream, each with its number.
+//! Numbered lines from a stream.
 
 use std::io::BufRead;
 
 use super::event::Event;
 use super::line;
 
-/// The longest line that is read. A longer one is an error: no record comes near it.
+/// Length limit of a line in bytes. A longer line is an error: no record is nearly as long.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// What is wrong with a line.
+/// The problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    /// It is no record: not JSON, not an object, or a field has the wrong type.
+    /// The line is not a record: not JSON, not an object, or a field has the wrong type.
     #[error("not a record: {0}")]
     NotJson(String),
-    /// A record lacks a field that it must have.
+    /// A required field is missing.
     #[error("the record lacks \"{0}\"")]
     Lacks(&'static str),
-    /// It is not UTF-8.
+    /// The line is not UTF-8.
     #[error("not UTF-8 from byte {0} on")]
     NotUtf8(usize),
-    /// It is longer than [`LINE_BYTES_MAX`].
+    /// The line is longer than [`LINE_BYTES_MAX`].
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// The history's last line ends in the middle: its writer was stopped.
+    /// The history's last line is incomplete, because its writer was stopped.
     #[error("the history is cut off in the middle of this line")]
     Cut,
     /// The stream failed.
@@ -34,13 +34,13 @@ pub enum Trouble {
     Contradiction(String),
 }
 
-/// A line that could not be taken.
+/// A line that could not be read, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {trouble}")]
 pub struct HistoryError {
     /// The line's number, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The problem with it.
     pub trouble: Trouble,
 }
 
@@ -52,15 +52,16 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads from a stream.
+    /// Creates a reader of a stream.
     pub fn new(stream: R) -> Self {
         Self { stream, buffer: Vec::new(), line: 0 }
     }
 
-    /// The next record and its line number, from 1; `None` at the end. Empty lines are passed over.
+    /// Returns the next record and its line number, from 1, or `None` at the end. Empty lines are
+    /// skipped.
     ///
     /// # Errors
-    /// What is wrong with the line. Reading may go on with the next one, except after
+    /// The problem with the line. Reading may continue with the next line, except after
     /// [`Trouble::TooLong`] and [`Trouble::Read`].
     pub fn next_event(&mut self) -> Result<Option<(u64, Event<'_>)>, HistoryError> {
         if !self.next_line()? {
@@ -83,7 +84,8 @@ impl<R: BufRead> Reader<R> {
         loop {
             self.buffer.clear();
             self.line += 1;
-            // One byte more than allowed tells a line that is too long from one that just fits.
+            // Reading one byte more than allowed distinguishes a line that is too long from one
+            // that just fits.
             let mut limited = std::io::Read::take(&mut self.stream, LINE_BYTES_MAX as u64 + 1);
             let read = limited.read_until(b'\n', &mut self.buffer).map_err(|error| {
                 HistoryError { line: self.line, trouble: Trouble::Read(error.to_string()) }

@@ -1,16 +1,16 @@
-//! Events to lines.
+//! Writes events as lines.
 
 use std::io::{self, Write};
 
 use super::event::Event;
 
-/// Writes a history, one record a line.
+/// Writes a history with one record per line.
 pub struct Writer<W> {
     stream: W,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes to a stream, which had better be buffered.
+    /// Creates a writer to a stream, which should be buffered.
     pub fn new(stream: W) -> Self {
         Self { stream }
     }
@@ -18,16 +18,16 @@ impl<W: Write> Writer<W> {
     /// Writes one record.
     ///
     /// # Errors
-    /// What the stream says.
+    /// The error of the stream.
     pub fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
         serde_json::to_writer(&mut self.stream, event)?;
         self.stream.write_all(b"\n")
     }
 
-    /// Hands everything on, and the stream back.
+    /// Flushes everything and returns the stream.
     ///
     /// # Errors
-    /// What the stream says.
+    /// The error of the stream.
     pub fn finish(mut self) -> io::Result<W> {
         self.stream.flush()?;
         Ok(self.stream)

@@ -1,64 +1,64 @@
-//! What a report is about: histories with their verdicts, and how they came about.
+//! The content of a report: histories, their verdicts and their origin.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::check::{Finding, Verdict};
 
-/// All that one invocation judged.
+/// Everything that one invocation judged.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What was judged: the adapter's command, or nothing where only a history was.
+    /// The adapter's command, or nothing if only histories were judged.
     pub adapter: Option<String>,
-    /// The implementation's own name and version, once it said so.
+    /// The implementation's own name and version, once reported.
     pub implementation: Option<String>,
     /// The features that it claims.
     pub features: Vec<String>,
-    /// One for each history, in order.
+    /// One case per history, in order.
     pub cases: Vec<Case>,
-    /// That it did not come to its end, if so.
+    /// The reason why the run did not complete, if so.
     pub cut_short: Option<CutShort>,
 }
 
-/// A run that did not come to its end.
+/// A run that did not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutShort {
-    /// What came before its end.
+    /// The reason.
     pub why: String,
-    /// The scenarios of which there is no case, or not one for each round.
+    /// The scenarios that have no case, or not one for each round.
     pub not_run: Vec<String>,
 }
 
-/// One history, or one scenario that made none.
+/// One history, or one scenario that produced none.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The scenario's name, or the history's file name.
     pub name: String,
-    /// One sentence on what the scenario does; empty for a history alone.
+    /// One sentence on what the scenario does; empty if only a history was judged.
     pub description: String,
     /// The seed of the plan.
     pub seed: Option<u64>,
     /// The history.
     pub history: Option<PathBuf>,
-    /// The command that plays it again, where that may be wanted.
+    /// The command that repeats the case, if that is useful.
     pub again: Option<String>,
-    /// How it came out, all in all.
+    /// The overall result.
     pub status: CaseStatus,
-    /// What the checks say, where there was a history to judge.
+    /// The verdict of the checks, if there was a history to judge.
     pub verdict: Option<Verdict>,
-    /// What checks of the user's own say, in the order in which they were named.
+    /// The results of the user's own checks, in the order in which they were named.
     pub own_checks: Vec<OwnCheck>,
-    /// What the scenario had to reach, and whether it did.
+    /// The conditions that the scenario had to reach, and whether it did.
     pub reached: Vec<(String, bool)>,
-    /// Anything that the reader should know: by which means nodes were parted, what a member's log
-    /// said.
+    /// Further notes for the reader: for example how nodes were partitioned, or the end of a
+    /// member's log.
     pub notes: Vec<String>,
-    /// How long the scenario ran, judging apart.
+    /// The duration of the scenario, without judging.
     pub took: Duration,
 }
 
 impl Case {
-    /// A case of that name and status of which no more is known.
+    /// Creates a case of this name and status; everything else is empty.
     #[must_use]
     pub fn new(name: String, status: CaseStatus) -> Self {
         Self {
@@ -77,42 +77,42 @@ impl Case {
     }
 }
 
-/// How a case came out.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseStatus {
-    /// Every must that could be judged holds, and the scenario reached what it is for.
+    /// Every required promise that could be judged holds, and the scenario reached its goal.
     Passed,
-    /// A must is broken.
+    /// A required promise is broken.
     Failed,
-    /// Nothing is broken, but it cannot be said that all holds; why.
+    /// Nothing is broken, but some promise could not be shown to hold; with the reason.
     Inconclusive(String),
-    /// The implementation does not claim what the scenario needs; what that is.
+    /// The implementation does not claim a feature that the scenario needs; with the feature.
     Unsupported(String),
-    /// The driver, the adapter or the history is broken; how.
+    /// The driver, the adapter or the history is broken; with the problem.
     Broken(String),
 }
 
-/// What a check of the user's own says of a history.
+/// The result of one of the user's own checks on a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnCheck {
     /// The program's command.
     pub command: String,
-    /// What came out.
+    /// The outcome.
     pub outcome: OwnOutcome,
 }
 
-/// What came out of a check of the user's own.
+/// The outcome of one of the user's own checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnOutcome {
-    /// It found nothing.
+    /// The program found no violation.
     Held,
-    /// It found something.
+    /// The program found violations.
     Broken {
         /// How often.
         times: u64,
         /// The first.
         finding: Finding,
     },
-    /// The program is broken; how.
+    /// The program itself failed; with the problem.
     Failed(String),
 }

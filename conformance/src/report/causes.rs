@@ -1,18 +1,18 @@
-//! What is broken in a run, by its cause: one defect breaks the same promise in the same way in
+//! The broken promises of a run, by cause: one defect breaks the same promise in the same way in
 //! many cases, at other nodes and with other messages.
 //!
-//! Two findings have one cause if one check made them, and their sentences are the same but for
-//! names: words with a digit in them.
+//! Two findings have one cause if the same check made them and their sentences differ only in
+//! names, which are words with a digit in them.
 
 use std::collections::HashMap;
 
 use super::case::Run;
 use crate::check::{CheckId, Finding, Outcome, Verdict};
 
-/// What stands for a name.
+/// The placeholder for a name.
 const NAME: &str = "#";
 
-/// What a finding shares with those of the same cause.
+/// The pattern that findings of one cause share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pattern {
     check: CheckId,
@@ -20,12 +20,12 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// That of a finding.
+    /// Returns the pattern of a finding.
     pub(super) fn of(check: CheckId, finding: &Finding) -> Self {
         let words = finding.what.split_whitespace();
         let names = words.map(|word| {
             if word.contains(|c: char| c.is_ascii_digit()) {
-                // What ends a part of the sentence is no part of the name.
+                // Punctuation at the end of a word is not part of the name.
                 let end = word.trim_start_matches(|c| !matches!(c, ',' | ';'));
                 format!("{NAME}{end}")
             } else {
@@ -33,7 +33,8 @@ impl Pattern {
             }
         });
         let sentence = names.collect::<Vec<_>>().join(" ");
-        // Nobody's first start is said.
+        // A node's first incarnation is not mentioned in sentences, so later ones are dropped here
+        // too.
         Self { check, sentence: sentence.replace(&format!(" (start {NAME}"), "") }
     }
 }
@@ -42,7 +43,7 @@ impl Pattern {
 #[derive(Debug)]
 pub(super) struct Cause<'r> {
     pub(super) check: CheckId,
-    /// In how many places.
+    /// Number of violations.
     pub(super) times: u64,
     /// The numbers of the cases, in order.
     pub(super) cases: Vec<usize>,
@@ -50,7 +51,7 @@ pub(super) struct Cause<'r> {
     pub(super) what: &'r str,
 }
 
-/// The causes of all that is broken, in the order in which they are met.
+/// Returns the causes of all broken promises, in order of appearance.
 pub(super) fn causes(run: &Run) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause<'_>> = Vec::new();
     let mut places: HashMap<Pattern, usize> = HashMap::new();
@@ -71,7 +72,7 @@ pub(super) fn causes(run: &Run) -> Vec<Cause<'_>> {
     causes
 }
 
-/// The findings of a verdict, with their checks and how many places each has.
+/// Iterates over the findings of a verdict, with the check and the number of violations of each.
 pub(super) fn broken(verdict: &Verdict) -> impl Iterator<Item = (CheckId, u64, &Finding)> {
     verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
         Outcome::Broken { times, finding } => Some((judgement.check, *times, finding)),

@@ -1,11 +1,11 @@
-//! What came out, all in all, in one sentence.
+//! The overall result in one sentence.
 
 use super::case::{CaseStatus, CutShort, Run};
 use super::printable::printable;
 use super::status::{RunStatus, Tally};
 use super::words::counted;
 
-/// The sentence, the same in every report.
+/// Returns the sentence, the same in every report.
 pub(super) fn conclude(run: &Run) -> String {
     let cases = run.cases.len() as u64;
     let count = |wanted: fn(&CaseStatus) -> bool| {
@@ -47,7 +47,7 @@ pub(super) fn conclude(run: &Run) -> String {
     format!("{main}{}{}{}", others(run), shoulds(run), cut_short(run))
 }
 
-/// A run that was cut short has shown less than it seems.
+/// Describes a run that was cut short, which proves less than a complete one.
 fn cut_short(run: &Run) -> String {
     let Some(CutShort { why, not_run }) = &run.cut_short else { return String::new() };
     let why = printable(why, WHY_CHARACTERS_MAX);
@@ -57,10 +57,10 @@ fn cut_short(run: &Run) -> String {
     )
 }
 
-/// The longest reason that is shown whole.
+/// Length limit of a reason that is shown whole.
 const WHY_CHARACTERS_MAX: usize = 400;
 
-/// The cases that the status does not speak of.
+/// Counts the cases that the status does not mention.
 fn others(run: &Run) -> String {
     let mut text = String::new();
     let status = run.status();
@@ -79,7 +79,8 @@ fn others(run: &Run) -> String {
     }
 }
 
-/// Broken shoulds cost nothing, so they have to be said all the louder.
+/// Counts broken recommended promises. They do not change the status, so the sentence has to
+/// mention them.
 fn shoulds(run: &Run) -> String {
     match run.cases.iter().map(|case| Tally::of(case).broken_shoulds as u64).sum() {
         0 => String::new(),

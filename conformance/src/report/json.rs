@@ -1,7 +1,7 @@
-//! `results.json`: everything that a run showed, for programs.
+//! `results.json`: all results of a run, for programs.
 //!
-//! `docs/results.md` beside this crate is its definition. Names are stable: a field may be added,
-//! and whatever else changes raises [`SCHEMA`].
+//! `docs/results.md` in this crate defines the format. Names are stable: fields may be added; any
+//! other change raises [`SCHEMA`].
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::quotes::Quotes;
 use super::status::Tally;
 use crate::check::{Check, CheckId, Finding, Judgement, Outcome, Strength, Verdict, Witness};
 
-/// The version of the form.
+/// The version of the format.
 const SCHEMA: u32 = 1;
 
-/// The longest record that is copied whole.
+/// Length limit of a record that is copied whole.
 const RECORD_CHARACTERS_MAX: usize = 4096;
 
-/// The text, with a line feed at its end.
+/// Returns the JSON text, with a line feed at its end.
 #[must_use]
 pub fn render(run: &Run) -> String {
-    // Only maps with keys that are no strings cannot be written, and there are none.
+    // Serialising fails only for maps whose keys are not strings, and there are none here.
     let mut text = serde_json::to_string_pretty(&Results::of(run)).unwrap_or_default();
     text.push('\n');
     text
@@ -198,7 +198,7 @@ impl<'a> OwnResult<'a> {
 }
 
 impl<'a> WitnessResult<'a> {
-    /// Those of a finding.
+    /// Returns the witnesses of a finding.
     fn all(finding: &'a Finding, quotes: &Quotes) -> Vec<Self> {
         let record = |line| -> Option<String> {
             quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect())
@@ -286,7 +286,7 @@ mod tests {
         serde_json::from_str(&render(&everything())).expect("it is JSON")
     }
 
-    /// All names of fields in it.
+    /// Collects all names of fields in a value.
     fn names(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| names(item, found)),

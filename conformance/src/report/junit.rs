@@ -1,9 +1,9 @@
 //! JUnit XML, for continuous integration.
 //!
-//! One suite for each case, with one test for each check, and a test `reached` for the case as a
-//! whole: its error says why a case without a broken check still did not pass. So the file has a
-//! failure or an error if any case failed, is broken or is inconclusive. A broken should is skipped
-//! with its finding, as it costs nothing.
+//! The file has one suite per case, with one test per check and a test `reached` for the case as a
+//! whole. The error of `reached` says why a case without a broken check still did not pass. The
+//! file therefore has a failure or an error if any case failed, is broken or is inconclusive. A
+//! broken recommended promise is skipped with its finding, because it does not fail the case.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use super::quotes::Quotes;
 use super::words;
 use crate::check::{Check, Finding, Judgement, Outcome, Strength};
 
-/// The name of the test that stands for a case as a whole.
+/// The name of the test for a case as a whole.
 const WHOLE: &str = "reached";
 
-/// The longest text of unknown origin that is shown whole.
+/// Length limit of untrusted text that is shown whole.
 const TEXT_CHARACTERS_MAX: usize = 2000;
 
 /// The text.
 ///
 /// # Errors
-/// What the writer of XML says; none is known.
+/// The error of the XML writer; none is known.
 pub fn render(run: &Run) -> Result<String, SerializeError> {
     let mut report = Report::new(shown(run.implementation.as_deref().unwrap_or("histories")));
     report.set_time(run.cases.iter().map(whole_time).sum());
@@ -63,7 +63,7 @@ fn suite(case: &Case) -> TestSuite {
     suite
 }
 
-/// What a check of the user's own says.
+/// Returns the test status of one of the user's own checks.
 fn own_checked(own: &OwnCheck) -> TestCaseStatus {
     let (kind, word, message) = match &own.outcome {
         OwnOutcome::Held => return TestCaseStatus::success(),
@@ -86,7 +86,7 @@ fn test(case: &Case, name: &str, status: TestCaseStatus) -> TestCase {
 
 fn whole(case: &Case) -> TestCaseStatus {
     match &case.status {
-        // Where a must is broken, its own test fails.
+        // A broken required promise fails its own test.
         CaseStatus::Passed | CaseStatus::Failed => TestCaseStatus::success(),
         CaseStatus::Unsupported(what) => skipped(format!("unsupported: {}", shown(what))),
         CaseStatus::Inconclusive(why) => error("inconclusive", why, case),
@@ -130,7 +130,7 @@ fn skipped(why: String) -> TestCaseStatus {
     status
 }
 
-/// What was promised, what happened, and the records that show it.
+/// Describes the promise, what happened, and the records that show it.
 fn details(check: &Check, times: u64, finding: &Finding, quotes: &Quotes) -> String {
     let mut lines = vec![
         format!("promised: {} [{}]", check.sentence, check.source),

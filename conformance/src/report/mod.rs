@@ -1,4 +1,4 @@
-//! Reports: what people and machines read of a run. One subject a file; none of them judges.
+//! Reports of a run, for people and machines. Each file has one subject; none of them judges.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -11,10 +11,9 @@
 //! | `quotes`, `printable`, `words`, `conclude` | what they share |
 //!
 //! Invariants:
-//! - text that comes from a history, an adapter or a file name is never trusted: each form escapes
-//!   it;
+//! - text from a history, an adapter or a file name is never trusted: each format escapes it;
 //! - a report's size is bounded by the number of cases, not by the size of their histories;
-//! - a history that cannot be read a second time makes a report shorter, and never fails it.
+//! - if a history cannot be read a second time, the report is shorter but never fails.
 
 mod case;
 mod causes;

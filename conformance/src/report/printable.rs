@@ -1,12 +1,13 @@
-//! Text of unknown origin, made fit to be shown to a person.
+//! Makes untrusted text safe to display.
 //!
-//! What a history, an adapter or a file name holds may be anything. On a terminal, control
-//! characters move the cursor; anywhere, marks of writing direction make text look like other text.
-//! Neither gets through.
+//! A history, an adapter or a file name may contain any text. On a terminal, control characters
+//! move the cursor; everywhere, bidirectional marks make text look like other text. Both are
+//! removed.
 
 use std::fmt::Write as _;
 
-/// The text with everything invisible spelt out, cut to so many characters and a mark.
+/// Returns the text with invisible characters spelt out, cut to `characters_max` characters and a
+/// mark.
 #[must_use]
 pub fn printable(text: &str, characters_max: usize) -> String {
     let mut shown = String::new();
@@ -25,8 +26,8 @@ pub fn printable(text: &str, characters_max: usize) -> String {
     shown
 }
 
-/// The text with its middle left out, where names differ least, if it has more than so many
-/// characters.
+/// Returns the text without its middle, where names differ least, if it has more than
+/// `characters_max` characters.
 #[must_use]
 pub fn shortened(text: &str, characters_max: usize) -> String {
     let shown = printable(text, usize::MAX);
@@ -39,7 +40,7 @@ pub fn shortened(text: &str, characters_max: usize) -> String {
     shown.chars().take(head).chain(['…']).chain(shown.chars().skip(count - tail)).collect()
 }
 
-/// Whether a character shows nothing of itself and changes what is around it.
+/// Returns whether a character is invisible but changes the text around it.
 fn invisible(character: char) -> bool {
     character.is_control()
         || matches!(character,

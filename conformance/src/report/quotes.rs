@@ -1,9 +1,8 @@
 //! The lines of a history that a report quotes.
 //!
-//! The judge names lines by number only, so that judging a history of any size holds no text. A
-//! report reads the file once more. The file may have changed meanwhile, or be a pipe that cannot
-//! be read twice: then there is nothing to quote, and the report says less; it never fails for
-//! that.
+//! The judge names lines by number only, so that it holds no text of long histories. A report
+//! therefore reads the file once more. If the file has changed meanwhile, or is a pipe that cannot
+//! be read twice, the report has no quotes, but never fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,7 +13,7 @@ use super::case::{Case, OwnOutcome};
 use crate::check::{Finding, Outcome, Verdict};
 use crate::history::LINE_BYTES_MAX;
 
-/// The lines that were asked for and are there, by number.
+/// The requested lines that exist, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Quotes(BTreeMap<u64, String>);
 
@@ -29,7 +28,7 @@ impl Quotes {
         Self::of_lines(case.history.as_deref(), found.flat_map(lines_of).collect())
     }
 
-    /// Reads these lines.
+    /// Reads the lines with these numbers.
     fn of_lines(history: Option<&Path>, wanted: BTreeSet<u64>) -> Self {
         let Some(last) = wanted.last().copied() else {
             return Self::default();
@@ -48,13 +47,13 @@ impl Quotes {
         Self(quotes)
     }
 
-    /// A line, without its line feed.
+    /// Returns a line, without its line feed.
     pub(super) fn line(&self, number: u64) -> Option<&str> {
         self.0.get(&number).map(String::as_str)
     }
 }
 
-/// What is broken, in the order of the checks.
+/// Iterates over the findings, in the order of the checks.
 pub(super) fn findings(verdict: &Verdict) -> impl Iterator<Item = &Finding> {
     verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
         Outcome::Broken { finding, .. } => Some(finding),
@@ -66,7 +65,7 @@ fn lines_of(finding: &Finding) -> impl Iterator<Item = u64> {
     finding.witness.iter().map(|witness| witness.line)
 }
 
-/// A history's lines, one after the other, in memory bounded by the longest one.
+/// Reads a history's lines one by one, in memory bounded by the longest one.
 pub(super) struct Lines {
     stream: BufReader<File>,
     buffer: Vec<u8>,
@@ -84,7 +83,8 @@ impl Lines {
         Some(Self { stream, buffer: Vec::new(), text: String::new(), number: 0 })
     }
 
-    /// The next line with its number, from 1; nothing at the end, or where the file is no history.
+    /// Returns the next line with its number, from 1, or nothing at the end or if the file is not a
+    /// history.
     pub(super) fn next_line(&mut self) -> Option<(u64, &str)> {
         self.buffer.clear();
         let mut limited = (&mut self.stream).take(LINE_BYTES_MAX as u64 + 1);

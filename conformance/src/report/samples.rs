@@ -1,4 +1,4 @@
-//! Runs for this module's tests: what the judge might say, of the histories in `fixtures`.
+//! Sample runs for this module's tests, with verdicts on the histories in `fixtures`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use super::case::{Case, CaseStatus, OwnCheck, OwnOutcome, Run};
 use crate::check::{CheckId, Finding, Judgement, Outcome, Strength, Verdict, Witness};
 use crate::history::{HistoryError, Trouble};
 
-/// What hostile text looks like.
+/// A hostile text.
 pub(super) const HOSTILE: &str = "</td><script>alert(1)</script>\"'&\u{1b}[2J\u{0}\u{202e}";
 
-/// A history of `fixtures`.
+/// Returns the path of a history in `fixtures`.
 pub(super) fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../fixtures/histories/{name}.jsonl"))
 }
 
-/// A finding with these lines as witnesses, the last one the culprit.
+/// Returns a finding with these lines as witnesses; the last one is the culprit.
 pub(super) fn finding(what: &str, lines: &[u64]) -> Outcome {
     let witness = lines.iter().map(|line| Witness {
         line: *line,
@@ -28,7 +28,7 @@ pub(super) fn finding(what: &str, lines: &[u64]) -> Outcome {
     }
 }
 
-/// A verdict by which all hold, but for these.
+/// Returns a verdict in which all promises hold except these.
 pub(super) fn verdict(except: &[(CheckId, Outcome)]) -> Verdict {
     let outcome = |id: CheckId| {
         let other = except.iter().find(|(other, _)| *other == id);
@@ -47,7 +47,7 @@ pub(super) fn verdict(except: &[(CheckId, Outcome)]) -> Verdict {
     }
 }
 
-/// A case with this verdict.
+/// Returns a case with this verdict.
 pub(super) fn case(name: &str, history: Option<PathBuf>, verdict: Verdict) -> Case {
     Case {
         name: name.to_owned(),
@@ -64,12 +64,12 @@ pub(super) fn case(name: &str, history: Option<PathBuf>, verdict: Verdict) -> Ca
     }
 }
 
-/// A case that made no history.
+/// Returns a case that produced no history.
 pub(super) fn without_history(name: &str, status: CaseStatus) -> Case {
     Case { status, verdict: None, history: None, ..case(name, None, verdict(&[])) }
 }
 
-/// A run of these cases.
+/// Returns a run of these cases.
 pub(super) fn run(cases: Vec<Case>) -> Run {
     Run {
         cut_short: None,
@@ -80,8 +80,8 @@ pub(super) fn run(cases: Vec<Case>) -> Run {
     }
 }
 
-/// A run in which everything there is happens, with hostile text wherever text may come from
-/// outside.
+/// Returns a run with every kind of result, and hostile text in every field that takes untrusted
+/// text.
 pub(super) fn everything() -> Run {
     let should = CheckId::ALL.iter().copied().find(|id| id.check().strength == Strength::Should);
     let mut broken = verdict(&[

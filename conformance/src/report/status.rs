@@ -1,8 +1,9 @@
-//! How things came out: one history from what the checks said, and a run from its histories.
+//! The status of one history, from its checks, and of a run, from its histories.
 //!
-//! This is the one place where it is decided what counts. Invariants:
-//! - only a broken must fails; a broken should is said, and costs nothing;
-//! - what was not shown to hold is never called passed.
+//! Only this module decides which results count. Invariants:
+//! - only a broken required promise fails; a broken recommended promise is reported without
+//!   changing the status;
+//! - a run passes only if its promises were shown to hold.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use super::case::{Case, CaseStatus, OwnOutcome, Run};
 use crate::check::{Outcome, Strength, Verdict};
 
 impl CaseStatus {
-    /// How a history came out, by what the checks say of it alone.
+    /// Returns the status of a history, judged only by its checks.
     #[must_use]
     pub fn of(verdict: &Verdict) -> Self {
         let musts =
@@ -38,7 +39,7 @@ impl CaseStatus {
         Self::Passed
     }
 
-    /// The word for it, in reports. Stable.
+    /// Returns the stable word for the status in reports.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -50,7 +51,7 @@ impl CaseStatus {
         }
     }
 
-    /// Why, where the status alone does not say it.
+    /// Returns the reason, if the status has one.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -60,21 +61,21 @@ impl CaseStatus {
     }
 }
 
-/// How a whole run came out. What is worse is greater.
+/// The status of a whole run. A worse status is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunStatus {
-    /// All musts hold, in every case that could be run.
+    /// All required promises hold, in every case that could be run.
     Passed,
-    /// Nothing is broken, but it cannot be said that all holds.
+    /// Nothing is broken, but some promise could not be shown to hold.
     Inconclusive,
-    /// The driver, the adapter or a history is broken, and no must.
+    /// The driver, the adapter or a history is broken, but no required promise.
     Broken,
-    /// A must is broken: whatever else happened, this is certain.
+    /// A required promise is broken, whatever else happened.
     Failed,
 }
 
 impl RunStatus {
-    /// The exit status that stands for it. Stable.
+    /// Returns the stable exit status.
     #[must_use]
     pub const fn exit_status(self) -> u8 {
         match self {
@@ -85,7 +86,7 @@ impl RunStatus {
         }
     }
 
-    /// The word for it, in reports. Stable.
+    /// Returns the stable word for the status in reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -104,8 +105,8 @@ impl fmt::Display for RunStatus {
 }
 
 impl Run {
-    /// How it came out: the worst of its cases. What is unsupported costs nothing, but where
-    /// nothing passed, nothing was shown.
+    /// Returns the status of the worst case. Unsupported cases do not count, but a run without any
+    /// passed case is inconclusive.
     #[must_use]
     pub fn status(&self) -> RunStatus {
         let worst = self.cases.iter().filter_map(|case| match case.status {
@@ -115,30 +116,30 @@ impl Run {
             CaseStatus::Broken(_) => Some(RunStatus::Broken),
             CaseStatus::Unsupported(_) => None,
         });
-        // What was not run was not shown to hold.
+        // Cases that were not run were not shown to hold.
         let cut_short = self.cut_short.as_ref().map(|_| RunStatus::Inconclusive);
         worst.chain(cut_short).max().unwrap_or(RunStatus::Inconclusive)
     }
 }
 
-/// How many checks of a case came out which way.
+/// The number of checks of a case by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Hold.
     pub held: usize,
-    /// Are broken, and are musts.
+    /// Number of broken required promises.
     #[serde(rename = "broken_musts")]
     pub broken: usize,
-    /// Are broken, and are shoulds.
+    /// Number of broken recommended promises.
     pub broken_shoulds: usize,
-    /// It could not be decided.
+    /// Number of undecided checks.
     pub inconclusive: usize,
-    /// Had nothing to judge.
+    /// Number of checks without anything to judge.
     pub not_judged: usize,
 }
 
 impl Tally {
-    /// Counts what the checks said of a case.
+    /// Counts the outcomes of a case.
     #[must_use]
     pub fn of(case: &Case) -> Self {
         let mut tally = Self::default();

@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
 use std::time::Duration;
 
-/// A time, in the unit that suits it: `1.25 s`, `3 min 20 s`.
+/// Formats a time in a suitable unit: `1.25 s`, `3 min 20 s`.
 #[must_use]
 pub(super) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
@@ -12,7 +12,7 @@ pub(super) fn time(time: Duration) -> String {
     nanoseconds(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A time in nanoseconds, in the unit that suits it: `12.3 ms`.
+/// Formats a time in nanoseconds in a suitable unit: `12.3 ms`.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(super) fn nanoseconds(time_ns: u64) -> String {
@@ -26,7 +26,7 @@ pub(super) fn nanoseconds(time_ns: u64) -> String {
     format!("{value:.places$} {name}")
 }
 
-/// An amount of memory: `12.5 MiB`.
+/// Formats an amount of memory: `12.5 MiB`.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(super) fn bytes(bytes: u64) -> String {
@@ -38,7 +38,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A count with its digits in groups of three: `1 234 567`.
+/// Formats a count with its digits in groups of three: `1 234 567`.
 #[must_use]
 pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();
@@ -52,13 +52,13 @@ pub(super) fn count(count: u64) -> String {
     shown
 }
 
-/// A count with its noun: `1 event`, `2 events`.
+/// Formats a count with its noun: `1 event`, `2 events`.
 #[must_use]
 pub(super) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// How often: `once`, `2 times`.
+/// Formats a frequency: `once`, `2 times`.
 #[must_use]
 pub(super) fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { counted(number, "time") }

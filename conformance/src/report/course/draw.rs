@@ -1,5 +1,5 @@
-//! The picture of a course, as SVG: deliveries a second, their latency, and each node's views, with
-//! a line for each fault.
+//! The chart of a history's course, as SVG: deliveries per second, their latency, and each node's
+//! views, with a line for each fault.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -17,15 +17,15 @@ const RATE_HEIGHT: u32 = 170;
 const LATENCY_HEIGHT: u32 = 190;
 const LANE_HEIGHT: u32 = 18;
 
-/// Beside the drawing, for labels.
+/// The margin on the left for labels.
 const LEFT: u32 = 92;
 const RIGHT: u32 = 14;
 const MARGIN: u32 = 14;
 
-/// The most nodes whose views a picture shows.
+/// Limit of nodes whose views are shown.
 const LANES_MAX: usize = 24;
 
-/// The longest name from outside that is shown whole.
+/// Length limit of a name that is shown whole.
 const NAME_CHARACTERS_MAX: usize = 24;
 
 const RATE: RGBColor = RGBColor(31, 119, 180);
@@ -34,7 +34,7 @@ const HIGH: RGBColor = RGBColor(148, 80, 170);
 const FAULT: RGBColor = RGBColor(198, 40, 40);
 const FAULT_END: RGBColor = RGBColor(44, 140, 60);
 
-/// The colours of views, in turns.
+/// The colours of views, used in turn.
 const VIEWS: [RGBColor; 6] = [
     RGBColor(174, 199, 232),
     RGBColor(255, 205, 150),
@@ -51,7 +51,7 @@ type Latency = fn(&Figures) -> Option<u64>;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Draws it. Nothing, where the library cannot.
+/// Draws the chart, or returns nothing if the library fails.
 pub(in super::super) fn draw(course: &Course) -> Option<String> {
     let lanes = lanes(course.stays());
     let lanes_height = u32::try_from(lanes.len()).unwrap_or(0) * LANE_HEIGHT;
@@ -61,12 +61,13 @@ pub(in super::super) fn draw(course: &Course) -> Option<String> {
     let drawn = draw_parts(course, &lanes, &area);
     drop(area);
     drawn.ok()?;
-    // Inside of a page it needs no name space, and the page says that nothing comes from outside.
+    // Inline SVG needs no namespace declaration, and the page must not contain any external
+    // address.
     let svg = svg.replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1);
     Some(svg)
 }
 
-/// The groups and nodes that have views, each once.
+/// Returns each group and node with views once.
 fn lanes(stays: &[Stay]) -> Vec<(&str, &str)> {
     let mut lanes: Vec<(&str, &str)> =
         stays.iter().map(|stay| (&*stay.group, &*stay.node)).collect();
@@ -91,7 +92,7 @@ fn draw_parts(course: &Course, lanes: &[(&str, &str)], area: &Area<'_>) -> Resul
     Ok(())
 }
 
-/// The end of the horizontal axis.
+/// Returns the end of the horizontal axis.
 #[expect(clippy::cast_precision_loss, reason = "it is drawn")]
 fn end_s(course: &Course) -> f64 {
     (course.end_ns.max(1)) as f64 / 1e9
@@ -102,14 +103,14 @@ fn seconds(t_ns: u64) -> f64 {
     t_ns as f64 / 1e9
 }
 
-/// Where a time is, in pixels from the left: the same in all parts.
+/// Returns a time's distance from the left in pixels, the same in all parts.
 #[expect(clippy::cast_possible_truncation, reason = "a place in a drawing")]
 fn across(course: &Course, t_ns: u64) -> i32 {
     let width = f64::from(WIDTH - LEFT - RIGHT);
     (f64::from(LEFT) + width * seconds(t_ns) / end_s(course)) as i32
 }
 
-/// What was done when, in lines of text below each other where they would meet.
+/// Draws the names of the faults, on several lines if they would overlap.
 fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
     let rows = i32::try_from((FAULTS_HEIGHT - 6) / 13).unwrap_or(1);
     for (place, fault) in course.faults.iter().enumerate() {
@@ -118,7 +119,7 @@ fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
         let colour = if fault.is_end { FAULT_END } else { FAULT };
         let text = printable(&fault.what, NAME_CHARACTERS_MAX);
         let style = ("sans-serif", 11).into_font().color(&colour);
-        // The last ones end at their line, or they would leave the drawing.
+        // The last labels end at their line, because they would not fit to the right of it.
         let width = i32::try_from(text.chars().count()).unwrap_or(0) * 6;
         let room = i32::try_from(WIDTH).unwrap_or(0) - x;
         let left = if width > room { x - width - 2 } else { x + 2 };
@@ -127,7 +128,7 @@ fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A line for each fault, over the height of a part.
+/// Draws a line for each fault over the height of a part.
 fn mark_faults(course: &Course, area: &Area<'_>, bottom: u32) -> Result<(), Failure> {
     let bottom = i32::try_from(bottom).unwrap_or(0);
     for fault in &course.faults {
@@ -189,7 +190,7 @@ fn draw_latency(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
     let of: [(RGBColor, Latency); 2] =
         [(MEDIAN, |figures| figures.median_ns), (HIGH, |figures| figures.high_ns)];
     for (colour, latency) in of {
-        // Where nothing was delivered there is no latency, and no line.
+        // A slot without deliveries has no latency, so the line is interrupted.
         for run in figures.split(|figures| latency(figures).is_none()) {
             let point = |one: &Figures| Some((seconds(one.middle_ns), seconds(latency(one)?)));
             let points: Vec<(f64, f64)> = run.iter().filter_map(point).collect();
@@ -211,7 +212,7 @@ fn shown(latency_s: f64) -> String {
     words::nanoseconds((latency_s * 1e9) as u64)
 }
 
-/// The views of one node in one group, with a box for each.
+/// Draws the views of one node in one group, with a box for each.
 fn draw_lane(
     course: &Course,
     area: &Area<'_>,
@@ -248,7 +249,7 @@ fn draw_lane(
     Ok(())
 }
 
-/// The times of a stay, for people.
+/// Returns the duration of a stay, for people.
 pub(in super::super) fn lasted(stay: &Stay) -> String {
     format!("{} to {}", moment(stay.from_ns), moment(stay.until_ns))
 }

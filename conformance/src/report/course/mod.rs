@@ -1,5 +1,5 @@
-//! How a history went over time: deliveries and their latency, the faults, and the views that each
-//! node was a member of.
+//! The course of a history over time: deliveries and their latency, the faults, and the views of
+//! each node.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -24,18 +24,18 @@ use stays::Stays;
 pub(super) use draw::{draw, lasted};
 pub(super) use stays::Stay;
 
-/// The most messages whose multicast times are held. The latency of later ones is not shown.
+/// Limit of messages whose multicast times are stored. The latency of later ones is not shown.
 const SENT_MAX: usize = 1 << 20;
 
-/// The most faults that a picture marks.
+/// Limit of faults marked in the chart.
 const FAULTS_MAX: usize = 60;
 
-/// Bytes of one read.
+/// Bytes per read.
 const READ_BYTES: usize = 1 << 18;
 
-/// How a history went.
+/// The course of a history.
 pub(super) struct Course {
-    /// The time of its first record: all other times here are counted from it.
+    /// The time of its first record; all other times here are relative to it.
     begin_ns: Option<u64>,
     end_ns: u64,
     rates: Rates,
@@ -43,16 +43,17 @@ pub(super) struct Course {
     stays: Stays,
 }
 
-/// Something that was done to nodes.
+/// A fault injected at nodes.
 struct Fault {
     t_ns: u64,
     what: String,
-    /// Whether it ended something rather than began it.
+    /// Whether the fault record ends something.
     is_end: bool,
 }
 
 impl Course {
-    /// Reads a history once more. Nothing, where that is not possible or nothing was delivered.
+    /// Reads a history again. Returns nothing if that is not possible or the history has no
+    /// deliveries.
     pub(super) fn of(history: &Path) -> Option<Self> {
         // Opening a pipe a second time would wait for a writer that never comes.
         let regular = std::fs::metadata(history).is_ok_and(|metadata| metadata.is_file());
@@ -66,7 +67,7 @@ impl Course {
             stays: Stays::default(),
         };
         let mut sent = HashMap::new();
-        // What comes after a line that is wrong was not judged either.
+        // Records after an invalid line were not judged either.
         while let Ok(Some((_, event))) = reader.next_event() {
             course.take(&event, &mut sent);
         }
@@ -74,12 +75,12 @@ impl Course {
         (!course.rates.is_empty()).then_some(course)
     }
 
-    /// The views that each node was a member of, over time.
+    /// Returns the views that each node was a member of, over time.
     pub(super) fn stays(&self) -> &[Stay] {
         self.stays.all()
     }
 
-    /// How many stays had no room.
+    /// Returns the number of stays beyond the limit.
     pub(super) fn stays_left_out(&self) -> u64 {
         self.stays.left_out()
     }
@@ -125,7 +126,7 @@ impl Course {
         }
     }
 
-    /// A time, counted from the first.
+    /// Returns a time relative to the first one.
     fn since(&mut self, t_ns: u64) -> u64 {
         let begin_ns = *self.begin_ns.get_or_insert(t_ns);
         let t_ns = t_ns.saturating_sub(begin_ns);
@@ -147,7 +148,7 @@ const fn word(kind: FaultKind) -> &'static str {
     }
 }
 
-/// A time of a course, for people.
+/// Returns a time of the course, for people.
 pub(super) fn moment(t_ns: u64) -> String {
     if t_ns == 0 { "0".to_owned() } else { words::nanoseconds(t_ns) }
 }

@@ -1,24 +1,24 @@
-//! Deliveries and their latencies by time, in slots whose width grows with the history.
+//! Deliveries and their latencies over time, in slots whose width grows with the history.
 
-/// How many slots there are at most.
+/// Limit of slots.
 const SLOTS: usize = 128;
 
-/// The width of a slot at first.
+/// The initial width of a slot.
 const WIDTH_NS: u64 = 1 << 20;
 
-/// Latencies are counted in four steps for each power of two: a figure is up to a quarter more than
-/// the least of its step.
+/// Latencies are counted in four steps per power of two, so a figure is at most a quarter above the
+/// lower bound of its step.
 const STEPS: u32 = 4;
 
 /// The latency of the first step, as a power of two: 1 us.
 const FIRST_EXPONENT: u32 = 10;
 
-/// How many powers of two there are: up to 17 min.
+/// Number of powers of two: up to 17 min.
 const EXPONENTS: u32 = 30;
 
 const BINS: usize = (EXPONENTS * STEPS) as usize;
 
-/// What happened in a time.
+/// The deliveries within one time slot.
 #[derive(Clone)]
 struct Slot {
     deliveries: u64,
@@ -31,18 +31,18 @@ impl Default for Slot {
     }
 }
 
-/// Deliveries by time.
+/// Deliveries over time.
 pub(super) struct Rates {
     width_ns: u64,
     slots: Vec<Slot>,
 }
 
-/// What is to be drawn of a slot.
+/// The figures of a slot to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figures {
     pub(super) middle_ns: u64,
     pub(super) per_second: f64,
-    /// The latencies of half of the deliveries, and of 99 in 100, are not above these.
+    /// Median latency in nanoseconds, rounded up to a step; the next field is the 99th percentile.
     pub(super) median_ns: Option<u64>,
     pub(super) high_ns: Option<u64>,
 }
@@ -54,7 +54,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Something was delivered, so long after its multicast, if that is known.
+    /// Counts a delivery with its latency since the multicast, if known.
     pub(super) fn deliver(&mut self, t_ns: u64, latency_ns: Option<u64>) {
         while t_ns / self.width_ns >= SLOTS as u64 {
             self.widen();
@@ -75,7 +75,7 @@ impl Rates {
         self.slots.is_empty()
     }
 
-    /// Makes one slot of each two.
+    /// Merges each pair of slots into one.
     fn widen(&mut self) {
         self.width_ns *= 2;
         let merged = self.slots.chunks(2).map(|pair| {
@@ -91,7 +91,7 @@ impl Rates {
         self.slots = merged.collect();
     }
 
-    /// The figures of each slot, in order.
+    /// Iterates over the figures of each slot, in order.
     #[expect(clippy::cast_precision_loss, reason = "it is drawn")]
     pub(super) fn figures(&self) -> impl Iterator<Item = Figures> + '_ {
         let seconds = self.width_ns as f64 / 1e9;
@@ -105,7 +105,7 @@ impl Rates {
 }
 
 impl Slot {
-    /// The latency that this part of a hundred is not above, to a step.
+    /// Returns a percentile of the latency, to the precision of a step.
     fn percentile(&self, percent: u64) -> Option<u64> {
         let all: u64 = self.latencies.iter().map(|count| u64::from(*count)).sum();
         let wanted = (all * percent).div_ceil(100).max(1);
@@ -118,7 +118,7 @@ impl Slot {
     }
 }
 
-/// The step of a latency.
+/// Returns the step of a latency.
 fn bin(latency_ns: u64) -> usize {
     let latency_ns = latency_ns.max(1 << FIRST_EXPONENT);
     let exponent = latency_ns.ilog2();
@@ -127,7 +127,7 @@ fn bin(latency_ns: u64) -> usize {
     usize::try_from(place).unwrap_or(BINS).min(BINS - 1)
 }
 
-/// The least latency of a step.
+/// Returns the lower bound of a step.
 fn bound_ns(bin: usize) -> u64 {
     let (exponent, part) = (bin as u64 / u64::from(STEPS), bin as u64 % u64::from(STEPS));
     (u64::from(STEPS) + part) << (u64::from(FIRST_EXPONENT) + exponent - 2)

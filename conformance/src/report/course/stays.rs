@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-/// So many stays are held.
+/// Limit of stored stays.
 const STAYS_MAX: usize = 400;
 
-/// That a node was in a view for a while.
+/// A node's membership of one view for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Stay {
     pub(in super::super) group: String,
     pub(in super::super) node: String,
-    /// Which start of the node.
+    /// The number of the node's incarnation.
     pub(in super::super) inc: u32,
     pub(in super::super) view: u64,
     pub(in super::super) members: Vec<String>,
@@ -18,17 +18,17 @@ pub(in super::super) struct Stay {
     pub(in super::super) until_ns: u64,
 }
 
-/// All of them.
+/// All stays.
 #[derive(Default)]
 pub(super) struct Stays {
     all: Vec<Stay>,
-    /// The places in `all` of those that last.
+    /// The indexes in `all` of the stays that have not ended.
     open: Vec<usize>,
     left_out: u64,
 }
 
 impl Stays {
-    /// A node goes on to a view.
+    /// Notes that a node installs a view.
     pub(super) fn install(
         &mut self,
         t_ns: u64,
@@ -54,12 +54,12 @@ impl Stays {
         });
     }
 
-    /// A node is no more.
+    /// Notes that a node is gone.
     pub(super) fn gone(&mut self, t_ns: u64, node: &str) {
         self.close(t_ns, |stay| stay.node == node);
     }
 
-    /// The history is at its end.
+    /// Ends all stays at the end of the history.
     pub(super) fn end(&mut self, t_ns: u64) {
         self.close(t_ns, |_| true);
     }

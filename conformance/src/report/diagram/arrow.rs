@@ -1,4 +1,4 @@
-//! Messages as arrows, from where they were multicast to where they were delivered.
+//! Arrows from the multicasts of messages to their deliveries.
 
 use maud::{Markup, html};
 
@@ -7,8 +7,9 @@ use super::pick::{message, nodes};
 use super::scene::{ABSENCE_WIDTH, Column, Scene};
 use crate::history::Event;
 
-/// The arrow that ends at a delivery. One without a multicast comes from nowhere, and says so. The
-/// neighbours of witnesses have none: they show what was about, not how it came.
+/// Returns the arrow that ends at a delivery. A delivery without a multicast gets a short arrow
+/// with a label that says so. The records next to witnesses get no arrows: they show the
+/// surroundings, not the way of the message.
 pub(super) fn arrow(scene: &Scene<'_>, column: &Column<'_>) -> Markup {
     let Event::Deliver { msg: Some(name), replayed, .. } = &column.event else {
         return html! {};
@@ -21,7 +22,7 @@ pub(super) fn arrow(scene: &Scene<'_>, column: &Column<'_>) -> Markup {
     let Some((multicast, from)) = source(scene, name) else {
         return nowhere(scene, column, to, name);
     };
-    // What is replayed comes from the node's own storage, not over the network.
+    // A replay comes from the node's own storage, not over the network.
     if *replayed {
         return html! {};
     }
@@ -30,14 +31,14 @@ pub(super) fn arrow(scene: &Scene<'_>, column: &Column<'_>) -> Markup {
     }
 }
 
-/// Where a message was multicast.
+/// Returns the position of a message's multicast.
 fn source<'s, 'a>(scene: &'s Scene<'a>, name: &str) -> Option<(&'s Column<'a>, f64)> {
     let multicast = scene.multicast(name)?;
     let y = places(scene, multicast).first().copied()?;
     Some((multicast, y))
 }
 
-/// How far from a mark's middle its arrow ends.
+/// Returns the distance between a mark's centre and the end of its arrow.
 fn gap(column: &Column<'_>) -> f64 {
     if column.is_culprit() {
         15.0
@@ -48,8 +49,8 @@ fn gap(column: &Column<'_>) -> f64 {
     }
 }
 
-/// Whether a record's arrow comes from above, or leaves downwards only, so that its label belongs
-/// elsewhere.
+/// Returns whether a record's arrow arrives from above or leaves only downwards. Its label is then
+/// drawn on the other side.
 pub(super) fn comes_from_above(scene: &Scene<'_>, column: &Column<'_>, y: f64) -> bool {
     match &column.event {
         Event::Deliver { msg: Some(name), .. } if scene.colour(name).is_some() => {
@@ -60,17 +61,17 @@ pub(super) fn comes_from_above(scene: &Scene<'_>, column: &Column<'_>, y: f64) -
     }
 }
 
-/// Whether it is the lowest of several lanes: all its arrows are above it.
+/// Returns whether this is the lowest of several lanes, so that all its arrows are above it.
 fn is_lowest(scene: &Scene<'_>, y: f64) -> bool {
     scene.lanes.len() > 1 && y >= scene.y_of(scene.lanes.len() - 1)
 }
 
-/// Whether two heights are those of one lane.
+/// Returns whether two heights belong to one lane.
 fn same(one: f64, other: f64) -> bool {
     (one - other).abs() < 1.0
 }
 
-/// A line with a head; on one lane an arc, on the side where no labels are.
+/// Draws a line with a head. Within one lane it is an arc, on the side without labels.
 fn line(scene: &Scene<'_>, from: (f64, f64), to: (f64, f64), gap: f64) -> Markup {
     if same(from.1, to.1) {
         let depth = 26.0_f64.min((to.0 - from.0).abs() / 2.0);
@@ -91,7 +92,7 @@ fn line(scene: &Scene<'_>, from: (f64, f64), to: (f64, f64), gap: f64) -> Markup
     }
 }
 
-/// Where an arrow ends that comes from one point and points at another, and its head.
+/// Returns the end of an arrow's line from one point to another, and the arrow's head.
 fn head(from: (f64, f64), to: (f64, f64), gap: f64) -> ((f64, f64), String) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.hypot(dy).max(1.0);
@@ -107,7 +108,7 @@ fn point((x, y): (f64, f64)) -> String {
     format!("{},{}", px(x), px(y))
 }
 
-/// A delivery of what nobody multicast.
+/// Draws a delivery of a message that no node multicast.
 fn nowhere(scene: &Scene<'_>, column: &Column<'_>, y: f64, name: &str) -> Markup {
     let from = (column.x - 26.0, y - 30.0);
     html! {
@@ -119,8 +120,8 @@ fn nowhere(scene: &Scene<'_>, column: &Column<'_>, y: f64, name: &str) -> Markup
     }
 }
 
-/// What should have been there and is not: an arrow from the multicast to the culprit's lane, where
-/// the witnesses are about one message only and the culprit's node did not deliver it.
+/// Draws the missing delivery: an arrow from the multicast to the culprit's lane, if the witnesses
+/// are about a single message and the culprit's node did not deliver it.
 pub(super) fn missing(scene: &Scene<'_>) -> Markup {
     let [name] = scene.messages.as_slice() else {
         return html! {};
@@ -140,7 +141,7 @@ pub(super) fn missing(scene: &Scene<'_>) -> Markup {
     else {
         return html! {};
     };
-    // It should have come before the culprit's record, and not before the others got it.
+    // The delivery is missing before the culprit's record, but after the other nodes' deliveries.
     let x = culprit.x - scene.half_width(culprit) - ABSENCE_WIDTH / 2.0;
     if culprit.line == multicast.line || x < multicast.x {
         return html! {};

@@ -1,7 +1,7 @@
-//! A scene as SVG.
+//! Draws a scene as SVG.
 //!
-//! Texts go through the templates, which escape them; numbers are this module's own. Elements are
-//! closed by braces, as in HTML an SVG element without an end swallows what follows.
+//! Texts go through the templates, which escape them; numbers are computed in this module. Elements
+//! are closed by braces, because an unclosed SVG element in HTML swallows everything after it.
 
 use maud::{Markup, html};
 
@@ -11,13 +11,13 @@ use super::lane;
 use super::scene::{CALLOUT_HEIGHT, Column, Scene, text_width};
 use crate::history::{Event, FaultKind};
 
-/// How many colours there are for messages; the style sheet names them.
+/// Number of message colours in the style sheet.
 const COLOURS: usize = 6;
-/// The longest record that a tooltip shows whole.
+/// Length limit of a record that a tooltip shows whole.
 const TITLE_CHARACTERS_MAX: usize = 600;
 
-/// Draws it: the names of the nodes, which stay where they are while the rest of a wide picture is
-/// moved, and beside them the rest.
+/// Draws the scene in two parts: the node names, which stay in place, and the picture, which
+/// scrolls if it is wide.
 pub(super) fn draw(scene: &Scene<'_>, title: &str, absence: bool) -> Markup {
     let height = scene.bottom() + 34.0;
     let split = scene.split();
@@ -43,12 +43,12 @@ pub(super) fn draw(scene: &Scene<'_>, title: &str, absence: bool) -> Markup {
     }
 }
 
-/// A length in the picture.
+/// Formats a length in the picture.
 pub(super) fn px(length: f64) -> String {
     format!("{length:.1}")
 }
 
-/// The class that gives a message its colour.
+/// Returns the class that gives a message its colour.
 pub(super) fn colour_class(scene: &Scene<'_>, message: Option<&str>) -> String {
     match message.and_then(|message| scene.colour(message)) {
         Some(index) => format!("m{}", index % COLOURS),
@@ -56,7 +56,7 @@ pub(super) fn colour_class(scene: &Scene<'_>, message: Option<&str>) -> String {
     }
 }
 
-/// Line numbers and times at the foot.
+/// Draws line numbers and times at the foot.
 fn axis(scene: &Scene<'_>) -> Markup {
     let y = scene.bottom();
     html! {
@@ -71,11 +71,11 @@ fn axis(scene: &Scene<'_>) -> Markup {
     }
 }
 
-/// What a culprit did, at the top, and a line down to it.
+/// Draws the culprit's action at the top, with a line down to its record.
 fn callout(scene: &Scene<'_>, column: &Column<'_>, index: usize) -> Markup {
     let y = 16.0 + CALLOUT_HEIGHT * f64::from(u16::try_from(index).unwrap_or(u16::MAX));
     let lowest = places(scene, column).into_iter().fold(y, f64::max);
-    // The text begins or ends at the line, wherever there is room.
+    // The text begins or ends at the line, depending on the available room.
     let to_the_right = column.x + column.callout_width() < scene.width;
     let (anchor, x) =
         if to_the_right { ("start", column.x - 4.0) } else { ("end", column.x + 4.0) };
@@ -85,7 +85,7 @@ fn callout(scene: &Scene<'_>, column: &Column<'_>, index: usize) -> Markup {
     }
 }
 
-/// Where on the lanes a record is: a fault may be on several.
+/// Returns the heights of a record's lanes: a fault may be on several.
 pub(super) fn places(scene: &Scene<'_>, column: &Column<'_>) -> Vec<f64> {
     super::pick::nodes(&column.event).into_iter().filter_map(|node| scene.y(node)).collect()
 }
@@ -107,7 +107,7 @@ fn mark(scene: &Scene<'_>, column: &Column<'_>, y: f64) -> Markup {
     if column.is_tag() {
         return tag(x, y, &labels, number);
     }
-    // Out of the way of the arrows.
+    // The label stays clear of the arrows.
     let above = !arrow::comes_from_above(scene, column, y);
     html! {
         @if column.is_culprit() { circle.ring cx=(px(x)) cy=(px(y)) r="14" {} }
@@ -123,7 +123,7 @@ fn mark(scene: &Scene<'_>, column: &Column<'_>, y: f64) -> Markup {
     }
 }
 
-/// A label on the lane itself, and what is more below it.
+/// Draws the first label on the lane and the other labels below it.
 fn tag(x: f64, y: f64, labels: &[String], number: Option<usize>) -> Markup {
     let label = labels.first().map_or("", String::as_str);
     let width =
@@ -143,7 +143,7 @@ fn tag(x: f64, y: f64, labels: &[String], number: Option<usize>) -> Markup {
     }
 }
 
-/// The mark itself: what it is shows without colours too.
+/// Draws the mark. Its shape identifies the event without colours.
 fn shape(event: &Event<'_>, x: f64, y: f64, large: bool) -> Markup {
     let size = if large { 10.0 } else { 5.5 };
     let at = |dx: f64, dy: f64| format!("{},{}", px(x + dx), px(y + dy));

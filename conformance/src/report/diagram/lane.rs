@@ -1,5 +1,4 @@
-//! Nodes as lines: solid while the node runs, dashed while it is stopped, faint where it is not
-//! there.
+//! Nodes as lines: solid while the node runs, dashed while it is stopped, faint while it is absent.
 
 use maud::{Markup, html};
 
@@ -9,7 +8,7 @@ use super::pick::nodes;
 use super::scene::{NAME_CHARACTERS_MAX, Scene};
 use crate::history::{Event, FaultKind};
 
-/// How a node fares along a piece of its lane.
+/// A node's state along a piece of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LaneState {
     Runs,
@@ -27,7 +26,7 @@ impl LaneState {
     }
 }
 
-/// The names of the nodes, beside their lanes.
+/// Draws the names of the nodes next to their lanes.
 pub(super) fn names(scene: &Scene<'_>) -> Markup {
     html! {
         @for (index, node) in scene.lanes.iter().enumerate() {
@@ -55,7 +54,7 @@ pub(super) fn lanes(scene: &Scene<'_>) -> Markup {
     }
 }
 
-/// The pieces of a node's lane, from left to right.
+/// Returns the pieces of a node's lane, from left to right.
 fn pieces(scene: &Scene<'_>, node: &str) -> Vec<(LaneState, f64, f64)> {
     let mut pieces = Vec::new();
     let mut from = scene.left - 22.0;
@@ -74,7 +73,8 @@ fn pieces(scene: &Scene<'_>, node: &str) -> Vec<(LaneState, f64, f64)> {
     pieces
 }
 
-/// A node that is seen to start was not there before; any other ran already.
+/// Returns a node's first state: a node that starts in the picture was absent before; any other was
+/// running.
 fn first_state(scene: &Scene<'_>, node: &str) -> LaneState {
     let mut columns = scene.columns.iter().filter(|column| nodes(&column.event).contains(&node));
     match columns.next().map(|column| &column.event) {
@@ -84,7 +84,7 @@ fn first_state(scene: &Scene<'_>, node: &str) -> LaneState {
     }
 }
 
-/// Where a node was on the named side of a partition.
+/// Returns the pieces of the lane in which the node was on the named side of a partition.
 fn cut_off(scene: &Scene<'_>, node: &str) -> Vec<(f64, f64)> {
     let mut spans = Vec::new();
     let mut since = None;

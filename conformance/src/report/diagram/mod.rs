@@ -1,4 +1,4 @@
-//! Space-time diagrams of what is broken: nodes as lines, time from left to right, messages as
+//! Space-time diagrams of broken promises: nodes as lines, time from left to right, messages as
 //! arrows.
 //!
 //! | file | what it does |
@@ -21,17 +21,17 @@ use super::quotes::Quotes;
 use crate::check::{CheckId, Finding, Outcome, Verdict};
 use scene::Scene;
 
-/// The picture of one broken check.
+/// The diagram of one broken check.
 pub(super) struct Diagram {
     /// Which.
     pub(super) check: CheckId,
     /// The picture, as SVG.
     pub(super) picture: Markup,
-    /// How many nodes had no room in it.
+    /// Number of nodes that did not fit into the picture.
     pub(super) nodes_left_out: usize,
 }
 
-/// Draws what is broken in a history. What cannot be read again is not drawn.
+/// Draws the broken promises of a history. Records that cannot be read again are not drawn.
 pub(super) fn diagrams(history: Option<&Path>, verdict: &Verdict, quotes: &Quotes) -> Vec<Diagram> {
     let broken: Vec<(CheckId, &Finding)> = verdict
         .judgements
@@ -58,7 +58,7 @@ fn diagram(check: CheckId, finding: &Finding, picked: &[pick::Picked]) -> Option
     Some(Diagram { check, picture, nodes_left_out: scene.lanes_left_out })
 }
 
-/// Whether a check is broken by what does not happen.
+/// Returns whether a check is broken by an event that does not happen.
 const fn is_about_absence(check: CheckId) -> bool {
     use CheckId::{Agreement, Liveness, RemovedSilent, UniformAgreement, Validity, ViewSameSet};
     matches!(
@@ -124,7 +124,7 @@ mod tests {
         assert!(picture.contains(">n0 n1 n2<"), "the members of view 1");
     }
 
-    /// An attribute's value as a number.
+    /// Returns an attribute's value as a number.
     fn number(tag: &str, name: &str) -> f64 {
         let value = tag.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
         value.and_then(|value| value.parse().ok()).expect("a number")

@@ -1,9 +1,9 @@
-//! Which records of a history a diagram shows.
+//! Selects the records of a history that a diagram shows.
 //!
-//! All of a finding's witnesses; what became of their messages elsewhere; what happened to their
-//! nodes in between; and what their nodes did just before and after. One pass over the history
-//! serves all findings. Of each kind there is a limit, and what is nearest to a witness stays: a
-//! diagram is for looking at.
+//! A diagram shows a finding's witnesses, other records of their messages, events at their nodes in
+//! between, and their nodes' records just before and after. One pass over the history serves all
+//! findings. Each kind of record has a limit, so that the diagram stays readable; the records
+//! nearest to a witness are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,44 +12,44 @@ use super::super::quotes::{Lines, Quotes};
 use crate::check::Finding;
 use crate::history::{Event, parse};
 
-/// How many records of each kind are kept, by [`Kind`].
+/// Limits of records kept per [`Kind`].
 const KEPT_MAX: [usize; 5] = [48, 40, 12, 10, 3];
 
-/// How far from a witness, in lines, its node's neighbouring records are looked for.
+/// Distance from a witness, in lines, within which its node's neighbouring records are searched.
 const NEAR_LINES: u64 = 400;
 
-/// A record that is shown: its line, and its text.
+/// A selected record: its line number and text.
 pub(super) type Picked = (u64, String);
 
-/// Why a record is shown.
+/// The reason why a record is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It is a witness, or the multicast of a witness's message.
+    /// A witness, or the multicast of a witness's message.
     Witness,
-    /// It is about a witness's message.
+    /// Another record about a witness's message.
     Message,
-    /// Something happened to a witness's node.
+    /// An event at a witness's node.
     Happening,
-    /// A witness's node did it just before or after.
+    /// A record of a witness's node just before or after the witness.
     Neighbour,
     /// A fault before all of the witnesses.
     Earlier,
 }
 
-/// What a finding is about, and what was picked for it.
+/// A finding's nodes and messages, and the records selected for it.
 struct Subject {
     lines: BTreeSet<u64>,
     nodes: BTreeSet<String>,
     groups: BTreeSet<String>,
     messages: BTreeSet<String>,
     kept: [Vec<Picked>; 5],
-    /// The last record of each node, if a witness may follow soon.
+    /// The last record of each node, kept while a witness may follow soon.
     before: BTreeMap<String, Picked>,
     /// The nodes whose next record comes right after a witness.
     after: BTreeSet<String>,
 }
 
-/// Picks the records for each finding, in the order of lines. Nothing where the history cannot be
+/// Selects the records for each finding, in line order. Selects nothing if the history cannot be
 /// read again.
 pub(super) fn pick(history: &Path, findings: &[&Finding], quotes: &Quotes) -> Vec<Vec<Picked>> {
     let mut subjects: Vec<Subject> =
@@ -85,7 +85,7 @@ impl Subject {
         subject
     }
 
-    /// Takes a record if it belongs here.
+    /// Selects a record if it belongs to the finding.
     fn examine(&mut self, line: u64, event: &Event<'_>, text: &str) {
         match self.kind(line, event) {
             Some(kind) => self.keep(kind, (line, text.to_owned())),
@@ -117,7 +117,7 @@ impl Subject {
                 (self.spans(line) && self.nodes.contains(&**node) && self.has_group(group))
                     .then_some(Kind::Happening)
             }
-            // A fault is everybody's affair: it explains what views do.
+            // A fault concerns every node, because it explains changes of views.
             Event::Fault { .. } if self.spans(line) => Some(Kind::Happening),
             Event::Fault { .. } => {
                 self.lines.first().is_some_and(|first| line < *first).then_some(Kind::Earlier)
@@ -130,7 +130,7 @@ impl Subject {
         }
     }
 
-    /// A record of one of the nodes, which is shown only if it stands next to a witness.
+    /// Handles a record of one of the nodes, which is shown only if it is next to a witness.
     fn neighbour(&mut self, line: u64, event: &Event<'_>, text: &str) {
         let Some(node) = nodes(event).into_iter().find(|node| self.nodes.contains(*node)) else {
             return;
@@ -144,7 +144,7 @@ impl Subject {
         }
     }
 
-    /// Keeps a record, and of too many lets go the one that is farthest from any witness.
+    /// Keeps a record. Above the limit, the record farthest from any witness is dropped.
     fn keep(&mut self, kind: Kind, picked: Picked) {
         let kept = &mut self.kept[kind as usize];
         kept.push(picked);
@@ -164,7 +164,7 @@ impl Subject {
         self.groups.is_empty() || self.groups.contains(group)
     }
 
-    /// Whether a line lies between the witnesses.
+    /// Returns whether a line is between the first and the last witness.
     fn spans(&self, line: u64) -> bool {
         self.lines.first().is_some_and(|first| *first <= line)
             && self.lines.last().is_some_and(|last| line <= *last)
@@ -183,7 +183,7 @@ impl Subject {
     }
 }
 
-/// The nodes that a record is of.
+/// Returns the nodes of a record.
 pub(super) fn nodes<'a>(event: &'a Event<'_>) -> Vec<&'a str> {
     match event {
         Event::Start { node, .. }
@@ -203,7 +203,7 @@ pub(super) fn nodes<'a>(event: &'a Event<'_>) -> Vec<&'a str> {
     }
 }
 
-/// The message that a record is about.
+/// Returns the message of a record.
 pub(super) fn message<'a>(event: &'a Event<'_>) -> Option<&'a str> {
     match event {
         Event::Multicast { msg, .. } | Event::Accepted { msg, .. } | Event::Refused { msg, .. } => {
@@ -214,7 +214,7 @@ pub(super) fn message<'a>(event: &'a Event<'_>) -> Option<&'a str> {
     }
 }
 
-/// The group by which a record came.
+/// Returns the group of a record.
 fn group<'a>(event: &'a Event<'_>) -> Option<&'a str> {
     match event {
         Event::Deliver { group, .. }

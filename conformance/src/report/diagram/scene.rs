@@ -1,7 +1,7 @@
-//! What a diagram shows, and where: lanes for nodes, a column for each record.
+//! The layout of a diagram: a lane for each node, a column for each record.
 //!
-//! Columns are in the order of time, which for one node is the order of its lines; their distances
-//! say nothing. Each column is as wide as its texts need, so that nothing overlaps on a lane.
+//! Columns are in time order, which for one node is line order; the distances between them have no
+//! meaning. Each column is as wide as its texts, so that nothing overlaps on a lane.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,47 +12,47 @@ use super::pick::{Picked, message, nodes};
 use crate::check::{Finding, Witness};
 use crate::history::{Event, parse};
 
-/// The most lanes that are drawn.
+/// Limit of lanes.
 const LANES_MAX: usize = 12;
-/// The longest name that is shown whole.
+/// Length limit of a name that is shown whole.
 pub(super) const NAME_CHARACTERS_MAX: usize = 16;
-/// The longest list of members that is shown whole.
+/// Length limit of a list of members that is shown whole.
 const MEMBERS_CHARACTERS_MAX: usize = 20;
-/// How wide a character of a label is, about.
+/// Approximate width of a character in a label.
 pub(super) const CHARACTER_WIDTH: f64 = 6.7;
-/// What the place of a record that never came takes.
+/// Width of the gap for a record that is missing.
 pub(super) const ABSENCE_WIDTH: f64 = 44.0;
-/// From one lane to the next.
+/// Distance between lanes.
 const LANE_HEIGHT: f64 = 74.0;
-/// What is above the first lane, call-outs apart.
+/// Height above the first lane, without call-outs.
 const TOP: f64 = 44.0;
-/// What a call-out of a culprit takes at the top.
+/// Height of a culprit's call-out at the top.
 pub(super) const CALLOUT_HEIGHT: f64 = 20.0;
 
-/// A record with its place.
+/// A record with its position.
 pub(super) struct Column<'a> {
     pub(super) line: u64,
     pub(super) text: &'a str,
     pub(super) event: Event<'a>,
-    /// Its number among the witnesses, from 1, and what it shows.
+    /// The record's number among the witnesses, from 1, and its role.
     pub(super) witness: Option<(usize, &'a Witness)>,
-    /// When it happened, after the first record that is shown.
+    /// The time since the first record shown.
     pub(super) time: String,
     pub(super) x: f64,
 }
 
-/// All that is drawn.
+/// The whole drawing.
 pub(super) struct Scene<'a> {
     pub(super) columns: Vec<Column<'a>>,
     /// The nodes, from top to bottom.
     pub(super) lanes: Vec<String>,
-    /// The messages of the witnesses, in the order in which they are shown: each has its colour.
+    /// The messages of the witnesses, in order of appearance: each has its own colour.
     pub(super) messages: Vec<String>,
-    /// Whether more than one group is about.
+    /// Whether more than one group is involved.
     pub(super) several_groups: bool,
-    /// Whether views are about.
+    /// Whether views are involved.
     pub(super) views: bool,
-    /// How many nodes had no room.
+    /// Number of nodes that did not fit.
     pub(super) lanes_left_out: usize,
     pub(super) left: f64,
     pub(super) width: f64,
@@ -60,10 +60,9 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Puts everything in its place; nothing if there is nothing to show.
+    /// Lays out the scene; returns nothing if there is nothing to show.
     ///
-    /// With `absence`, the finding is about what did not happen, which needs room before the
-    /// culprit.
+    /// With `absence`, the finding is about a missing event, which needs room before the culprit.
     pub(super) fn of(finding: &'a Finding, picked: &'a [Picked], absence: bool) -> Option<Self> {
         let columns = columns(finding, picked);
         if columns.is_empty() {
@@ -101,7 +100,7 @@ impl<'a> Scene<'a> {
         Some(scene)
     }
 
-    /// Gives each column its place.
+    /// Assigns each column its position.
     fn spread(&mut self, absence: bool) {
         let mut previous = self.left - 20.0;
         let mut ends: BTreeMap<String, f64> = BTreeMap::new();
@@ -126,7 +125,7 @@ impl<'a> Scene<'a> {
         self.width = callouts.map(|column| column.callout_end(self.split())).fold(end, f64::max);
     }
 
-    /// How far a record reaches to each side.
+    /// Returns half of a record's width.
     pub(super) fn half_width(&self, column: &Column<'_>) -> f64 {
         let labels = column.labels(self);
         let longest = labels.iter().map(|label| label.chars().count()).max();
@@ -135,27 +134,27 @@ impl<'a> Scene<'a> {
         ((text_width(longest.unwrap_or(0)) + frame) / 2.0).max(14.0)
     }
 
-    /// Where the names of the nodes end and the rest begins.
+    /// Returns the boundary between the node names and the picture.
     pub(super) fn split(&self) -> f64 {
         self.left - 24.0
     }
 
-    /// Where a node's lane is.
+    /// Returns the height of a node's lane.
     pub(super) fn y(&self, node: &str) -> Option<f64> {
         self.lanes.iter().position(|lane| lane == node).map(|index| self.y_of(index))
     }
 
-    /// Where a lane is.
+    /// Returns the height of a lane.
     pub(super) fn y_of(&self, lane: usize) -> f64 {
         self.top + LANE_HEIGHT * f64::from(u16::try_from(lane).unwrap_or(u16::MAX))
     }
 
-    /// Where the axis is.
+    /// Returns the height of the axis.
     pub(super) fn bottom(&self) -> f64 {
         self.y_of(self.lanes.len()) - 26.0
     }
 
-    /// The column in which a message is multicast.
+    /// Returns the column in which a message is multicast.
     pub(super) fn multicast(&self, name: &str) -> Option<&Column<'a>> {
         self.columns.iter().find(|column| match &column.event {
             Event::Multicast { msg, .. } => msg == name,
@@ -163,7 +162,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// A message's place among the colours, if it is a witness's.
+    /// Returns the index of a message's colour, if it is a witness's message.
     pub(super) fn colour(&self, name: &str) -> Option<usize> {
         self.messages.iter().position(|message| message == name)
     }
@@ -174,18 +173,19 @@ impl Column<'_> {
         self.witness.is_some_and(|(_, witness)| witness.culprit)
     }
 
-    /// What is written at the top about a culprit.
+    /// Returns the text of a culprit's call-out.
     pub(super) fn callout(&self) -> String {
         self.witness
             .map_or_else(String::new, |(number, one)| format!("{number} culprit: {}", one.role))
     }
 
-    /// How wide that is, as it is larger than a label.
+    /// Returns the width of the call-out, whose text is larger than a label.
     pub(super) fn callout_width(&self) -> f64 {
         text_width(self.callout().chars().count()) * 1.15
     }
 
-    /// How far it reaches to the right, if there is no room for it to the left.
+    /// Returns the right end of the call-out, which extends to the right if there is no room to the
+    /// left.
     fn callout_end(&self, split: f64) -> f64 {
         if self.x - self.callout_width() > split {
             0.0
@@ -194,7 +194,7 @@ impl Column<'_> {
         }
     }
 
-    /// Whether it is drawn as a tag on the lane, with its label inside.
+    /// Returns whether the record is drawn as a tag on the lane, with its label inside.
     pub(super) fn is_tag(&self) -> bool {
         matches!(
             self.event,
@@ -208,8 +208,8 @@ impl Column<'_> {
         )
     }
 
-    /// What is written at it: the second line says by which group and in which view, where that
-    /// differs.
+    /// Returns the record's labels: the second line gives the group and the view, if they differ
+    /// between records.
     pub(super) fn labels(&self, scene: &Scene<'_>) -> Vec<String> {
         let name = |text: &str| shortened(text, NAME_CHARACTERS_MAX);
         let group = |group: &str| scene.several_groups.then(|| name(group));
@@ -259,18 +259,18 @@ impl Column<'_> {
         }
     }
 
-    /// How wide the texts on the axis are.
+    /// Returns the width of the texts on the axis.
     fn foot_width(&self) -> f64 {
         text_width(self.line.to_string().len().max(self.time.chars().count())) + 9.0
     }
 }
 
-/// How wide a text is, about.
+/// Returns the approximate width of a text.
 pub(super) fn text_width(characters: usize) -> f64 {
     CHARACTER_WIDTH * f64::from(u16::try_from(characters).unwrap_or(u16::MAX))
 }
 
-/// The records that are of a node, in the order of time.
+/// Returns the records that belong to a node, in time order.
 fn columns<'a>(finding: &'a Finding, picked: &'a [Picked]) -> Vec<Column<'a>> {
     let mut timed: Vec<(u64, Column<'a>)> = Vec::new();
     for (line, text) in picked {
@@ -293,8 +293,8 @@ fn columns<'a>(finding: &'a Finding, picked: &'a [Picked]) -> Vec<Column<'a>> {
     placed.collect()
 }
 
-/// The nodes of these records, and how many had no room. Those of the witnesses come before all
-/// others.
+/// Returns the nodes of these records, and the number of nodes that did not fit. The witnesses'
+/// nodes come first.
 fn lanes(columns: &[Column<'_>]) -> (Vec<String>, usize) {
     let mut lanes: Vec<&str> = Vec::new();
     let witnesses = columns.iter().filter(|column| column.witness.is_some());
@@ -311,7 +311,7 @@ fn lanes(columns: &[Column<'_>]) -> (Vec<String>, usize) {
     (lanes.into_iter().map(str::to_owned).collect(), left_out)
 }
 
-/// The messages of the witnesses.
+/// Returns the messages of the witnesses.
 fn messages(columns: &[Column<'_>]) -> Vec<String> {
     let mut messages: Vec<&str> = Vec::new();
     for column in columns.iter().filter(|column| column.witness.is_some()) {
@@ -335,7 +335,7 @@ fn differ<T: Ord>(values: impl Iterator<Item = T>) -> bool {
     values.collect::<BTreeSet<T>>().len() > 1
 }
 
-/// When a record happened; a group and the run have no time.
+/// Returns the time of a record; a group and the run have none.
 const fn time_of(event: &Event<'_>) -> Option<u64> {
     match event {
         Event::Start { t_ns, .. }
@@ -355,7 +355,7 @@ const fn time_of(event: &Event<'_>) -> Option<u64> {
     }
 }
 
-/// Names with numbers in them in the order of these: n2 before n10.
+/// Compares names by the numbers in them: n2 comes before n10.
 fn by_number(one: &str, other: &str) -> Ordering {
     let split = |name: &str| {
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();

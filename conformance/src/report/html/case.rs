@@ -1,4 +1,4 @@
-//! One case: how it came out, what is broken with a picture of it, and what was said of every
+//! The section of one case: the result, the broken promises with diagrams, and the outcome of every
 //! check.
 
 use std::path::Path;
@@ -14,16 +14,16 @@ use super::super::words;
 use super::{TEXT_CHARACTERS_MAX, appearance, printable, symbol_of_status};
 use crate::check::{Check, Finding, Judgement, Outcome, Strength, Verdict, Witness};
 
-/// The longest command that is shown whole.
+/// Length limit of a command that is shown whole.
 const COMMAND_CHARACTERS_MAX: usize = 4096;
 
-/// The longest name of a group or node that is shown whole.
+/// Length limit of the name of a group or node that is shown whole.
 const NAME_CHARACTERS_MAX: usize = 60;
 
-/// The longest record that is quoted whole.
+/// Length limit of a record that is quoted whole.
 const QUOTE_CHARACTERS_MAX: usize = 1000;
 
-/// Everything about one case. What passed is folded.
+/// Renders one case. A case that passed is folded.
 pub(super) fn case(case: &Case, index: usize) -> Markup {
     let word = case.status.word();
     let tells = !matches!(case.status, CaseStatus::Passed | CaseStatus::Unsupported(_))
@@ -44,7 +44,7 @@ pub(super) fn case(case: &Case, index: usize) -> Markup {
     }
 }
 
-/// How many checks came out which way, in a few words.
+/// Counts the checks by outcome, in a few words.
 fn tally(case: &Case) -> String {
     let Tally { held, broken, broken_shoulds, inconclusive, not_judged } = Tally::of(case);
     let parts = [
@@ -66,7 +66,7 @@ fn shown(text: &str) -> String {
     printable(text, TEXT_CHARACTERS_MAX)
 }
 
-/// What was done, and how far it went.
+/// Describes the case, and the conditions that it reached.
 fn about(case: &Case) -> Markup {
     let facts = facts(case);
     html! {
@@ -92,7 +92,8 @@ fn about(case: &Case) -> Markup {
     }
 }
 
-/// A history's path as seen from the page, which lies beside the folders of the scenarios.
+/// Returns a history's path relative to the page, which is in the same folder as the scenarios'
+/// folders.
 fn beside(history: &Path) -> String {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let parts = [history.parent().and_then(name), name(history)];
@@ -135,7 +136,7 @@ fn judged(case: &Case, verdict: &Verdict, index: usize) -> Markup {
     }
 }
 
-/// How it went over time, and who was in which view when.
+/// Renders the course over time, and each node's views.
 fn went(course: &Course) -> Markup {
     let left_out = course.stays_left_out();
     html! {
@@ -143,7 +144,7 @@ fn went(course: &Course) -> Markup {
             summary { "How it went" }
             figure {
                 div.scroll tabindex="0" role="region" aria-label="how it went over time" {
-                    // The library escapes what is text, and the rest is numbers.
+                    // The library escapes texts, and everything else is numbers.
                     @if let Some(picture) = course::draw(course) { (PreEscaped(picture)) }
                 }
                 figcaption {
@@ -178,7 +179,7 @@ fn went(course: &Course) -> Markup {
     }
 }
 
-/// What a check of the user's own says.
+/// Renders the result of one of the user's own checks.
 fn own_check(own: &OwnCheck, quotes: &Quotes) -> Markup {
     html! {
         @match &own.outcome {
@@ -200,7 +201,7 @@ fn own_check(own: &OwnCheck, quotes: &Quotes) -> Markup {
     }
 }
 
-/// A broken check: what was promised, what happened, its picture, and its witnesses.
+/// Renders a broken check: the promise, what happened, the diagram and the witnesses.
 fn broken(
     check: &Check,
     times: u64,
@@ -255,11 +256,11 @@ fn witnessed(witness: &Witness, quotes: &Quotes) -> Markup {
     }
 }
 
-/// A check in the list of all.
+/// Renders a check in the list of all checks.
 fn line(judgement: &Judgement, index: usize) -> Markup {
     let check = judgement.check.check();
     let appearance = appearance(&judgement.outcome, check.strength);
-    // A broken one has a section of its own, which links lead to.
+    // A broken check has its own section, which is linked here.
     let broken = matches!(judgement.outcome, Outcome::Broken { .. });
     let id = (!broken).then(|| format!("case-{index}-{}", check.name));
     let more = match &judgement.outcome {

@@ -1,4 +1,4 @@
-//! The overview: a row for each case, a column for each check.
+//! The overview: a row for each case and a column for each check.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use super::super::case::{Case, Run};
 use super::{appearance, shortened, symbol_of_status};
 use crate::check::{CheckId, Judgement, Strength};
 
-/// The longest case name that is shown whole.
+/// Length limit of a case name that is shown whole.
 const NAME_CHARACTERS_MAX: usize = 46;
 
 /// Draws it.

@@ -1,7 +1,7 @@
-//! One HTML page that says everything, needs nothing but itself, and runs no script.
+//! The HTML report: one self-contained page without scripts.
 //!
-//! Whatever comes from a history, an adapter or a file name is untrusted: it goes through the
-//! templates, which escape it, and the page forbids scripts and resources of any kind.
+//! All text from a history, an adapter or a file name is untrusted. It goes through the templates,
+//! which escape it, and the page forbids scripts and external resources.
 
 mod case;
 mod matrix;
@@ -14,21 +14,21 @@ use super::conclude::conclude;
 use super::words;
 use crate::check::{CheckId, Outcome, Strength};
 
-/// The longest text of unknown origin that is shown whole.
+/// Length limit of untrusted text that is shown whole.
 const TEXT_CHARACTERS_MAX: usize = 600;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Nothing but the page's own style is allowed to take effect.
+/// Content security policy: only the page's own style is allowed.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// The text made fit to be shown. Of an absolute path only the name is left: readers of the page
-/// have no use for the folders of the machine, and may be strangers.
+/// Makes text safe to display. An absolute path is shortened to its file name: readers of the page
+/// do not need the folders of the machine, and may not be trusted with them.
 fn printable(text: &str, characters_max: usize) -> String {
     super::printable::printable(&without_folders(text), characters_max)
 }
 
-/// The same with its middle left out.
+/// Makes text safe to display, with its middle left out.
 fn shortened(text: &str, characters_max: usize) -> String {
     super::printable::shortened(&without_folders(text), characters_max)
 }
@@ -47,7 +47,7 @@ fn without_folders(text: &str) -> String {
     shown
 }
 
-/// What has to be looked at comes first; else cases stay in their order.
+/// Sorts cases that need attention first, and otherwise keeps the order.
 fn in_order(run: &Run) -> Run {
     let rank = |case: &Case| match case.status {
         CaseStatus::Failed => 0,
@@ -114,10 +114,10 @@ fn header(run: &Run, title: &str) -> Markup {
     }
 }
 
-/// So many cases of one cause are linked.
+/// Limit of linked cases per cause.
 const LINKS_MAX: usize = 12;
 
-/// What is broken, a row for each cause, however many cases show it.
+/// Renders the broken promises, with one row per cause.
 fn by_cause(run: &Run) -> Markup {
     let causes = causes(run);
     html! {
@@ -151,7 +151,7 @@ fn by_cause(run: &Run) -> Markup {
     }
 }
 
-/// What each check promises.
+/// Renders the promise of each check.
 fn promises() -> Markup {
     html! {
         details.promises {
@@ -173,15 +173,15 @@ fn capitalised(text: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// How something looks: the word that names its colour, a symbol for those who see no colours, and
-/// what it is called.
+/// The appearance of a result: the word that names its colour, a symbol for readers who cannot see
+/// colours, and its label.
 struct Appearance {
     class: &'static str,
     symbol: &'static str,
     word: &'static str,
 }
 
-/// How what came out of a check looks.
+/// Returns the appearance of a check's outcome.
 fn appearance(outcome: &Outcome, strength: Strength) -> Appearance {
     let (class, symbol, word) = match (outcome, strength) {
         (Outcome::Held { .. }, _) => ("passed", "✓", "holds"),
@@ -193,7 +193,7 @@ fn appearance(outcome: &Outcome, strength: Strength) -> Appearance {
     Appearance { class, symbol, word }
 }
 
-/// A symbol for a status's word.
+/// Returns a symbol for a status's word.
 fn symbol_of_status(word: &str) -> &'static str {
     match word {
         "passed" => "✓",
@@ -209,13 +209,13 @@ mod tests {
     use super::super::samples::{case, everything, fixture, run, verdict};
     use super::*;
 
-    /// Elements that HTML ends by itself.
+    /// Elements that have no end tag in HTML.
     const VOID: [&str; 2] = ["meta", "!DOCTYPE"];
 
-    /// The tags of a page, without what is in them.
+    /// Returns the tags of a page, without their contents.
     fn tags(page: &str) -> Vec<&str> {
         let parts = page.split('<').skip(1).map(|part| part.split('>').next().unwrap_or(part));
-        // Those that end at once, as pictures have them, have nothing in them.
+        // Self-closing tags, as in SVG, have no contents.
         let parts = parts.filter(|tag| !tag.ends_with('/'));
         parts.map(|tag| tag.split([' ', '\n']).next().unwrap_or(tag)).collect()
     }

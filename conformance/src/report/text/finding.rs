@@ -1,4 +1,4 @@
-//! A broken check, for a person: what was promised, what happened, and the records that show it.
+//! A broken check, for people: the promise, what happened, and the records that show it.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::super::words;
 use super::{BAD, FAINT, OPEN, STRONG, TEXT_CHARACTERS_MAX};
 use crate::check::{Check, Finding, Strength};
 
-/// The longest record that is quoted whole.
+/// Length limit of a record that is quoted whole.
 const QUOTE_CHARACTERS_MAX: usize = 160;
 
 /// Writes one.
@@ -40,7 +40,7 @@ pub(super) fn write(
     happened(finding, style, quotes, out)
 }
 
-/// Writes one whose like was shown before, in the case of that name.
+/// Writes a finding whose cause was already shown in the case named `before`.
 pub(super) fn write_again(
     check: &Check,
     times: u64,

@@ -1,6 +1,6 @@
-//! The report for a person at a terminal.
+//! The report for people at a terminal.
 //!
-//! Styles are written as escape sequences; the caller's stream strips them where they would not be
+//! Styles are written as escape sequences. The caller's stream strips them if they would not be
 //! shown.
 
 mod finding;
@@ -21,10 +21,10 @@ use super::words;
 use crate::check::{Outcome, Strength, Verdict};
 use table::{Cell, Table};
 
-/// The longest text of unknown origin that is shown whole.
+/// Length limit of untrusted text that is shown whole.
 const TEXT_CHARACTERS_MAX: usize = 400;
 
-/// The longest command that is shown whole.
+/// Length limit of a command that is shown whole.
 const COMMAND_CHARACTERS_MAX: usize = 4096;
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -36,7 +36,7 @@ const STRONG: Style = Style::new().bold();
 /// Writes the report.
 ///
 /// # Errors
-/// What the stream says.
+/// The error of the stream.
 pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
     implementation(run, out)?;
     summary(run, out)?;
@@ -51,7 +51,7 @@ pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
 /// The causes that were shown with their witnesses, each with the name of the case.
 type Shown<'r> = HashMap<Pattern, &'r str>;
 
-/// One line for each thing that is broken, however many cases show it.
+/// Writes one line per cause, however many cases show it.
 fn by_cause(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let causes = causes(run);
     if causes.iter().all(|cause| cause.cases.len() == 1) {
@@ -74,7 +74,7 @@ fn by_cause(run: &Run, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// What was judged, where a history alone does not say it.
+/// Writes what was judged, unless it was only a history.
 fn implementation(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let Some(adapter) = &run.adapter else {
         return Ok(());
@@ -89,7 +89,7 @@ fn implementation(run: &Run, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// One line for each case.
+/// Writes one line per case.
 fn summary(run: &Run, out: &mut impl Write) -> io::Result<()> {
     if run.cases.is_empty() {
         return Ok(());
@@ -133,7 +133,7 @@ fn summary_row(case: &Case, driven: bool) -> Vec<Cell> {
     row
 }
 
-/// How a result looks: its style, and a symbol for those who see no colours.
+/// Returns the appearance of a result: its style, and a symbol for readers who cannot see colours.
 const fn style_of(status: &CaseStatus) -> (Style, &'static str) {
     match status {
         CaseStatus::Passed => (GOOD, "✓"),
@@ -144,7 +144,7 @@ const fn style_of(status: &CaseStatus) -> (Style, &'static str) {
     }
 }
 
-/// Whether there is anything to say of a case beside its line in the summary.
+/// Returns whether a case has more to report than its line in the summary.
 fn has_details(case: &Case) -> bool {
     let tally = Tally::of(case);
     case.status != CaseStatus::Passed
@@ -153,7 +153,7 @@ fn has_details(case: &Case) -> bool {
         || case.verdict.as_ref().is_some_and(|verdict| !verdict.unknown.is_empty())
 }
 
-/// What there is to say of a case beside its line in the summary.
+/// Writes what a case has to report in addition to its line in the summary.
 fn details<'r>(case: &'r Case, shown: &mut Shown<'r>, out: &mut impl Write) -> io::Result<()> {
     let (style, symbol) = style_of(&case.status);
     write!(out, "{style}{symbol} {}{style:#}: ", printable(&case.name, TEXT_CHARACTERS_MAX))?;
@@ -182,7 +182,7 @@ fn details<'r>(case: &'r Case, shown: &mut Shown<'r>, out: &mut impl Write) -> i
     writeln!(out)
 }
 
-/// What somebody needs to see it again.
+/// Writes the command that repeats the case.
 fn repeat(case: &Case, out: &mut impl Write) -> io::Result<()> {
     let Some(again) = &case.again else { return Ok(()) };
     let seed = case.seed.map(|seed| format!("seed {seed}"));
@@ -220,7 +220,7 @@ fn judged<'r>(
                     }
                 }
             }
-            // Where it is the case's own reason, it was said already.
+            // If this is also the case's own reason, it was already written.
             Outcome::Inconclusive(why)
                 if case.status.reason() != Some(&*format!("{}: {why}", check.name)) =>
             {
@@ -245,7 +245,7 @@ fn judged<'r>(
     writeln!(out, "  {FAINT}{}{FAINT:#}", effort(verdict))
 }
 
-/// What a check of the user's own says, if it says anything.
+/// Writes the result of one of the user's own checks, if it has something to report.
 fn own_check(own: &OwnCheck, quotes: &Quotes, out: &mut impl Write) -> io::Result<()> {
     let command = printable(&own.command, TEXT_CHARACTERS_MAX);
     match &own.outcome {
@@ -262,7 +262,8 @@ fn own_check(own: &OwnCheck, quotes: &Quotes, out: &mut impl Write) -> io::Resul
     }
 }
 
-/// The checks that had nothing to judge. Why, is said where it is all there is to know.
+/// Writes the checks that had nothing to judge, with the reasons if there is nothing else to
+/// report.
 fn not_judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Result<()> {
     let reasons = reasons(verdict);
     if case.status == CaseStatus::Failed && !reasons.is_empty() {
@@ -276,7 +277,7 @@ fn not_judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Resul
     Ok(())
 }
 
-/// Why checks had nothing to judge, each reason with its checks.
+/// Returns the reasons why checks had nothing to judge, each with its checks.
 fn reasons(verdict: &Verdict) -> Vec<(String, Vec<&'static str>)> {
     let mut reasons: Vec<(String, Vec<&'static str>)> = Vec::new();
     for judgement in &verdict.judgements {
@@ -292,7 +293,7 @@ fn reasons(verdict: &Verdict) -> Vec<(String, Vec<&'static str>)> {
     reasons
 }
 
-/// What judging took.
+/// Returns the time and memory that judging took.
 pub(super) fn effort(verdict: &Verdict) -> String {
     let memory =
         verdict.memory_bytes_max.map(|bytes| format!(", with {} of memory", words::bytes(bytes)));
@@ -300,7 +301,7 @@ pub(super) fn effort(verdict: &Verdict) -> String {
     format!("judged {events} in {took}{}", memory.unwrap_or_default())
 }
 
-/// The last line: all in all.
+/// Writes the last line: the overall result.
 fn conclusion(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let status = run.status();
     let style = match status {

@@ -1,4 +1,4 @@
-//! Tables for people: columns as wide as they must be, whatever the script.
+//! Tables for people, with columns as wide as their texts in any script.
 
 use std::fmt;
 
@@ -14,17 +14,17 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Text, to the left.
+    /// Creates a left-aligned text cell.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// A number, to the right.
+    /// Creates a right-aligned number cell.
     pub(super) fn number(text: impl Into<String>) -> Self {
         Self { right: true, ..Self::text(text) }
     }
 
-    /// The same in another style.
+    /// Changes the cell's style.
     pub(super) fn styled(self, style: Style) -> Self {
         Self { style, ..self }
     }
@@ -34,14 +34,14 @@ impl Cell {
     }
 }
 
-/// A table that grows row by row. Its first row is its heading.
+/// A table that grows row by row. Its first row is the heading.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    /// One more row.
+    /// Adds a row.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
     }
