@@ -1,8 +1,8 @@
 //! Delivery into a queue, for an application that takes messages at its own pace.
 //!
-//! Messages are copied into buffers that are used again, so that nothing is allocated once each has
-//! been as large as the largest message. A queue that is full holds back delivery, and with it the
-//! group: that is what keeps memory bounded.
+//! Messages are copied into reused buffers, so nothing is allocated once each buffer has reached
+//! the size of the largest message. A full queue holds back delivery, and with it the group; that
+//! keeps memory bounded.
 
 use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -16,9 +16,9 @@ use super::replica::Replica;
 /// A delivered message, copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuedMessage {
-    /// Which subgroup it belongs to.
+    /// The subgroup it belongs to.
     pub subgroup: SubgroupId,
-    /// Its place in the delivery order.
+    /// The message's place in the delivery order.
     pub place: Place,
     /// The node that sent it.
     pub sender: NodeId,
@@ -26,21 +26,21 @@ pub struct QueuedMessage {
     pub payload: Vec<u8>,
 }
 
-/// The end that messages are taken from.
+/// The end of the queue that messages are taken from.
 pub struct QueueEnd {
     messages: Receiver<QueuedMessage>,
-    /// The buffers of messages that were taken go back to the replica.
+    /// Returns the buffers of taken messages to the replica.
     used: SyncSender<Vec<u8>>,
 }
 
-/// A queue of at most `capacity` messages: the replica to start a member with, and the end to take
-/// from. Where membership changes, a full queue must not last for as long as the group's failure
-/// timeout: the others would remove this member.
+/// Creates a queue of at most `capacity` messages. Returns the replica to start a member with, and
+/// the end to take messages from. If membership changes, a full queue must not last as long as the
+/// group's failure timeout, or the others remove this member.
 #[must_use]
 pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
     let capacity = capacity.max(1);
     let (queue, messages) = mpsc::sync_channel(capacity);
-    // Besides those that are queued, each end has one in its hands.
+    // In addition to the queued messages, each end holds one.
     let (used, unused) = mpsc::sync_channel::<Vec<u8>>(capacity + 2);
     let replica = move |messages: &mut Messages<'_, '_>| {
         let subgroup = messages.subgroup();
@@ -59,12 +59,12 @@ pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
 }
 
 impl QueueEnd {
-    /// Calls `with` on the next message, waiting for one at most `timeout`; nothing if none came,
-    /// or if the member is gone.
+    /// Calls `with` on the next message, after waiting at most `timeout` for one. Returns `None` if
+    /// none arrived, or if the member is gone.
     pub fn take<R>(&self, timeout: Duration, with: impl FnOnce(&QueuedMessage) -> R) -> Option<R> {
         let message = self.messages.recv_timeout(timeout).ok()?;
         let result = with(&message);
-        // Without a replica nobody needs the buffer.
+        // Without a replica the buffer is not needed.
         let _ = self.used.try_send(message.payload);
         Some(result)
     }

@@ -1,4 +1,4 @@
-//! What an application is told: messages, and the view that it is in.
+//! What an application receives: messages, and the view that it is in.
 
 use tramontane_control::client_messages::ClientId;
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
@@ -10,7 +10,7 @@ use crate::group::description::view::View;
 pub struct ViewChanged<'a> {
     /// The view.
     pub view: &'a View,
-    /// The own node.
+    /// This node.
     pub own: NodeId,
     /// The nodes that joined.
     pub joined: &'a [NodeId],
@@ -23,26 +23,27 @@ pub struct ViewChanged<'a> {
 pub struct Message<'a> {
     /// The subgroup.
     pub subgroup: SubgroupId,
-    /// The view that it was delivered in.
+    /// The view in which it was delivered.
     pub view: ViewId,
-    /// Its place in the view's delivery order of the subgroup: rises, and is the same at all
-    /// members.
+    /// The message's place in the delivery order of the view's subgroup: ascending, and the same at
+    /// all members.
     pub place: Place,
     /// The member that sent it.
     pub sender: NodeId,
-    /// The bytes. They may be none. They lie where the sender writes: an application that does not
-    /// trust all members copies them before it validates them, and uses the copy.
+    /// The payload, possibly empty. It is located where the sender writes: an application that does
+    /// not trust all members must copy it before validating it, and use the copy.
     pub payload: &'a [u8],
-    /// The client from outside that published it, if the subgroup takes clients (EXT-1): `sender`
-    /// is the member that it was at. None if the member sent it itself.
+    /// The external client that published the message, if the subgroup accepts clients (EXT-1);
+    /// `sender` is then the member that the client was at. `None` if the member sent it itself.
     pub client: Option<ClientId>,
-    /// It came as a large message.
+    /// Whether it was sent as a large message.
     pub is_large: bool,
-    /// It was delivered before this member joined, and after the state that it took over.
+    /// Whether it was delivered before this member joined, and after the state that this member
+    /// took over.
     pub is_replayed: bool,
 }
 
-/// A message of a view, as the application sees it.
+/// Converts a message of a view to the form that the application sees.
 #[inline]
 pub(crate) fn message_of<'b>(
     subgroup: SubgroupId,
@@ -54,7 +55,7 @@ pub(crate) fn message_of<'b>(
         subgroup,
         view: view.id,
         place: message.place,
-        // A rank of the view has a node.
+        // Every rank of the view has a node.
         sender: view.members.get(message.rank.index()).copied().unwrap_or_default(),
         payload,
         client: None,

@@ -1,4 +1,4 @@
-//! Messages of one batch, as they are handed over.
+//! The messages of one batch, as passed to the application.
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Batch;
@@ -8,33 +8,33 @@ use crate::group::clients::order::subgroup_order::{SubgroupOrder, Taken};
 use crate::group::description::view::View;
 use crate::group::large::Large;
 
-/// Where messages come from.
+/// The source of the messages.
 pub(crate) enum Source<'b, 'a> {
-    /// A step, where there is nothing else to look at.
+    /// A step, with nothing else to check.
     Plain {
         batch: &'b mut Batch<'a>,
         view: &'b View,
     },
-    /// A step, where there may be large messages or joiners.
+    /// A step that may deliver large messages or have joiners.
     Live {
         batch: &'b mut Batch<'a>,
         view: &'b View,
         large: &'b Large,
     },
     Replayed(Option<Message<'a>>),
-    /// What another one has, without what is not for the application.
+    /// The messages of another source that are for the application.
     Ordered {
         sent: &'b mut (dyn SentMessages<'b> + 'b),
         order: &'b mut SubgroupOrder,
     },
 }
 
-/// Messages as they were sent, where there may be clients.
+/// Messages as they were sent, which may come from clients.
 pub(crate) trait SentMessages<'s> {
-    /// The next one, which the tap has not seen.
+    /// Returns the next message, without showing it to the tap.
     fn next_sent(&mut self) -> Option<Message<'s>>;
 
-    /// It is no duplicate: the tap sees it.
+    /// Shows a message that is not a duplicate to the tap.
     fn keep(&mut self, sent: &Message<'_>);
 }
 
@@ -50,7 +50,7 @@ impl<'s, 'b: 's> SentMessages<'s> for Messages<'b, '_> {
     }
 }
 
-/// Messages of one subgroup, in their order.
+/// The messages of one subgroup, in order.
 pub struct Messages<'b, 'a> {
     subgroup: SubgroupId,
     source: Source<'b, 'a>,
@@ -58,14 +58,14 @@ pub struct Messages<'b, 'a> {
 }
 
 impl<'b, 'a> Messages<'b, 'a> {
-    /// What a step delivers, none of it large.
+    /// Wraps the messages that a step delivers, none of which is large.
     #[inline]
     pub(crate) fn plain(batch: &'b mut Batch<'a>, view: &'b View) -> Self {
         Self { subgroup: batch.subgroup(), source: Source::Plain { batch, view }, tap: None }
     }
 
-    /// What a step delivers. `tap` sees every message once, taken or not, if [`Messages::finish`]
-    /// is called.
+    /// Wraps the messages that a step delivers. `tap` sees every message once, taken or not, if
+    /// [`Messages::finish`] is called.
     pub(crate) fn live(
         batch: &'b mut Batch<'a>,
         view: &'b View,
@@ -75,12 +75,13 @@ impl<'b, 'a> Messages<'b, 'a> {
         Self { subgroup: batch.subgroup(), source: Source::Live { batch, view, large }, tap }
     }
 
-    /// One message that was delivered before this member was there.
+    /// Wraps one message that was delivered before this member joined.
     pub(crate) fn replayed(message: Message<'a>) -> Self {
         Self { subgroup: message.subgroup, source: Source::Replayed(Some(message)), tap: None }
     }
 
-    /// Those of `sent` that are for the application, in a subgroup that takes clients.
+    /// Filters the messages of `sent` that are for the application, in a subgroup that accepts
+    /// clients.
     pub(crate) fn ordered<'s: 'b>(
         sent: &'b mut Messages<'s, '_>,
         order: &'b mut SubgroupOrder,
@@ -88,13 +89,13 @@ impl<'b, 'a> Messages<'b, 'a> {
         Self { subgroup: sent.subgroup, source: Source::Ordered { sent, order }, tap: None }
     }
 
-    /// The subgroup that all of them belong to.
+    /// Returns the subgroup that all of them belong to.
     #[must_use]
     pub const fn subgroup(&self) -> SubgroupId {
         self.subgroup
     }
 
-    /// Passes over what is left.
+    /// Passes over the remaining messages.
     pub(crate) fn finish(mut self) {
         if self.tap.is_some() || matches!(self.source, Source::Ordered { .. }) {
             while self.next().is_some() {}
@@ -111,7 +112,8 @@ impl<'b> Iterator for Messages<'b, '_> {
             let message = batch.next()?;
             return Some(message_of(self.subgroup, view, &message, message.payload));
         }
-        // Taken apart: a message that a call hands back lies in memory, and the usual one need not.
+        // Destructured, because a message returned by a call lives in memory, and the usual one
+        // need not.
         let Message { subgroup, view, place, sender, payload, client, is_large, is_replayed } =
             self.next_of_any()?;
         Some(Message { subgroup, view, place, sender, payload, client, is_large, is_replayed })
@@ -135,7 +137,7 @@ impl<'b> Messages<'b, '_> {
                 message_of(self.subgroup, view, &message, message.payload)
             }
             Source::Ordered { sent, order } => loop {
-                // The application hears of that first.
+                // The application is told of the forgotten client first.
                 if order.has_forgotten() {
                     return None;
                 }

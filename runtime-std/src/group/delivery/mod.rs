@@ -1,4 +1,4 @@
-//! The application's side: what members are handed, in one order.
+//! The application's side: what members receive, in one order.
 //!
 //! | file | subject |
 //! |---|---|

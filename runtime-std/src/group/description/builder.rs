@@ -8,19 +8,19 @@ use crate::carrier::Carrier;
 
 /// Builds a [`Description`]: [`Description::builder`] begins one, [`build`](Self::build) checks it.
 ///
-/// What is left out is as in a group file: shared memory, changing membership, one subgroup of all
-/// nodes in which all send.
+/// Anything left out has the default of a group file: shared memory, changing membership, one
+/// subgroup of all nodes in which all send.
 #[derive(Clone, Debug)]
 pub struct DescriptionBuilder {
     description: Description,
-    /// The subgroup of all nodes, where no other one is given.
+    /// The subgroup of all nodes, used if no other one is given.
     all: SubgroupDescription,
-    /// How many nodes send in it, from the first on; all if not said.
+    /// The number of nodes, from the first, that send in it; all if `None`.
     senders: Option<usize>,
 }
 
 impl Description {
-    /// Begins a description of that name.
+    /// Begins a description with this name.
     #[must_use]
     pub fn builder(name: &str) -> DescriptionBuilder {
         let description = Self { subgroups: Vec::new(), ..Self::local(name, 0, 1, 0) };
@@ -29,7 +29,7 @@ impl Description {
 }
 
 impl DescriptionBuilder {
-    /// Nodes `0` to `count - 1`, in this rank order, on this machine.
+    /// Sets nodes `0` to `count - 1`, in this rank order, on this machine.
     #[must_use]
     pub fn nodes(mut self, count: u32) -> Self {
         let node = |id| NodeDescription { id, address: None, state: None };
@@ -37,7 +37,7 @@ impl DescriptionBuilder {
         self
     }
 
-    /// Nodes of these ids, in this rank order, on this machine.
+    /// Sets nodes with these ids, in this rank order, on this machine.
     #[must_use]
     pub fn node_ids(mut self, ids: impl IntoIterator<Item = u32>) -> Self {
         let node = |id| NodeDescription { id, address: None, state: None };
@@ -45,8 +45,8 @@ impl DescriptionBuilder {
         self
     }
 
-    /// Where each node listens, in rank order: over TCP, and for the meeting over RDMA. Nodes that
-    /// were not named before are `0`, `1` and so on.
+    /// Sets the address at which each node listens, in rank order: over TCP, and for the meeting
+    /// over RDMA. If no nodes were set before, they are `0`, `1` and so on.
     #[must_use]
     pub fn addresses<A: Clone + Into<HostAddress>>(mut self, addresses: &[A]) -> Self {
         if self.description.nodes.is_empty() {
@@ -58,63 +58,65 @@ impl DescriptionBuilder {
         self
     }
 
-    /// What carries the writes.
+    /// Sets the fabric that carries the writes.
     #[must_use]
     pub fn fabric(mut self, fabric: Carrier) -> Self {
         self.description.fabric = fabric;
         self
     }
 
-    /// All nodes are members from beginning to end: see [`Membership::Fixed`].
+    /// Makes membership fixed: all nodes are members from beginning to end, see
+    /// [`Membership::Fixed`].
     #[must_use]
     pub fn fixed(mut self) -> Self {
         self.description.membership = Membership::Fixed;
         self
     }
 
-    /// Slots a sender has.
+    /// Sets the number of slots per sender.
     #[must_use]
     pub fn window(mut self, slots: u32) -> Self {
         self.all.window = slots;
         self
     }
 
-    /// The largest message, in bytes.
+    /// Sets the largest message, in bytes.
     #[must_use]
     pub fn message_max(mut self, bytes: u32) -> Self {
         self.all.message_max = bytes;
         self
     }
 
-    /// Only the first so many nodes send.
+    /// Lets only the first `count` nodes send.
     #[must_use]
     pub fn senders(mut self, count: u32) -> Self {
         self.senders = usize::try_from(count).ok();
         self
     }
 
-    /// Hand over on receipt, without one order and without waiting for stability.
+    /// Delivers messages on receipt, without one order and without waiting for stability.
     #[must_use]
     pub fn unordered(mut self) -> Self {
         self.all.unordered = true;
         self
     }
 
-    /// Members log what they deliver: see [`SubgroupDescription::logged`].
+    /// Makes members log what they deliver: see [`SubgroupDescription::logged`].
     #[must_use]
     pub fn logged(mut self) -> Self {
         self.all.logged = true;
         self
     }
 
-    /// A subgroup of its own shape, instead of the one of all nodes; call it for each.
+    /// Adds a subgroup, in place of the one of all nodes. Call it once per subgroup.
     #[must_use]
     pub fn subgroup(mut self, subgroup: SubgroupDescription) -> Self {
         self.description.subgroups.push(subgroup);
         self
     }
 
-    /// From one heartbeat to the next, and after how long without one a member is removed, in ms.
+    /// Sets the heartbeat interval and the time without a heartbeat after which a member is
+    /// removed, both in ms.
     #[must_use]
     pub fn heartbeat_ms(mut self, heartbeat_ms: u64, failure_timeout_ms: u64) -> Self {
         self.description.heartbeat_ms = heartbeat_ms;
@@ -122,21 +124,21 @@ impl DescriptionBuilder {
         self
     }
 
-    /// The file of the key that all members share.
+    /// Sets the file of the key that all members share.
     #[must_use]
     pub fn key_file(mut self, file: impl Into<std::path::PathBuf>) -> Self {
         self.description.key_file = Some(file.into());
         self
     }
 
-    /// What is said may go in clear: see [`Description::allow_clear`].
+    /// Allows unencrypted traffic: see [`Description::allow_clear`].
     #[must_use]
     pub fn allow_clear(mut self) -> Self {
         self.description.allow_clear = true;
         self
     }
 
-    /// The description, checked.
+    /// Checks the description and returns it.
     ///
     /// # Errors
     /// [`DescriptionError`].

@@ -1,4 +1,4 @@
-//! Reading a description, completing it, and what is refused.
+//! Reading, completing and checking a description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::group::large::limits::BUFFERS_MAX;
 use crate::rdma::DeviceOptions;
 
 impl Description {
-    /// Reads a group file, and checks all of it. A relative `key_file` is taken from beside it.
+    /// Reads a group file, and checks all of it. A relative `key_file` is resolved against the
+    /// group file's folder.
     ///
     /// # Errors
     /// [`DescriptionError`].
@@ -23,7 +24,7 @@ impl Description {
         Self::parse(path, &text)
     }
 
-    /// Makes sense of the text of a group file.
+    /// Parses the text of a group file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, DescriptionError> {
         let mut description: Self = toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -43,7 +44,7 @@ impl Description {
         Ok(description)
     }
 
-    /// Fills in what was left out, and checks everything.
+    /// Fills in defaults, and checks everything.
     ///
     /// # Errors
     /// [`DescriptionError`].
@@ -114,13 +115,13 @@ impl Description {
         if buffers > BUFFERS_MAX {
             return Err(DescriptionError::LargeBuffers(buffers));
         }
-        // The largest view there can be: whatever fits it fits all.
+        // The largest possible view: if its layout is valid, that of every view is.
         self.view_layout(&View::of_all(self))?;
         self.view_layout(&View::first(self))?;
         Ok(())
     }
 
-    /// Why a subgroup that is to be logged cannot be (DUR-2).
+    /// Returns why a subgroup cannot be logged, if it cannot (DUR-2).
     fn log_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
         if !subgroup.logged {
             None
@@ -142,7 +143,7 @@ impl Description {
         }
     }
 
-    /// Why a subgroup that is to be reserved cannot be.
+    /// Returns why a subgroup cannot be reserved, if it cannot.
     fn reserve_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
         if !subgroup.reserved {
             None
@@ -157,7 +158,7 @@ impl Description {
         }
     }
 
-    /// What a group with fixed membership cannot have.
+    /// Refuses the settings that are not available with fixed membership.
     fn check_fixed(&self) -> Result<(), DescriptionError> {
         if self.membership == Membership::Changing {
             return Ok(());
@@ -181,7 +182,7 @@ impl Description {
     }
 }
 
-/// Others connect to each address, and find one node there.
+/// Checks that other nodes can connect to each address, and that no two nodes share one.
 pub(crate) fn check_addresses(nodes: &[NodeDescription]) -> Result<(), DescriptionError> {
     let mut known = BTreeMap::new();
     for (node, address) in nodes.iter().filter_map(|node| Some((node.id, node.address.as_ref()?))) {

@@ -1,8 +1,9 @@
-//! Numbers for what all nodes must have alike, by which the fields that differ can be told.
+//! Digests of the settings that must be the same at all nodes. Two digests reveal which fields
+//! differ.
 //!
-//! The upper bits of a digest are a hash of all fields. The lower ones are a few bits of each
-//! field's own hash: two nodes that compare their digests find out what to correct, and need to
-//! tell each other no more.
+//! The upper bits of a digest are a hash of all fields, and the lower bits are a few bits of each
+//! field's own hash. So two nodes that compare their digests find out which fields to correct,
+//! without exchanging anything else.
 
 use serde::Serialize;
 
@@ -11,11 +12,12 @@ use super::terms::Description;
 /// The fields that are compared, in the order of their bits.
 pub(crate) struct Fields<const COUNT: usize> {
     pub(crate) names: [&'static str; COUNT],
-    /// Bits of each field's own hash: with four, one difference in sixteen is not told by its name.
+    /// Bits of each field's own hash: with four bits, one difference in sixteen cannot be
+    /// attributed to its field.
     pub(crate) bits: u32,
 }
 
-/// Those of a group file.
+/// The fields of a group file.
 const FIELDS: Fields<10> = Fields {
     names: [
         "name",
@@ -33,21 +35,21 @@ const FIELDS: Fields<10> = Fields {
 };
 
 impl<const COUNT: usize> Fields<COUNT> {
-    /// The digest of these hashes, one of each field.
+    /// Returns the digest of these hashes, one per field.
     pub(crate) fn digest(&self, hashes: &[u64; COUNT]) -> u64 {
         let hints = hashes.iter().rev().fold(0, |all, hash| all << self.bits | hash & self.mask());
         hash(&hashes[..]) << self.hint_bits() | hints
     }
 
-    /// The fields by which two digests are known to differ, as people list them. Nothing if it is
-    /// not known.
+    /// Returns the fields by which two digests are known to differ, as a readable list. Empty if
+    /// none is known.
     pub(crate) fn differing(&self, own: u64, other: u64) -> String {
         let differs = |place: u32| (own ^ other) >> (self.bits * place) & self.mask() != 0;
         let names = (0..).zip(self.names).filter(|(place, _)| differs(*place));
         names.map(|(_, name)| name).collect::<Vec<_>>().join(", ")
     }
 
-    /// The bits that name fields.
+    /// Returns a mask of the bits that identify fields.
     const fn hint_bits(&self) -> u32 {
         self.bits * COUNT as u32
     }
@@ -57,11 +59,11 @@ impl<const COUNT: usize> Fields<COUNT> {
     }
 }
 
-/// The digest of a description. Nodes that form the first view must agree on `initial` too; later
-/// that is history.
+/// Returns the digest of a description. Nodes that form the first view must agree on `initial` too;
+/// later it is history.
 ///
-/// Both times are in it: a member whose peers beat less often than its failure timeout allows for
-/// would remove them.
+/// Both times are included: a member would remove peers whose heartbeats are less frequent than its
+/// failure timeout allows.
 pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
     let Description {
         name,
@@ -76,7 +78,7 @@ pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
         subgroups,
         ..
     } = description;
-    // Where a node keeps its state is its own affair.
+    // Each node chooses for itself where it keeps its state.
     let nodes: Vec<_> = nodes.iter().map(|node| (node.id, &node.address)).collect();
     let initial = forms.then_some(initial);
     FIELDS.digest(&[
@@ -93,34 +95,35 @@ pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
     ])
 }
 
-/// What is mixed into the digest of nodes that meet, for what else they must have been told alike:
-/// it leaves the bits of the fields alone, so that no field is named for it.
+/// Returns a value to combine with the digest of nodes that meet, for other terms that they must
+/// share. It leaves the fields' bits unchanged, so that no field is reported for a difference in
+/// these terms.
 pub(crate) fn digest_of_terms(terms: u64) -> u64 {
     if terms == 0 { 0 } else { hash(&terms) << FIELDS.hint_bits() }
 }
 
-/// The fields of a group file by which two digests are known to differ.
+/// Returns the fields of a group file by which two digests are known to differ.
 pub(crate) fn differing(own: u64, other: u64) -> String {
     FIELDS.differing(own, other)
 }
 
 /// A field's hash.
 pub(crate) fn hash(part: &(impl Serialize + ?Sized)) -> u64 {
-    // Plain fields, which are JSON whatever they hold.
+    // Plain fields always serialize to JSON.
     let text = serde_json::to_string(part).unwrap_or_default();
     xxhash_rust::xxh3::xxh3_64(text.as_bytes())
 }
 
 impl Description {
-    /// A number for what all members must have alike; keys, states and the initial nodes are each
-    /// member's own affair.
+    /// Returns the digest of everything that must be the same at all members; keys, state folders
+    /// and the initial nodes are each member's own choice.
     #[must_use]
     pub fn digest(&self) -> u64 {
         digest(self, false)
     }
 
-    /// The same for the nodes that form the first view, which must also agree on its members. Later
-    /// that is history.
+    /// Returns the digest for nodes that form the first view, which must also agree on its members.
+    /// Later that is history.
     #[must_use]
     pub(crate) fn forming_digest(&self) -> u64 {
         digest(self, true)
@@ -168,8 +171,8 @@ mod tests {
         }
     }
 
-    /// Nodes of one version refuse each other by this number alone. One that changes needs another
-    /// version of the greeting; then these are written anew.
+    /// Nodes of one version accept or refuse each other by this number. If it changes, the greeting
+    /// needs a new version, and these values must be updated.
     #[test]
     fn the_digests_of_a_group_file_belong_to_the_version_of_the_greeting() {
         let description = Description::local("g", 3, 8, 16);

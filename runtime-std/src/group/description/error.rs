@@ -1,4 +1,4 @@
-//! What is wrong with a group file, in one line that says what to do.
+//! Errors in a group file, each in one line that says what to do.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,19 @@ use tramontane_core::layout::LayoutError;
 
 use crate::group::large::limits::{BUFFERS_MAX, LARGE_MAX};
 
-/// What is wrong with a group file.
+/// An error in a group file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescriptionError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}; give a group file that you may read (tramontane node --example-config)", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It is not TOML, or has a field that does not belong there.
+    /// The file is not TOML, or has an unknown field.
     #[error("{}, line {line}: {text}; 'tramontane node --example-config' explains every field", path.display())]
     Parse {
         /// The file.
@@ -29,15 +29,15 @@ pub enum DescriptionError {
         /// What.
         text: String,
     },
-    /// A node stands twice.
+    /// A node is listed twice.
     #[error("node {0} stands twice among the nodes; give each an id of its own")]
     DuplicateNode(u32),
-    /// Something names a node that is none.
+    /// A setting names a node that does not exist.
     #[error(
         "{what} names node {node}, which is not among the nodes; add it there, or take it out here"
     )]
     UnknownNode {
-        /// What names it.
+        /// The setting that names it.
         what: String,
         /// The node.
         node: u32,
@@ -47,7 +47,7 @@ pub enum DescriptionError {
         "node {0} has no address, and the group is not on shared memory; say where it listens: address = \"10.9.0.1:7000\""
     )]
     NoAddress(u32),
-    /// An address to which nobody can connect.
+    /// An address that other nodes cannot connect to.
     #[error(
         "node {node} has the address {address}, to which no other node can connect; give the address or the name of its host, and a port"
     )]
@@ -62,71 +62,71 @@ pub enum DescriptionError {
         "nodes {first} and {second} both have the address {address}; give each its own, on one host with ports of their own"
     )]
     DuplicateAddress {
-        /// One of them.
+        /// The first of them.
         first: u32,
-        /// The other one.
+        /// The second of them.
         second: u32,
         /// The address.
         address: HostAddress,
     },
-    /// Options of RDMA devices, and no RDMA.
+    /// RDMA options in a group that does not use RDMA.
     #[error(
         "the group file has a table [rdma], and the group is not on RDMA; take it out, or set \
          fabric = \"verbs\""
     )]
     NotOnRdma,
-    /// A heartbeat that is not well below the failure timeout.
+    /// A heartbeat interval that is not well below the failure timeout.
     #[error(
         "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
     )]
     Times,
-    /// A bound for slow members that one long upcall would exceed.
+    /// A limit for slow members that one long upcall would exceed.
     #[error(
         "evict_slow_after_ms is less than twice failure_timeout_ms, for which an upcall may last; \
          raise it, or set it to 0"
     )]
     Eviction,
-    /// A subgroup's name stands twice.
+    /// Two subgroups have the same name.
     #[error("subgroup \"{0}\" stands twice; give each a name of its own")]
     DuplicateSubgroup(String),
-    /// Large messages that cannot be.
+    /// Invalid settings of large messages.
     #[error(
         "subgroup \"{0}\" cannot have such large messages; give a large_max of at most {LARGE_MAX}, a message_max of at least 8, and a large_window from 1 to 64"
     )]
     Large(String),
-    /// More of them than there can be memories for.
+    /// More large messages than buffers are available for.
     #[error(
         "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
     )]
     LargeBuffers(usize),
-    /// A log that would be none.
+    /// A subgroup that cannot be logged.
     #[error("subgroup \"{0}\" cannot be logged, because {1}")]
     Logged(String, &'static str),
-    /// Clients that cannot be.
+    /// Clients in a subgroup that cannot have them.
     #[error(
         "subgroup \"{0}\" cannot have clients without an order; take out unordered, or clients"
     )]
     Clients(String),
-    /// A lease that is no longer than what it takes to notice that a member is lost.
+    /// A lease shorter than the time that the detection of a lost member takes.
     #[error(
         "subgroup \"{0}\" has a client_lease_ms of less than twice failure_timeout_ms; raise it"
     )]
     ClientLease(String),
-    /// Something that only a group with changing membership has.
+    /// A setting that only a group with changing membership can have.
     #[error(
         "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
     )]
     Fixed(&'static str),
-    /// A reserved subgroup that cannot be.
+    /// A subgroup that cannot be reserved.
     #[error("subgroup \"{0}\" cannot be reserved, because {1}")]
     Reserved(String, &'static str),
-    /// A node whose id means something else.
+    /// A node whose id is reserved for another meaning.
     #[error(
         "node {0} has an id of the upper half, which stands for reserved subgroups; give it one \
          below 2147483648"
     )]
     ReservedId(u32),
-    /// What the layout finds.
+    /// An error in the layout.
     #[error("the group is wrong: {0}; correct the group file")]
     Layout(#[from] LayoutError),
 }

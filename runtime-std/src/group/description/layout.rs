@@ -7,13 +7,13 @@ use tramontane_core::layout::{Delivery, Group, Layout, LayoutError, Subgroup};
 use super::terms::{Description, Membership, SubgroupDescription};
 use super::view::View;
 
-/// The lists that subgroups are made of.
+/// The lists of a subgroup's configuration.
 struct Lists {
     ids: Vec<NodeId>,
     subgroups: Vec<Ranks>,
-    /// Those with large messages.
+    /// Subgroups with large messages.
     large: Vec<SubgroupId>,
-    /// Those that are logged.
+    /// Subgroups that are logged.
     logged: Vec<SubgroupId>,
 }
 
@@ -26,9 +26,9 @@ struct Ranks {
 }
 
 impl Ranks {
-    /// What there is of a subgroup in a view. A layout has no empty subgroups, so one without
-    /// members belongs to the view's first member alone, which does not send in it: it takes no
-    /// more than its columns.
+    /// Lists the members and senders of a subgroup in a view. A layout has no empty subgroups, so a
+    /// subgroup without members consists of the view's first member, which does not send in it. It
+    /// then occupies no more than its columns.
     fn of(subgroup: &SubgroupDescription, view: &View, is_closed: bool) -> Self {
         let ranks = |nodes: &[u32]| -> Vec<Rank> {
             nodes.iter().filter_map(|node| view.rank_of(NodeId(*node))).collect()
@@ -86,8 +86,8 @@ self_cell!(
 pub struct ViewLayout(LayoutCell);
 
 impl ViewLayout {
-    /// The layout of a view with these subgroups. Only where membership changes it has columns for
-    /// views.
+    /// Computes the layout of a view with these subgroups. It has columns for views only if
+    /// membership changes.
     pub(crate) fn new(
         view: &View,
         subgroups: &[SubgroupDescription],
@@ -120,7 +120,7 @@ impl ViewLayout {
         Ok(Self(layout))
     }
 
-    /// The layout itself.
+    /// Returns the layout itself.
     #[must_use]
     pub fn get(&self) -> &Layout<'_> {
         self.0.borrow_dependent()
@@ -134,10 +134,10 @@ impl std::fmt::Debug for ViewLayout {
 }
 
 impl Description {
-    /// The layout of a view: its memory, at every member the same.
+    /// Computes the layout of a view's memory, which is the same at every member.
     ///
     /// # Errors
-    /// What is wrong with the description.
+    /// The layout's error, if the description is invalid.
     pub fn view_layout(&self, view: &View) -> Result<ViewLayout, LayoutError> {
         ViewLayout::new(view, &self.subgroups, self.membership)
     }

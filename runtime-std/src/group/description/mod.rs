@@ -1,4 +1,4 @@
-//! What a group is: its description, from a file or a program, and what follows from it alone.
+//! The description of a group, from a file or a program, and everything derived from it.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,24 +1,24 @@
-//! The opening and closing of reserved subgroups, as the view protocol carries it (DDS-1).
+//! The opening and closing of reserved subgroups, as carried by the view protocol (DDS-1).
 //!
-//! The core agrees on a list of ids that come in, and never looks at what they are called. In a
-//! group with reserved subgroups an id of the upper half names no node: it opens or closes such a
-//! subgroup in the next view. So a view's open subgroups are agreed on as its members are, by the
-//! same rules. Such an id stands in a list alone, and in no view: it is taken out before the view
-//! is made, so it counts in no majority.
+//! The core agrees on a list of ids to be added, and never interprets them. In a group with
+//! reserved subgroups, an id of the upper half names no node; it opens or closes such a subgroup in
+//! the next view. So members agree on a view's open subgroups exactly as they agree on its members.
+//! Such an id occurs only in a list, never in a view: it is removed before the view is made, so it
+//! counts in no majority.
 //!
-//! What a change asks for is a state and not a step. To ask twice is to ask once.
+//! A change asks for a state, not for a step: asking twice is the same as asking once.
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::terms::Description;
 
-/// Set in the ids that name no node.
+/// Set in ids that name no node.
 const IS_CHANGE: u32 = 1 << 31;
 
 /// Set in those of them that open a subgroup.
 const OPENS: u32 = 1 << 30;
 
-/// A reserved subgroup is to be open, or is to be closed.
+/// A request that a reserved subgroup be open, or be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SubgroupChange {
     pub(crate) subgroup: SubgroupId,
@@ -26,14 +26,14 @@ pub(crate) struct SubgroupChange {
 }
 
 impl SubgroupChange {
-    /// The id that stands for it in a list.
+    /// Returns the id that represents the change in a list.
     pub(crate) fn id(self) -> NodeId {
         let opens = if self.opens { OPENS } else { 0 };
         NodeId(IS_CHANGE | opens | u32::from(self.subgroup.0))
     }
 
-    /// What an id of a list stands for; nothing if it names a node. An id that is neither changes
-    /// nothing: it names a subgroup that is not reserved.
+    /// Returns the change that an id of a list represents, or `None` if it names a node. Any other
+    /// id changes nothing: it names a subgroup that is not reserved.
     pub(crate) fn of_id(description: &Description, id: NodeId) -> Option<Self> {
         if !may_be_change(id) || !description.has_reserved() {
             return None;
@@ -44,12 +44,12 @@ impl SubgroupChange {
     }
 }
 
-/// Whether an id would name no node in a group with reserved subgroups.
+/// Returns whether an id would name no node in a group with reserved subgroups.
 pub(crate) fn may_be_change(id: NodeId) -> bool {
     id.get() & IS_CHANGE != 0
 }
 
-/// The nodes among the ids of a list.
+/// Returns the nodes among the ids of a list.
 pub(crate) fn nodes_of(description: &Description, list: &[NodeId]) -> Vec<NodeId> {
     let is_node = |id: &NodeId| SubgroupChange::of_id(description, *id).is_none();
     list.iter().copied().filter(is_node).collect()
@@ -98,7 +98,8 @@ mod tests {
         let second = first.next(&description, &[nodes[0], nodes[1], change(2, true)]);
         assert_eq!((&second.members[..], &second.closed[..]), (&nodes[..], &[SubgroupId(1)][..]));
         assert_eq!(second.subgroup_members(&description, SubgroupId(2)), nodes);
-        // In the order of the list; what is so already, and what is not reserved, stays.
+        // Changes apply in the order of the list; those already in effect, or for subgroups that
+        // are not reserved, have no effect.
         let list = [nodes[1], change(1, true), change(1, false), change(2, true), change(0, false)];
         let third = second.next(&description, &list);
         assert_eq!((&third.members[..], &third.closed[..]), (&nodes[1..], &[SubgroupId(1)][..]));

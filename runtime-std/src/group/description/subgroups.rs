@@ -1,11 +1,11 @@
-//! Which subgroups of a description there are.
+//! Selections of a description's subgroups.
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::terms::Description;
 use super::view::View;
 
-/// The subgroups of a group that are logged.
+/// Returns the subgroups of a group that are logged.
 pub(crate) fn logged_subgroups(
     description: &Description,
 ) -> impl Iterator<Item = SubgroupId> + use<'_> {
@@ -13,12 +13,12 @@ pub(crate) fn logged_subgroups(
     all.filter(|(_, subgroup)| subgroup.logged).map(|(id, _)| id)
 }
 
-/// All subgroups of a group.
+/// Returns all subgroups of a group.
 pub(crate) fn subgroups(description: &Description) -> impl Iterator<Item = SubgroupId> + use<> {
     (0..).map(SubgroupId).take(description.subgroups.len())
 }
 
-/// The subgroups that a node belongs to, and that have a member in a view beside it.
+/// Returns the subgroups that a node belongs to and that have another member in a view.
 pub(crate) fn needed(description: &Description, view: &View, node: NodeId) -> Vec<SubgroupId> {
     let is_needed = |subgroup: &SubgroupId| {
         let all =

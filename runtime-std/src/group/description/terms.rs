@@ -1,8 +1,8 @@
-//! What a group is, as its file says: nodes that may be members, and subgroups of them.
+//! A group as its file describes it: nodes that may be members, and subgroups of them.
 //!
-//! All nodes that may ever be members are in the file. Which of them are members at a moment is a
-//! view; what a view's subgroups and memory look like follows from file and view alone, so that all
-//! members compute the same.
+//! All nodes that may ever be members are in the file. The members at one moment form a view. A
+//! view's subgroups and memory follow from the file and the view, so that all members compute the
+//! same.
 
 use std::path::PathBuf;
 
@@ -14,23 +14,23 @@ use crate::carrier::Carrier;
 use crate::group::large::limits::LargeBlocks;
 use crate::rdma::DeviceOptions;
 
-/// The window where nothing else is said: Spindle IV-A.2 found 100 slots best.
+/// The default window: Spindle IV-A.2 found 100 slots best.
 pub const WINDOW_DEFAULT: u32 = 100;
 
-/// The largest message where nothing else is said: the 10 KB of Spindle's experiments.
+/// The default message limit: the 10 KB of Spindle's experiments.
 pub const MESSAGE_MAX_DEFAULT: u32 = 10_240;
 
 /// Whether members may come and go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Membership {
-    /// Members may fail, leave and join; the others go on in the next view.
+    /// Members may fail, leave and join; the others continue in the next view.
     #[default]
     Changing,
-    /// All nodes are members from beginning to end. The group starts once all have come, and ends
-    /// with the first that goes: the others stop, and say which
-    /// ([`Stopped::PeerLost`](crate::member::Stopped::PeerLost)). There are no heartbeats, no state
-    /// folders and no large messages, and a group that rests posts nothing.
+    /// All nodes are members from beginning to end. The group starts once all are there, and ends
+    /// when the first of them goes: the others stop, and report which one it was
+    /// ([`Stopped::PeerLost`](crate::member::Stopped::PeerLost)). There are no heartbeats, state
+    /// folders or large messages, and an idle group posts nothing.
     Fixed,
 }
 
@@ -38,46 +38,46 @@ pub enum Membership {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// What the group is called. Part of what all members must have alike.
+    /// The group's name. Must be the same at all members.
     pub name: String,
-    /// What carries its writes.
+    /// The fabric that carries the group's writes.
     #[serde(default)]
     pub fabric: Carrier,
     /// Whether members may come and go.
     #[serde(default)]
     pub membership: Membership,
-    /// The file of the key that all members share, beside the group file if it is relative.
+    /// The file of the key that all members share; a relative path is resolved against the group
+    /// file's folder.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Whether what is said may go in clear: without a key also where an address is not loopback,
-    /// and over RDMA also beside a key, which does not seal what goes over RDMA.
+    /// Whether unencrypted traffic is allowed: without a key, also at addresses that are not
+    /// loopback; over RDMA, also with a key, because the key does not encrypt RDMA.
     #[serde(default)]
     pub allow_clear: bool,
-    /// From one heartbeat to the next, in ms. The same at all members. Fixed membership has no
-    /// heartbeats.
+    /// The heartbeat interval in ms. The same at all members. Fixed membership has no heartbeats.
     #[serde(default = "heartbeat_default")]
     pub heartbeat_ms: u64,
-    /// A member without a heartbeat for so long is removed, in ms: longer than the longest upcall
-    /// (VIE-2). The same at all members.
+    /// The time without a heartbeat after which a member is removed, in ms; it must exceed the
+    /// longest upcall (VIE-2). The same at all members.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
-    /// A member that holds others back for so long, though it lives, is removed, in ms; 0: the
-    /// others wait for it as long as it takes (EXT-2). The same at all members. It cannot be with
-    /// fixed membership.
+    /// The time after which a live member that holds others back is removed, in ms. 0: the others
+    /// wait for it without limit (EXT-2). The same at all members. Not available with fixed
+    /// membership.
     #[serde(default)]
     pub evict_slow_after_ms: u64,
-    /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that
-    /// splits makes two groups of one.
+    /// Whether the next view needs a majority of the last one (VIE-9). Without it, a network
+    /// partition splits the group in two.
     #[serde(default = "majority_default")]
     pub majority: bool,
-    /// The nodes of the first view, all of which must come before anything starts; all nodes if
+    /// The nodes of the first view, all of which must be there before anything starts; all nodes if
     /// left out.
     #[serde(default)]
     pub initial: Vec<u32>,
     /// All nodes that may ever be members.
     pub nodes: Vec<NodeDescription>,
-    /// Which RDMA device is taken and how it is used, over RDMA; each node's own affair. What a
-    /// program is started with goes before it.
+    /// Over RDMA, the device and how it is used; each node's own choice. Options given at the start
+    /// of a program take precedence.
     #[serde(default)]
     pub rdma: DeviceOptions,
     /// The subgroups; one of all nodes if left out.
@@ -89,13 +89,13 @@ pub struct Description {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDescription {
-    /// Its id, by which it is known for ever.
+    /// The node's id, which never changes.
     pub id: u32,
-    /// Where it listens, over TCP; where it is met, over RDMA.
+    /// The address at which it listens over TCP, or is met over RDMA.
     #[serde(default)]
     pub address: Option<HostAddress>,
-    /// The folder where it remembers its membership, beside the group file if it is relative. Each
-    /// node's own affair.
+    /// The folder for the node's membership; a relative path is resolved against the group file's
+    /// folder. Each node's own choice.
     #[serde(default)]
     pub state: Option<PathBuf>,
 }
@@ -104,54 +104,55 @@ pub struct NodeDescription {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubgroupDescription {
-    /// What it is called.
+    /// The subgroup's name.
     pub name: String,
-    /// Which nodes belong to it, while they are members of the group; all if left out.
+    /// The nodes that belong to it while they are members of the group; all if left out.
     #[serde(default)]
     pub members: Option<Vec<u32>>,
-    /// Which of them send, in sender order; all its members if left out.
+    /// The members that send, in sender order; all its members if left out.
     #[serde(default)]
     pub senders: Option<Vec<u32>>,
-    /// Slots a sender has.
+    /// The number of slots per sender.
     #[serde(default = "window_default")]
     pub window: u32,
     /// The largest message, in bytes.
     #[serde(default = "message_max_default")]
     pub message_max: u32,
-    /// Hand over on receipt, without one order and without waiting for stability.
+    /// Whether messages are delivered on receipt, without one order and without waiting for
+    /// stability.
     #[serde(default)]
     pub unordered: bool,
-    /// The largest large message, in bytes: such go by block multicast, and have their place in the
-    /// one order (RDM-7). Zero: there are none.
+    /// The largest large message, in bytes. Large messages travel by block multicast, and have
+    /// their place in the one order (RDM-7). Zero: there are none.
     #[serde(default)]
     pub large_max: u64,
-    /// Large messages of one sender that may be under way at a time. Each member has memory for so
-    /// many of each sender.
+    /// The number of large messages of one sender that may be in flight at a time. Each member has
+    /// memory for that many per sender.
     #[serde(default = "large_window_default")]
     pub large_window: u32,
-    /// How the blocks of large messages go; as suits the fabric if left out. The same at all
-    /// members. A group file does not have it, and members do not compare it when they meet.
+    /// How the blocks of large messages are sent; the fabric's default if left out. The same at all
+    /// members. It is not part of a group file, and members do not compare it when they meet.
     #[serde(skip)]
     pub large_blocks: Option<LargeBlocks>,
-    /// Whether clients from outside may publish and subscribe (EXT-1). Each message takes up to 25
-    /// bytes more then.
+    /// Whether external clients may publish and subscribe (EXT-1). Each message then takes up to 25
+    /// additional bytes.
     #[serde(default)]
     pub clients: bool,
-    /// How long the group remembers a client that no member hears, in ms: for so long it may come
-    /// back and send again what was not acknowledged, and nothing is delivered twice.
+    /// How long the group remembers a client that no member hears from, in ms. Within that time the
+    /// client may return and resend unacknowledged messages without duplicate deliveries.
     #[serde(default = "client_lease_default")]
     pub client_lease_ms: u64,
     /// Whether it starts anew, empty, after all its members were lost at once, and its state with
-    /// them (VIE-10). Otherwise it stays without members.
+    /// them (VIE-10). Otherwise it remains without members.
     #[serde(default)]
     pub restart_empty: bool,
-    /// Whether its members log what they deliver, each in a data folder of its own: then receipts
-    /// tell where a message is durable. Part of what all members must have alike.
+    /// Whether its members log what they deliver, each in its own data folder; receipts then report
+    /// where a message is durable. Must be the same at all members.
     #[serde(default)]
     pub logged: bool,
     /// Whether it has members only while it is open: it begins closed, and views open and close it
-    /// at run time ([`ReservedSubgroups`](crate::group::ReservedSubgroups)). Closed it takes a few
-    /// cells of a row, and no slots.
+    /// at run time ([`ReservedSubgroups`](crate::group::ReservedSubgroups)). While closed it
+    /// occupies a few cells of a row, and no slots.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reserved: bool,
 }
@@ -179,8 +180,8 @@ const fn message_max_default() -> u32 {
 }
 
 impl Description {
-    /// Nodes `0` to `nodes - 1` on this machine, in one subgroup in which all send: for programs
-    /// that need no file.
+    /// Describes nodes `0` to `nodes - 1` on this machine, in one subgroup in which all send: for
+    /// programs that need no file.
     #[must_use]
     pub fn local(name: &str, nodes: u32, window: u32, message_max: u32) -> Self {
         let all: Vec<u32> = (0..nodes).collect();
@@ -212,18 +213,18 @@ impl Description {
         }
     }
 
-    /// Whether there are reserved subgroups.
+    /// Returns whether there are reserved subgroups.
     pub(crate) fn has_reserved(&self) -> bool {
         self.subgroups.iter().any(|subgroup| subgroup.reserved)
     }
 
-    /// Whether a node may be a member.
+    /// Returns whether a node may be a member.
     #[must_use]
     pub fn has_node(&self, node: NodeId) -> bool {
         self.nodes.iter().any(|known| known.id == node.get())
     }
 
-    /// The subgroup of that name.
+    /// Returns the subgroup with this name.
     #[must_use]
     pub fn subgroup(&self, name: &str) -> Option<SubgroupId> {
         let index = self.subgroups.iter().position(|subgroup| subgroup.name == name)?;
@@ -232,7 +233,7 @@ impl Description {
 }
 
 impl SubgroupDescription {
-    /// A subgroup of all nodes, with everything else left out too.
+    /// Describes a subgroup of all nodes, with all defaults.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -253,13 +254,13 @@ impl SubgroupDescription {
         }
     }
 
-    /// The nodes that belong to it.
+    /// Returns the nodes that belong to it.
     #[must_use]
     pub fn members(&self) -> &[u32] {
         self.members.as_deref().unwrap_or_default()
     }
 
-    /// The nodes that send in it.
+    /// Returns the nodes that send in it.
     #[must_use]
     pub fn senders(&self) -> &[u32] {
         self.senders.as_deref().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A view, as all members know it alike (VIE-1).
+//! A view, identical at all members (VIE-1).
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
@@ -6,23 +6,23 @@ use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 use super::subgroup_change::{SubgroupChange, nodes_of};
 use super::terms::Description;
 
-/// The first view. Ids start at 1, so that fresh memory, all zero, names none.
+/// The first view. Ids start at 1, so that fresh zeroed memory names no view.
 pub const FIRST_VIEW: ViewId = ViewId(1);
 
 /// The members of the group, from one change to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Rises by one with each change.
+    /// The view's number; rises by one with each change.
     pub id: ViewId,
     /// The members, in rank order.
     pub members: Vec<NodeId>,
-    /// Subgroups without members: those that lost all of them, and their state with them, and that
-    /// are not to start anew (VIE-10); and reserved ones that are not open.
+    /// Subgroups without members: those that lost all members, and their state with them, and are
+    /// not to start anew (VIE-10); and reserved ones that are not open.
     pub closed: Vec<SubgroupId>,
 }
 
 impl View {
-    /// The first view of a group.
+    /// Returns the first view of a group.
     #[must_use]
     pub fn first(description: &Description) -> Self {
         let members = description.initial.iter().copied().map(NodeId).collect();
@@ -30,15 +30,15 @@ impl View {
         first.without_reserved(description)
     }
 
-    /// A view of all nodes: the largest there can be.
+    /// Returns a view of all nodes: the largest possible.
     #[must_use]
     pub fn of_all(description: &Description) -> Self {
         let members = description.nodes.iter().map(|node| NodeId(node.id)).collect();
         Self { id: FIRST_VIEW, members, closed: Vec::new() }
     }
 
-    /// The view after this one: that of a list which the core agreed on, with the members that it
-    /// names, and with the reserved subgroups open or closed that it opens and closes.
+    /// Returns the view after this one, from a list that the core agreed on: with the members that
+    /// the list names, and the reserved subgroups that it opens or closes.
     #[must_use]
     pub fn next(&self, description: &Description, list: &[NodeId]) -> Self {
         let members = nodes_of(description, list);
@@ -69,7 +69,7 @@ impl View {
         }
     }
 
-    /// The same with all reserved subgroups closed.
+    /// Returns the view with all reserved subgroups closed.
     #[must_use]
     pub(crate) fn without_reserved(mut self, description: &Description) -> Self {
         for (subgroup, of) in (0..).map(SubgroupId).zip(&description.subgroups) {
@@ -80,13 +80,13 @@ impl View {
         self
     }
 
-    /// Whether a subgroup has lost its state for good, or is reserved and not open.
+    /// Returns whether a subgroup has lost its state for good, or is reserved and not open.
     #[must_use]
     pub fn is_closed(&self, subgroup: SubgroupId) -> bool {
         self.closed.contains(&subgroup)
     }
 
-    /// The members of a subgroup in this view, in the subgroup's own order.
+    /// Returns the members of a subgroup in this view, in the subgroup's own order.
     #[must_use]
     pub fn subgroup_members(&self, description: &Description, subgroup: SubgroupId) -> Vec<NodeId> {
         if self.is_closed(subgroup) {
@@ -97,7 +97,7 @@ impl View {
         nodes.iter().copied().map(NodeId).filter(|node| self.members.contains(node)).collect()
     }
 
-    /// The senders of a subgroup in this view, in sender order.
+    /// Returns the senders of a subgroup in this view, in sender order.
     #[must_use]
     pub fn subgroup_senders(&self, description: &Description, subgroup: SubgroupId) -> Vec<NodeId> {
         if self.is_closed(subgroup) {
@@ -108,7 +108,7 @@ impl View {
         nodes.iter().copied().map(NodeId).filter(|node| self.members.contains(node)).collect()
     }
 
-    /// The rank of a node.
+    /// Returns the rank of a node.
     #[must_use]
     pub fn rank_of(&self, node: NodeId) -> Option<tramontane_core::ids::Rank> {
         let index = self.members.iter().position(|member| *member == node)?;
@@ -116,7 +116,7 @@ impl View {
     }
 }
 
-/// A view as it is sent to other processes.
+/// A view as sent to other processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WireView {
     id: u64,

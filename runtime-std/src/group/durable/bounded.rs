@@ -1,10 +1,11 @@
-//! Bounded logs: a snapshot of the application lets the records before it go (DUR-8).
+//! Bounded logs: after a snapshot of the application, older records can be discarded (DUR-8).
 //!
-//! Once so many bytes of records came since the last snapshot, another one is taken, and written in
-//! a thread of its own while the log goes on. It counts once a majority has all records that are in
-//! it: what was never ordered can be cut off a log, and not out of a state. Then the records from
-//! before the *last* snapshot go. So a log keeps about that many bytes of records at least, and
-//! beside the snapshot at most twice as many, and what comes while a snapshot is written.
+//! When `keep_bytes` bytes of records have been appended since the last snapshot, another one is
+//! taken, and written in its own thread while the log continues. It counts once a majority has all
+//! records that it covers, because records that were never ordered can be cut off a log, but cannot
+//! be removed from a state. Then the records before the *last* snapshot are discarded. So, apart
+//! from the snapshot, a log keeps at least about `keep_bytes` bytes of records and at most twice as
+//! many, plus those appended while a snapshot is written.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -15,19 +16,19 @@ use tramontane_log::{
     GroupCommit, LetGoError, Log, Sequence, SystemFolder, WriteError, WrittenSnapshot,
 };
 
-/// A state is written in parts of so many bytes.
+/// The size of the parts in which a state is written.
 const PART_BYTES: usize = 256 << 10;
 
-/// What a log keeps of its records.
+/// How much of its records a log keeps.
 pub(super) struct Retention {
-    /// A snapshot is taken after so many bytes; never if not said.
+    /// The bytes of records after which a snapshot is taken; never if `None`.
     keep_bytes: Option<u64>,
-    /// Bytes since the last one.
+    /// The bytes since the last snapshot.
     bytes: u64,
     under_way: Option<UnderWay>,
 }
 
-/// A snapshot that is being written, or waits until a majority has what is in it.
+/// A snapshot that is being written, or waits until a majority has the records it covers.
 struct UnderWay {
     records: DurableCount,
     written: Receiver<Option<WrittenSnapshot>>,
@@ -40,18 +41,18 @@ impl Retention {
         Self { keep_bytes, bytes: log.bytes_from(last), under_way: None }
     }
 
-    /// A record of so many bytes was appended.
+    /// Counts an appended record of `bytes` bytes.
     #[inline]
     pub(super) const fn appended(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
-    /// Whether a snapshot is to be taken now.
+    /// Returns whether a snapshot is to be taken now.
     pub(super) fn wants_snapshot(&self) -> bool {
         self.under_way.is_none() && self.keep_bytes.is_some_and(|keep| self.bytes >= keep)
     }
 
-    /// Begins to write a state, which is that after so many records.
+    /// Begins to write the state that follows from the first `records` records.
     pub(super) fn begin(
         &mut self,
         log: &Arc<GroupCommit<SystemFolder>>,
@@ -64,10 +65,10 @@ impl Retention {
         std::thread::Builder::new().name("tramontane-snapshot".into()).spawn(move || {
             let snapshot = write(&log, Sequence(records.0), view, state);
             if let Err(error) = &snapshot {
-                // The log is as it was, and another one is taken later.
+                // The log is unchanged, and another snapshot is taken later.
                 tracing::warn!(%error, "a snapshot cannot be written");
             }
-            // A member that has ended needs it no more.
+            // A member that has ended no longer needs it.
             let _ = sender.send(snapshot.ok());
         })?;
         self.bytes = 0;
@@ -75,7 +76,7 @@ impl Retention {
         Ok(())
     }
 
-    /// Lets records go, once a snapshot is written, and a majority has all that is in it.
+    /// Discards records, once a snapshot is written and a majority has all records that it covers.
     pub(super) fn finish(
         &mut self,
         log: &GroupCommit<SystemFolder>,

@@ -1,10 +1,11 @@
-//! What two logs of one subgroup have in common, and the records that one lacks (DUR-7).
+//! The common part of two logs of one subgroup, and the records that one of them lacks (DUR-7).
 //!
 //! # What holds
 //! - All members deliver a view's messages in one order, and views follow one another. So two
-//!   records of the same view and place are the same, and so is all before them.
-//! - A log that has more of a view than the group went on with has no record of a later one. So the
-//!   records up to the last one that is not behind its last one are what it has in common.
+//!   records of the same view and place are equal, and so is everything before them.
+//! - A log that has records of a view which the group did not continue with has no record of a
+//!   later view. So the common part ends with the last record whose view and place are not above
+//!   those of the other log's last record.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,10 +17,10 @@ use tramontane_log::{AppendError, GroupCommit, Log, ReadError, Record, Sequence,
 
 use super::delivered::Delivered;
 
-/// How many bytes of records are read while the log takes no others.
+/// The bytes of records that are read while appends to the log wait.
 pub(crate) const READ_BYTES: usize = 4 << 20;
 
-/// Where a log ends: its last sound record.
+/// The end of a log: its last sound record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPlace {
     pub(crate) sequence: u64,
@@ -38,7 +39,7 @@ impl LogPlace {
     }
 }
 
-/// The last sound record of a log; nothing if it has none.
+/// Returns the last sound record of a log, or `None` if it has none.
 pub(crate) fn last_place(log: &Log<SystemFolder>) -> Result<Option<LogPlace>, ReadError> {
     let mut end = log.end();
     let mut damaged: Vec<_> = log.damaged().collect();
@@ -51,8 +52,8 @@ pub(crate) fn last_place(log: &Log<SystemFolder>) -> Result<Option<LogPlace>, Re
     }
 }
 
-/// How many records a log has in common with one that ends there; nothing if that is not known, or
-/// if what comes behind them is not all here.
+/// Returns how many records a log has in common with a log that ends at `other`; `None` if that is
+/// unknown, or if a record after them is damaged.
 pub(super) fn common(
     log: &Log<SystemFolder>,
     other: Option<LogPlace>,
@@ -75,17 +76,17 @@ pub(super) fn common(
             to = middle;
         }
     }
-    // Where nothing is common that is here, the two may part before it.
+    // If none of the records here is common, the logs may already differ before the first of them.
     let is_known = from > first || first == 0;
     Ok(is_known.then_some(from).filter(|of| is_whole(log, *of)))
 }
 
-/// Whether no record from there on is damaged.
+/// Returns whether no record from `from` on is damaged.
 fn is_whole(log: &Log<SystemFolder>, from: u64) -> bool {
     log.damaged().all(|(_, behind)| behind.0 <= from)
 }
 
-/// Where a record stands; nothing if it is damaged.
+/// Returns the view and place of a record, or `None` if it is damaged.
 fn read_place(log: &Log<SystemFolder>, sequence: u64) -> Result<Option<LogPlace>, ReadError> {
     match read(log, Sequence(sequence), LogPlace::of) {
         Ok(place) => Ok(Some(place)),
@@ -106,32 +107,31 @@ fn read<T>(
     Ok(of(&record))
 }
 
-/// The logs of a running member. They keep none open that the member is through with.
+/// The logs of a running member. It keeps no log open that the member has closed.
 #[derive(Clone, Default)]
 pub(crate) struct SharedLogs(pub(super) Vec<WeakLog>);
 
-/// One of them.
+/// The log of one subgroup.
 #[derive(Clone)]
 pub(super) struct WeakLog {
     pub(super) subgroup: SubgroupId,
     pub(super) commits: Weak<GroupCommit<SystemFolder>>,
-    /// How many of its records were delivered.
+    /// The number of its records that were delivered.
     pub(super) delivered: Arc<AtomicU64>,
 }
 
 impl SharedLogs {
-    /// The log of a subgroup, if it is logged and the member runs.
+    /// Returns the log of a subgroup, if it is logged and the member runs.
     pub(crate) fn get(&self, subgroup: SubgroupId) -> Option<SharedLog> {
         self.of(subgroup)?.commits.upgrade().map(SharedLog)
     }
 
-    /// How many records of the log of a subgroup were delivered: what comes behind them may be cut
-    /// off.
+    /// Returns how many records of a subgroup's log were delivered; later ones may be cut off.
     pub(crate) fn delivered(&self, subgroup: SubgroupId) -> u64 {
         self.of(subgroup).map_or(0, |log| log.delivered.load(Ordering::Acquire))
     }
 
-    /// Whether a subgroup is logged here.
+    /// Returns whether a subgroup is logged here.
     pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
         self.of(subgroup).is_some()
     }
@@ -146,8 +146,8 @@ impl SharedLogs {
 pub(crate) struct SharedLog(pub(super) Arc<GroupCommit<SystemFolder>>);
 
 impl SharedLog {
-    /// How many records it has in common with one that ends there, once all that was appended is
-    /// durable.
+    /// Returns how many records it has in common with a log that ends at `other`, once everything
+    /// appended is durable.
     pub(crate) fn common(
         &self,
         other: Option<LogPlace>,
@@ -157,24 +157,23 @@ impl SharedLog {
         Ok(self.0.with_log(|log| common(log, other))?)
     }
 
-    /// The first record that is there.
+    /// Returns the first record that is kept.
     pub(crate) fn first(&self) -> u64 {
         self.0.with_log(|log| log.first().0)
     }
 
-    /// How many records are durable.
+    /// Returns the number of durable records.
     pub(crate) fn end(&self) -> u64 {
         self.0.durable().0
     }
 
-    /// Waits until so many records are durable.
+    /// Waits until `records` records are durable.
     pub(crate) fn wait(&self, records: u64, patience: Duration) -> Result<(), SharedLogError> {
         let is_durable = self.0.wait_durable(Sequence(records), patience)?;
         if is_durable { Ok(()) } else { Err(SharedLogError::Slow) }
     }
 
-    /// Records from a number on, of about so many bytes: as many as are read at a time, and at
-    /// least one.
+    /// Reads records from number `from`, about `bytes_max` bytes but at least one record.
     pub(crate) fn read(
         &self,
         subgroup: SubgroupId,
@@ -186,7 +185,7 @@ impl SharedLog {
     }
 }
 
-/// Records of a log, of about so many bytes, and at least one.
+/// Reads records of a log, about `bytes_max` bytes but at least one record.
 pub(super) fn read_records(
     log: &Log<SystemFolder>,
     subgroup: SubgroupId,
@@ -205,7 +204,7 @@ pub(super) fn read_records(
     Ok(read)
 }
 
-/// Why a log does not supply another.
+/// Why a log cannot supply another.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SharedLogError {
     #[error(transparent)]
@@ -216,7 +215,7 @@ pub(crate) enum SharedLogError {
     Slow,
 }
 
-/// A record as messages are sent to a joiner.
+/// Converts a record to the form in which messages are sent to a joiner.
 pub(super) fn delivered(subgroup: SubgroupId, record: &Record<'_>) -> Delivered {
     Delivered {
         subgroup: subgroup.0,
@@ -228,7 +227,7 @@ pub(super) fn delivered(subgroup: SubgroupId, record: &Record<'_>) -> Delivered 
     }
 }
 
-/// A message of a joiner's supplier as a record.
+/// Converts a message from a joiner's supplier to a record.
 pub(super) fn record(sequence: Sequence, message: &Delivered) -> Record<'_> {
     Record {
         sequence,
@@ -247,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    /// A log of records of these views and places.
+    /// Creates a log with records of these views and places.
     fn log_of(folder: &std::path::Path, places: &[(u64, u64)]) -> Log<SystemFolder> {
         let layer = SystemFolder::create(folder).expect("a folder");
         let identity = Identity { group: "g".to_owned(), subgroup: "s".to_owned() };
@@ -269,7 +268,7 @@ mod tests {
         log
     }
 
-    /// Places that rise by these steps, in views that do so where the step says it.
+    /// Returns places that rise by these steps; the flag of a step begins a new view.
     fn places(view: u64, steps: &[(bool, u64)]) -> Vec<(u64, u64)> {
         let rise = |(view, place): &mut (u64, u64), (is_next, step): &(bool, u64)| {
             (*view, *place) = if *is_next { (*view + 1, *step) } else { (*view, *place + step) };
@@ -285,7 +284,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Beside a model that compares record by record.
+        /// Compares with a model that goes record by record.
         #[test]
         fn what_two_logs_have_in_common_is_found_from_where_one_ends(
             prefix in steps(12),
@@ -295,7 +294,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let common_part = places(1, &prefix);
             let (last_view, last_place) = common_part.last().copied().unwrap_or((1, 0));
-            // More of the last view, with which the group did not go on.
+            // Further records of the last view, with which the group did not continue.
             let tail = tail.iter().scan(last_place, |place, step| {
                 *place += step;
                 Some((last_view, *place))

@@ -2,9 +2,9 @@
 //! subgroup's name.
 //!
 //! # Invariants
-//! - A log is one node's, of one subgroup of one group, and one process has it.
-//! - What a log holds that the group does not go on with is never thrown away: it is kept under
-//!   another name, and named.
+//! - A log belongs to one node and one subgroup of one group, and only one process has it open.
+//! - Records that the group did not continue with are never deleted: they are kept under another
+//!   name, which is reported.
 
 use std::path::{Path, PathBuf};
 
@@ -18,33 +18,33 @@ use super::taking_over::{LogTakenOver, TakeOverError};
 use crate::group::description::terms::{Description, SubgroupDescription};
 use crate::group::state::noted_log::NotedLog;
 
-/// Where a node with a data folder remembers its membership, if nothing else is said.
+/// The default folder for the membership of a node with a data folder.
 pub(crate) const VIEW_FOLDER: &str = "view";
 
-/// The least size of a segment, and what it is a multiple of, in bytes.
+/// The least size of a segment, and the unit of segment sizes, in bytes.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const BLOCK_BYTES: u64 = 4 << 10;
 
-/// The named value of a log that says whose it is.
+/// The named value of a log that identifies its owner.
 const NODE: &str = "node";
 
-/// The data folder of a node, its logs open.
+/// The data folder of a node, with its logs open.
 #[derive(Debug, Default)]
 pub(crate) struct DataFolder {
     path: PathBuf,
     group: String,
     node: NodeId,
-    /// What the logs keep of their records; all if not said.
+    /// The bytes of records that the logs keep; all if `None`.
     pub(crate) keep_bytes: Option<u64>,
     pub(crate) logs: Vec<LogTakenOver>,
     pub(crate) notices: Vec<LogNotice>,
-    /// What this node noted of its logs.
+    /// This node's notes about its logs.
     noted: Vec<NotedLog>,
 }
 
 impl DataFolder {
-    /// Opens the logs of a node's subgroups, each made if it is not there. `noted` is what the node
-    /// noted of them.
+    /// Opens the logs of a node's subgroups, and creates those that do not exist. `noted` are the
+    /// node's notes about them.
     pub(crate) fn open(
         description: &Description,
         node: NodeId,
@@ -81,7 +81,7 @@ impl DataFolder {
         let noted = self.noted.iter().find(|noted| noted.subgroup == name);
         let mut options = Options { noted: noted.map(NotedLog::noted), ..Options::default() };
         if let Some(keep_bytes) = self.keep_bytes {
-            // Segments go as wholes.
+            // Only whole segments are discarded.
             let bytes = (keep_bytes / 4).next_multiple_of(BLOCK_BYTES);
             options.segment_bytes = bytes.clamp(SEGMENT_BYTES_MIN, options.segment_bytes);
         }
@@ -106,18 +106,18 @@ impl DataFolder {
         Ok(())
     }
 
-    /// How many records there are in all logs.
+    /// Returns the number of records in all logs.
     pub(crate) fn records(&self) -> u64 {
         self.logs.iter().map(|log| log.log.end().0).sum()
     }
 
-    /// What is to be noted of all logs.
+    /// Returns the notes to be made about all logs.
     pub(crate) fn notes(&self) -> Vec<NotedLog> {
         self.logs.iter().map(LogTakenOver::note).collect()
     }
 
-    /// Keeps a log that is not the one that this node noted under another name: what it has in
-    /// common with the group's is not known.
+    /// Keeps a log that is not the one in this node's notes under another name, because its common
+    /// part with the group's log is unknown.
     pub(crate) fn set_other_aside(&mut self, subgroup: SubgroupId) -> Result<(), DataError> {
         match self.log(subgroup) {
             Some(log) if log.is_of_another => self.begin_anew_in(subgroup),
@@ -125,14 +125,14 @@ impl DataFolder {
         }
     }
 
-    /// The group starts anew: logs of an earlier one are kept under other names.
+    /// Keeps all logs of an earlier group under other names, because the group starts anew.
     pub(crate) fn begin_anew(&mut self) -> Result<(), DataError> {
         let all: Vec<_> = self.logs.iter().map(|log| log.subgroup).collect();
         all.into_iter().try_for_each(|subgroup| self.begin_anew_in(subgroup))
     }
 
-    /// This node has nothing of a subgroup that the group would go on with: its log is kept under
-    /// another name.
+    /// Keeps a subgroup's log under another name, because it contains nothing that the group would
+    /// continue with.
     pub(crate) fn begin_anew_in(&mut self, subgroup: SubgroupId) -> Result<(), DataError> {
         let is_touched = |log: &LogTakenOver| log.subgroup == subgroup && !log.is_untouched();
         let Some(at) = self.logs.iter().position(is_touched) else { return Ok(()) };
@@ -148,7 +148,8 @@ impl DataFolder {
         self.open_log(subgroup, &name)
     }
 
-    /// Sets the records of a subgroup's log from a number on aside: the group went on without them.
+    /// Sets the records of a subgroup's log from a number on aside: the group continued without
+    /// them.
     pub(crate) fn cut(&mut self, subgroup: SubgroupId, records: u64) -> Result<(), TakeOverError> {
         let aside = self.log(subgroup).map(|log| log.cut(records)).transpose()?.flatten();
         if let Some((records, kept)) = aside {
@@ -158,7 +159,7 @@ impl DataFolder {
         Ok(())
     }
 
-    /// Puts a member's records in the place of damaged ones. False if they are not these.
+    /// Replaces damaged records by a member's copies. Returns false if these are not all of them.
     pub(crate) fn repair(
         &mut self,
         subgroup: SubgroupId,
@@ -175,13 +176,13 @@ impl DataFolder {
         Ok(is_repaired)
     }
 
-    /// The log of a subgroup, if it is logged.
+    /// Returns the log of a subgroup, if it is logged.
     pub(crate) fn log(&mut self, subgroup: SubgroupId) -> Option<&mut LogTakenOver> {
         self.logs.iter_mut().find(|log| log.subgroup == subgroup)
     }
 }
 
-/// Gives a folder the first name of `path.1`, `path.2` and so on that is free, for good.
+/// Renames a folder durably to the first of `path.1`, `path.2` and so on that is free.
 fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let numbered = |number: u32| {
         let mut name = path.as_os_str().to_owned();

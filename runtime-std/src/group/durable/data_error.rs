@@ -1,4 +1,4 @@
-//! What is wrong with a node's data folder.
+//! Errors of a node's data folder.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub enum DataError {
          the group file at all members, or start the node without the folder (--data)"
     )]
     NothingLogged(u32),
-    /// A subgroup's name is no name of a folder.
+    /// A subgroup's name cannot name a folder.
     #[error(
         "the log of subgroup \"{0}\" cannot have a folder of that name; give the subgroup another \
          name"
@@ -30,7 +30,7 @@ pub enum DataError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A log cannot be opened.
@@ -39,14 +39,14 @@ pub enum DataError {
     /// A log cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// It is another node's.
+    /// The log belongs to another node.
     #[error("{} has the log of node {found}, and not of node {wanted}; give each node a --data folder of its own", path.display())]
     OtherNode {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner of the log.
         found: String,
-        /// Whose it was taken for.
+        /// The node that opened it.
         wanted: u32,
     },
     /// A log of an earlier group cannot be kept under another name.
@@ -54,7 +54,7 @@ pub enum DataError {
     SetAside {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }

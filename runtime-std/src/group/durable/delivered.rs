@@ -1,4 +1,4 @@
-//! A delivered message as it is logged, and sent to those that lack it.
+//! A delivered message in the form that is logged, and sent to nodes that lack it.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct Delivered {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A delivered message, held once for all queues that it is in.
+/// A delivered message, shared by all queues that contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shared(pub(crate) Arc<Delivered>);
 

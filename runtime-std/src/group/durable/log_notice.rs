@@ -1,30 +1,30 @@
-//! What a program is told of its logs.
+//! Notices to a program about its logs.
 
 use std::path::PathBuf;
 
 use tramontane_log::Damage;
 
-/// Something about a log that somebody should know.
+/// Something about a log that an operator should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogNotice {
-    /// Something is damaged. Records are repaired by a peer.
+    /// Data is damaged. Records are repaired by a peer.
     Damaged {
         /// The folder of the log.
         path: PathBuf,
         /// What.
         damage: Damage,
     },
-    /// Damaged records are as they were.
+    /// Damaged records were restored.
     Repaired {
         /// The folder of the log.
         path: PathBuf,
         /// The first.
         from: u64,
-        /// The one behind the last.
+        /// The record after the last.
         to: u64,
     },
-    /// One copy of what the node remembers was damaged, and is written again from the other one.
+    /// One copy of the node's state was damaged, and was rewritten from the other.
     StateRepaired {
         /// The copy.
         path: PathBuf,
@@ -33,14 +33,14 @@ pub enum LogNotice {
     Lost {
         /// The folder of the log.
         path: PathBuf,
-        /// How many records it has.
+        /// The number of records that it has.
         records: u64,
-        /// How many were durable in it, at least.
+        /// The number of records that were durable in it, at least.
         had: u64,
-        /// It is another log than that one, or an older copy of it.
+        /// Whether it is a different log, or an older copy.
         is_of_another: bool,
     },
-    /// The group did not go on with records; they are kept.
+    /// The group continued without some records; they are kept.
     SetAside {
         /// How many.
         records: u64,

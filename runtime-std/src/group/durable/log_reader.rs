@@ -1,11 +1,11 @@
-//! A member's own log of a subgroup, for a program that reads it from some place on while the
-//! member runs: what the application was handed before it asked for it, or forgot since.
+//! Reads a member's own log of a subgroup from any position while the member runs: messages that
+//! the application received earlier, or has forgotten since.
 //!
 //! # Invariants
-//! - Messages come once each, in the subgroup's order, and only such as the application is handed:
-//!   a log may have some that are never delivered, as a view ends.
-//! - The thread that drives the member is never waited for, and waits for a read of [`CHUNK_BYTES`]
-//!   at most.
+//! - Messages come once each, in the subgroup's order, and only those that the application
+//!   receives: as a view ends, a log may contain some that are never delivered.
+//! - The reader never makes the driving thread wait, except for one read of at most
+//!   [`CHUNK_BYTES`].
 
 use std::time::Duration;
 
@@ -19,34 +19,34 @@ use crate::group::clients::origin::Origin;
 use crate::group::control::clients::RecordPlaces;
 use crate::group::delivery::message::Message;
 
-/// Bytes of records that are read at a time.
+/// The bytes of records read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is durable and not handed over is looked at again after so long.
+/// The interval between two checks for messages that are durable but not yet delivered.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// Reads a member's log of one subgroup, from any place that the log has
-/// ([`Running::log_reader`](crate::group::Running::log_reader)). Any thread may have one. It keeps
-/// no log open: it ends with the member.
+/// Reads a member's log of one subgroup, from any position that the log has
+/// ([`Running::log_reader`](crate::group::Running::log_reader)). Any thread may own one. It keeps
+/// no log open, and ends with the member.
 pub struct LogReader {
     subgroup: SubgroupId,
     logs: SharedLogs,
-    /// Where the subgroup takes clients: a place counts messages alone, a log also what is said of
-    /// clients.
+    /// For subgroups that accept clients: sequence positions count messages only, a log also holds
+    /// control messages about clients.
     places: Option<Box<dyn RecordPlaces>>,
     next: u64,
 }
 
-/// What a log has next.
+/// The next part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPart {
-    /// Messages, the first of which has that place.
+    /// Messages, the first of which has that sequence position.
     Messages(u64, Vec<LoggedMessage>),
-    /// Messages that the log does not have any more, or never had, or that are damaged in it.
+    /// Messages that the log no longer has, or never had, or that are damaged.
     Gap {
-        /// The place of the first.
+        /// The position of the first.
         from: u64,
-        /// The first place that is not among them.
+        /// The first position after them.
         to: u64,
     },
 }
@@ -63,7 +63,7 @@ pub struct LoggedMessage {
     payload: Vec<u8>,
 }
 
-/// Why nothing more can be read of a log.
+/// Why the log cannot be read further.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogReaderError {
@@ -76,7 +76,7 @@ pub enum LogReaderError {
 }
 
 impl LoggedMessage {
-    /// The message as it was handed over. It counts as one of now, and not as replayed.
+    /// Returns the message as it was delivered. It does not count as replayed.
     #[must_use]
     pub fn message(&self) -> Message<'_> {
         let Self { subgroup, view, place, sender, client, is_large, ref payload } = *self;
@@ -94,15 +94,15 @@ impl LogReader {
         Self { subgroup, logs, places, next }
     }
 
-    /// The place that comes next: how many messages of the subgroup were handed over before it
-    /// since the group began.
+    /// Returns the next position: the number of messages of the subgroup delivered before it since
+    /// the group began.
     #[must_use]
     pub const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Reads on, and waits at most `timeout` until there is something: what was handed over is
-    /// there once it is durable here. Nothing if there is nothing new.
+    /// Reads on, waiting at most `timeout` for new messages; a delivered message becomes available
+    /// once it is durable here. Returns `None` if there is nothing new.
     ///
     /// # Errors
     /// [`LogReaderError`]. After [`LogReaderError::Log`] the next call tries again.
@@ -124,14 +124,14 @@ impl LogReader {
         }
         match log.read(self.subgroup, record, end, CHUNK_BYTES) {
             Ok(records) => Ok(self.take(records)),
-            // What is before it was read with the call before.
+            // The records before it were returned by the previous call.
             Err(SharedLogError::Read(ReadError::Damaged { sequence, .. })) => {
                 match log.read(self.subgroup, record, sequence.0, CHUNK_BYTES) {
                     Ok(records) if !records.is_empty() => Ok(self.take(records)),
                     _ => Ok(Some(self.skip_to(self.next.saturating_add(1)))),
                 }
             }
-            // It let go of it meanwhile.
+            // The log has discarded it meanwhile.
             Err(SharedLogError::Read(ReadError::OutOfRange { .. })) => {
                 let first = self.first(&log).max(self.next.saturating_add(1));
                 Ok(Some(self.skip_to(first)))
@@ -140,7 +140,7 @@ impl LogReader {
         }
     }
 
-    /// The first place that the log has.
+    /// Returns the first position that the log has.
     fn first(&self, log: &SharedLog) -> u64 {
         let first = log.first();
         self.places.as_ref().map_or(first, |places| places.first(first))
@@ -155,7 +155,7 @@ impl LogReader {
         LogPart::Gap { from, to }
     }
 
-    /// Takes records, the first of which has the next place, if it is a message.
+    /// Takes records; the first, if it is a message, is at the next position.
     fn take(&mut self, records: Vec<Delivered>) -> Option<LogPart> {
         let has_clients = self.places.is_some();
         let messages: Vec<LoggedMessage> =
@@ -167,7 +167,7 @@ impl LogReader {
     }
 }
 
-/// A record as a message; nothing if it is word of a client.
+/// Converts a record to a message; `None` for a control message about a client.
 fn logged(record: Delivered, has_clients: bool) -> Option<LoggedMessage> {
     let Delivered { subgroup, view, place, sender, is_large, mut payload } = record;
     let mut client = None;

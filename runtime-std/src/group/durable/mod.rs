@@ -1,5 +1,5 @@
-//! The logs of a member: what it delivers in logged subgroups is made durable, and the group is
-//! told how much is (DUR-1 to DUR-4).
+//! The logs of a member: the messages it delivers in logged subgroups are made durable, and the
+//! group learns how many are (DUR-1 to DUR-4).
 //!
 //! | file | subject |
 //! |---|---|
@@ -12,12 +12,13 @@
 //! | `log_notice` | what a program is told of its logs |
 //!
 //! # What holds
-//! - A message is in the log's memory before the application sees it, and in its place.
+//! - A message is in the log's memory, in order, before the application sees it.
 //! - The protocol does not wait for a disk. A log whose memory is full holds this member back
-//!   between two steps, with heartbeats: its peers wait for it then, and senders for them.
-//! - The group is told no more than what a sync has returned for.
-//! - What cannot be made durable ends the member as a crash would: [`Stopped::NotDurable`].
-//! - What was once seen to be durable at a majority or everywhere stays so, in later views too.
+//!   between two steps, while its heartbeats continue: its peers then wait for it, and senders for
+//!   them.
+//! - The group is told only of records for which a sync has returned.
+//! - If something cannot be made durable, the member ends as in a crash: [`Stopped::NotDurable`].
+//! - Messages once seen to be durable at a majority or everywhere remain so, in later views too.
 
 pub(crate) mod bounded;
 pub(crate) mod comparison;
@@ -52,29 +53,30 @@ use crate::group::state::noted_log::NotedLog;
 use crate::group::status::group_status::DurableStatus;
 use crate::member::Stopped;
 
-/// How many bytes may wait for a disk before the member is held back.
+/// The bytes that may wait for a disk before the member is held back.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
-/// Between two attempts to append to a log that is full in the middle of a step.
+/// The interval between two attempts to append to a log that is full in the middle of a step.
 const FULL_PAUSE: Duration = Duration::from_micros(100);
 
 /// The log of one subgroup, while the member runs.
 struct SubgroupLog {
     subgroup: SubgroupId,
     commits: Arc<GroupCommit<SystemFolder>>,
-    /// How many records were appended since the group began.
+    /// The number of records appended since the group began.
     records: DurableCount,
-    /// The same for threads that read the log.
+    /// The same number, for threads that read the log.
     delivered: Arc<AtomicU64>,
-    /// How many more were appended before they were delivered, as a view was about to end.
+    /// The number of further records that were appended before delivery, as a view was about to
+    /// end.
     ahead: u64,
-    /// What the present view was told to be durable here.
+    /// The durable count that was reported to the present view.
     told: DurableCount,
-    /// What was seen to be durable.
+    /// The durable counts seen so far.
     seen: DurableCounts,
-    /// What all members of the subgroup have shown in the present view.
+    /// The count that all members of the subgroup have reported in the present view.
     shown_by_all: DurableCount,
-    /// What was noted of it last.
+    /// The last note made about the log.
     noted: NotedLog,
     retention: Retention,
 }
@@ -131,18 +133,18 @@ impl Logs {
         Ok(Self { logs, has_rung, failure: None })
     }
 
-    /// The log of a subgroup, for a thread that supplies others.
+    /// Returns the log of a subgroup, for a thread that supplies others.
     pub(crate) fn shared(&self, subgroup: SubgroupId) -> Option<SharedLog> {
         self.get(subgroup).map(|log| SharedLog(Arc::clone(&log.commits)))
     }
 
-    /// Whether no subgroup of this member is logged.
+    /// Returns whether no subgroup of this member is logged.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
         self.logs.is_empty()
     }
 
-    /// Whether the subgroup is logged here.
+    /// Returns whether the subgroup is logged here.
     #[inline]
     pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
         self.logs.iter().any(|log| log.subgroup == subgroup)
@@ -152,18 +154,18 @@ impl Logs {
         self.logs.iter().find(|log| log.subgroup == subgroup)
     }
 
-    /// How many messages of a subgroup were appended since the group began.
+    /// Returns the number of a subgroup's messages appended since the group began.
     #[inline]
     pub(crate) fn records(&self, subgroup: SubgroupId) -> Option<DurableCount> {
         self.get(subgroup).map(|log| log.records)
     }
 
-    /// Whether the log of a subgroup has so many records.
+    /// Returns whether the log of a subgroup has at least `records` records.
     pub(crate) fn reaches(&self, subgroup: SubgroupId, records: u64) -> bool {
         self.records(subgroup).is_some_and(|own| own.0 >= records)
     }
 
-    /// Handles of all logs, for threads that supply others.
+    /// Returns handles of all logs, for threads that supply others.
     pub(crate) fn shared_logs(&self) -> SharedLogs {
         let log = |log: &SubgroupLog| WeakLog {
             subgroup: log.subgroup,
@@ -173,7 +175,7 @@ impl Logs {
         SharedLogs(self.logs.iter().map(log).collect())
     }
 
-    /// What was seen to be durable of a subgroup.
+    /// Returns the durable counts seen for a subgroup.
     pub(crate) fn status(&self, subgroup: SubgroupId) -> Option<DurableStatus> {
         self.get(subgroup).map(|SubgroupLog { seen, commits, delivered, .. }| DurableStatus {
             delivered: delivered.load(Ordering::Relaxed),
@@ -194,7 +196,7 @@ impl Logs {
             return;
         }
         if log.ahead > 0 {
-            // It may be durable already, and counts only now.
+            // It may be durable already, but counts only from now on.
             log.ahead -= 1;
             self.has_rung.store(true, Ordering::Release);
         } else if let Err(error) = log.append(message) {
@@ -206,8 +208,8 @@ impl Logs {
         log.retention.appended(message.payload.len().saturating_add(RECORD_HEADER_BYTES));
     }
 
-    /// Appends what is not delivered yet and belongs to the present view if that ends as it is
-    /// about to. `messages` are all of these.
+    /// Appends undelivered messages that belong to the present view if the view ends as planned.
+    /// `messages` are all of these.
     pub(crate) fn append_ahead<'m>(
         &mut self,
         subgroup: SubgroupId,
@@ -226,35 +228,35 @@ impl Logs {
                 Err(error) => self.failure = Some(Stopped::NotDurable(error.to_string())),
             }
         }
-        // The ends of later proposals are not lower: they come from fewer members.
+        // Later proposals never end lower, because they come from fewer members.
         if shown < before {
             let text = "the view is to end before what its log has".to_owned();
             self.failure.get_or_insert(Stopped::NotDurable(text));
         }
     }
 
-    /// Whether all that was appended is durable here.
+    /// Returns whether everything appended is durable here.
     pub(crate) fn are_durable(&self) -> Result<bool, Stopped> {
         self.check()?;
         Ok(self.logs.iter().all(|log| log.commits.durable().0 >= log.end()))
     }
 
-    /// Where the log of a subgroup ends, with what is not delivered yet.
+    /// Returns the end of a subgroup's log, including undelivered messages.
     pub(crate) fn end(&self, subgroup: SubgroupId) -> Option<u64> {
         self.get(subgroup).map(SubgroupLog::end)
     }
 
-    /// Whether what one more step delivers has room in the logs' memory.
+    /// Returns whether the logs' memory has room for the deliveries of one more step.
     pub(crate) fn have_room(&self) -> bool {
         self.logs.iter().all(|log| log.commits.waiting_bytes() <= WAITING_BYTES_MAX)
     }
 
-    /// Fails once a log has: what was delivered since cannot be made durable.
+    /// Fails once a log has failed: messages delivered since cannot be made durable.
     pub(crate) fn check(&self) -> Result<(), Stopped> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Before a step: tells the view what became durable here.
+    /// Reports to the view what became durable here. Called before a step.
     pub(crate) fn tell(&mut self, view: &mut OpenView) -> Result<(), Stopped> {
         if !self.has_rung.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -263,7 +265,7 @@ impl Logs {
             if let Some(failure) = log.commits.failure() {
                 return Err(Stopped::NotDurable(failure.to_string()));
             }
-            // What is not delivered may never be: nobody counts on it.
+            // Undelivered messages may never be delivered, so they are not counted.
             let durable = DurableCount(log.commits.durable().0.min(log.records.0));
             if log.told < durable {
                 view.change(|node| node.set_durable(log.subgroup, durable));
@@ -273,7 +275,7 @@ impl Logs {
         Ok(())
     }
 
-    /// A view began: its rows say nothing yet of what is durable here.
+    /// Resets the counts for a new view, whose rows say nothing yet about durability.
     pub(crate) fn view_begins(&mut self) {
         for log in &mut self.logs {
             (log.told, log.shown_by_all) = (DurableCount::ZERO, DurableCount::ZERO);
@@ -281,12 +283,12 @@ impl Logs {
         self.has_rung.store(true, Ordering::Release);
     }
 
-    /// What is to be noted of all logs.
+    /// Returns the notes to be made about all logs.
     pub(crate) fn notes(&self) -> Vec<NotedLog> {
         self.logs.iter().map(SubgroupLog::note).collect()
     }
 
-    /// The same, if it is more than was noted last.
+    /// Returns the notes about all logs, if they have moved beyond the last ones.
     pub(crate) fn moved_notes(&mut self) -> Option<Vec<NotedLog>> {
         if !self.logs.iter().any(SubgroupLog::has_moved) {
             return None;
@@ -297,7 +299,7 @@ impl Logs {
         Some(self.notes())
     }
 
-    /// After a step: calls `moved` for each subgroup of which more is durable than was seen before.
+    /// Calls `moved` for each subgroup with more durable messages than before. Called after a step.
     pub(crate) fn see(
         &mut self,
         view: &OpenView,
@@ -318,8 +320,8 @@ impl Logs {
         }
     }
 
-    /// Keeps logs bounded, if they are to be: begins a snapshot of the application where one is
-    /// due, and lets records go.
+    /// Keeps logs bounded, if configured: begins a snapshot of the application when one is due, and
+    /// discards records.
     pub(crate) fn keep_bounded(
         &mut self,
         view: ViewId,
@@ -337,7 +339,7 @@ impl Logs {
         Ok(())
     }
 
-    /// Whether all that was appended is durable everywhere.
+    /// Returns whether everything appended is durable everywhere.
     pub(crate) fn are_settled(&self) -> bool {
         self.logs.iter().all(SubgroupLog::is_settled)
     }
@@ -352,7 +354,8 @@ impl SubgroupLog {
         self.seen.everywhere == self.records
     }
 
-    /// What is delivered and durable here, at a majority, and by all accounts of the present view.
+    /// Returns the counts of records that are delivered and durable: here, at a majority, and at
+    /// all members of the present view.
     fn noted_counts(&self) -> (u64, u64, u64) {
         let end = self.commits.durable().0.min(self.records.0);
         (end, self.seen.majority.0, self.shown_by_all.0)
@@ -368,8 +371,8 @@ impl SubgroupLog {
         self.noted_counts() != (end, majority, everywhere)
     }
 
-    /// Appends, and waits if there is no room: for a sync that is under way, in the middle of a
-    /// step. The bound leaves room for what a step delivers, so that this is the exception.
+    /// Appends a message. If there is no room, waits for a sync in flight, in the middle of a step;
+    /// the limit leaves room for the deliveries of a step, so this is the exception.
     fn append(&self, message: &Message<'_>) -> Result<(), AppendError> {
         let record = Record {
             sequence: Sequence(self.end()),
@@ -388,7 +391,7 @@ impl SubgroupLog {
     }
 }
 
-/// The most that one step delivers in a subgroup, in bytes of its log.
+/// Returns the most log bytes that one step's deliveries need in a subgroup.
 fn step_bytes_max(description: &Description, subgroup: SubgroupId) -> usize {
     let Some(of) = description.subgroups.get(subgroup.index()) else { return 0 };
     let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! The log of a member that is not up yet: it takes over what the group has, before the member
+//! The log of a member that is not yet running: it takes over the group's records before the member
 //! counts in any majority (DUR-6).
 
 use std::io;
@@ -17,24 +17,25 @@ use super::data_error::DataError;
 use super::delivered::Delivered;
 use crate::group::state::noted_log::NotedLog;
 
-/// What was restored is committed in parts of about so many bytes.
+/// The approximate size of the parts in which restored data is committed.
 const COMMIT_BYTES: usize = 1 << 20;
 
-/// A log that is open, and what came since.
+/// An open log, and the messages received since.
 #[derive(Debug)]
 pub(crate) struct LogTakenOver {
     pub(crate) subgroup: SubgroupId,
     pub(crate) path: PathBuf,
     pub(crate) log: Log<SystemFolder>,
-    /// Messages that came and are not committed yet.
+    /// Received messages that are not committed yet.
     batch: Batch,
-    /// The application was handed all before this, and nothing else; nothing if that is not known.
+    /// The application has received everything before this, and nothing else; `None` if that is
+    /// unknown.
     handed_over: Option<Sequence>,
-    /// It is not the log that this node noted, or an older copy of that.
+    /// Whether this is neither the log in the node's notes nor an older copy of it.
     pub(crate) is_of_another: bool,
 }
 
-/// Why what a peer sent is not in the log.
+/// Why data from a peer is not in the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TakeOverError {
     #[error(transparent)]
@@ -61,7 +62,7 @@ impl LogTakenOver {
         Self { subgroup, path, log, batch: Batch::new(), handed_over: None, is_of_another }
     }
 
-    /// What is to be noted of it: it has all that it is to have.
+    /// Returns the note about the log, which is complete.
     pub(crate) fn note(&self) -> NotedLog {
         let Noted { log, incarnation, end } = self.log.note();
         NotedLog {
@@ -74,29 +75,29 @@ impl LogTakenOver {
         }
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub(crate) fn next(&self) -> Sequence {
         self.batch.next().unwrap_or(self.log.end())
     }
 
-    /// Its last sound record.
+    /// Returns its last sound record.
     pub(crate) fn last_place(&self) -> Result<Option<LogPlace>, TakeOverError> {
         Ok(last_place(&self.log)?)
     }
 
-    /// Whether it can go on behind so many records.
+    /// Returns whether the log can continue after the first `records` records.
     pub(crate) fn has_place_for(&self, records: u64) -> bool {
         let begins_at = self.log.snapshot().map_or(self.log.first(), |state| state.sequence);
         (begins_at.max(self.log.first()).0..=self.log.end().0).contains(&records)
     }
 
-    /// The damaged records before that number.
+    /// Returns the ranges of damaged records before record number `records`.
     pub(crate) fn damaged_before(&self, records: u64) -> Vec<(u64, u64)> {
         let clipped = self.log.damaged().map(|(from, to)| (from.0, to.0.min(records)));
         clipped.filter(|(from, to)| from < to).collect()
     }
 
-    /// Puts a peer's records in the place of damaged ones. False if they are not these.
+    /// Replaces damaged records by a peer's copies. Returns false if these are not all of them.
     pub(super) fn repair(
         &mut self,
         from: u64,
@@ -112,7 +113,7 @@ impl LogTakenOver {
         Ok(is_all)
     }
 
-    /// Sets the records from a number on aside. Gives how many that are, and the file that has
+    /// Sets the records from a number on aside. Returns how many these are, and the file that has
     /// them.
     pub(super) fn cut(&mut self, records: u64) -> Result<Option<(u64, PathBuf)>, TakeOverError> {
         let count = self.log.end().0.saturating_sub(records);
@@ -123,18 +124,18 @@ impl LogTakenOver {
         Ok(aside.map(|name| (count, self.path.join(name))))
     }
 
-    /// Whether the application has been handed all of it, and nothing else.
+    /// Returns whether the application has received all of it, and nothing else.
     pub(crate) fn is_handed_over(&self) -> bool {
         self.handed_over == Some(self.next())
     }
 
-    /// The state that it begins with, if it has one.
+    /// Returns the state that it begins with, if it has one.
     pub(crate) fn state(&self) -> Result<Option<Vec<u8>>, TakeOverError> {
         let has_one = self.log.snapshot().is_some();
         Ok(if has_one { Some(self.log.read_snapshot()?.1) } else { None })
     }
 
-    /// Hands over the records behind the state.
+    /// Passes on the records after the state.
     pub(crate) fn hand_over(
         &mut self,
         mut each: impl FnMut(&Delivered),
@@ -148,23 +149,23 @@ impl LogTakenOver {
         Ok(())
     }
 
-    /// How many records it has in common with one that ends there.
+    /// Returns how many records it has in common with a log that ends at `other`.
     pub(crate) fn common(&self, other: Option<LogPlace>) -> Result<Option<u64>, TakeOverError> {
         Ok(common(&self.log, other)?)
     }
 
-    /// Records from a number on: as many as are read at a time.
+    /// Reads records from a number on, as many as are read at a time.
     pub(crate) fn read(&self, from: u64, to: u64) -> Result<Vec<Delivered>, TakeOverError> {
         Ok(read_records(&self.log, self.subgroup, from, to, READ_BYTES)?)
     }
 
-    /// Whether nothing was ever in it.
+    /// Returns whether the log has always been empty.
     pub(super) fn is_untouched(&self) -> bool {
         self.log.end() == Sequence::ZERO && self.log.snapshot().is_none()
     }
 
-    /// A state of the application is about to come, as it is after so many records. What is written
-    /// to it is [installed](Self::install) when it is whole.
+    /// Begins to receive the application's state after the first `records` records. The complete
+    /// state is then [installed](Self::install).
     pub(crate) fn begin_state(
         &mut self,
         records: u64,
@@ -175,7 +176,7 @@ impl LogTakenOver {
         Ok(self.log.write_snapshot(Sequence(records), view)?)
     }
 
-    /// The state came as a whole: the log goes on behind it.
+    /// Installs the complete state; the log continues after it.
     pub(crate) fn install(
         &mut self,
         state: WrittenSnapshot,
@@ -186,14 +187,14 @@ impl LogTakenOver {
         Ok(())
     }
 
-    /// A message came that was delivered before this node was a member.
+    /// Takes a message that was delivered before this node was a member.
     pub(crate) fn take(&mut self, message: &Delivered) -> Result<(), TakeOverError> {
         let record = record(self.next(), message);
         if let Err(PushError::Full) = self.batch.push(&record) {
             self.commit()?;
             self.batch.push(&record)?;
         }
-        // The caller hands it over.
+        // The caller delivers it.
         self.handed_over = self.handed_over.map(|handed_over| handed_over.plus(1));
         if self.batch.disk_bytes() >= COMMIT_BYTES {
             self.commit()?;
@@ -201,14 +202,14 @@ impl LogTakenOver {
         Ok(())
     }
 
-    /// Makes durable what came.
+    /// Makes everything received durable.
     pub(crate) fn commit(&mut self) -> Result<(), TakeOverError> {
         self.log.commit(&mut self.batch)?;
         Ok(())
     }
 }
 
-/// Writes to two places.
+/// Writes to two destinations.
 pub(crate) struct Both<'s, W>(
     pub(crate) W,
     pub(crate) Option<&'s mut SnapshotWriter<SystemFolder>>,
