@@ -1,4 +1,4 @@
-//! What the RDMA cgroup lets this process have: opened devices (`hca_handle`), and objects on them
+//! The limits of the RDMA cgroup on this process: opened devices (`hca_handle`) and objects on them
 //! (`hca_object`), which are queue pairs, queues, registrations and protection domains.
 
 use std::io;
@@ -6,32 +6,33 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// A limit of a cgroup that is used up.
+/// A cgroup limit that is exhausted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UsedUp {
     /// The device.
     pub(crate) device: String,
-    /// As the kernel calls it.
+    /// The resource's name in the kernel.
     pub(crate) resource: String,
-    /// How many there may be.
+    /// The limit.
     pub(crate) most: u64,
-    /// Where that stands.
+    /// The file that sets the limit.
     pub(crate) file: PathBuf,
 }
 
-/// Whether the kernel says that a cgroup has no more to give.
+/// Returns whether this error means that a cgroup limit was reached.
 pub(crate) fn refuses(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::AGAIN.raw_os_error())
         || error.kind() == io::ErrorKind::WouldBlock
 }
 
-/// The limit on a device, or on any, that this process or a cgroup above it has used up.
+/// Returns the exhausted limit on the named device, or on any device if `None`, of this process's
+/// cgroup or of one above it.
 pub(crate) fn used_up(device: Option<&str>) -> Option<UsedUp> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     used_up_below(Path::new("/sys/fs/cgroup"), &own, device)
 }
 
-/// The same, of a process whose `/proc/self/cgroup` has that text.
+/// Does the same for a process whose `/proc/self/cgroup` contains `own`.
 fn used_up_below(root: &Path, own: &str, wanted: Option<&str>) -> Option<UsedUp> {
     own.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -51,7 +52,7 @@ fn used_up_in(folder: &Path, wanted: Option<&str>) -> Option<UsedUp> {
     let file = folder.join("rdma.max");
     let limits = std::fs::read_to_string(&file).ok()?;
     let used = std::fs::read_to_string(folder.join("rdma.current")).ok()?;
-    // "max" is no number, and no limit.
+    // "max" does not parse as a number, and means no limit.
     let value = |line: &str, name: &str| -> Option<u64> {
         line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     };
@@ -76,7 +77,7 @@ fn used_up_in(folder: &Path, wanted: Option<&str>) -> Option<UsedUp> {
 mod tests {
     use super::*;
 
-    /// A cgroup with limits and what is used of them.
+    /// Creates a cgroup with these limits and usage.
     fn group(root: &Path, path: &str, limits: &str, used: &str) {
         let folder = root.join(path);
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -91,7 +92,7 @@ mod tests {
         let free = "mlx5_0 hca_handle=1 hca_object=20\nrxe0 hca_handle=1 hca_object=7\n";
         group(root, "a/b", "rxe0 hca_handle=max hca_object=8\n", free);
         assert_eq!(used_up_below(root, "0::/a/b\n", Some("rxe0")), None);
-        // Of the cgroup above.
+        // The parent cgroup is exhausted.
         group(root, "a", "mlx5_0 hca_handle=1 hca_object=max\nrxe0 hca_object=7\n", free);
         let found = used_up_below(root, "0::/a/b\n", Some("rxe0")).expect("a limit");
         assert_eq!((found.resource.as_str(), found.most), ("hca_object", 7));

@@ -1,4 +1,4 @@
-//! Tramontane's fabric over RDMA verbs: reliable connections, one a peer, on Linux's libibverbs.
+//! Tramontane's fabric over RDMA verbs: one reliable connection per peer, on Linux's libibverbs.
 //!
 //! | module | what it holds | needs libibverbs |
 //! |---|---|---|
@@ -15,27 +15,28 @@
 //! | `fake` | a device that does not exist, for tests | no |
 //! | `ffi` | everything foreign, and all that is unsafe but for pages and what a caller promises of block memory | yes |
 //!
-//! libibverbs is opened when a device is first asked for, and nothing of it is needed to build.
-//! Where it is missing, [`NoLibrary`] says which package has it. The feature `fake` brings a device
-//! that does not exist, for tests: all of the fabric runs over it, without libibverbs.
+//! libibverbs is loaded when a device is first requested, and the build needs nothing of it. If it
+//! is missing, [`NoLibrary`] names the package to install. The feature `fake` adds a simulated
+//! device for tests: the whole fabric runs over it without libibverbs.
 //!
 //! # What is promised (HAL-1)
-//! - *Order between writes to one peer*: always. Where devices keep it, every write goes straight
-//!   into the peer's row. Where they may place writes in any order, each list ends with a message
-//!   that the peer's processor applies when its receive completes: see [`WriteOrder`], and
-//!   [`DeviceKind::order`](devices::DeviceKind::order) for which devices keep what.
-//! - *Order within a write*: only if the caller says so. A device tells of what it receives itself,
-//!   and not of its peers, and even one in software may copy with instructions that do not keep it.
-//! - *Visible upon completion*: where the driver is known to work in software, and else only if the
-//!   caller says so. A completion means that the other adapter acknowledged, not that its bus is
-//!   done.
-//! - *After `revoke` nothing lands*: always. Each right is a key of its own, which is ended. That
-//!   the device denies ended keys is tried before the first view with regions:
+//! - *Order between writes to one peer*: always. If the devices keep it, every write goes straight
+//!   into the peer's row. If they may place writes in any order, each list ends with a message that
+//!   the peer's processor applies when its receive completes: see [`WriteOrder`], and
+//!   [`DeviceKind::order`](devices::DeviceKind::order) for the order that each kind of device
+//!   keeps.
+//! - *Order within a write*: only if the caller says so. A device answers for what it receives
+//!   itself, not for its peers, and even a software device may copy with instructions that do not
+//!   keep the order.
+//! - *Visible upon completion*: for known software drivers, and otherwise only if the caller says
+//!   so. A completion means that the remote NIC acknowledged, not that its bus is done.
+//! - *After `revoke` nothing lands*: always. Each right is a separate key, which `revoke` ends.
+//!   Before the first view with regions, a trial checks that the device denies ended keys:
 //!   [`Site::try_rights`].
-//! - *A guard carries its value at the call*: always, inline or staged.
+//! - *A guard carries its value at the call*: always, inline or from staging memory.
 //!
-//! A member that saw a counter runs [`Fabric::observe_barrier`] before it reads what the counter
-//! guards.
+//! After a member has seen a counter, it calls [`Fabric::observe_barrier`] before it reads what the
+//! counter guards.
 //!
 //! [`Fabric`]: tramontane_core::fabric::Fabric
 //! [`Fabric::observe_barrier`]: tramontane_core::fabric::Fabric::observe_barrier

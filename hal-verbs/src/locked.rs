@@ -1,13 +1,14 @@
-//! How much memory this process may hold in place, which registration takes, as a message tells it.
+//! The limit on memory that this process may lock, which registration needs, and its form in
+//! messages.
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes that this process may lock now; none if there is no limit.
+/// Returns how many bytes this process may lock now; `None` if there is no limit.
 pub(crate) fn limit() -> Option<u64> {
     getrlimit(Resource::Memlock).current
 }
 
-/// A limit, as a message says it.
+/// A limit as messages print it.
 pub(crate) struct Limit(pub(crate) Option<u64>);
 
 impl std::fmt::Display for Limit {

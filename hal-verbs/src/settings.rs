@@ -1,58 +1,56 @@
-//! How the fabric behaves, as far as somebody may want it otherwise.
+//! Settings of the fabric.
 
 use std::time::Duration;
 
 use tramontane_core::ids::{NodeId, ViewId};
 
-/// Limits and promises. What is `None` is asked of the device.
+/// Limits and promises. The device decides those that are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests that may be in flight to one peer.
+    /// Requests in flight to one peer.
     pub depth: u32,
-    /// At most so many requests go from one that is signalled to the next; at most half of the
+    /// The largest number of requests from one signalled request to the next; at most half of the
     /// depth less [`RESERVE`].
     pub signal_every: u32,
-    /// Bytes that go inline, as far as the device takes them; [`INLINE_BYTES_USUAL`] if left out.
+    /// Bytes to send inline, limited by the device; [`INLINE_BYTES_USUAL`] by default.
     pub inline_bytes_max: Option<u32>,
-    /// Whether writes to one peer become visible in the order in which they were posted. `None`: as
-    /// the device says, see [`DeviceKind::order`]. An operator withdraws the promise with `false`
-    /// where switches or adapters reorder packets, and makes it with `true` where they are known
-    /// not to. The same at all members.
+    /// Whether writes to one peer become visible in the order in which they were posted. `None`
+    /// takes the device's answer, see [`DeviceKind::order`]. An operator sets `false` if switches
+    /// or NICs reorder packets, and `true` if they are known not to. All members must agree.
     ///
     /// [`DeviceKind::order`]: crate::devices::DeviceKind::order
     pub write_order: Option<bool>,
-    /// Whether the fabric keeps that order itself where devices do not
-    /// ([`WriteOrder::ByUpdates`]). Else such a device is refused.
+    /// Whether the fabric keeps that order itself if devices do not ([`WriteOrder::ByUpdates`]). If
+    /// false, such a device is refused.
     pub allow_updates: bool,
     /// Whether the bytes of one write become visible in the order of their addresses. No device
-    /// says so of its peers; by default it is not promised, and a message and its counter travel as
-    /// two writes. Never promised with [`WriteOrder::ByUpdates`].
+    /// says so about its peers. By default it is not promised, and a message and its counter travel
+    /// as two writes. Never promised with [`WriteOrder::ByUpdates`].
     pub address_order: Option<bool>,
-    /// Whether a write that is completed can be seen at the other end. An acknowledgement says that
-    /// the other adapter has it; whether it has passed the bus there is not said, so by default it
-    /// is promised only by devices that are known to be software. Never promised with
-    /// [`WriteOrder::ByUpdates`].
+    /// Whether a completed write is visible at the other end. An acknowledgement says that the
+    /// remote NIC has the write, not that the write has crossed the bus there. By default only
+    /// known software devices promise it. Never promised with [`WriteOrder::ByUpdates`].
     pub completion_visible: Option<bool>,
-    /// What peers write to regions by.
+    /// The kind of keys with which peers write to regions.
     pub write_keys: WriteKeys,
-    /// How long a peer may leave writes without an answer.
+    /// How long a peer may leave writes unanswered.
     pub loss_time: Duration,
-    /// The least exponent of timeouts that the adapter's firmware takes, where it is known; smaller
-    /// ones it raises to this. A cautious one is taken otherwise: see [`crate::timing`].
+    /// The lowest timeout exponent that the NIC's firmware uses, if it is known; the firmware
+    /// raises smaller ones to it. The default is a cautious value: see [`crate::timing`].
     pub timeout_exponent_floor: Option<u8>,
-    /// Whether rows, regions and block memory are taken in huge pages, as far as the system has
-    /// them: an adapter then keeps more of its tables at hand.
+    /// Whether rows, regions and block memory use huge pages, as far as the system has them: a NIC
+    /// can then cache more of its tables.
     pub huge_pages: bool,
-    /// The completion vector of all views: which processor a sleeping member is woken on. If left
-    /// out, members and views are spread over those of the device.
+    /// The completion vector of all views, which decides the processor that wakes a sleeping
+    /// member. By default, members and views are spread over the device's vectors.
     pub completion_vector: Option<u32>,
 }
 
-/// What a peer writes to a region by, with a new key at each grant (TRM-5).
+/// The kind of keys with which a peer writes to a region; each grant makes a new one (TRM-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum WriteKeys {
     /// A registration of the region for that peer. The kernel makes and ends it, which takes longer
-    /// the larger the region is; every device has them.
+    /// for a larger region. Every device supports it.
     #[default]
     Registrations,
     /// A memory window of type 2, for that peer's connection alone, bound and taken back by
@@ -61,25 +59,25 @@ pub enum WriteKeys {
     Windows,
 }
 
-/// What keeps the order of writes to one peer.
+/// The party that keeps the order of writes to one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteOrder {
     /// The devices: every write goes straight into the peer's copy of the row.
     #[default]
     ByDevice,
-    /// The fabric, where devices may place writes in any order: long contents go straight into the
-    /// copy, and what speaks for them, and all that is short, goes as one message a list behind
-    /// them, an update. The peer's processor applies it when its receive completes.
+    /// The fabric, for devices that may place writes in any order. Long contents go straight into
+    /// the copy. The guards and all short contents follow as one message per list, an update, which
+    /// the peer's processor applies when its receive completes.
     ByUpdates,
 }
 
-/// Requests a connection keeps for rings and their like.
+/// Requests that each connection reserves for rings and similar messages.
 pub const RESERVE: u32 = 8;
 
-/// Bytes that go inline where nothing else is said. Guards and short messages fit; a longer write
-/// is cheaper by reference, and each request of a queue takes room for as many. With these a
-/// request fills 256 bytes of an adapter's ring.
+/// The default for bytes that go inline. Guards and short messages fit. A longer write is cheaper
+/// by reference, and every request of a queue takes room for this many bytes. With this value a
+/// request fills 256 bytes of a NIC's ring.
 pub const INLINE_BYTES_USUAL: u32 = 220;
 
 impl Default for Limits {
@@ -102,22 +100,22 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Bytes that go inline, on a device that takes so many.
+    /// Returns how many bytes go inline on a device that takes at most `device_max`.
     #[must_use]
     pub fn inline_bytes_within(&self, device_max: u32) -> u32 {
         self.inline_bytes_max.unwrap_or(INLINE_BYTES_USUAL).min(device_max)
     }
 
-    /// The completion vector of a member's view, on a device that has so many.
+    /// Returns the completion vector of a member's view on a device with `vectors` of them.
     #[must_use]
     pub fn vector_of(&self, member: NodeId, view: ViewId, vectors: u32) -> u32 {
-        // Members of one host have ids of their own, and views follow each other.
+        // Members on one host have distinct ids, and views have consecutive numbers.
         let spread = || u64::from(member.0).wrapping_add(view.0) % u64::from(vectors.max(1));
         self.completion_vector.unwrap_or_else(|| u32::try_from(spread()).unwrap_or(0))
     }
 
-    /// What the device takes of it: a depth that it has, and a rhythm that fits the depth. A list
-    /// must always find room in an empty queue.
+    /// Adapts the limits to the device: a depth that it supports, and a signalling interval that
+    /// fits the depth. An empty queue must always have room for a list.
     #[must_use]
     pub fn within(&self, work_requests_max: u32) -> Self {
         const DEPTH_MIN: u32 = 64;

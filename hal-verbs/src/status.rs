@@ -1,41 +1,41 @@
-//! How a work request can end.
+//! The results of a work request.
 //!
-//! No status says that a peer has cut this member off. The kernel ends the objects of a killed
-//! process one by one, the newest first: its memory may be gone while its queue pairs still answer,
-//! and they answer what they answer a write that is not allowed. A request that is refused is a
-//! reason to suspect the peer, like one that is not answered (HAL-5). That a peer has cut this
-//! member off is told by the side channel alone.
+//! No status says that a peer has cut this member off. The kernel destroys the objects of a killed
+//! process one by one, the newest first. Its memory may be gone while its queue pairs still answer,
+//! and they answer as they would answer a forbidden write. So a refused request is a reason to
+//! suspect the peer, like an unanswered one (HAL-5). Only the side channel reports that a peer has
+//! cut this member off.
 
 use std::fmt;
 
-/// `enum ibv_wc_status`, as far as a reliable connection knows it.
+/// The statuses of `enum ibv_wc_status` that a reliable connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkStatus {
-    /// It was done.
+    /// The request succeeded.
     Success,
-    /// A range outside of registered memory, or of a wrong key, at this end.
+    /// A range outside registered memory, or with a wrong key, at this end.
     LocalError(u32),
     /// The queue pair had failed before: this request was never tried, or is not known to have
     /// arrived.
     Flushed,
-    /// The peer's connection does not permit such a request. A process that is being ended answers
-    /// like this too.
+    /// The peer's connection does not permit such a request. A terminating process answers like
+    /// this too.
     RemoteInvalidRequest,
-    /// The peer's memory does not permit it: a wrong range or key, or memory that is gone, as that
-    /// of a process that is being ended.
+    /// The peer's memory does not permit the request: a wrong range or key, or memory that is gone,
+    /// such as that of a terminating process.
     RemoteAccess,
-    /// The peer could not do it, for reasons of its own.
+    /// The peer could not carry out the request, for reasons of its own.
     RemoteOperation,
-    /// Nothing came back, however often it was sent.
+    /// No answer came after all retries.
     RetriesExceeded,
-    /// The peer had no receive posted, however long that was waited for.
+    /// The peer had no receive posted during all retries.
     ReceiverNotReady,
-    /// Anything else, by its number.
+    /// Any other status, by its number.
     Other(u32),
 }
 
 impl WorkStatus {
-    /// From the number in a completion.
+    /// Converts the status number of a completion.
     #[must_use]
     pub const fn from_raw(status: u32) -> Self {
         match status {
@@ -51,7 +51,7 @@ impl WorkStatus {
         }
     }
 
-    /// In one word, for counts.
+    /// Returns the status as one word, for counters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

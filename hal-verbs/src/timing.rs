@@ -1,57 +1,58 @@
-//! How long a peer may be silent, as hardware counts it (HAL-4).
+//! Detection times for silent peers, as hardware counts them (HAL-4).
 //!
-//! A reliable connection sends an unanswered packet again after `4.096 us * 2^exponent`, and gives
-//! up after so many retries. A caller gives a duration; the pair is taken that gives up no earlier.
-//! What a device makes of it is longer, and is reported as a least and a longest time:
-//! - A device may wait up to four times the interval before it sends again (InfiniBand
+//! A reliable connection retransmits an unanswered packet after `4.096 us * 2^exponent`, and gives
+//! up after a number of retries. A caller gives a duration; the smallest pair of exponent and
+//! retries that gives up no earlier is used. The device's actual time is longer, and is reported as
+//! a minimum and a maximum:
+//! - A device may wait up to four times the interval before it retransmits (InfiniBand
 //!   specification, volume 1, 9.7.6.1.3).
-//! - The firmware of an adapter raises small exponents to a floor of its own. Some are known to
-//!   have 16, about 268 ms; no device can be asked.
+//! - The firmware of a NIC raises small exponents to its own floor. For some NICs this is known to
+//!   be 16, about 268 ms; a device cannot be asked.
 
 use std::time::Duration;
 
 use crate::devices::DeviceKind;
 
-/// The least exponent that is taken: about a millisecond. Below it some devices do not send again
-/// at all.
+/// The smallest exponent used, about a millisecond. With smaller ones some devices do not
+/// retransmit at all.
 const EXPONENT_MIN: u8 = 8;
 
 /// The exponent has five bits.
 pub const EXPONENT_MAX: u8 = 31;
 
-/// Seven stands for "for ever" in a neighbouring field, and soft-RoCE takes it so here too: it
+/// Seven means "forever" in a neighbouring field, and soft-RoCE treats it the same way here: it
 /// never gives up.
 const SOFTWARE_RETRIES_MAX: u8 = 6;
 
-/// Fewer, and one lost packet would lose a peer.
+/// With fewer retries, one lost packet would lose a peer.
 const SOFTWARE_RETRIES_MIN: u8 = 3;
 
-/// On an adapter seven means seven, the most that there is. For one duration, many retries at short
+/// On a NIC seven means seven retries, the maximum. For a given duration, many retries at short
 /// intervals survive more lost packets than few at long ones.
 const ADAPTER_RETRIES: u8 = 7;
 
-/// The largest floor that is known of an adapter's firmware, taken for all of them: 268 ms.
+/// The largest known floor of a NIC's firmware, assumed for all NICs: 268 ms.
 const ADAPTER_EXPONENT_FLOOR: u8 = 16;
 
-/// How much longer than the interval a device may wait.
+/// The factor by which a device may exceed the interval.
 const STRETCH_MAX: u32 = 4;
 
-/// When an unanswered packet is sent again, and when its peer is given up.
+/// The times at which an unanswered packet is retransmitted and its peer is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LossTimes {
-    /// The packet is sent again after `4.096 us * 2^timeout_exponent`, as it is asked for.
+    /// The requested exponent: the packet is retransmitted after `4.096 us * 2^timeout_exponent`.
     pub timeout_exponent: u8,
-    /// So many times.
+    /// The number of retries.
     pub retries: u8,
-    /// The device may raise the exponent to this.
+    /// The exponent to which the device may raise smaller ones.
     pub exponent_floor: u8,
 }
 
 impl LossTimes {
-    /// The shortest times at which a device of this kind gives a peer up no earlier than asked for.
-    /// The shortest of all is about 4 ms in software and 8 ms on an adapter; the longest, about
-    /// 17 hours, stands for everything above. `exponent_floor` is what the caller knows of the
-    /// firmware; without it, a cautious one stands for all adapters.
+    /// Returns the shortest times at which a device of this kind gives a peer up no earlier than
+    /// `wanted`. The shortest of all is about 4 ms in software and 8 ms on a NIC; the longest,
+    /// about 17 hours, is used for all longer durations. `exponent_floor` is the firmware's floor,
+    /// if the caller knows it; otherwise a cautious value for all NICs is used.
     #[must_use]
     pub fn at_least(wanted: Duration, kind: DeviceKind, exponent_floor: Option<u8>) -> Self {
         let (retries, floor_usual) = match kind {
@@ -70,21 +71,21 @@ impl LossTimes {
             .unwrap_or(longest)
     }
 
-    /// The least time to the first retry.
+    /// Returns the shortest time to the first retry.
     #[must_use]
     pub fn first_retry(&self) -> Duration {
         interval(self.timeout_exponent)
     }
 
-    /// The least time after which a silent peer is given up: never below what was asked for, but at
-    /// the end of what can be counted.
+    /// Returns the shortest time after which a silent peer is given up: never below the requested
+    /// time, except at the upper limit of the encoding.
     #[must_use]
     pub fn least(&self) -> Duration {
         self.first_retry().saturating_mul(u32::from(self.retries) + 1)
     }
 
-    /// The longest time after which a silent peer is given up: every interval raised to the floor,
-    /// and four times as long.
+    /// Returns the longest time after which a silent peer is given up: every interval is raised to
+    /// the floor and multiplied by four.
     #[must_use]
     pub fn longest(&self) -> Duration {
         interval(self.timeout_exponent.max(self.exponent_floor))
@@ -127,7 +128,7 @@ mod tests {
             let software = at_least(milliseconds, DeviceKind::SoftRoce).retries;
             assert!((3..=6).contains(&software), "{software}");
         }
-        // More and shorter ones for the same time.
+        // NICs get more retries at shorter intervals for the same time.
         let (adapter, software) =
             (at_least(1000, DeviceKind::Adapter), at_least(1000, DeviceKind::SoftRoce));
         assert_eq!((adapter.timeout_exponent, software.timeout_exponent), (15, 16));
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(short.longest(), Duration::from_nanos(4096 << 16) * 8 * 4);
         let known = LossTimes::at_least(Duration::from_millis(10), DeviceKind::Adapter, Some(12));
         assert_eq!(known.longest(), Duration::from_nanos(4096 << 12) * 8 * 4);
-        // Above the floor only the retransmissions make it longer.
+        // Above the floor only the retransmissions extend the time.
         for times in [at_least(60_000, DeviceKind::Adapter), at_least(10, DeviceKind::SoftRoce)] {
             assert_eq!(times.longest(), times.least() * 4);
         }

@@ -1,4 +1,4 @@
-//! Which address is taken after a port has changed.
+//! The choice of an address after a port has changed.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use super::interface::with_address;
 use super::{Choice, ChoiceError, Device, Devices, GidChoice, Port, Wanted};
 
 impl Devices {
-    /// Chooses by what the caller insists on. Where it insists on no address, that at which the
-    /// members meet is the first choice; then the port below the network interface that has it,
-    /// and of its addresses that interface's. What else is taken may lead to no peer, so it is
-    /// logged.
+    /// Chooses a port and an address within the caller's constraints. If the caller requires no
+    /// address, the first choice is the address at which the members meet. The second is the port
+    /// below the network interface that has that address, and of the port's addresses that
+    /// interface's own. Any other choice may reach no peer, so it is logged.
     pub(crate) fn choose_for_meeting(
         &self,
         wanted: &Wanted,
@@ -44,8 +44,8 @@ impl Devices {
         Ok(choice)
     }
 
-    /// Chooses a port on which one of these interfaces stands, and an address of that interface if
-    /// there is any: the others of the port may be of other networks.
+    /// Chooses a port below one of these interfaces, and an address of that interface if it has
+    /// any: the port's other addresses may belong to other networks.
     fn choose_below(&self, wanted: &Wanted, interfaces: &[String]) -> Option<Choice> {
         let ports = || {
             let devices = self.devices.iter();
@@ -68,12 +68,12 @@ impl Devices {
 }
 
 /// Chooses again on a device that has changed since `before` was chosen: the same address if the
-/// same port still has it, at whatever index; else another one of that port; else one of another
-/// port. An index that the caller insists on is kept as long as something stands there. A packet
-/// size that has become too large is lowered to the port's.
+/// same port still has it, at whatever index; otherwise another address of that port; otherwise one
+/// of another port. An index that the caller requires is kept as long as the entry exists. A packet
+/// size that is now too large is lowered to the port's.
 ///
 /// # Errors
-/// As [`Devices::choose`]. Then nothing on the device can be used now.
+/// The same as for [`Devices::choose`]. Nothing on the device is usable then.
 pub(crate) fn choose_again(
     device: &Device,
     wanted: &Wanted,
@@ -99,7 +99,7 @@ pub(crate) fn choose_again(
     )
 }
 
-/// Chooses, with a packet size that the port has.
+/// Chooses, with a packet size that the port supports.
 fn fit(devices: &Devices, wanted: Wanted, meeting: Option<IpAddr>) -> Result<Choice, ChoiceError> {
     match devices.choose_for_meeting(&wanted, meeting) {
         Err(ChoiceError::BadMtu { .. }) => {
@@ -125,7 +125,7 @@ mod tests {
         Devices { devices: vec![device.clone()] }.choose(wanted).expect("a choice")
     }
 
-    /// What is chosen after `change`, by a caller that wants no more than `wanted`.
+    /// Returns the choice after `change` for a caller whose only constraints are `wanted`.
     fn again(wanted: &Wanted, change: impl FnOnce(&mut Device)) -> Result<Choice, ChoiceError> {
         let mut device = rxe();
         let before = chosen(&device, wanted);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn an_address_is_followed_to_another_index() {
         let choice = again(&Wanted::default(), |device| {
-            // One that would be as good stands at a lower index.
+            // An equally good entry has a lower index.
             device.ports[0].gids = vec![
                 gid(0, V2, "fe80::1"),
                 gid(1, V2, "::ffff:10.1.1.1"),
@@ -213,7 +213,8 @@ mod tests {
             found.ports[0].interfaces = vec![interface];
             found
         };
-        // The second's interface has the worse of its addresses alone; the third's has none.
+        // The second port's interface has only the worse of the port's addresses; the third port's
+        // has none.
         let devices = vec![
             named("mlx5_0", "ens1", &[0, 1]),
             named("mlx5_1", "ens2", &[0]),

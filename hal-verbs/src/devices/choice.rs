@@ -1,4 +1,4 @@
-//! Which device, port and address are taken.
+//! The choice of a device, port and address.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use super::{
     Device, Devices, Gid, GidKind, LinkLayer, Partition, PartitionKey, Port, PortState, Transport,
 };
 
-/// What the caller insists on. Nothing, usually.
+/// The caller's constraints; usually none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The device's name.
@@ -15,15 +15,15 @@ pub struct Wanted {
     pub port: Option<u8>,
     /// The address.
     pub gid: GidChoice,
-    /// The largest packet payload, in bytes; the port's is a limit on top.
+    /// The largest packet payload, in bytes; it is also limited by the port's.
     pub mtu_bytes: Option<u32>,
-    /// The partition, by its number: the port's table has it as a full or a limited member.
+    /// The partition, by its number. The port's table lists the port as a full or a limited member.
     pub partition: Option<PartitionKey>,
-    /// How switches and routers are to treat the packets.
+    /// The treatment of packets by switches and routers.
     pub service: Service,
 }
 
-/// How switches and routers are to treat packets.
+/// The treatment of packets by switches and routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     /// The traffic class. On RoCE v2 its upper six bits are the DSCP of each packet.
@@ -31,40 +31,41 @@ pub struct Service {
     /// The service level, at most [`SERVICE_LEVEL_MAX`]. On InfiniBand the subnet manager maps it
     /// to virtual lanes; on Ethernet it is the priority.
     pub level: u8,
-    /// Whether packets carry the GID (GRH) on InfiniBand too, as routers between subnets need. On
-    /// Ethernet they always do.
+    /// Whether packets carry a GID header (GRH) on InfiniBand too, which routers between subnets
+    /// need. On Ethernet they always do.
     pub has_global_route: bool,
 }
 
 /// Service levels have four bits.
 pub const SERVICE_LEVEL_MAX: u8 = 15;
 
-/// How an address is chosen.
+/// The rule by which an address is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GidChoice {
-    /// The address at which the members meet, if the port has it; else one of the network interface
-    /// that has that address, if it stands on the port; else RoCE v2 over IPv4, else over IPv6,
-    /// else over a link-local address, else RoCE v1; on InfiniBand the first.
+    /// The address at which the members meet, if the port has it. Otherwise an address of the
+    /// network interface that has the meeting address, if the interface is on the port. Otherwise
+    /// RoCE v2 over IPv4, then over IPv6, then over a link-local address, then RoCE v1. On
+    /// InfiniBand, the first entry.
     #[default]
     Auto,
     /// The entry with this index.
     Index(u8),
-    /// The entry with this address, RoCE v2 where there are two.
+    /// The entry with this address; the RoCE v2 one if there are two.
     Address(IpAddr),
 }
 
-/// What is taken.
+/// The device, port and address to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The device's place in the list.
+    /// The device's index in the list.
     pub device: usize,
     /// Its name.
     pub name: String,
     /// The port.
     pub port: u8,
-    /// Its link layer.
+    /// The port's link layer.
     pub link_layer: LinkLayer,
-    /// Its local identifier.
+    /// The port's local identifier.
     pub lid: u16,
     /// The address.
     pub gid: Gid,
@@ -72,20 +73,20 @@ pub struct Choice {
     pub mtu_bytes: u32,
     /// The partition.
     pub partition: Partition,
-    /// How switches and routers are to treat the packets.
+    /// The treatment of packets by switches and routers.
     pub service: Service,
 }
 
-/// Why nothing can be taken.
+/// The reason why no device, port or address can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {
-    /// There is no RDMA here.
+    /// The machine has no RDMA device.
     #[error(
         "no RDMA device; load its driver, or make one in software: rdma link add rxe0 type rxe netdev <interface>"
     )]
     NoDevice,
-    /// The device runs on something else than InfiniBand or RoCE.
+    /// The device's transport is neither InfiniBand nor RoCE.
     #[error(
         "{device} runs on {}; the fabric needs InfiniBand or RoCE: take another device, or \
          --fabric tcp",
@@ -94,15 +95,15 @@ pub enum ChoiceError {
     OtherTransport {
         /// The device.
         device: String,
-        /// What it runs on.
+        /// The device's transport.
         transport: Transport,
     },
-    /// None of that name.
+    /// No device has this name.
     #[error("no RDMA device '{wanted}'; there is {}", known.join(", "))]
     NoSuchDevice {
-        /// What was wanted.
+        /// The requested name.
         wanted: String,
-        /// What there is.
+        /// The names of the devices that exist.
         known: Vec<String>,
     },
     /// The device has no such port.
@@ -110,12 +111,12 @@ pub enum ChoiceError {
     NoSuchPort {
         /// The device.
         device: String,
-        /// What was wanted.
+        /// The requested port.
         port: u8,
-        /// How many there are.
+        /// The number of ports.
         ports: usize,
     },
-    /// The port, or every port, is down.
+    /// The port is down; without a port number, all ports are.
     #[error(
         "{device}: no port is active; look at the cable, or at the network interface below (ip link)"
     )]
@@ -123,17 +124,17 @@ pub enum ChoiceError {
         /// The device.
         device: String,
     },
-    /// The port has no such entry.
+    /// The port's table has no entry with this index.
     #[error("{device} port {port} has no GID {index}; list them with: tramontane verbs devices")]
     NoSuchGid {
         /// The device.
         device: String,
         /// The port.
         port: u8,
-        /// What was wanted.
+        /// The requested index.
         index: u8,
     },
-    /// No entry has that address.
+    /// No entry has this address.
     #[error(
         "{device} port {port} has no GID for {address}; list them with: tramontane verbs devices"
     )]
@@ -142,7 +143,7 @@ pub enum ChoiceError {
         device: String,
         /// The port.
         port: u8,
-        /// What was wanted.
+        /// The requested address.
         address: IpAddr,
     },
     /// The port has no address at all.
@@ -171,26 +172,26 @@ pub enum ChoiceError {
         device: String,
         /// The port.
         port: u8,
-        /// What was wanted.
+        /// The requested partition.
         partition: PartitionKey,
     },
-    /// Not a service level.
+    /// The service level is out of range.
     #[error("{level} is no service level; take one from 0 to {SERVICE_LEVEL_MAX}")]
     BadServiceLevel {
-        /// What was wanted.
+        /// The requested service level.
         level: u8,
     },
-    /// Not a packet size.
+    /// The packet size is not one that InfiniBand or RoCE has.
     #[error("{bytes} B is no packet size; take 256, 512, 1024, 2048 or 4096, at most the port's")]
     BadMtu {
-        /// What was wanted.
+        /// The requested size in bytes.
         bytes: u32,
     },
 }
 
 impl Devices {
-    /// Chooses what to use: the first device with an active port and an address, unless the caller
-    /// wants another.
+    /// Chooses the first device with an active port and an address, within the caller's
+    /// constraints.
     ///
     /// # Errors
     /// [`ChoiceError`].
@@ -218,7 +219,7 @@ impl Devices {
 }
 
 impl Device {
-    /// Chooses on this device alone, as if it were the only one.
+    /// Chooses on this device as if it were the only one.
     ///
     /// # Errors
     /// [`ChoiceError`].
@@ -263,8 +264,8 @@ fn choose_mtu(port: &Port, wanted: &Wanted) -> Result<u32, ChoiceError> {
     }
 }
 
-/// A full membership is preferred: a limited one does not reach other limited ones. A port whose
-/// table is not known has the usual partition.
+/// Prefers a full membership, because a limited member does not reach other limited members. A port
+/// whose table is unknown is in the usual partition.
 fn choose_partition(
     device: &Device,
     port: &Port,
@@ -276,7 +277,7 @@ fn choose_partition(
         same.copied().max_by_key(|entry| entry.key.is_full_member())
     };
     match wanted {
-        // A port that is not in the usual one is in its first.
+        // A port outside the usual partition uses the first of its table.
         None => Ok(of(PartitionKey::USUAL).or(port.partitions.first().copied()).unwrap_or(usual)),
         Some(partition) => of(partition).ok_or_else(|| ChoiceError::NoSuchPartition {
             device: device.name.clone(),
@@ -330,13 +331,14 @@ fn choose_gid(device: &Device, port: &Port, wanted: GidChoice) -> Result<Gid, Ch
     }
 }
 
-/// The best of those entries of a port's table that are admitted.
+/// Returns the best admitted entry of a port's address table.
 pub(super) fn best_gid(port: &Port, admits: impl Fn(&Gid) -> bool) -> Option<Gid> {
     let admitted = port.gids.iter().copied().filter(admits);
     admitted.min_by_key(|gid| (rank(gid), gid.index))
 }
 
-/// The less, the better. A link-local address is in every table, and often leads nowhere.
+/// Returns an entry's rank; lower is better. Link-local addresses come late: every table has one,
+/// and it often leads nowhere.
 const fn rank(gid: &Gid) -> u8 {
     match gid.kind {
         GidKind::InfiniBand => 0,
@@ -428,7 +430,7 @@ mod tests {
         ] {
             let error = with(|device| device.transport = transport).expect_err("it is refused");
             assert!(error.to_string().contains(transport.name()), "{error}");
-            // One that works beside it is taken.
+            // A second device that works is chosen instead.
             let mut other = rxe();
             other.name = "other".into();
             other.transport = transport;

@@ -1,4 +1,4 @@
-//! Asking the machine.
+//! Discovery of the machine's devices.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::adapter::{
 /// `IBV_LINK_LAYER_ETHERNET` in `<infiniband/verbs.h>`.
 const ETHERNET: u8 = 2;
 
-/// What may go inline, tried from the largest; more than any write that is not cheaper by
+/// Inline sizes to try, the largest first. No larger write would be cheaper inline than by
 /// reference.
 const INLINE_BYTES: [u32; 7] = [1024, 512, 256, 128, 96, 64, 28];
 
@@ -22,21 +22,23 @@ impl Devices {
     /// Asks the kernel and every device. A device that does not answer is left out, and logged.
     ///
     /// # Errors
-    /// If libibverbs cannot be used: then with [`NoLibrary`](crate::NoLibrary) inside. If the list
-    /// of devices cannot be read. If there are devices and none of them answers: then what the
-    /// first said. If the kernel has devices for which no driver is installed beside libibverbs.
+    /// Fails if libibverbs cannot be used (the error then contains
+    /// [`NoLibrary`](crate::NoLibrary)), if the list of devices cannot be read, if none of the
+    /// devices answers (with the first device's error), or if the kernel has devices for which no
+    /// libibverbs driver is installed.
     pub fn discover() -> io::Result<Self> {
         Self::discover_only(None)
     }
 
-    /// The same of one device, if it is named: no other is opened then.
+    /// Does the same for the named device only, if there is a name; no other device is opened.
     ///
     /// # Errors
-    /// As [`Devices::discover`]; with [`ChoiceError`] inside if no device has the name.
+    /// The same as for [`Devices::discover`]; if no device has the name, the error contains
+    /// [`ChoiceError`].
     pub fn discover_only(wanted: Option<&str>) -> io::Result<Self> {
         let names = match device_names() {
             Ok(names) => only(names, wanted).map_err(io::Error::other)?,
-            // No RDMA in this kernel at all.
+            // This kernel has no RDMA at all.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) => {
                 return Ok(Self::default());
             }
@@ -57,8 +59,8 @@ impl Devices {
         judge(devices, first, &known_to_kernel())
     }
 
-    /// The devices that a member may choose from: the machine's, or the fake one of the name that
-    /// it wants, if there is such a one in this process.
+    /// Returns the devices that a member may choose from: the machine's, or a fake device of this
+    /// process that has the wanted name.
     pub(crate) fn within_reach(wanted: Option<&str>) -> io::Result<Self> {
         match wanted.filter(|name| adapter::is_fake(name)) {
             None => Self::discover_only(wanted),
@@ -70,9 +72,9 @@ impl Devices {
     }
 }
 
-/// Why a device cannot be opened. libibverbs leaves in `errno` whatever it tried last, so that a
-/// node in `/dev` that this user may not open comes out as a file that is missing: the node itself
-/// is asked.
+/// Returns why a device cannot be opened. libibverbs leaves the `errno` of its last attempt, so a
+/// node in `/dev` that this user may not open is reported as a missing file. Opening the node
+/// itself gives the true reason.
 fn why_not(name: &str, error: io::Error) -> io::Error {
     let Ok(entries) = std::fs::read_dir("/sys/class/infiniband_verbs") else { return error };
     let is_of = |entry: &std::fs::DirEntry| {
@@ -86,7 +88,7 @@ fn why_not(name: &str, error: io::Error) -> io::Error {
     }
 }
 
-/// The names that are meant: that of the wanted device, or all.
+/// Returns the name of the wanted device, or all names if none is wanted.
 fn only(names: Vec<String>, wanted: Option<&str>) -> Result<Vec<String>, ChoiceError> {
     let Some(wanted) = wanted.filter(|_| !names.is_empty()) else { return Ok(names) };
     if names.iter().any(|name| name == wanted) {
@@ -95,7 +97,7 @@ fn only(names: Vec<String>, wanted: Option<&str>) -> Result<Vec<String>, ChoiceE
     Err(ChoiceError::NoSuchDevice { wanted: wanted.to_owned(), known: names })
 }
 
-/// Nothing found is told from nothing there.
+/// Distinguishes "found nothing" from "there is nothing".
 fn judge(
     devices: Vec<Device>,
     silent: Option<(String, io::Error)>,
@@ -113,7 +115,7 @@ fn judge(
     }
 }
 
-/// Devices by their names in the kernel, whether libibverbs can use them or not.
+/// Returns the names of the kernel's devices, whether libibverbs can use them or not.
 fn known_to_kernel() -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/sys/class/infiniband") else { return Vec::new() };
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -163,7 +165,7 @@ fn describe(context: &Context, name: &str) -> io::Result<Device> {
     Ok(device)
 }
 
-/// Asks at the port that is taken where nobody wants another.
+/// Asks at the port that is chosen by default.
 fn ask_for_order(context: &Context, device: &mut Device) {
     let alone = Devices { devices: vec![device.clone()] };
     let Ok(choice) = alone.choose(&Wanted::default()) else { return };
@@ -171,7 +173,7 @@ fn ask_for_order(context: &Context, device: &mut Device) {
     device.order = device.kind.order(device.data_in_order);
 }
 
-/// Asks the first so many ports of the device of a name.
+/// Describes the first `count` ports of the device called `name`.
 pub(crate) fn describe_ports(context: &Context, name: &str, count: u8) -> io::Result<Vec<Port>> {
     let ports = (1..=count).map(|number| {
         let port = context.port(number)?;
@@ -182,13 +184,14 @@ pub(crate) fn describe_ports(context: &Context, name: &str, count: u8) -> io::Re
 
 fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttributes) -> Port {
     let is_ethernet = port.link_layer == ETHERNET;
-    // Connections name an entry by a byte.
+    // Connections name a table entry by one byte.
     let gids = (0..u8::MAX).take(port.gids).filter_map(|index| {
         let address = context.gid(number, index).ok()?;
         let kind = context.gid_kind(device, number, index, is_ethernet);
         (!address.is_unspecified()).then_some(Gid { index, kind, address })
     });
-    // A port without a table has the usual one; a device that cannot be asked is not kept out.
+    // A port without a table is in the usual partition; a device that does not answer is not
+    // excluded.
     let keys = context.partition_keys(number).unwrap_or_default();
     let partitions = (0..).zip(keys).map(|(index, key)| (index, PartitionKey(key)));
     let partitions = partitions.filter(|(_, key)| key.is_valid());
@@ -208,7 +211,8 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
     }
 }
 
-/// Makes queue pairs with less and less until one is granted; zero if none is.
+/// Makes queue pairs with smaller and smaller inline sizes until one is granted; returns zero if
+/// none is.
 pub(crate) fn inline_bytes_max(context: &Context) -> u32 {
     let domain = ProtectionDomain::new(context);
     let completions = CompletionQueue::new(context, 4);

@@ -1,4 +1,4 @@
-//! Network interfaces: which have an address, and which stand on a port.
+//! Network interfaces: which have an address, and which belong to a port.
 
 use std::fs::{read_dir, read_to_string};
 use std::net::IpAddr;
@@ -8,20 +8,20 @@ use serde::Serialize;
 use super::Gid;
 use crate::ffi;
 
-/// A network interface that stands on a port.
+/// A network interface on a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Interface {
-    /// Its name, as in `/sys/class/net`.
+    /// The interface's name in `/sys/class/net`.
     pub name: String,
-    /// The entries of the port's table of addresses that are its own, by their indices.
+    /// The indices of the interface's entries in the port's address table.
     pub gids: Vec<u8>,
 }
 
-/// More than bonds, bridges and VLANs are ever stacked.
+/// A bound above any stack of bonds, bridges and VLANs in practice.
 const INTERFACES_MAX: usize = 32;
 
-/// The interfaces that have an address, and those below them, nearest first: a bridge, a bond or a
-/// VLAN has addresses that the port below may not have.
+/// Returns the interfaces that have an address and those below them, nearest first. A bridge, bond
+/// or VLAN may have addresses that the port below it lacks.
 pub(super) fn with_address(address: IpAddr) -> Vec<String> {
     let mut found = ffi::interfaces_with(address);
     let mut next = 0;
@@ -41,8 +41,8 @@ pub(super) fn with_address(address: IpAddr) -> Vec<String> {
     found
 }
 
-/// The interfaces that stand on a port of a device of the machine: those of its addresses, and, as
-/// on InfiniBand, those of the hardware that the device is on.
+/// Returns the interfaces on a port: those of the port's addresses and, as on InfiniBand, those of
+/// the hardware behind the device.
 pub(crate) fn on_port(device: &str, port: u8, gids: &[Gid]) -> Vec<Interface> {
     let folder = format!("/sys/class/infiniband/{device}");
     let mut found: Vec<Interface> = Vec::new();

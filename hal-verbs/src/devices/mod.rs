@@ -1,7 +1,8 @@
-//! RDMA devices as data: what there is, and which port, address and packet size are taken (HAL-3).
+//! RDMA devices as data: the machine's devices, and the choice of a port, address and packet size
+//! (HAL-3).
 //!
-//! [`Devices`] is plain: it can be printed as a table, or serialised. [`Devices::discover`] asks
-//! the machine for it.
+//! [`Devices`] is plain data that can be printed as a table or serialised. [`Devices::discover`]
+//! fills it from the machine.
 
 mod again;
 pub(crate) mod ask;
@@ -28,16 +29,16 @@ pub use transport::Transport;
 /// All devices of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Devices {
-    /// In the kernel's order.
+    /// The devices, in the kernel's order.
     pub devices: Vec<Device>,
 }
 
 /// One device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Device {
-    /// Its name, as in `/sys/class/infiniband`.
+    /// The device's name in `/sys/class/infiniband`.
     pub name: String,
-    /// What kind it is, as far as is known.
+    /// The kind of device, as far as it is known.
     pub kind: DeviceKind,
     /// The vendor's number.
     pub vendor_id: u32,
@@ -45,36 +46,39 @@ pub struct Device {
     pub vendor_part_id: u32,
     /// The firmware's version, if it has one.
     pub firmware: String,
-    /// The node's lasting number, in hexadecimal.
+    /// The node's permanent GUID, in hexadecimal.
     pub node_guid: String,
-    /// What carries its traffic.
+    /// The device's transport.
     pub transport: Transport,
-    /// How much it takes.
+    /// The device's limits.
     pub limits: DeviceLimits,
-    /// How many processors' interrupts it can spread its completions over.
+    /// The number of completion vectors, that is, of interrupts over which completions can be
+    /// spread.
     pub completion_vectors: u32,
-    /// What it says of the order of the data of each write. A driver in software is not asked.
+    /// The device's answer about the order of the bytes within each write. Software drivers are not
+    /// asked.
     pub data_in_order: DataInOrder,
-    /// What it promises about order.
+    /// The device's promises about order.
     pub order: Order,
-    /// Its ports; their numbers start at 1.
+    /// The device's ports, numbered from 1.
     pub ports: Vec<Port>,
 }
 
-/// Whether a device is known to be a driver that does the work in software.
+/// The kind of a device: a known software driver, or hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
-    /// RoCE in software (`rdma_rxe`).
+    /// Software RoCE (`rdma_rxe`).
     SoftRoce,
-    /// iWARP in software (`siw`).
+    /// Software iWARP (`siw`).
     SoftIwarp,
     /// Hardware, as far as is known.
     Adapter,
 }
 
 impl DeviceKind {
-    /// From a vendor's number. The two drivers in software have numbers of their own.
+    /// Determines the kind from a vendor number. The two software drivers have numbers of their
+    /// own.
     #[must_use]
     pub const fn from_vendor(vendor_id: u32) -> Self {
         match vendor_id {
@@ -85,38 +89,38 @@ impl DeviceKind {
     }
 }
 
-/// What a device says when it is asked whether the bytes of writes are placed in order
+/// A device's answer to the question whether the bytes of writes are placed in order
 /// (`ibv_query_qp_data_in_order`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataInOrder {
     /// They are.
     Yes,
-    /// That is not promised; also said by drivers that do not know the question.
+    /// No promise. Drivers that do not implement the question answer this too.
     No,
-    /// The library does not know the question.
+    /// The library does not implement the question.
     #[default]
     NotKnown,
 }
 
-/// How much a device takes.
+/// The limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceLimits {
     /// Queue pairs.
     pub queue_pairs_max: u32,
-    /// Requests that one queue pair holds.
+    /// Requests per queue pair.
     pub work_requests_max: u32,
-    /// Ranges in one request.
+    /// Ranges per request.
     pub ranges_max: u32,
-    /// Entries in one completion queue.
+    /// Entries per completion queue.
     pub completion_entries_max: u32,
     /// Registered ranges.
     pub memory_regions_max: u32,
-    /// Bytes in one of them.
+    /// Bytes per registration.
     pub region_bytes_max: u64,
-    /// Reads of one peer at once.
+    /// Reads of one peer in flight.
     pub reads_max: u32,
-    /// Bytes that go inline: found by trial, since no device says it.
+    /// Bytes that fit inline: found by trial, because no device reports it.
     pub inline_bytes_max: u32,
 }
 
@@ -127,23 +131,23 @@ pub struct Port {
     pub number: u8,
     /// Whether traffic can flow.
     pub state: PortState,
-    /// What it runs on.
+    /// The port's link layer.
     pub link_layer: LinkLayer,
-    /// Its local identifier: zero on Ethernet, and nowhere else.
+    /// The port's local identifier; zero on Ethernet only.
     pub lid: u16,
     /// The largest packet payload in use, in bytes.
     pub mtu_bytes: u32,
-    /// The largest that the port could use.
+    /// The largest packet payload that the port supports, in bytes.
     pub mtu_bytes_max: u32,
-    /// The longest message.
+    /// The longest message in bytes.
     pub message_bytes_max: u32,
-    /// Whether all packets have to carry the GID (GRH), though it is no Ethernet.
+    /// Whether all packets must carry a GID header (GRH) although the link layer is not Ethernet.
     pub needs_global_route: bool,
-    /// Its addresses; entries without one are left out.
+    /// The port's addresses; empty table entries are left out.
     pub gids: Vec<Gid>,
-    /// The network interfaces that stand on it.
+    /// The network interfaces on the port.
     pub interfaces: Vec<Interface>,
-    /// Its partitions; entries without one are left out.
+    /// The port's partitions; empty table entries are left out.
     pub partitions: Vec<Partition>,
 }
 
@@ -153,20 +157,20 @@ pub struct Port {
 pub enum PortState {
     /// No link.
     Down,
-    /// A link, and nobody has configured it.
+    /// The link is up, but the port is not configured yet.
     Initialising,
-    /// Configured, and not in use.
+    /// The port is configured, but not in use.
     Armed,
     /// Traffic flows.
     Active,
-    /// Traffic flows, and the link is in trouble.
+    /// Traffic flows, but the link has errors.
     Deferred,
-    /// What the kernel says is not known here.
+    /// The kernel reports a state that is unknown here.
     Unknown,
 }
 
 impl PortState {
-    /// From `enum ibv_port_state`.
+    /// Converts a value of `enum ibv_port_state`.
     #[must_use]
     pub const fn from_raw(raw: u32) -> Self {
         match raw {
@@ -191,7 +195,7 @@ impl PortState {
     }
 }
 
-/// What a port runs on.
+/// The link layer of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkLayer {
@@ -210,18 +214,18 @@ impl fmt::Display for LinkLayer {
     }
 }
 
-/// An entry of a port's table of addresses.
+/// An entry of a port's address table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Gid {
-    /// Its index, which connections name.
+    /// The index by which connections name the entry.
     pub index: u8,
-    /// How packets from it look.
+    /// The packet format used with this address.
     pub kind: GidKind,
-    /// The address; one of IPv4 is mapped.
+    /// The address; IPv4 addresses are mapped to IPv6.
     pub address: Ipv6Addr,
 }
 
-/// How packets from an address look.
+/// The packet format of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GidKind {
@@ -243,7 +247,7 @@ impl fmt::Display for GidKind {
     }
 }
 
-/// The bytes of `enum ibv_mtu`; zero of what is none.
+/// Converts a value of `enum ibv_mtu` to bytes; unknown values give zero.
 #[must_use]
 pub const fn mtu_bytes(raw: u32) -> u32 {
     match raw {
@@ -252,7 +256,7 @@ pub const fn mtu_bytes(raw: u32) -> u32 {
     }
 }
 
-/// The table that `tramontane verbs devices` prints.
+/// Prints the table of `tramontane verbs devices`.
 impl fmt::Display for Devices {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.devices.is_empty() {
@@ -334,7 +338,7 @@ impl fmt::Display for Port {
             .iter()
             .filter(has_no_gid)
             .try_for_each(|interface| writeln!(out, "    network interface {}", interface.name))?;
-        // Nearly all ports have the usual one alone.
+        // Nearly every port has only the usual partition.
         let is_unusual = |partition: &&Partition| partition.key != PartitionKey::USUAL;
         self.partitions.iter().filter(is_unusual).try_for_each(|partition| {
             writeln!(out, "    PKey {:>2}  {}", partition.index, partition.key)
@@ -346,7 +350,7 @@ impl fmt::Display for Port {
 pub(crate) mod samples {
     use super::*;
 
-    /// A software device as in the lab, with what is wrong with it too: GID 0 leads nowhere.
+    /// Returns a software device like the lab's, including its flaw: GID 0 leads nowhere.
     pub(crate) fn rxe() -> Device {
         let gid = |index, address: &str| Gid {
             index,

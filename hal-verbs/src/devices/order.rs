@@ -1,4 +1,4 @@
-//! What devices promise about order, and how one is asked (HAL-1).
+//! Promises of devices about order, and how a device is asked (HAL-1).
 
 use serde::Serialize;
 
@@ -7,17 +7,17 @@ use super::{DataInOrder, DeviceKind};
 /// Promises about order (HAL-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Order {
-    /// Between writes to one peer.
+    /// Writes to one peer arrive in order.
     pub writes: bool,
-    /// Between the bytes of one write.
+    /// The bytes of one write arrive in the order of their addresses.
     pub addresses: bool,
-    /// What is completed can be seen at the other end.
+    /// A completed write is visible at the other end.
     pub visible_upon_completion: bool,
 }
 
 impl DeviceKind {
-    /// What such a device keeps about order, where nobody overrides it. `data_in_order` is its
-    /// answer to `ibv_query_qp_data_in_order` for writes.
+    /// Returns the order that a device of this kind keeps, unless the operator overrides it.
+    /// `data_in_order` is the device's answer to `ibv_query_qp_data_in_order` for writes.
     ///
     /// | kind | answer | between writes | within a write | visible upon completion |
     /// |---|---|---|---|---|
@@ -25,21 +25,22 @@ impl DeviceKind {
     /// | an adapter | yes | yes | no | no |
     /// | an adapter | no, or not known | no | no | no |
     ///
-    /// - *In software* each packet is copied by a processor, in the order of the connection's
-    ///   packets, before it is acknowledged. The copy itself keeps no order of addresses.
-    /// - *Yes* says, by the manual page, that the data of each request into this queue pair is
-    ///   written in order, and nothing of separate requests. A reliable connection executes
-    ///   requests in order; what makes one overtake another are packets that are placed as they
-    ///   come, after adaptive routing, and bus writes with relaxed ordering. A device that keeps
-    ///   the order within every request does neither. That is a conclusion, so an operator may
-    ///   withdraw it ([`Limits::write_order`]).
-    /// - *Within a write* a yes would be enough for what this member receives, and says nothing of
-    ///   its peers' devices, to which it writes: the operator may know ([`Limits::address_order`]).
+    /// - *In software*, a processor copies each packet in the order of the connection's packets
+    ///   before it is acknowledged. The copy itself keeps no order of addresses.
+    /// - *Yes* means, according to the manual page, that the data of each request into this queue
+    ///   pair is written in order; it says nothing about separate requests. A reliable connection
+    ///   executes requests in order. One request can overtake another only if packets are placed as
+    ///   they arrive, after adaptive routing, or if bus writes use relaxed ordering. A device that
+    ///   keeps the order within every request does neither. This is an inference, so an operator
+    ///   may withdraw it ([`Limits::write_order`]).
+    /// - *Within a write*, a yes covers what this member receives, but says nothing about its
+    ///   peers' devices, to which it writes. The operator may know more
+    ///   ([`Limits::address_order`]).
     /// - *No* cannot be told from *not known*: a provider that does not implement the question says
-    ///   no, and so do all where the processor is not x86. Both promise nothing; the fabric keeps
-    ///   the order itself then ([`WriteOrder::ByUpdates`]).
-    /// - *Visible upon completion*: an acknowledgement says that the other adapter has the data,
-    ///   not that it has passed the bus there.
+    ///   no, and all say no on processors other than x86. Neither promises anything, so the fabric
+    ///   keeps the order itself ([`WriteOrder::ByUpdates`]).
+    /// - *Visible upon completion*: an acknowledgement says that the remote NIC has the data, not
+    ///   that the data has crossed the bus there.
     ///
     /// [`Limits::write_order`]: crate::Limits::write_order
     /// [`Limits::address_order`]: crate::Limits::address_order

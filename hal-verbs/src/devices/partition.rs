@@ -1,49 +1,49 @@
-//! Partitions of an InfiniBand network: its virtual networks. Traffic flows among the members of
-//! one.
+//! Partitions of an InfiniBand network, its virtual networks: traffic flows only among the members
+//! of one partition.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The bit of a full member; the other 15 are the partition's number.
+/// The bit of a full member; the other 15 bits are the partition's number.
 const FULL_MEMBER: u16 = 1 << 15;
 
-/// A partition's key (PKey), as a port's table has it.
+/// A partition key (PKey), as it appears in a port's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PartitionKey(pub u16);
 
 impl PartitionKey {
-    /// The partition that every port is in, as a full member; on Ethernet there is no other.
+    /// The partition of which every port is a full member; Ethernet has no other.
     pub const USUAL: Self = Self(0xffff);
 
-    /// Whether traffic flows between two ports: in the same partition, and not both limited
-    /// members.
+    /// Returns whether traffic flows between two ports: they must be in the same partition and not
+    /// both be limited members.
     #[must_use]
     pub const fn reaches(self, other: Self) -> bool {
         (self.0 ^ other.0) & !FULL_MEMBER == 0 && (self.0 | other.0) & FULL_MEMBER != 0
     }
 
-    /// Whether it is the partition of that number, however a port is a member of it.
+    /// Returns whether both keys name the same partition, whatever the kind of membership.
     #[must_use]
     pub const fn is_same_partition(self, other: Self) -> bool {
         (self.0 ^ other.0) & !FULL_MEMBER == 0
     }
 
-    /// Whether there is a partition of that number.
+    /// Returns whether the partition number is valid.
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.0 & !FULL_MEMBER != 0
     }
 
-    /// Whether the port is a full member of it.
+    /// Returns whether the port is a full member of the partition.
     #[must_use]
     pub const fn is_full_member(self) -> bool {
         self.0 & FULL_MEMBER != 0
     }
 }
 
-/// In hexadecimal, as subnet managers have it.
+/// Prints the key in hexadecimal, as subnet managers do.
 impl fmt::Display for PartitionKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:#06x}", self.0)
@@ -64,12 +64,12 @@ impl FromStr for PartitionKey {
     }
 }
 
-/// One entry of a port's table of partitions.
+/// An entry of a port's partition table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Partition {
-    /// Its index, which connections name.
+    /// The index by which connections name the entry.
     pub index: u16,
-    /// The key there.
+    /// The entry's key.
     pub key: PartitionKey,
 }
 

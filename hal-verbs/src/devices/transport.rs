@@ -1,28 +1,28 @@
-//! What carries a device's traffic, and which of that the fabric runs on.
+//! Transports of devices, and those that the fabric supports.
 //!
-//! The fabric needs reliable connections with writes that carry an immediate value, 24 bit numbers
-//! of queue pairs and packets, and a way that is given by LID or GID. InfiniBand and RoCE have all
-//! of it. Others offer parts of it through the same library, and would fail late and oddly, so they
-//! are refused by name.
+//! The fabric needs reliable connections, writes with an immediate value, 24-bit queue pair and
+//! packet numbers, and paths given by LID or GID. InfiniBand and RoCE have all of these. Other
+//! transports offer some of them through the same library and would fail late with obscure errors,
+//! so they are refused by name.
 
 use serde::Serialize;
 
-/// What carries a device's traffic.
+/// The transport of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// InfiniBand's transport: over InfiniBand itself, or over Ethernet as RoCE.
     #[default]
     InfiniBand,
-    /// iWARP: RDMA over TCP. It has no writes with an immediate value.
+    /// iWARP: RDMA over TCP, without writes that carry an immediate value.
     Iwarp,
-    /// Omni-Path. What it offers as InfiniBand is done by its driver, and its addresses are longer.
+    /// Omni-Path, whose driver emulates InfiniBand and whose addresses are longer.
     OmniPath,
     /// Amazon's Elastic Fabric Adapter: datagrams, without reliable connections.
     Efa,
-    /// Cisco's usNIC: datagrams alone.
+    /// Cisco's usNIC: datagrams only.
     UsNic,
-    /// Something else, or nothing that the library knows.
+    /// Another transport, or one that the library does not know.
     Unknown,
 }
 
@@ -32,14 +32,14 @@ const RAW_IWARP: i32 = 1;
 const RAW_USNIC: i32 = 2;
 const RAW_USNIC_UDP: i32 = 3;
 
-/// The vendors' numbers, and the parts of one that also made adapters for InfiniBand.
+/// Vendor numbers, and the part numbers of a vendor that also made InfiniBand NICs.
 const VENDOR_AMAZON: u32 = 0x1d0f;
 const VENDOR_INTEL_OMNI_PATH: u32 = 0x1175;
 const PARTS_OMNI_PATH: [u32; 2] = [0x24f0, 0x24f1];
 
 impl Transport {
-    /// From what the library and the device say: `enum ibv_transport_type`, and the numbers of the
-    /// vendor and of the part.
+    /// Determines the transport from the library's `enum ibv_transport_type` and the device's
+    /// vendor and part numbers.
     #[must_use]
     pub fn from_raw(transport: i32, vendor_id: u32, vendor_part_id: u32) -> Self {
         match transport {
@@ -57,13 +57,13 @@ impl Transport {
         }
     }
 
-    /// Whether the fabric runs on it.
+    /// Returns whether the fabric supports the transport.
     #[must_use]
     pub const fn is_carried(self) -> bool {
         matches!(self, Self::InfiniBand)
     }
 
-    /// What people call it.
+    /// Returns the transport's common name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ mod tests {
         for (raw, vendor, part, transport) in [
             (0, 0x02c9, 4125, Transport::InfiniBand),
             (0, 0x00ff_ffff, 0, Transport::InfiniBand),
-            // The same vendor's adapters for InfiniBand.
+            // InfiniBand NICs of the same vendor.
             (0, 0x1175, 0x7322, Transport::InfiniBand),
             (0, 0x1175, 0x24f0, Transport::OmniPath),
             (1, 0x0062_6d74, 0, Transport::Iwarp),

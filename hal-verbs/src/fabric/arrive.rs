@@ -1,5 +1,5 @@
-//! Peers that come one by one, where views change: each end is brought up by what the other told,
-//! over whatever way they talk, and nothing is posted before both are.
+//! The arrival of peers, one by one, in views that change. Each end is brought up with the other's
+//! card, which any channel may carry. Nothing is posted before both ends are up.
 //!
 //! ```text
 //! one end                                  the other
@@ -11,8 +11,8 @@
 //! ready    <--------- answers ------------
 //! ```
 //!
-//! A peer may have been told before this end is, and write already: what comes from a peer that is
-//! awaited is taken.
+//! A peer may learn that this end is up before this member learns of the peer's, and may write
+//! already. Therefore messages from an awaited peer are accepted.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
@@ -22,15 +22,16 @@ use super::{Life, Loss, Stage, Verbs};
 use crate::commands::Job;
 
 impl Verbs {
-    /// What a peer is to be told of this member's end of their connections, once that is made.
+    /// Returns the card that describes this member's end of the connections to a peer, once the end
+    /// is made.
     #[must_use]
     pub fn card_for(&self, peer: Rank) -> Vec<u8> {
         self.handshake.card_for(&self.links, peer).encode()
     }
 
-    /// Begins to bring this end of the connections with a peer up, by its card: once they are up
-    /// the peer may write. False if that cannot be: then the peer is lost, as it is if the device
-    /// finds no way there.
+    /// Starts to bring up this end of the connections with a peer, using the peer's card; once they
+    /// are up the peer may write. Returns false if that is impossible. The peer is then lost, as it
+    /// is if the device finds no path to it.
     pub fn connect(&mut self, peer: Rank, card: &[u8]) -> bool {
         if !self.is_awaited(peer) || !self.has_card(peer) {
             return false;
@@ -46,9 +47,9 @@ impl Verbs {
         self.is_awaited(peer)
     }
 
-    /// A peer's end is up, and so is this one. It is ready once first writes to it, one of nothing
-    /// and one of a full packet, are answered: a way that leads nowhere, or that long packets do
-    /// not pass, is told as a loss before anything is posted (HAL-3).
+    /// Records that a peer's end is up, as this one is. The peer is ready once the first writes to
+    /// it, one empty and one of a full packet, are acknowledged. A path that leads nowhere, or that
+    /// drops long packets, is reported as a loss before anything is posted (HAL-3).
     pub fn admit(&mut self, peer: Rank) {
         if !self.is_awaited(peer) || !self.is_connected(peer) {
             return;
@@ -57,7 +58,7 @@ impl Verbs {
         self.probe(peer, row);
     }
 
-    /// The first writes to a peer are answered: it may be written to.
+    /// Records that the first writes to a peer are acknowledged: posts to it may begin.
     pub(super) fn answered(&mut self, peer: Rank) {
         let is_armed = self.armed;
         let answering = &mut self.peers[peer.index()];
@@ -69,21 +70,21 @@ impl Verbs {
         if is_armed {
             answering.doorbell.arm();
         }
-        // What it asked before is answered now.
+        // Earlier questions of the peer can be answered now.
         if let Some(row) = self.rows_to[peer.index()] {
             self.send_notices(row);
         }
         self.post_blocks(peer);
     }
 
-    /// A peer is gone, as another way than this one shows. That it cut this member off is worth
-    /// knowing afterwards too: it need not be dead, then.
+    /// Records that a peer is gone, as another channel reported. If the peer cut this member off,
+    /// that is recorded even for a lost peer, because such a peer need not be dead.
     pub fn lose_peer(&mut self, peer: Rank, cause: LossCause) {
         if self.has_ended() || !matches!(self.rows_to.get(peer.index()), Some(Some(_))) {
             return;
         }
-        // What it posted before it went was acknowledged, so it is here; its notices are worth
-        // hearing.
+        // Everything that the peer posted before it left was acknowledged and is therefore here;
+        // its notices still matter.
         self.collect();
         self.lose(peer, Loss::of(cause));
         if let (Some(loss), LossCause::Denied) = (&mut self.peers[peer.index()].loss, cause) {

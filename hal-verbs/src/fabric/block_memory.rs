@@ -1,11 +1,11 @@
-//! Block memory: pages of the process, registered with the device as long as they are there.
+//! Block memory: pages of the process that are registered with the device as long as they exist.
 //!
 //! # Invariants
-//! - Pages stay, and stay registered, as long as anybody has the handle, or a block from them or
-//!   into them is under way.
-//! - A region's number belongs to one memory at a time; it is free again when the memory is gone.
-//! - Areas stay when the device is opened again: their pages are registered once more.
-//! - Peers may write only to memory that is made to receive.
+//! - Pages exist and stay registered as long as a handle exists or a block from or into them is in
+//!   flight.
+//! - A region number belongs to one memory at a time; it is free again when the memory is gone.
+//! - Areas survive a reopened device: their pages are registered again.
+//! - Peers may write only to memory that was made to receive.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,31 +18,31 @@ use crate::adapter::{Access, MemoryRegion, PageSize, Pages, ProtectionDomain};
 use crate::cgroup;
 use crate::locked::{self, Limit};
 
-/// Why there is no block memory.
+/// The reason why block memory cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoBlockMemory {
-    /// There are as many regions as there can be.
+    /// All region numbers are in use.
     #[error(transparent)]
     TooMany(#[from] TooManyRegions),
-    /// Memory may not be held in place.
+    /// The memory cannot be locked.
     #[error(
         "cannot register {needed} B for blocks: this process may lock {}; raise it with `ulimit -l unlimited`, or take \
          smaller buffers or fewer",
         Limit(*limit)
     )]
     LockedMemory {
-        /// Bytes of the memory.
+        /// Size of the memory in bytes.
         needed: usize,
-        /// Bytes that the process may lock; none if there is no limit.
+        /// Bytes that the process may lock; `None` if there is no limit.
         limit: Option<u64>,
     },
     /// The system or the device refused.
     #[error("cannot register {needed} B for blocks: {source}; take smaller buffers, or fewer")]
     Refused {
-        /// Bytes of the memory.
+        /// Size of the memory in bytes.
         needed: usize,
-        /// What was said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -60,29 +60,29 @@ impl NoBlockMemory {
     }
 }
 
-/// Memory that blocks go from and into.
+/// Memory from which and into which blocks are sent.
 ///
-/// A device that was told of a receive cannot be told otherwise: once its channel is closed, a
-/// block that is just coming may still land there, for as long as the message takes that ends the
-/// channel. Drop such memory, rather than use it again at once.
+/// A receive that the device knows of cannot be withdrawn. After its channel is closed, an arriving
+/// block may still land in the memory until the message that ends the channel has arrived. Drop
+/// such memory instead of reusing it at once.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<MemoryRegion>>;
 
-/// Makes block memory for the fabrics of all views at one site; any thread may have one. Making and
-/// dropping memory are calls to the kernel, which take longer the larger it is.
+/// The maker of block memory for the fabrics of all views at one site; any thread may hold it.
+/// Making and dropping memory are kernel calls that take longer for larger memory.
 #[derive(Clone, Debug)]
 pub struct BlockStore(Arc<Mutex<Registered>>);
 
-/// What is registered, and where.
+/// The registered memory and its protection domain.
 #[derive(Debug)]
 struct Registered {
     domain: ProtectionDomain,
     size: PageSize,
-    /// Counts the domains.
+    /// Number of domains so far.
     generation: u64,
-    /// By what their holders have.
+    /// The registrations in the handles.
     regions: Regions<Weak<MemoryRegion>>,
-    /// The same pages in the present domain, where their holders have registrations of an earlier
-    /// one. Those of memory that is gone go when the next memory is made.
+    /// Registrations of the same pages in the current domain, if the handles have those of an
+    /// earlier one. Registrations of dropped memory are removed when the next memory is made.
     again: BTreeMap<u16, Arc<MemoryRegion>>,
 }
 
@@ -115,12 +115,12 @@ impl BlockStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where its memory is registered.
+    /// Returns the domain in which the memory is registered.
     pub(crate) fn domain(&self) -> ProtectionDomain {
         self.registered().domain.clone()
     }
 
-    /// Registers all memory in another domain, since the device of the present one failed.
+    /// Registers all memory in another domain, after the device of the current one failed.
     pub(crate) fn move_to(&self, domain: ProtectionDomain) -> io::Result<()> {
         let mut registered = self.registered();
         let mut again = BTreeMap::new();
@@ -137,7 +137,7 @@ impl BlockStore {
         Ok(())
     }
 
-    /// An area of a memory that is there.
+    /// Returns an area of existing memory.
     pub(super) fn range(&self, area: Area, length: usize) -> Option<BlockRange> {
         let registered = self.registered();
         let memory = registered.regions.get(area.region)?.upgrade()?;
@@ -156,11 +156,11 @@ impl BlockStore {
                 let registered = self.registered();
                 (registered.domain.clone(), registered.generation)
             };
-            // Without the lock: it touches every page.
+            // Done without the lock, because registration touches every page.
             let made = MemoryRegion::new(&domain, &pages, pages.bytes(), access).map(Arc::new);
             let mut registered = self.registered();
             if registered.generation != generation {
-                // The device was opened again meanwhile.
+                // The device was reopened meanwhile.
                 continue;
             }
             let memory = made.map_err(failed)?;
@@ -171,7 +171,7 @@ impl BlockStore {
 }
 
 impl Registered {
-    /// Gives new memory a number.
+    /// Assigns a number to new memory.
     fn take(&mut self, memory: &Arc<MemoryRegion>) -> Result<Region, TooManyRegions> {
         let is_gone = |memory: &Weak<MemoryRegion>| memory.strong_count() == 0;
         let region = self.regions.take(Arc::downgrade(memory), is_gone)?;
@@ -184,7 +184,7 @@ impl Registered {
     }
 }
 
-/// A range of block memory that is there.
+/// A range of existing block memory.
 #[derive(Debug)]
 pub(super) struct BlockRange {
     pub(super) memory: Arc<MemoryRegion>,

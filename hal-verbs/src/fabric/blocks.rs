@@ -1,14 +1,14 @@
-//! Blocks, over a connection of their own with each peer, so that messages about them do not take
-//! the receives of notices.
+//! Blocks, over a separate connection with each peer, so that their messages do not use up the
+//! receives of notices.
 //!
-//! Which end writes which block where is [`protocol::blocks`](crate::protocol::blocks); here it
-//! meets the device. Memory is made as it is needed, and any number of channels share the
-//! connection.
+//! [`protocol::blocks`](crate::protocol::blocks) decides which end writes which block where; this
+//! module carries that out on the device. Memory is allocated on demand, and any number of channels
+//! share the connection.
 //!
-//! A channel that is closed, or a peer that is lost, leaves memory in use for a moment: what was
-//! begun is read to its end, and what a peer may still write into stays until that peer has said
-//! that it writes no more, or its connection has ended. No memory is given back before, nor its
-//! number used again.
+//! After a channel is closed or a peer is lost, memory stays in use for a while. Writes in flight
+//! are read to their end. Memory that a peer may still write into is kept until the peer has said
+//! that it writes no more, or until its connection has ended. Only then is the memory released and
+//! its number reused.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::protocol::blocks::{
 };
 use crate::protocol::{Counters, Name};
 
-/// What is under way with one peer.
+/// The blocks in flight with one peer.
 pub(crate) type BlockExchange = Exchange<Arc<MemoryRegion>>;
 
-/// The way to one peer.
+/// The connection for blocks with one peer.
 #[derive(Debug)]
 struct BlockPeer {
     link: usize,
@@ -40,35 +40,35 @@ struct BlockPeer {
 /// All blocks of the view.
 #[derive(Debug)]
 pub(crate) struct BlockTraffic {
-    /// By rank; none where there is no connection for blocks.
+    /// The peers by rank; `None` without a connection for blocks.
     peers: Vec<Option<BlockPeer>>,
     store: BlockStore,
     closed: ClosedChannels,
     events: EventQueue,
 }
 
-/// Channels that were closed here, by number.
+/// The channels that were closed at this end, by number.
 #[derive(Debug)]
 struct ClosedChannels(Vec<bool>);
 
 impl ClosedChannels {
-    /// What is no channel counts as closed.
+    /// Numbers that are not channels count as closed.
     fn contains(&self, channel: Channel) -> bool {
         self.0.get(usize::from(channel.0)).copied().unwrap_or(true)
     }
 
-    /// False if it was closed before.
+    /// Returns false if the channel was closed before.
     fn insert(&mut self, channel: Channel) -> bool {
         let place = self.0.get_mut(usize::from(channel.0));
         place.is_some_and(|is_closed| !std::mem::replace(is_closed, true))
     }
 }
 
-/// Why nothing more goes to a peer.
+/// The reason why nothing more can be sent to a peer.
 enum Broken {
     /// The device refused a list.
     Post,
-    /// The peer, or this member's own block, broke the rules.
+    /// The peer broke the rules, or this member's block did.
     Peer(LossCause),
 }
 
@@ -94,15 +94,15 @@ impl BlockTraffic {
         Some((peer, &mut self.events))
     }
 
-    /// A peer is gone: nothing more is told of what is under way. What is left keeps the memory
-    /// that the peer may write into until its connection has ended.
+    /// Removes a lost peer; outstanding blocks are no longer reported. The returned exchange keeps
+    /// the memory that the peer may write into until its connection has ended.
     pub(super) fn forget(&mut self, rank: Rank) -> Option<BlockExchange> {
         let mut gone = self.peers.get_mut(rank.index()).and_then(Option::take)?.exchange;
         gone.end(&mut self.events);
         Some(gone)
     }
 
-    /// The view ends.
+    /// Removes all peers at the end of the view.
     pub(super) fn clear(&mut self) -> Vec<BlockExchange> {
         self.events.forget(|_| true);
         self.peers.iter_mut().filter_map(Option::take).map(|peer| peer.exchange).collect()
@@ -110,7 +110,7 @@ impl BlockTraffic {
 }
 
 impl BlockPeer {
-    /// Hands the device what may go now, messages first.
+    /// Posts what can be sent now, messages first.
     fn post(
         &mut self,
         link: &mut Link,
@@ -131,7 +131,7 @@ impl BlockPeer {
 }
 
 impl Verbs {
-    /// The memory of a block that may go, or come.
+    /// Returns the memory of a block that may be sent or received.
     fn block_range(&self, way: Way, area: Area, length: usize) -> Result<BlockRange, ErrorKind> {
         self.target(way.view, way.peer)?;
         if self.blocks.closed.contains(way.channel) || length > self.capabilities.write_bytes_max {
@@ -140,7 +140,7 @@ impl Verbs {
         self.blocks.store.range(area, length).ok_or(ErrorKind::OutOfRange)
     }
 
-    /// Posts what there is to a peer, as far as there is room.
+    /// Posts everything that is due to a peer, as far as there is room.
     pub(super) fn post_blocks(&mut self, rank: Rank) {
         let may_post = matches!(self.life, Life::Fresh | Life::Open(_));
         if !may_post || self.peers[rank.index()].stage != Stage::Live {
@@ -156,7 +156,7 @@ impl Verbs {
         }
     }
 
-    /// Something on a connection for blocks was acknowledged.
+    /// Records that a request on a connection for blocks was acknowledged.
     pub(super) fn blocks_acknowledged(&mut self, rank: Rank, index: usize) {
         let queue = &self.links[index].queue;
         let done = queue.posted() - queue.in_flight();
@@ -166,7 +166,7 @@ impl Verbs {
         }
     }
 
-    /// A message came on a connection for blocks.
+    /// Handles a message on a connection for blocks.
     pub(super) fn take_block_message(&mut self, name: Name, rank: Rank, length: u32) {
         self.counters.block_messages_taken += 1;
         let link = &mut self.links[name.link()];
@@ -185,7 +185,7 @@ impl Verbs {
         }
     }
 
-    /// Whether blocks, or messages about them, still wait to go to a peer that is there.
+    /// Returns whether blocks, or messages about them, are still waiting to be sent to a live peer.
     pub(super) fn owes_blocks(&self) -> bool {
         let owes = |peer: &BlockPeer| !peer.exchange.is_idle();
         let live = self.peers.iter().map(|peer| peer.stage == Stage::Live);
@@ -197,7 +197,7 @@ impl Verbs {
     }
 }
 
-/// How blocks go over a fabric of these capabilities.
+/// Returns the block limits of a fabric with these capabilities.
 pub(crate) const fn block_limits(capabilities: &Capabilities) -> BlockLimits {
     BlockLimits {
         channels: CHANNELS,

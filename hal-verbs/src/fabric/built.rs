@@ -1,8 +1,8 @@
-//! What workers make, as it comes: first what all connections stand on, then
-//! each peer's part, then each peer's connections once its card was here.
+//! The results of workers, in order: first the objects that all connections share, then each peer's
+//! part, then each peer's connections once its card has arrived.
 //!
-//! A peer of which something cannot be made is lost, and with what all stand on, all are: told as
-//! any other loss is, and once.
+//! A peer is lost if an object of its own cannot be made; all peers are lost if a shared object
+//! cannot. Each loss is reported once, like any other.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::commands::{Job, Outcome, Remains};
 use crate::site::{JoinError, Prepared, Shared};
 
 impl Verbs {
-    /// Takes what workers have done. Where jobs are done at once, all that follows is done too.
+    /// Handles the workers' results. If jobs run immediately, their follow-up jobs run in the same
+    /// call.
     #[cold]
     pub(crate) fn take_built(&mut self) {
         while let Some(outcome) = self.commands.next_outcome() {
@@ -44,17 +45,17 @@ impl Verbs {
         }
     }
 
-    /// Whether something is being made, brought up or ended.
+    /// Returns whether anything is being made, brought up or ended.
     pub(crate) const fn is_building(&self) -> bool {
         !self.commands.is_idle()
     }
 
-    /// Why something could not be made; told once.
+    /// Returns, once, why an object could not be made.
     pub(crate) const fn take_failure(&mut self) -> Option<JoinError> {
         self.failure.take()
     }
 
-    /// Something cannot be made: a peer's part, or what all stand on.
+    /// Records that an object cannot be made: a peer's part, or the shared objects.
     fn unmade(&mut self, peer: Option<Rank>, error: JoinError) {
         tracing::warn!(view = %self.view, %error, "a view's connections cannot be made");
         self.failure.get_or_insert(error);
@@ -107,7 +108,7 @@ impl Verbs {
         self.peers[peer.index()].ends = Ends::Up;
     }
 
-    /// This end of a peer's connections comes.
+    /// Stores this end of a peer's connections.
     fn put(&mut self, peer: Rank, ends: Vec<NearEnd>) {
         let of_peer = self.links.iter_mut().filter(|link| link.peer == peer);
         for (link, near) in of_peer.zip(ends) {
@@ -115,17 +116,17 @@ impl Verbs {
         }
     }
 
-    /// What completions come into, once it is made.
+    /// Returns the completion queue, once it is made.
     pub(crate) const fn completions(&self) -> Option<&CompletionQueue> {
         self.completions.as_ref()
     }
 
-    /// Whether a peer can be shown this end of its connections.
+    /// Returns whether this end of a peer's connections can be shown to the peer.
     pub(crate) fn has_card(&self, peer: Rank) -> bool {
         self.ends_of(peer) == Some(Ends::Made)
     }
 
-    /// Whether this end of a peer's connections is up: then it may be told so.
+    /// Returns whether this end of a peer's connections is up, so that the peer may learn it.
     pub(crate) fn is_connected(&self, peer: Rank) -> bool {
         self.ends_of(peer) == Some(Ends::Up)
     }
@@ -134,12 +135,12 @@ impl Verbs {
         self.peers.get(peer.index()).map(|peer| peer.ends)
     }
 
-    /// Whether nothing is under way any more, and nothing can be posted.
+    /// Returns whether nothing is in flight and nothing can be posted.
     pub(crate) const fn has_ended(&self) -> bool {
         matches!(self.life, Life::Ending | Life::Retired)
     }
 
-    /// Whether a peer's end is not known to be up.
+    /// Returns whether a peer's end is not known to be up yet.
     pub(super) fn is_awaited(&self, peer: Rank) -> bool {
         !self.has_ended()
             && matches!(self.rows_to.get(peer.index()), Some(Some(_)))

@@ -1,4 +1,4 @@
-//! What completions make of this member: credits, tokens, notices, losses.
+//! Processing of completions: credits, tokens, notices and losses.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
@@ -8,12 +8,12 @@ use crate::adapter::{BATCH, Completion, Operation};
 use crate::protocol::{Due, Heard, Name, Notice};
 use crate::status::WorkStatus;
 
-/// More batches than all queues together can fill.
+/// A bound above the number of batches that can fill all queues together.
 const BATCHES_MAX: usize = 4096;
 
 impl Verbs {
-    /// Takes all completions that are there, without reporting anything: that is left to `poll`.
-    /// What a polling thread does by stepping; for tests, and for a member that waits.
+    /// Processes all waiting completions without reporting anything, which `poll` does. A polling
+    /// thread does the same as part of its steps; this is for tests, and for a member that waits.
     pub fn collect(&mut self) {
         for _ in 0..BATCHES_MAX {
             if self.take_batch() < BATCH {
@@ -22,7 +22,7 @@ impl Verbs {
         }
     }
 
-    /// Takes some completions; gives how many.
+    /// Processes some completions and returns how many.
     pub(super) fn take_batch(&mut self) -> usize {
         if !self.commands.is_idle() {
             self.take_built();
@@ -54,7 +54,7 @@ impl Verbs {
         let number = name.number_from(link.queue.posted() - link.queue.in_flight());
         let status = WorkStatus::from_raw(completion.status);
         if status != WorkStatus::Success {
-            // One from before a reset speaks of nothing that is under way.
+            // A completion from before a reset concerns nothing that is in flight.
             if number < link.queue.posted() {
                 self.fail(name.link(), status, completion.vendor_error);
             }
@@ -95,11 +95,11 @@ impl Verbs {
         }
         let status = WorkStatus::from_raw(completion.status);
         if status != WorkStatus::Success {
-            // Nothing but flushes comes when the peer did what it may not, or went.
+            // There is nothing but flushes if the peer did something forbidden, or left.
             return self.fail(name.link(), status, completion.vendor_error);
         }
         match purpose {
-            // Only where lists go with updates does anything come without a value.
+            // Only updates arrive without an immediate value.
             Purpose::Row if self.goes_by_updates && completion.immediate.is_none() => {
                 self.take_update(name, rank, completion);
             }
@@ -161,7 +161,7 @@ impl Verbs {
         self.send_credit(index);
     }
 
-    /// Sends one notice; false if there is no room now, or never will be.
+    /// Sends one notice; returns false if there is no room now, or will never be.
     pub(super) fn send_notice(&mut self, index: usize, notice: Notice) -> bool {
         let Self { links, buffers, counters, .. } = self;
         let link = &mut links[index];
@@ -169,7 +169,7 @@ impl Verbs {
             return false;
         }
         let operation = |target| Operation::WriteWithImmediate(target, notice.encode());
-        // The last one is waited for.
+        // The view's end waits for the last notice.
         let is_last = notice == Notice::Retired;
         let posted = link.post_one(buffers, operation, None, None, is_last, counters);
         counters.notices_sent += 1;
@@ -179,8 +179,7 @@ impl Verbs {
         posted.is_ok()
     }
 
-    /// Asks for a completion of all that is under way and that none was asked for, where there is
-    /// room.
+    /// Requests a completion for everything in flight without one, if there is room.
     pub fn flush(&mut self) {
         for index in 0..self.links.len() {
             let Self { links, buffers, counters, .. } = self;

@@ -1,4 +1,4 @@
-//! What the device says of itself, and what it makes of the peers of a view.
+//! The effect of device events on the peers of a view.
 
 use tramontane_core::fabric::LossCause;
 
@@ -8,15 +8,15 @@ use crate::site::DeviceNews;
 use crate::status::WorkStatus;
 
 impl Verbs {
-    /// Takes what the device said ([`Site::check_device`]), as far as it is about this view. What
-    /// it finds comes out of `poll`. True if a peer is newly lost, or something else is new.
+    /// Handles the device's events ([`Site::check_device`]) that concern this view; the results
+    /// come out of `poll`. Returns true if a peer is newly lost or there is other news.
     ///
     /// [`Site::check_device`]: crate::Site::check_device
     pub fn hear_device(&mut self, news: &DeviceNews) -> bool {
         let before = self.untold;
         let queue = self.completions.as_ref().map(CompletionQueue::id);
         if news.has_failed() || queue.is_some_and(|id| news.names_completion_queue(id)) {
-            // What was done before is worth having.
+            // Earlier completions still count.
             self.collect();
             self.lose_all(LossCause::Unreachable);
         }
@@ -29,10 +29,10 @@ impl Verbs {
         self.untold != before
     }
 
-    /// A queue pair was said to have failed. Completions say more, and may have come first: then
-    /// there is nothing left to do.
+    /// Handles the report of a failed queue pair. Completions say more and may have come first;
+    /// then there is nothing left to do.
     fn fail_queue_pair(&mut self, index: usize) {
-        // Some events come late: a connection that was made anew meanwhile is in order.
+        // Some events come late: a connection that was re-established meanwhile works.
         let Some(link) = self.links.get(index).filter(|link| link.is_broken()) else { return };
         if let Purpose::Region(_) = link.purpose {
             return self.fail_region(index, WorkStatus::Flushed);

@@ -11,21 +11,21 @@ use crate::adapter::State;
 use crate::commands::{Job, Remains};
 use crate::status::WorkStatus;
 
-/// How long a member that leaves waits for what it posted.
+/// The longest time that a leaving member waits for its posts.
 const LEAVE_MAX: Duration = Duration::from_millis(500);
 
-/// Why a peer counts as lost, with all that the device said.
+/// The reason why a peer counts as lost, with everything that the device reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What the core is told.
+    /// The cause that the core receives.
     pub cause: LossCause,
-    /// How the first request ended that failed; none if the loss was found otherwise.
+    /// The status of the first request that failed; `None` if the loss was found otherwise.
     pub status: Option<WorkStatus>,
-    /// What the vendor adds to it.
+    /// The vendor's error code for it.
     pub vendor_error: u32,
-    /// The state in which the queue pair was then.
+    /// The state of the queue pair at that moment.
     pub queue_pair: Option<&'static str>,
-    /// What keeps the peer out of reach, where it is known.
+    /// The reason why the peer is unreachable, if it is known.
     pub reason: Option<LossReason>,
 }
 
@@ -38,7 +38,7 @@ impl Loss {
         Self { reason: Some(reason), ..Self::of(LossCause::Unreachable) }
     }
 
-    /// What to do about a peer that cannot be reached: the reason says it, where there is one.
+    /// Returns the remedy for an unreachable peer; the reason has its own, if there is one.
     pub(crate) fn advice(&self) -> &'static str {
         match self.reason {
             Some(_) => "",
@@ -68,8 +68,8 @@ impl std::fmt::Display for Loss {
 }
 
 impl Verbs {
-    /// A request on a connection failed: its peer is lost, or, where the connection is a region's,
-    /// not.
+    /// Handles a failed request on a connection. The peer is lost, unless the connection is a
+    /// region's.
     pub(super) fn fail(&mut self, index: usize, status: WorkStatus, vendor_error: u32) {
         let link = &self.links[index];
         if let Purpose::Region(_) = link.purpose {
@@ -77,7 +77,7 @@ impl Verbs {
         }
         let rank = link.peer;
         if status == WorkStatus::Flushed {
-            // What failed first may come behind what was flushed because of it.
+            // The first failure may come after the flushes that it caused.
             self.peers[rank.index()].flushed.get_or_insert((index, vendor_error));
             self.has_flushed = true;
             return;
@@ -85,7 +85,7 @@ impl Verbs {
         self.lose_by(index, status, vendor_error);
     }
 
-    /// All completions are taken: what was flushed has no cause that comes later.
+    /// Called after all completions are processed: no later one can explain the flushed requests.
     #[cold]
     pub(super) fn end_flushed(&mut self) {
         self.has_flushed = false;
@@ -100,11 +100,11 @@ impl Verbs {
 
     fn lose_by(&mut self, index: usize, status: WorkStatus, vendor_error: u32) {
         let link = &self.links[index];
-        // Where it is in every case: to ask the device would be a command.
+        // The queue pair is always in this state now; asking the device would cost a command.
         let queue_pair = Some(State::Error.name());
         let rank = link.peer;
-        // A refusal too: a peer that is killed refuses before it is silent. A member that took it
-        // for a cut would halt, and with it all survivors.
+        // Also for a refusal: a killed peer refuses before it goes silent. A member that mistook
+        // the refusal for a cut would halt, and so would all survivors.
         let cause = LossCause::Unreachable;
         let is_sealed = link.purpose == Purpose::Row;
         let reason = self.probe_failed(index, status);
@@ -112,19 +112,19 @@ impl Verbs {
         self.lose_sealed(rank, loss, is_sealed);
     }
 
-    /// The device refused a list: what of it went out is not known.
+    /// Handles a list that the device refused: how much of it was sent is unknown.
     #[cold]
     pub(super) fn fail_post(&mut self, index: usize) {
         self.lose(self.links[index].peer, Loss::of(LossCause::Unreachable));
     }
 
-    /// Counts a peer as lost, once, and ends its connections. What it writes may still land in the
-    /// copy of its row until that is sealed.
+    /// Counts a peer as lost, once, and ends its connections. Its writes may still land in the copy
+    /// of its row until the copy is sealed.
     pub(super) fn lose(&mut self, rank: Rank, loss: Loss) {
         self.lose_sealed(rank, loss, false);
     }
 
-    /// The same; `is_sealed` if nothing lands in the copy of its row any more.
+    /// Does the same; `is_sealed` means that nothing more lands in the copy of the peer's row.
     fn lose_sealed(&mut self, rank: Rank, loss: Loss, is_sealed: bool) {
         let peer = &mut self.peers[rank.index()];
         let is_news = peer.stage.is_wanted() && matches!(self.life, Life::Fresh | Life::Open(_));
@@ -132,28 +132,28 @@ impl Verbs {
             return;
         }
         if peer.stage == Stage::Departed {
-            // No news: what was under way to it may fail, and it may go for good.
+            // This is no news: requests in flight to the peer may fail, and the peer may disappear.
             return self.end_links(rank, true);
         }
         peer.stage = Stage::Lost;
         peer.loss = Some(loss);
         if is_news {
             peer.loss_untold = true;
-            // Before `open` nobody can be told; it counts what there is then.
+            // Before `open` nothing can be reported; `open` counts the losses found so far.
             self.untold += usize::from(self.life != Life::Fresh);
         }
         self.end_links(rank, is_sealed);
     }
 
-    /// Says why a peer was lost, where that shows behind its loss alone.
+    /// Adds why a peer was lost, if that was found only after the loss.
     pub(crate) fn explain(&mut self, rank: Rank, reason: LossReason) {
         if let Some(loss) = self.peers.get_mut(rank.index()).and_then(|peer| peer.loss.as_mut()) {
             loss.reason.get_or_insert(reason);
         }
     }
 
-    /// The device failed, or the queue of completions: with either, all queue pairs are in error,
-    /// and nothing lands.
+    /// Handles the failure of the device or of the completion queue. In both cases all queue pairs
+    /// are in error, and nothing lands.
     pub(crate) fn lose_all(&mut self, cause: LossCause) {
         for rank in (0..).map(Rank).take(self.peers.len()) {
             if self.rows_to[rank.index()].is_some() {
@@ -162,8 +162,8 @@ impl Verbs {
         }
     }
 
-    /// The peer ended the view at its side. Nothing more goes there; what is under way may fail
-    /// unnoticed.
+    /// Records that the peer ended the view. Nothing more is sent to it; requests in flight may
+    /// fail silently.
     pub(super) fn departed(&mut self, rank: Rank) {
         let peer = &mut self.peers[rank.index()];
         if peer.stage.is_wanted() {
@@ -171,14 +171,14 @@ impl Verbs {
         }
     }
 
-    /// Cuts a peer: nothing of it lands in the copy of its row when this returns. True if the
-    /// device had to be asked for that.
+    /// Cuts a peer: none of its writes lands in the copy of its row after this returns. Returns
+    /// true if this took a device command.
     pub(crate) fn cut_peer(&mut self, view: ViewId, rank: Rank) -> bool {
         self.part_from(view, rank);
         self.life == Life::Open(view) && self.seal(rank)
     }
 
-    /// The same, but that what is on its way may land until the copy is sealed.
+    /// Does the same, except that writes in flight may land until the copy is sealed.
     pub(crate) fn part_from(&mut self, view: ViewId, rank: Rank) {
         if self.life != Life::Open(view) || !matches!(self.rows_to.get(rank.index()), Some(Some(_)))
         {
@@ -190,7 +190,7 @@ impl Verbs {
             self.untold -= usize::from(std::mem::take(&mut peer.loss_untold));
             return;
         }
-        // A member that ended the view writes nothing more.
+        // A member that has ended the view writes nothing more.
         let is_sealed = peer.stage == Stage::Departed;
         peer.stage = Stage::Cut;
         self.untold -= usize::from(std::mem::take(&mut peer.ready_untold));
@@ -198,7 +198,7 @@ impl Verbs {
         self.end_links(rank, is_sealed);
     }
 
-    /// Has workers end all connections to a peer, but for that of its row if it is not sealed.
+    /// Has workers end all connections to a peer, except the row's if it is not sealed.
     fn end_links(&mut self, rank: Rank, is_sealed: bool) {
         let mut remains = Remains::default();
         for link in self.links.iter_mut().filter(|link| link.peer == rank) {
@@ -220,9 +220,9 @@ impl Verbs {
         }
     }
 
-    /// Sees to it that nothing of a peer that is gone lands in the copy of its row, if that was not
-    /// done yet: ends its queue pair here and now, which is surer than a reset. There are devices
-    /// on which that revokes nothing. True if the device had to be asked.
+    /// Makes sure that nothing from a lost peer lands in the copy of its row, if that was not done
+    /// yet. It destroys the queue pair at once, which is safer than a reset, because on some
+    /// devices a reset revokes nothing. Returns true if this took a device command.
     fn seal(&mut self, rank: Rank) -> bool {
         let Some(Some(row)) = self.rows_to.get(rank.index()).copied() else { return false };
         if !matches!(self.peers[rank.index()].stage, Stage::Lost | Stage::Cut) {
@@ -233,8 +233,8 @@ impl Verbs {
         near.is_some()
     }
 
-    /// Seals the copy of one peer that was lost; false if there is none. A command, so that a step
-    /// has at most one.
+    /// Seals the copy of one lost peer; returns false if there is none. This takes a command, so a
+    /// step does it at most once.
     #[inline]
     pub(crate) fn seal_one(&mut self) -> bool {
         self.unsealed > 0 && (0..).map(Rank).take(self.peers.len()).any(|rank| self.seal(rank))
@@ -244,7 +244,7 @@ impl Verbs {
         match self.life {
             Life::Open(open) if open == view => self.start_to_retire(view),
             Life::Retiring(open) if open == view => {}
-            // Of a view that nobody opened nothing is in flight.
+            // A view that was never opened has nothing in flight.
             Life::Fresh if view == self.view => return self.end_view(),
             Life::Ending if view == self.view => {
                 self.take_built();
@@ -265,7 +265,7 @@ impl Verbs {
             rank.is_some() && peer.stage == Stage::Live && !peer.doorbell.due().is_empty()
         };
         let is_due = self.rows_to.iter().zip(&self.peers).any(|(rank, peer)| owes(rank, peer));
-        // A peer that departed takes nothing more, and need not answer.
+        // A departed peer receives nothing more, and need not answer.
         let waits = |link: &super::Link| {
             link.queue.in_flight() > 0 && self.peers[link.peer.index()].stage == Stage::Live
         };
@@ -286,8 +286,8 @@ impl Verbs {
         self.untold = 0;
     }
 
-    /// Has workers end connections and registrations. True once that is done: then the memory may
-    /// go.
+    /// Has workers end connections and registrations. Returns true once that is done, so that the
+    /// memory may be released.
     fn end_view(&mut self) -> bool {
         self.life = Life::Ending;
         self.commands.make_nothing_more();
@@ -308,8 +308,7 @@ impl Verbs {
         self.life == Life::Retired
     }
 
-    /// Waits, at most half a second, until what was posted has arrived: before a member leaves on
-    /// purpose.
+    /// Waits up to half a second for posted writes to arrive, before a member leaves on purpose.
     pub fn leave(&mut self) {
         let until = Instant::now() + LEAVE_MAX;
         self.flush();
@@ -322,7 +321,7 @@ impl Verbs {
     }
 }
 
-/// A view that nobody retired: workers end what it has too.
+/// Workers also end the objects of a view that was never retired.
 impl Drop for Verbs {
     fn drop(&mut self) {
         if !self.has_ended() {

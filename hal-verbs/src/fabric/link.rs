@@ -1,4 +1,4 @@
-//! One connection to one peer: a queue pair, its credits, and the memory at both of its ends.
+//! One connection to one peer: a queue pair, its credits, and the memory at both ends.
 
 mod blocks;
 mod near_end;
@@ -21,13 +21,13 @@ use near_end::memory_of;
 pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
 pub(crate) use updates::Updates;
 
-/// The longest guard: a cache line, and more than any that the core posts.
+/// The longest guard: a cache line, which is more than the core posts.
 pub(crate) const GUARD_BYTES_MAX: usize = 64;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The own row, to the peer's copy of it; and all notices.
+    /// This member's row, to the peer's copy of it; and all notices.
     Row,
     /// A region whose owner decides which peers may write, by its number in the list of regions.
     Region(u8),
@@ -35,28 +35,28 @@ pub(crate) enum Purpose {
     Blocks,
 }
 
-/// What goes behind a list.
+/// The request that follows a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
     Nothing,
     /// A notice, by its immediate value.
     Notice(u32),
-    /// A completion, whether anybody asked for one or not.
+    /// A completion, even if none was requested.
     Completion,
 }
 
-/// Where the other end is, as it said itself.
+/// The other end's addresses, as it reported them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FarEnd {
-    /// Way and numbers; the packet number is that of epoch 0.
+    /// Path and numbers; the packet number is that of epoch 0.
     pub(crate) route: Route,
     /// Memory that may be written or read.
     pub(crate) target: Target,
-    /// How much of it.
+    /// Length of that memory in bytes.
     pub(crate) bytes: usize,
 }
 
-/// One connection, as the polling thread has it. Its own end is elsewhere while `crate::commands`
+/// One connection, as the polling thread has it. Its local end is elsewhere while `crate::commands`
 /// makes it, brings it up or ends it.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -66,12 +66,12 @@ pub(crate) struct Link {
     pub(crate) purpose: Purpose,
     region: Region,
     near: Option<NearEnd>,
-    /// How often it was reset.
+    /// Number of resets.
     resets: u64,
 }
 
 impl Link {
-    /// A connection whose own end is not made yet. Writes must name `region` as their target.
+    /// Creates a connection without its local end. Writes must name `region` as their target.
     pub(crate) const fn new(
         queue: SendQueue,
         index: u16,
@@ -82,17 +82,17 @@ impl Link {
         Self { queue, index, peer, purpose, region, near: None, resets: 0 }
     }
 
-    /// Its own end, while it is here.
+    /// Returns the local end, while it is here.
     pub(crate) const fn near(&self) -> Option<&NearEnd> {
         self.near.as_ref()
     }
 
-    /// The own end comes: it was made, or brought up.
+    /// Stores the local end after it was made or brought up.
     pub(crate) fn put(&mut self, near: NearEnd) {
         self.near = Some(near);
     }
 
-    /// The own end goes: it is to be brought up, or ended.
+    /// Removes the local end, so that it can be brought up or ended.
     pub(crate) const fn take(&mut self) -> Option<NearEnd> {
         self.near.take()
     }
@@ -101,37 +101,38 @@ impl Link {
         self.near.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// The number of the queue pair, while it is here.
+    /// Returns the number of the queue pair, while it is here.
     pub(crate) fn number(&self) -> Option<u32> {
         self.near.as_ref().map(|near| near.card.number)
     }
 
-    /// Whether the device says that the queue pair failed, or nothing at all.
+    /// Returns whether the device reports the queue pair as failed, or does not answer.
     pub(crate) fn is_broken(&self) -> bool {
         let state = self.near.as_ref().map(|near| near.queue_pair.state());
         matches!(state, Some(State::Error | State::SendError | State::Unknown))
     }
 
-    /// Writes go with another key than what was told at first, until the connection is made anew.
+    /// Uses another key for writes than the card's, until the connection is re-established.
     pub(crate) const fn write_with(&mut self, key: u32) {
         if let Some(near) = &mut self.near {
             near.write_key = key;
         }
     }
 
-    /// How often it was reset: what was posted before is forgotten.
+    /// Returns the number of resets; posts from before a reset are forgotten.
     pub(crate) const fn resets(&self) -> u64 {
         self.resets
     }
 
-    /// Brings the connection up again at the same other end, in a later epoch.
+    /// Brings the connection up again with the same remote end, in a later epoch.
     pub(crate) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
         self.resets += 1;
         self.queue.forget();
         self.near_mut()?.reconnect(access, epoch)
     }
 
-    /// Ends all traffic, both ways, at once: nothing more lands here, and nothing more is read.
+    /// Ends all traffic in both directions at once: nothing more lands here, and nothing more is
+    /// read.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
         self.resets += 1;
         self.queue.forget();
@@ -143,7 +144,7 @@ impl Link {
         self.near_mut()?.repost(name)
     }
 
-    /// Whether a write can be carried; `bytes_max` is the longest that the port takes.
+    /// Returns whether a write can be carried; `bytes_max` is the port's longest message.
     #[inline]
     pub(crate) fn fits(&self, write: &Write, bytes_max: usize) -> bool {
         let inside = |offset: usize, bytes: usize| {
@@ -160,7 +161,7 @@ impl Link {
             && is_short
     }
 
-    /// Posts a list that fits and for which there is room, with what is to go behind it. True if
+    /// Posts a list that fits and has room, with the request that follows it. Returns true if
     /// something was posted: a list without bytes is done at once.
     pub(crate) fn post_writes(
         &mut self,
@@ -221,8 +222,8 @@ impl Link {
         Ok(true)
     }
 
-    /// Posts one request that is no data: a notice, a read; or nothing at all, to have a
-    /// completion.
+    /// Posts one request without data: a notice, a read, or an empty request whose only purpose is
+    /// a completion.
     pub(crate) fn post_one(
         &mut self,
         buffers: &mut SendBuffers,
@@ -286,7 +287,8 @@ impl Link {
         near.queue_pair.post(list)
     }
 
-    /// Where in the peer's memory an area of this connection's region lies, if it does.
+    /// Returns the address of an area of this connection's region in the peer's memory, if it is
+    /// within bounds.
     pub(crate) fn far_area(&self, offset: usize, length: usize) -> Option<Target> {
         let far = self.near.as_ref()?.far?;
         let end = offset.checked_add(length)?;
@@ -296,7 +298,7 @@ impl Link {
         at(far.target, offset).ok()
     }
 
-    /// Whether an area lies in memory of this member that the connection writes from.
+    /// Returns whether an area is within local memory that the connection writes from.
     #[inline]
     pub(crate) fn has_own_area(&self, area: Area, length: usize) -> bool {
         let Some(near) = &self.near else { return false };
@@ -309,7 +311,7 @@ impl Link {
     }
 }
 
-/// Memory of this member by its region: the connection's own, or another.
+/// Returns local memory by its region: the connection's own, or another.
 fn source_of<'m>(
     (region, source): (Region, &'m MemoryRegion),
     others: &'m [OtherMemory],
@@ -321,13 +323,13 @@ fn source_of<'m>(
     memory_of(others, wanted).map(|other| &other.memory).ok_or(ErrorKind::OutOfRange)
 }
 
-/// One request that goes by itself.
+/// A request that is posted by itself.
 struct Request<'r> {
     operation: Operation,
     range: Option<(&'r MemoryRegion, usize, usize)>,
     is_inline: bool,
     token: Option<Token>,
-    /// A completion is wanted in any case.
+    /// Requests a completion in any case.
     is_signalled: bool,
 }
 
@@ -354,14 +356,15 @@ fn post_request(
     queue_pair.post(list)
 }
 
-/// A place in the peer's memory.
+/// Returns the address at an offset in the peer's memory.
 fn at(start: Target, offset: usize) -> Result<Target, ErrorKind> {
     let offset = u64::try_from(offset).map_err(|_| ErrorKind::OutOfRange)?;
     let address = start.address.checked_add(offset).ok_or(ErrorKind::OutOfRange)?;
     Ok(Target { address, key: start.key })
 }
 
-/// Copies a guard, as it is now, to where the device reads it later; gives the offset there.
+/// Copies a guard's current value to memory that the device reads later, and returns the offset
+/// there.
 fn stage(
     source: &MemoryRegion,
     write: &Write,

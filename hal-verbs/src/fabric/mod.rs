@@ -1,8 +1,8 @@
-//! The fabric over reliable connections, one a peer.
+//! The fabric over reliable connections, one per peer.
 //!
-//! A write of the core becomes one RDMA write from the registered own row into the peer's copy of
-//! it. All of a list go to the device with one doorbell, unsignalled but for every so many-th;
-//! short ones and guards go inline. See [`crate`] for what is promised.
+//! A write of the core becomes one RDMA write from the registered local row into the peer's copy of
+//! it. All writes of a list go to the device with one doorbell, and only every n-th is signalled;
+//! short ones and guards go inline. See [`crate`] for the promises.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -21,14 +21,14 @@
 //! | `crate::protocol` | credits; rings over a network, and why none is lost; names |
 //!
 //! # Invariants
-//! - Nothing is allocated, and no lock is taken, once a view's connections are up and until one of
-//!   them ends, but for a channel's state at its first block with a peer.
-//! - No call waits: a full queue is refused, an empty one is left alone. [`Verbs::sleep`] and
-//!   [`Verbs::leave`] wait, and no longer than they were told to.
-//! - What a peer sends is a notice of a known kind or breaks the connection to that peer.
-//! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep`,
-//!   `leave` and, where keys are windows, `revoke`, so room in a queue does not come and go between
-//!   two posts.
+//! - Once a view's connections are up, and until one of them ends, nothing is allocated and no lock
+//!   is taken, except for a channel's state at its first block with a peer.
+//! - No call waits: a post to a full queue is refused, and an empty queue is not waited on.
+//!   [`Verbs::sleep`] and [`Verbs::leave`] do wait, within their time limit.
+//! - A message from a peer that is not a notice of a known kind breaks the connection to that peer.
+//! - Completions are processed only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`],
+//!   `sleep`, `leave` and, if keys are windows, `revoke`. So the room in a queue does not change
+//!   between two posts.
 
 mod arrive;
 mod block_memory;
@@ -81,11 +81,11 @@ use crate::protocol::{Counters, Notice};
 use crate::settings::WriteOrder;
 use crate::site::{Builder, Handshake, JoinError, Rows, Shared, ViewCost};
 
-/// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token
-/// is refused for now.
+/// Lists with a token that are in flight, or done but not polled. Beyond this number, a post with a
+/// token is refused for now.
 const TOKENS_MAX: usize = 1024;
 
-/// Receives for notices on a row's connection: more than can be under way at once.
+/// Receives for notices on a row's connection: more than can be in flight at once.
 pub(crate) const NOTICES_MAX: u32 = 16;
 
 /// The fabric of one member in one view, over the memory and the connections that [`Site::view`]
@@ -93,25 +93,25 @@ pub(crate) const NOTICES_MAX: u32 = 16;
 ///
 /// [`Site::view`]: crate::Site::view
 pub struct Verbs {
-    // First, so that no queue pair outlives the memory it writes to.
+    // The first field, so that no queue pair outlives the memory it writes to.
     links: Vec<Link>,
-    /// By rank, the index of the connection to the peer's copy of the own row; none for the own
-    /// rank.
+    /// By rank, the index of the connection to the peer's copy of the local row; `None` for this
+    /// member's rank.
     rows_to: Vec<Option<usize>>,
     regions: Vec<RegionLink>,
-    /// By the numbers of the regions.
+    /// This member's regions, by number.
     own_regions: Vec<OwnRegion>,
     blocks: blocks::BlockTraffic,
     permissions: permissions::PermissionQueue,
-    /// Copies of the peers' rows, registered for each alone.
+    /// Copies of the peers' rows, each registered for its peer only.
     copies: Vec<MemoryRegion>,
     builder: Arc<Builder>,
     commands: Commands,
-    /// What all connections stand on, once it is made.
+    /// The objects that all connections share, once they are made.
     shared: Option<Arc<Shared>>,
-    /// Why something could not be made, unless that was told.
+    /// The reason why an object could not be made, until it is reported.
     failure: Option<JoinError>,
-    /// Peers that are gone, and whose row's connection may still take what they write.
+    /// Number of lost peers whose row's connection may still accept their writes.
     unsealed: usize,
     handshake: Handshake,
     view: ViewId,
@@ -122,38 +122,38 @@ pub struct Verbs {
     batch: Box<[Completion; BATCH]>,
     buffers: SendBuffers,
     done: VecDeque<Token>,
-    /// Tokens of lists that are under way.
+    /// Number of tokens of lists in flight.
     waiting: usize,
-    /// Something was flushed, and why is not known yet: see [`Peer`].
+    /// Whether a request was flushed for a reason that is not known yet: see [`Peer`].
     has_flushed: bool,
-    /// Readiness and losses that `poll` has not told yet.
+    /// Readiness and losses that `poll` has not reported yet.
     untold: usize,
     /// A peer rang.
     rung: bool,
-    /// Room came for a post that was refused.
+    /// Whether room became free for a post that was refused.
     retry_due: bool,
-    /// This member sleeps or is about to.
+    /// Whether this member sleeps or is about to.
     armed: bool,
-    /// Lists go with updates: devices keep no order between writes.
+    /// Whether lists travel as updates because devices keep no order between writes.
     goes_by_updates: bool,
-    /// Batches of completions that all receives for updates can fill; none where there are none.
+    /// Batches of completions that all receives for updates can fill; zero without updates.
     update_batches: usize,
     counters: Counters,
-    /// What the view costs was logged.
+    /// Whether the cost of the view was logged.
     is_cost_told: bool,
 }
 
 const fn assert_send<T: Send>() {}
-// A polling thread takes it along.
+// The fabric moves to the polling thread.
 const _: () = assert_send::<Verbs>();
 
-/// What a fabric is made from.
+/// The parts from which a fabric is made.
 pub(crate) struct Parts {
     pub(crate) view: ViewId,
     pub(crate) links: Vec<Link>,
     pub(crate) regions: Vec<RegionLink>,
     pub(crate) builder: Builder,
-    /// Where its commands are carried out.
+    /// The place where its commands are run.
     pub(crate) place: Place,
     pub(crate) handshake: Handshake,
     pub(crate) block_store: BlockStore,
@@ -163,7 +163,7 @@ pub(crate) struct Parts {
 }
 
 impl Verbs {
-    /// A fabric that begins to be made.
+    /// Creates a fabric and starts making its objects.
     pub(crate) fn new(parts: Parts) -> Self {
         let members = parts.builder.rows().members().len();
         let goes_by_updates = parts.write_order == WriteOrder::ByUpdates;
@@ -214,38 +214,38 @@ impl Verbs {
         made
     }
 
-    /// What was done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What was made for the view so far.
+    /// Returns the objects made for the view so far.
     #[must_use]
     pub fn cost(&self) -> ViewCost {
         self.builder.cost()
     }
 
-    /// The rows that this fabric writes from and that its peers write to.
+    /// Returns the rows that this fabric writes from and that its peers write to.
     #[must_use]
     pub fn rows(&self) -> &Rows {
         self.builder.rows()
     }
 
-    /// Why a peer counts as lost, if it does.
+    /// Returns why a peer counts as lost, if it does.
     #[must_use]
     pub fn loss_of(&self, peer: Rank) -> Option<&Loss> {
         self.peers.get(peer.index())?.loss.as_ref()
     }
 
-    /// Requests that are under way, as far as is known: of those that nobody asked to hear of, some
-    /// are done.
+    /// Returns the number of requests not known to be complete; of those without a completion, some
+    /// may be done.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.links.iter().map(|link| link.queue.in_flight()).sum()
     }
 
-    /// The connection to a peer that may be posted to.
+    /// Returns the connection to a peer that may be posted to.
     #[inline]
     fn target(&self, view: ViewId, to: Rank) -> Result<usize, ErrorKind> {
         if self.life != Life::Open(view) {
@@ -255,7 +255,7 @@ impl Verbs {
         match self.peers[to.index()].stage {
             Stage::Live => Ok(link),
             Stage::Awaited | Stage::Tried | Stage::SmallPassed => Err(ErrorKind::QueueFull),
-            // A peer that cut this member off reported it, so it need not be dead.
+            // The peer reported that it cut this member off, so it need not be dead.
             Stage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
             Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
         }
@@ -265,8 +265,8 @@ impl Verbs {
         self.loss_of(peer).is_some_and(|loss| loss.cause == LossCause::Denied)
     }
 
-    /// Whether a peer has ended the view at its side. What is still posted to it is passed over: it
-    /// is not dead, and a member that leaves has to post to the end (VIE-9).
+    /// Returns whether a peer has ended the view. Posts to it are dropped: it is not dead, and a
+    /// leaving member has to post until the end (VIE-9).
     fn has_departed(&self, view: ViewId, peer: Rank) -> bool {
         self.life == Life::Open(view)
             && self.peers.get(peer.index()).is_some_and(|peer| peer.stage == Stage::Departed)
@@ -314,8 +314,8 @@ impl Verbs {
         Ok(())
     }
 
-    /// What is news about the peers: rarely anything. A loss is told once nothing more of the peer
-    /// lands, so that to cut it asks nothing more of the device.
+    /// Returns the next news about a peer, which is rare. A loss is reported once nothing more from
+    /// the peer can land, so that cutting it takes no further device command.
     #[cold]
     fn tell(&mut self) -> Option<Event> {
         let (Life::Open(view) | Life::Retiring(view)) = self.life else { return None };
@@ -335,7 +335,7 @@ impl Verbs {
         None
     }
 
-    /// What was found and not told yet.
+    /// Returns the next event that was found but not reported.
     #[inline]
     fn next_event(&mut self) -> Option<Event> {
         if let Some(token) = self.done.pop_front() {
@@ -359,8 +359,8 @@ impl Fabric for Verbs {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open; [`ErrorKind::WrongMemory`] if this is not the view
-    /// and the memory that were made with the fabric, or the view has ended.
+    /// [`ErrorKind::Other`] if the view is open; [`ErrorKind::WrongMemory`] if the view or the
+    /// memory is not the one made with the fabric, or the view has ended.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         if matches!(self.life, Life::Open(open) if open == view) {
             return Err(ErrorKind::Other);
@@ -374,7 +374,7 @@ impl Fabric for Verbs {
                 peer.ready_untold = true;
                 self.untold += 1;
             }
-            // Found before anybody could be told.
+            // The loss was found before it could be reported.
             self.untold += usize::from(peer.loss_untold);
         }
         Ok(())
@@ -430,11 +430,11 @@ impl Fabric for Verbs {
         self.next_event()
     }
 
-    /// A few may be on their way to a peer and not answered; one beyond them goes out when an
-    /// answer is taken, by the next `wake` or `poll`. So a member that rings must go on stepping.
+    /// A few rings may be unanswered at each peer. A further one is sent when an answer is
+    /// processed, by the next `wake` or `poll`. So a member that rings must keep stepping.
     fn wake(&mut self, view: ViewId, to: Rank) {
         if let Ok(link) = self.target(view, to) {
-            // Answers to earlier ones may wait here.
+            // Answers to earlier rings may be waiting here.
             self.take_batch();
             self.peers[to.index()].doorbell.wake();
             self.send_notices(link);
@@ -455,7 +455,7 @@ impl Fabric for Verbs {
     }
 }
 
-/// Whether a list goes to the peer's copy of the own row.
+/// Returns whether a list targets the peer's copy of the local row.
 fn goes_to_row(writes: &[Write]) -> bool {
     writes.first().is_none_or(|write| write.target.region == Region::ROW)
 }

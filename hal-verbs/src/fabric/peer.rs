@@ -1,54 +1,54 @@
-//! Where a peer is in its life, and where the view is.
+//! The states of a peer and of the view.
 
 use tramontane_core::ids::ViewId;
 
 use super::Loss;
 use crate::protocol::Doorbell;
 
-/// A peer's place in its life.
+/// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Its end of the connections is not up yet, as far as is known here. What it sends is taken.
+    /// The peer's end of the connections is not known to be up yet. Its messages are accepted.
     Awaited,
-    /// Its end is up too, and the first writes are on their way to it, which show whether a way
-    /// leads there at all. What it sends is taken.
+    /// The peer's end is up too, and the first writes are in flight, which show whether a path
+    /// leads there at all. Its messages are accepted.
     Tried,
-    /// The small one of the first writes is answered, and the one of a full packet is awaited.
+    /// The empty first write is acknowledged, and that of a full packet is awaited.
     SmallPassed,
     /// Traffic flows.
     Live,
-    /// It ended the view at its side; what is under way to it may fail, and what is posted to it is
-    /// passed over.
+    /// The peer ended the view. Requests in flight to it may fail, and new posts to it are dropped.
     Departed,
-    /// Cut by the core.
+    /// The core has cut the peer.
     Cut,
-    /// Lost; why is in `loss`.
+    /// The peer is lost; `loss` has the reason.
     Lost,
 }
 
-/// Where this end of a peer's connections is.
+/// The state of this end of a peer's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     /// Not made yet, being made, being brought up, or gone.
     Away,
     /// Made: the peer can be shown its card.
     Made,
-    /// Up: the peer can be told so.
+    /// Up: the peer can be informed.
     Up,
 }
 
-/// What the fabric knows of one member; of the own one nothing.
+/// The fabric's state of one member; empty for this member.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) stage: Stage,
     pub(super) ends: Ends,
     pub(super) doorbell: Doorbell,
     pub(super) loss: Option<Loss>,
-    /// The connection on which something was flushed, and the vendor's error: why is not known yet.
+    /// The connection on which a request was flushed, with the vendor's error, until the cause is
+    /// known.
     pub(super) flushed: Option<(usize, u32)>,
     pub(super) ready_untold: bool,
     pub(super) loss_untold: bool,
-    /// A post found no room, and room has not come since.
+    /// Whether a post found no room and there has been none since.
     pub(super) refused: bool,
 }
 
@@ -68,29 +68,29 @@ impl Peer {
 }
 
 impl Stage {
-    /// Whether what comes from the peer is taken.
+    /// Returns whether messages from the peer are accepted.
     pub(super) const fn is_heard(self) -> bool {
         self.is_wanted() || matches!(self, Self::Departed)
     }
 
-    /// Whether the peer is there, as far as is known, or is to come.
+    /// Returns whether the peer is alive, as far as is known, or expected.
     pub(super) const fn is_wanted(self) -> bool {
         matches!(self, Self::Awaited | Self::Tried | Self::SmallPassed | Self::Live)
     }
 
-    /// Whether its first writes are on their way.
+    /// Returns whether the peer's first writes are in flight.
     pub(super) const fn is_probed(self) -> bool {
         matches!(self, Self::Tried | Self::SmallPassed)
     }
 }
 
-/// One view's life; memory is never used for a second one (VIE-11).
+/// The state of one view; memory is never reused for a second one (VIE-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     Fresh,
     Open(ViewId),
     Retiring(ViewId),
-    /// Nothing is under way, and its connections and registrations are being ended.
+    /// Nothing is in flight, and connections and registrations are being ended.
     Ending,
     Retired,
 }

@@ -1,12 +1,13 @@
-//! Regions whose owner decides which peers may write, by keys: see `rights`.
+//! Regions whose owner decides by keys which peers may write: see `rights`.
 //!
-//! Each pair of members has one connection a region, in a protection domain of that region's own:
-//! the keys of a region's memory work on no connection of another. A peer without a key is refused
-//! here, before anything is posted. A write with a key that was ended meanwhile is refused by the
-//! owner's device and breaks the connection, at both ends. Then it is made anew: see `reconnect`.
+//! Each pair of members has one connection per region, in a protection domain of that region: the
+//! keys of a region's memory work on no connection of another. A post to a peer that granted no key
+//! is refused here, before it is sent. A write with a key that has been ended is refused by the
+//! owner's device and breaks the connection at both ends. It is then re-established: see
+//! `reconnect`.
 //!
-//! A peer that sleeps is rung once what was posted to its region is acknowledged: the ring goes
-//! over the connection of the rows, and would else overtake it.
+//! A sleeping peer is rung once the writes to its region are acknowledged: the ring uses the rows'
+//! connection and would otherwise overtake them.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,7 @@ use crate::adapter::{MemoryWindow, Operation};
 use crate::protocol::{Announcer, EndedKeys, Holder, Notice};
 use crate::status::WorkStatus;
 
-/// Where a region's connection is.
+/// The state of a region's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Both ends are up.
@@ -39,27 +40,27 @@ pub(crate) struct RegionLink {
     pub(super) link: usize,
     pub(super) peer: Rank,
     pub(super) region: Region,
-    /// Its number in the list of regions, as notices name it.
+    /// The region's number in the list of regions, which notices use.
     pub(super) number: u8,
-    /// The key with which the peer may write to the own region, if it may.
+    /// The key with which the peer may write to this member's region, if it may.
     pub(super) key: Option<WriteKey>,
     /// A window that is not bound.
     pub(super) spare_window: Option<MemoryWindow>,
-    /// Keys that it had before.
+    /// Keys that the peer had before.
     pub(super) ended: EndedKeys,
-    /// What it is told of its key.
+    /// The announcements of the key to the peer.
     pub(super) announcer: Announcer,
     /// The key with which this member may write to the peer's region, if it knows one.
     pub(super) holder: Holder,
-    /// A post was refused for want of a key.
+    /// Whether a post was refused for lack of a key.
     pub(super) refused: bool,
     pub(super) way: Way,
     pub(super) epoch: u32,
-    /// The notice that is to be sent.
+    /// The notice to send next.
     pub(super) due: Option<Notice>,
-    /// Something was posted here since the last ring.
+    /// Whether anything was posted here since the last ring.
     posted: bool,
-    /// The peer is to be rung once so many requests are done.
+    /// The number of completed requests at which the peer is rung.
     pub(super) ring_at: Option<u64>,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct PermissionQueue {
 
 impl PermissionQueue {
     pub(super) fn new(links: usize) -> Self {
-        // Each region's connection has at most one of each kind that says anything new.
+        // Each region's connection has at most one meaningful event of each kind.
         let most = links.saturating_mul(4).max(1);
         Self { events: VecDeque::with_capacity(most), most }
     }
@@ -105,7 +106,7 @@ impl PermissionQueue {
 
     pub(super) fn push(&mut self, event: PermissionEvent) {
         if self.events.contains(&event) {
-            // What comes last counts.
+            // The latest event counts.
             self.events.retain(|other| *other != event);
         }
         if self.events.len() < self.most {
@@ -115,12 +116,12 @@ impl PermissionQueue {
 }
 
 impl Verbs {
-    /// What became of a permission, as far as is known without a look at the device.
+    /// Returns a change of permissions that is known without querying the device.
     pub(crate) fn told_permission(&mut self) -> Option<PermissionEvent> {
         self.permissions.events.pop_front()
     }
 
-    /// The connection that a list goes over: a region's, or else the row's.
+    /// Returns the connection that carries a list: a region's, or otherwise the row's.
     #[inline]
     pub(super) fn link_for(&self, row: usize, to: Rank, writes: &[Write]) -> usize {
         match writes.first() {
@@ -135,13 +136,13 @@ impl Verbs {
         self.regions.iter().position(|link| link.peer == peer && link.region == region)
     }
 
-    /// A region's connection to a peer that is there.
+    /// Returns a region's connection to a live peer.
     fn region_of(&self, view: ViewId, peer: Rank, region: Region) -> Result<usize, ErrorKind> {
         self.target(view, peer)?;
         self.region_index(peer, region).ok_or(ErrorKind::OutOfRange)
     }
 
-    /// Whether a region's connection can be posted to.
+    /// Returns whether a region's connection can be posted to.
     fn passable(&self, index: usize) -> Result<(), ErrorKind> {
         match self.regions[index].way {
             Way::Open => Ok(()),
@@ -205,7 +206,7 @@ impl Verbs {
         Ok(())
     }
 
-    /// Something on a region's connection is done: its peer may have to be rung for it.
+    /// Rings the peer, if necessary, for completed requests on a region's connection.
     pub(super) fn ring_for_done(&mut self, link: usize) {
         let Some(region) = self.regions.iter_mut().find(|region| region.link == link) else {
             return;
@@ -222,7 +223,7 @@ impl Verbs {
         }
     }
 
-    /// The peer sleeps: it is rung once what was posted to its regions is acknowledged.
+    /// Arranges that a sleeping peer is rung once the writes to its regions are acknowledged.
     pub(super) fn ring_for_regions(&mut self, peer: Rank) {
         for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
             if std::mem::take(&mut region.posted) {

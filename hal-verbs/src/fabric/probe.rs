@@ -1,19 +1,19 @@
-//! The first writes to a peer: whether a way leads there, for small packets and for full ones
+//! The first writes to a peer, which show whether a path leads there for small and for full packets
 //! (HAL-3).
 //!
-//! Two writes go to a peer before anything else, and each is answered or never is:
-//! 1. one without bytes: an address that looks right and leads nowhere is found by it;
-//! 2. one that fills a packet of the connection: a switch that drops what is longer than it
-//!    carries, and says nothing, is found by it.
+//! Two writes go to a peer before anything else, and each is acknowledged or never is:
+//! 1. an empty write, which detects an address that looks right but leads nowhere;
+//! 2. a write that fills a packet of the connection, which detects a switch that silently drops
+//!    packets longer than it carries.
 //!
-//! A write of the connection is sent again several times before it fails, so one lost packet loses
-//! no peer.
+//! The connection retransmits a write several times before it fails, so one lost packet does not
+//! lose a peer.
 //!
 //! # Invariants
-//! - The bytes come from behind the own row, and go behind the peer's copy of it: both ends have
-//!   [`PROBE_BYTES_MAX`] there that mean nothing and that nobody reads. Adapters read content late,
-//!   so bytes of a row would be a moment of it that nobody posted.
-//! - A peer is ready once both writes are answered.
+//! - The bytes come from memory after the local row, and go to memory after the peer's copy of it.
+//!   Both ends have [`PROBE_BYTES_MAX`] bytes there that have no meaning and are never read. NICs
+//!   read content late, so bytes of a row could carry a state that was never posted.
+//! - A peer is ready once both writes are acknowledged.
 
 use tramontane_core::ids::Rank;
 
@@ -21,10 +21,11 @@ use super::{LossReason, Stage, Verbs};
 use crate::protocol::Counters;
 use crate::status::WorkStatus;
 
-/// The longest packet's payload.
+/// The payload of the longest packet in bytes.
 pub(crate) const PROBE_BYTES_MAX: usize = 4096;
 
-/// Where the bytes for it begin behind a row: cells of the row never share a cache line with them.
+/// Returns the offset of the probe's bytes after a row; they never share a cache line with the
+/// row's cells.
 pub(crate) const fn probe_offset(row_bytes: usize) -> usize {
     const CACHE_LINE: usize = 64;
     row_bytes.next_multiple_of(CACHE_LINE)
@@ -33,7 +34,7 @@ pub(crate) const fn probe_offset(row_bytes: usize) -> usize {
 impl Verbs {
     /// Posts the first writes to a peer.
     pub(super) fn probe(&mut self, peer: Rank, row: usize) {
-        // Not among those that are counted.
+        // Probes are not counted.
         let mut uncounted = Counters::default();
         let Self { links, buffers, .. } = self;
         if links[row].post_probe(buffers, &mut uncounted).is_err() {
@@ -42,7 +43,7 @@ impl Verbs {
         self.peers[peer.index()].stage = Stage::Tried;
     }
 
-    /// One of the first writes is answered; the later one makes the peer ready.
+    /// Records that one of the first writes is acknowledged; the later one makes the peer ready.
     pub(super) fn probe_answered(&mut self, peer: Rank) {
         match self.peers[peer.index()].stage {
             Stage::Tried => self.peers[peer.index()].stage = Stage::SmallPassed,
@@ -50,7 +51,7 @@ impl Verbs {
         }
     }
 
-    /// What a request that failed says of the way, if the peer was being tried.
+    /// Returns what a failed request says about the path, if the peer was being probed.
     pub(super) fn probe_failed(&self, index: usize, status: WorkStatus) -> Option<LossReason> {
         let link = &self.links[index];
         let is_silent = status == WorkStatus::RetriesExceeded;

@@ -1,24 +1,24 @@
-//! Why a peer cannot be reached, where more is known than that nothing is answered: each in one
-//! line that says what to do.
+//! Reasons why a peer cannot be reached, if more is known than that it does not answer. Each text
+//! is one line that says what to do.
 
 use std::fmt;
 
 use crate::devices::{LinkLayer, PartitionKey};
 
-/// What keeps a peer out of reach.
+/// The reason why a peer is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// A write without bytes was answered, and one of a full packet never was.
+    /// An empty write was acknowledged, but one of a full packet was not.
     FullPackets {
-        /// The payload of a full packet.
+        /// The payload of a full packet in bytes.
         bytes: u32,
     },
-    /// The two are on networks of different kinds.
+    /// The two members are on networks of different kinds.
     LinkLayers {
-        /// What this member's port runs on.
+        /// The link layer of this member's port.
         own: LinkLayer,
-        /// What the peer's does.
+        /// The link layer of the peer's port.
         peer: LinkLayer,
     },
     /// No traffic flows between the two partitions.
@@ -28,17 +28,17 @@ pub enum LossReason {
         /// The peer's.
         peer: PartitionKey,
     },
-    /// At one end devices keep the order of writes, at the other updates do.
+    /// Devices keep the order of writes at one end, and updates at the other.
     WriteOrders,
-    /// The peer's card is none, or shows other memory than it should.
+    /// The peer's card is malformed, or shows other memory than it should.
     WrongCard,
-    /// The device takes no way to the address that the peer gave.
+    /// The device finds no path to the address that the peer gave.
     NoWay,
-    /// This member's port has no link, or lost it just before.
+    /// This member's port has no link, or has just lost it.
     NoLink,
 }
 
-/// A payload that passes wherever larger packets are not configured: it fits into an Ethernet frame
+/// A payload that passes even if larger packets are not configured: it fits into an Ethernet frame
 /// of 1500 bytes.
 const MTU_EVERYWHERE: u32 = 1024;
 

@@ -1,17 +1,17 @@
-//! A region's connection that broke is made anew, from either end:
+//! A region's connection that broke is re-established, from either end:
 //!
 //! ```text
 //! one end: reset, up in epoch e --Reconnect(e)--> the other: reset, up in epoch e
 //! it may be used                <-Reconnected(e)- it may be used, told `Restored`
 //! ```
 //!
-//! The notices go over the connection of the rows. When both ends begin at once, each takes the
-//! other's notice for the answer; the later epoch wins. An epoch moves the packets' numbers, so
-//! that none from before is taken for a new one. The end whose write was denied begins, so that it
-//! can read at once what it may not write; and the owner's, when it has ended so many keys that it
-//! must be sure of what is under way. A right that a peer has is told again, with the same key, and
-//! none that was ended comes back. An end that does not come up, however often it is tried, loses
-//! the peer: it would wait for ever else.
+//! The notices use the rows' connection. If both ends start at once, each treats the other's notice
+//! as the answer, and the later epoch wins. An epoch shifts the packet numbers, so that old packets
+//! are not mistaken for new ones. The end whose write was denied starts, so that it can read at
+//! once what it may not write. The owner starts when it has ended so many keys that it must be sure
+//! about writes in flight. A right that the peer still has is announced again with the same key,
+//! and no ended key comes back. If an end does not come up after all attempts, the peer is lost,
+//! because it would wait forever.
 
 use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
@@ -22,12 +22,12 @@ use crate::adapter::Access;
 use crate::protocol::{Notice, epoch};
 use crate::status::WorkStatus;
 
-/// What queue pairs allow: which writes are taken is said by keys alone.
+/// The access that queue pairs allow: keys alone decide which writes are accepted.
 pub(crate) const ACCESS: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
 
 impl Verbs {
-    /// A request on a region's connection failed: it was denied, or the other end was reset.
-    /// Whether the peer itself is gone shows on the connection of the rows.
+    /// Handles a failed request on a region's connection: it was denied, or the other end was
+    /// reset. The rows' connection shows whether the peer itself is gone.
     pub(super) fn fail_region(&mut self, link: usize, status: WorkStatus) {
         let Some(index) = self.regions.iter().position(|region| region.link == link) else {
             return;
@@ -40,16 +40,16 @@ impl Verbs {
         region.way = Way::Broken;
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();
-        // If it cannot be reset it is in error, which stops it as well.
+        // If the reset fails, the queue pair is in error, which stops it too.
         let _ = connection.reset();
         let (peer, region) = (region.peer, region.region);
         let view = self.view;
         self.permissions.push(PermissionEvent::Denied { view, peer, region });
-        // Without success the peer is lost, and told as such.
+        // If this fails, the peer is lost and reported as such.
         let _ = self.make_anew(index);
     }
 
-    /// Begins a new epoch from this end.
+    /// Starts a new epoch from this end.
     pub(super) fn make_anew(&mut self, index: usize) -> Result<(), ErrorKind> {
         let region = &mut self.regions[index];
         let epoch = epoch::next(region.epoch);
@@ -57,8 +57,8 @@ impl Verbs {
         self.waiting -= self.links[link].queue.waiting();
         let is_given_up = self.links[link].queue.in_flight() > 0;
         if self.links[link].reconnect(ACCESS, epoch).is_err() {
-            // Tried as often as is sensible: without its way to the region the peer would wait for
-            // ever.
+            // All attempts have failed: without its connection to the region the peer would wait
+            // forever.
             region.way = Way::Broken;
             self.fail_post(link);
             return Err(ErrorKind::PeerLost);
@@ -68,7 +68,7 @@ impl Verbs {
         region.way = Way::Asked;
         region.due = Some(Notice::Reconnect { region: region.number, epoch });
         if is_given_up {
-            // Whether it landed is not known.
+            // Whether the write landed is unknown.
             let region = region.region;
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });
@@ -78,19 +78,19 @@ impl Verbs {
         Ok(())
     }
 
-    /// The peer began a new epoch.
+    /// Handles a peer's start of a new epoch.
     pub(super) fn reconnect_asked(&mut self, peer: Rank, number: u8, epoch: u32) {
         let Some(index) = self.region_numbered(peer, number) else { return };
         let region = &mut self.regions[index];
         if epoch == region.epoch {
-            // Both began at once, and both ends are up.
+            // Both ends started at once, and both are up.
             if region.way == Way::Asked {
                 self.restored(index);
             }
             return;
         }
         if !epoch::is_later(epoch, region.epoch) {
-            // It hears of the later one from us.
+            // The peer will receive our later epoch.
             return;
         }
         let link = region.link;
@@ -104,7 +104,7 @@ impl Verbs {
         region.epoch = epoch;
         region.ring_at = None;
         if is_denied {
-            // Whether it landed is not known.
+            // Whether the write landed is unknown.
             let (peer, region) = (region.peer, region.region);
             let view = self.view;
             self.permissions.push(PermissionEvent::Denied { view, peer, region });
@@ -115,7 +115,7 @@ impl Verbs {
         self.restored(index);
     }
 
-    /// The peer answered.
+    /// Handles the peer's answer.
     pub(super) fn reconnect_answered(&mut self, peer: Rank, number: u8, epoch: u32) {
         let Some(index) = self.region_numbered(peer, number) else { return };
         if self.regions[index].epoch == epoch && self.regions[index].way == Way::Asked {
@@ -136,7 +136,7 @@ impl Verbs {
         self.regions.iter().position(|link| link.peer == peer && link.number == number)
     }
 
-    /// Sends the notices about regions that are due to a peer, over the connection of the rows.
+    /// Sends the notices about regions that are due to a peer, over the rows' connection.
     pub(super) fn send_reconnects(&mut self, row: usize, peer: Rank) {
         for index in 0..self.regions.len() {
             if self.regions[index].peer != peer {
@@ -148,7 +148,7 @@ impl Verbs {
                 }
                 self.regions[index].due = None;
             }
-            // Behind the epoch that they are for.
+            // Key notices follow the epoch to which they belong.
             if !self.send_key_notices(row, index) {
                 return;
             }

@@ -15,7 +15,7 @@ fn timespec(duration: Duration) -> Timespec {
 }
 
 impl Verbs {
-    /// Whether something came that `poll` has not told.
+    /// Returns whether there is anything that `poll` has not reported.
     fn has_news(&self) -> bool {
         !self.done.is_empty()
             || self.untold > 0
@@ -25,14 +25,14 @@ impl Verbs {
     }
 
     pub(super) fn arm_for_sleep(&mut self) -> bool {
-        // Rings that are taken before this member is armed are dropped: it looks once more, after
-        // this.
+        // Rings that arrive before this member is armed are dropped, because it checks for work
+        // once more after this.
         self.collect();
         if self.has_news() || std::mem::take(&mut self.retry_due) {
             return false;
         }
         self.armed = true;
-        // Asked for first and then looked: what comes between the two is seen.
+        // The notification is requested before the check, so that nothing in between is missed.
         let Some(completions) = &self.completions else { return true };
         let notified = completions.notify();
         self.collect();
@@ -46,7 +46,7 @@ impl Verbs {
         true
     }
 
-    /// Tells all peers that are there, unless they know.
+    /// Reports the sleep to all live peers that do not know yet.
     fn say_asleep(&mut self) {
         for rank in 0..self.peers.len() {
             let Some(index) = self.rows_to[rank] else { continue };
@@ -57,8 +57,9 @@ impl Verbs {
         }
     }
 
-    /// Sleeps until a peer or the kernel has something, at most `timeout`. Between a successful
-    /// `arm`, followed by one more look for work, and `disarm`. True if there is something.
+    /// Sleeps until a peer or the kernel has something, at most `timeout`. Call it between a
+    /// successful `arm`, followed by one more check for work, and `disarm`. Returns true if there
+    /// is something.
     pub fn sleep(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
@@ -74,16 +75,15 @@ impl Verbs {
         }
     }
 
-    /// Waits until the channel has something, at most `timeout`. An interrupted wait is a short
-    /// one.
+    /// Waits until the channel is readable, at most `timeout`. An interrupted wait is a short one.
     fn wait(&self, timeout: Duration) -> bool {
         let completions = self.completions.as_ref();
         let mut descriptors = completions.map(|queue| PollFd::new(queue, PollFlags::IN));
         poll(descriptors.as_mut_slice(), Some(&timespec(timeout))).is_ok_and(|ready| ready > 0)
     }
 
-    /// Takes the channel's events and what they speak of, and asks for the next. Notices are
-    /// answered here: a member that sleeps goes on sleeping when a peer goes to sleep too.
+    /// Reads the channel's events, processes their completions, and requests the next event.
+    /// Notices are answered here: a sleeping member stays asleep when a peer falls asleep too.
     fn take_channel(&mut self) {
         let Some(completions) = &self.completions else { return };
         while completions.take_event() {}
@@ -93,7 +93,7 @@ impl Verbs {
         self.collect();
     }
 
-    /// Waits until a completion comes, at most `timeout`.
+    /// Waits until a completion arrives, at most `timeout`.
     pub(super) fn wait_for_completions(&mut self, timeout: Duration) {
         let Some(completions) = &self.completions else { return };
         if completions.notify().is_err() {

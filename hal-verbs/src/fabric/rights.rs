@@ -1,16 +1,15 @@
-//! The keys with which peers write to own regions: made at a grant, ended when the right is taken
-//! back.
+//! The keys with which peers write to this member's regions: made at a grant, ended when the right
+//! is revoked.
 //!
-//! Access flags of a queue pair are ignored by some drivers, and a reset revokes nothing on others;
-//! on all, a key that was ended is refused. So what a peer may do stands in its key alone, new at
-//! each grant: that of a registration of the region's memory for that peer, or of a window (see
-//! `windows`). Reading goes by another key, which every peer has from the start and which never
-//! changes.
+//! Some drivers ignore the access flags of a queue pair, and on others a reset revokes nothing; all
+//! refuse a key that was ended. Therefore a peer's right is its key, which is new at each grant:
+//! that of a registration of the region's memory for that peer, or of a window (see `windows`).
+//! Reads use another key, which every peer has from the start and which never changes.
 //!
 //! # Invariants
-//! - A new key is none that was ended, for any peer of the region, since the connection to that
-//!   peer was made anew: a write that is late finds no key again that was given to somebody else.
-//! - What a peer is told of its key is as `crate::protocol::keys` says.
+//! - A new key is never one that was ended, for any peer of the region, since the connection to
+//!   that peer was last re-established: a late write never finds its key given to another peer.
+//! - `crate::protocol::keys` defines how a peer learns its key.
 
 use std::io;
 use std::sync::Arc;
@@ -25,14 +24,14 @@ use crate::adapter::{Access, MemoryRegion, ProtectionDomain};
 use crate::protocol::Notice;
 use crate::settings::WriteKeys;
 
-/// How often another key is asked for where a device gives out one that was just ended.
+/// The attempts to get another key if a device returns one that was just ended.
 const TRIES: usize = 4;
 
-/// An own region: what keys are made from.
+/// One of this member's regions: the source of keys.
 #[derive(Debug)]
 pub(crate) struct OwnRegion {
     pub(crate) domain: ProtectionDomain,
-    /// What peers read by, and what windows are bound to.
+    /// The registration with which peers read, and to which windows are bound.
     pub(crate) memory: Arc<MemoryRegion>,
     pub(crate) write_keys: WriteKeys,
 }
@@ -44,7 +43,7 @@ impl OwnRegion {
     }
 }
 
-/// What one peer writes to an own region by.
+/// The key with which one peer writes to this member's region.
 #[derive(Debug)]
 pub(super) enum WriteKey {
     Registration(MemoryRegion),
@@ -52,10 +51,10 @@ pub(super) enum WriteKey {
 }
 
 impl Verbs {
-    /// Gives a peer a new key, and has it told.
+    /// Gives a peer a new key, and announces it.
     pub(super) fn give_key(&mut self, index: usize) -> Result<(), ErrorKind> {
         if self.regions[index].ended.is_full() {
-            // Nothing from before is taken then, so those that were ended may be forgotten.
+            // After this no earlier write is accepted, so the ended keys may be forgotten.
             self.make_anew(index)?;
         }
         let number = usize::from(self.regions[index].number);
@@ -76,7 +75,7 @@ impl Verbs {
         Ok(())
     }
 
-    /// Ends a peer's key. When this returns, nothing more that was written with it lands.
+    /// Ends a peer's key. After this returns, no write with that key lands.
     pub(super) fn take_key(&mut self, index: usize) -> io::Result<()> {
         let region = &mut self.regions[index];
         match region.key.take() {
@@ -89,7 +88,7 @@ impl Verbs {
         }
     }
 
-    /// Ends the keys of a peer that is gone, whose connections are.
+    /// Ends the keys of a lost peer whose connections have ended.
     pub(super) fn take_keys(&mut self, peer: Rank) {
         for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
             let ended = match region.key.take() {
@@ -103,11 +102,11 @@ impl Verbs {
         }
     }
 
-    /// A key with which no write can be under way.
+    /// Makes a key with which no write can be in flight.
     fn new_key(&mut self, index: usize) -> Result<MemoryRegion, ErrorKind> {
         let number = self.regions[index].number;
         let own = self.own_regions.get(usize::from(number)).ok_or(ErrorKind::OutOfRange)?;
-        // Kept until another was found: the device gives out no key twice at a time.
+        // Kept until another key is found: the device never returns a key that is in use.
         let mut refused: [Option<MemoryRegion>; TRIES] = [const { None }; TRIES];
         for slot in &mut refused {
             let made = own.register().map_err(|error| {
@@ -119,7 +118,8 @@ impl Verbs {
             }
             *slot = Some(made);
         }
-        // A device with few keys: where writes with the last may be under way, they are stopped.
+        // The device has few keys: connections on which writes with the last one may be in flight
+        // are stopped.
         let made = refused[TRIES - 1].take().ok_or(ErrorKind::Other)?;
         for other in 0..self.regions.len() {
             let region = &self.regions[other];
@@ -130,14 +130,14 @@ impl Verbs {
         Ok(made)
     }
 
-    /// Whether a write of any peer may be under way with a key of a region that was ended.
+    /// Returns whether a write of any peer may be in flight with an ended key of a region.
     fn is_under_way(&self, number: u8, key: u32) -> bool {
         let mut of_region = self.regions.iter().filter(|region| region.number == number);
         of_region.any(|region| region.ended.contains(key))
     }
 
-    /// The connection of a region was made anew at this end, in an epoch of which the peer is told
-    /// or knows.
+    /// Renews the key after a region's connection was re-established at this end, in an epoch that
+    /// the peer knows or will learn.
     pub(super) fn renew_key(&mut self, index: usize) {
         let region = &mut self.regions[index];
         region.ended.clear();
@@ -149,7 +149,7 @@ impl Verbs {
         }
     }
 
-    /// A peer speaks of a key. False if it broke the protocol.
+    /// Handles a peer's notice about a key. Returns false if the peer broke the protocol.
     pub(super) fn hear_of_key(&mut self, peer: Rank, notice: Notice) -> bool {
         let (Notice::KeyLow { region: number, .. }
         | Notice::KeyHigh { region: number, .. }
@@ -178,7 +178,7 @@ impl Verbs {
         true
     }
 
-    /// Sends what is due about a region's key; false if there is no room.
+    /// Sends the notices that are due about a region's key; returns false if there is no room.
     pub(super) fn send_key_notices(&mut self, row: usize, index: usize) -> bool {
         let region = &self.regions[index];
         let (number, epoch) = (region.number, region.epoch);
@@ -197,7 +197,7 @@ impl Verbs {
         true
     }
 
-    /// Sends a peer what is due to it.
+    /// Sends a peer the notices that are due to it.
     pub(super) fn tell_peer(&mut self, peer: Rank) {
         if let Some(row) = self.rows_to[peer.index()] {
             self.send_notices(row);

@@ -1,18 +1,19 @@
-//! Rows where devices keep no order between writes: each list ends with an update, which this
-//! member applies to its copy of the sender's row when the update's receive completes.
+//! Rows if devices keep no order between writes: each list ends with an update, which this member
+//! applies to its copy of the sender's row when the update's receive completes.
 //!
 //! # What holds
 //! - *Order between writes*: a guard is seen only after everything that was posted before it, and
-//!   guards in the order in which they were posted. So are contents that went with an update. A
-//!   long content may be seen before what was posted before it, as any content may that is read
-//!   late; it is never seen to go back.
-//! - Not *order within a write*, and not *visible upon completion*: a completion says that the
-//!   update is here, and not that anybody applied it.
-//! - *Who does not poll does not see.* Updates are applied wherever completions are taken: by
-//!   `poll` before it says that nothing happened, by `arm` before it says that this member may
-//!   sleep, and while it sleeps. A node polls in each step and looks once more after it armed.
-//! - A member that takes nothing is sent no more than its receives hold; then posts to it are
-//!   refused as a full queue is.
+//!   guards are seen in the order in which they were posted. The same holds for contents in an
+//!   update. A long content may be seen before earlier posts, like any content that is read late;
+//!   it is never seen to go back.
+//! - *Order within a write* and *visible upon completion* do not hold: a completion says that the
+//!   update has arrived, not that it was applied.
+//! - *A member that does not poll sees nothing.* Updates are applied wherever completions are
+//!   processed: by `poll` before it says that nothing happened, by `arm` before it allows this
+//!   member to sleep, and during sleep. A node polls in each step and checks once more after it
+//!   armed.
+//! - A member that processes nothing receives no more than its receives hold; further posts to it
+//!   are refused as for a full queue.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
@@ -23,7 +24,7 @@ use crate::protocol::Name;
 use crate::protocol::update::{UPDATE_BYTES_MAX, Update};
 
 impl Verbs {
-    /// Applies an update that came.
+    /// Applies an update that arrived.
     #[inline(never)]
     pub(super) fn take_update(&mut self, name: Name, rank: Rank, completion: &Completion) {
         self.counters.updates_taken += 1;
@@ -52,7 +53,7 @@ impl Verbs {
         self.send_credit(name.link());
     }
 
-    /// Tells a peer how many updates were taken, if it must know and there is room.
+    /// Reports to a peer how many updates were processed, if it needs to know and there is room.
     pub(super) fn send_credit(&mut self, index: usize) {
         let Self { links, buffers, counters, peers, .. } = self;
         let link = &mut links[index];
@@ -63,8 +64,9 @@ impl Verbs {
         }
     }
 
-    /// Goes on where a whole batch of completions was taken and more may be there: whoever polls
-    /// until nothing happens has seen what had come by then. No more than all receives hold.
+    /// Continues after a full batch of completions, because more may be waiting: a caller that
+    /// polls until nothing happens has seen everything that had arrived by then. Bounded by what
+    /// all receives hold.
     #[cold]
     pub(super) fn take_updates_that_came(&mut self) {
         for _ in 0..self.update_batches {

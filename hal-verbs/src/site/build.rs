@@ -1,9 +1,9 @@
-//! Memory and connections of one member in one view, as they come into being.
+//! Creation of one member's memory and connections in one view.
 //!
-//! A view is made in parts, each a job of [`commands`](crate::commands): first what all its
-//! connections stand on, then each peer's. One registration serves all messages of the view. Memory
-//! for guards and messages that do not go inline is registered once a protection domain, and only
-//! where some connection needs it.
+//! A view is made in parts, each a job of [`commands`](crate::commands): first the objects that all
+//! its connections share, then those of each peer. One registration serves all messages of the
+//! view. Staging memory, for guards and messages that do not go inline, is registered once per
+//! protection domain, and only if a connection needs it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,16 +27,16 @@ use crate::protocol::{CardLink, Depths, SendQueue};
 use crate::settings::{Limits, RESERVE, WriteKeys, WriteOrder};
 use crate::timing::LossTimes;
 
-/// Reads of one peer at once that are asked for.
+/// Reads in flight to one peer that are requested.
 const READS_MAX: u32 = 4;
 
-/// How a view's memory and connections are made at one member: everything but the way to the
-/// others.
+/// The maker of a view's memory and connections at one member; connecting to peers is not part of
+/// it.
 #[derive(Debug)]
 pub(crate) struct Builder {
     context: Context,
     device: String,
-    /// Of all block memory.
+    /// The domain of all block memory.
     block_domain: ProtectionDomain,
     rows: Rows,
     shapes: Vec<Shape>,
@@ -49,11 +49,11 @@ pub(crate) struct Builder {
     write_keys: WriteKeys,
     loss_times: LossTimes,
     reads_max: u8,
-    /// What was made so far.
+    /// The objects made so far.
     cost: Mutex<ViewCost>,
 }
 
-/// What all connections of a view stand on.
+/// The objects that all connections of a view share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) completions: CompletionQueue,
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// What keys to the own regions are made from, by the regions' numbers.
+    /// Returns the sources of keys to this member's regions, in the order of the regions' numbers.
     pub(crate) fn own_regions(&self) -> Vec<OwnRegion> {
         let own = |region: &Domain| OwnRegion {
             domain: region.domain.clone(),
@@ -76,45 +76,46 @@ impl Shared {
     }
 }
 
-/// A protection domain with what its connections share.
+/// A protection domain with the objects that its connections share.
 #[derive(Debug)]
 struct Domain {
     domain: ProtectionDomain,
-    /// What is sent from: the own row, a region, the places of messages.
+    /// The source memory: this member's row, a region, or the message slots.
     source: Arc<MemoryRegion>,
-    /// What else is sent from, and read into: of a region's domain the own row and other regions.
+    /// Other memory that is sent from or read into; in a region's domain, this member's row and the
+    /// other regions.
     others: Arc<[OtherMemory]>,
-    /// For what does not go inline, once a connection needs it.
+    /// Memory for what does not go inline, once a connection needs it.
     staging: Mutex<Option<Arc<MemoryRegion>>>,
 }
 
 /// One peer's part of a view.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// This end of each connection, by the connections' order.
+    /// This end of each connection, in the order of the connections.
     pub(crate) ends: Vec<NearEnd>,
-    /// The copy of its row.
+    /// The copy of the peer's row.
     pub(crate) copy: MemoryRegion,
 }
 
-/// One connection, before it is made.
+/// The parameters of a connection that is not made yet.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     index: u16,
     peer: Rank,
-    /// The peer's place among the peers.
+    /// The peer's index among the peers.
     place: usize,
     purpose: Purpose,
     region: Region,
     receives: u32,
-    /// How much of the source may be written from.
+    /// Bytes of the source that may be written from.
     own_bytes: usize,
-    /// Bytes that go inline, if the queue pair takes as many.
+    /// Bytes to send inline, if the queue pair takes that many.
     inline_bytes_max: u32,
 }
 
 impl Builder {
-    /// Looks whether the view can be made, and takes its rows. Asks nothing of the device.
+    /// Checks whether the view can be made, and allocates its rows. Does not call the device.
     pub(super) fn new(
         site: &Site,
         options: &ViewOptions<'_>,
@@ -152,7 +153,7 @@ impl Builder {
         &self.rows
     }
 
-    /// What was made so far.
+    /// Returns the objects made so far.
     pub(crate) fn cost(&self) -> ViewCost {
         *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,14 +169,14 @@ impl Builder {
         });
     }
 
-    /// What this end tells peers, and makes of what they tell.
+    /// Returns this end of the handshakes with all peers.
     pub(super) fn handshake(&self, site: &Site) -> Handshake {
         let (own_bytes, regions) = (self.rows.row().bytes(), self.regions.len());
         let choice = site.choice().clone();
         Handshake::new(choice, self.reads_max, regions, own_bytes, self.write_order)
     }
 
-    /// The connections, whose own ends are still to be made.
+    /// Returns the connections, without their local ends.
     pub(super) fn links(&self) -> Vec<Link> {
         let link = |shape: &Shape| {
             let queue = SendQueue::new(Depths {
@@ -188,7 +189,7 @@ impl Builder {
         self.shapes.iter().map(link).collect()
     }
 
-    /// Those of them that are regions'.
+    /// Returns those of the connections that belong to regions.
     pub(super) fn region_links(&self) -> Vec<RegionLink> {
         let region_link = |shape: &Shape| match shape.purpose {
             Purpose::Region(number) => {
@@ -200,7 +201,7 @@ impl Builder {
         self.shapes.iter().filter_map(region_link).collect()
     }
 
-    /// Makes what all connections stand on.
+    /// Makes the objects that all connections share.
     pub(crate) fn start(&self) -> Result<Shared, JoinError> {
         let (entries, vector) = (self.completions_max, self.completion_vector);
         let completions = CompletionQueue::on_vector(&self.context, entries, vector)
@@ -213,10 +214,10 @@ impl Builder {
         Ok(Shared { completions, rows, regions, blocks, write_keys: self.write_keys })
     }
 
-    /// The domain of a region's connections.
+    /// Makes the domain of a region's connections.
     fn region_domain(&self, region: Region) -> Result<Domain, JoinError> {
         let pages = self.rows.region_pages(region).ok_or(MISSING)?;
-        // The key that all peers have is for reading; to write, each is given one of its own.
+        // The key that all peers have only reads; to write, each peer receives its own key.
         let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ;
         access.set(Access::BIND_WINDOWS, self.write_keys == WriteKeys::Windows);
         let made = self.domain(self.new_domain()?, pages, access)?;
@@ -232,14 +233,14 @@ impl Builder {
         Ok(Domain { others: others.into(), ..made })
     }
 
-    /// Places for the messages about blocks, in the domain of all block memory.
+    /// Makes the slots for messages about blocks, in the domain of all block memory.
     fn messages(&self) -> Result<Domain, JoinError> {
         let pages = Pages::new(self.peers() * MESSAGE_MEMORY_BYTES).map(Arc::new);
         let pages = pages.map_err(|source| self.failed("take memory", source))?;
         self.domain(self.block_domain.clone(), &pages, Access::LOCAL_WRITE)
     }
 
-    /// Makes one peer's part: registers the copy of its row, for it alone, and makes its queue
+    /// Makes one peer's part: registers the copy of its row for that peer only, and makes its queue
     /// pairs.
     pub(crate) fn prepare(&self, shared: &Shared, peer: Rank) -> Result<Prepared, JoinError> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
@@ -311,7 +312,7 @@ impl Builder {
         Ok(near)
     }
 
-    /// The memory of a domain for what does not go inline.
+    /// Returns the domain's staging memory, and registers it on first use.
     fn staging(&self, domain: &Domain) -> Result<Arc<MemoryRegion>, JoinError> {
         let mut staging = domain.staging.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(memory) = &*staging {
@@ -323,7 +324,7 @@ impl Builder {
         Ok(Arc::clone(staging.insert(memory)))
     }
 
-    /// What one connection stages at most.
+    /// Returns the most bytes that one connection stages.
     fn staging_bytes(&self) -> usize {
         usize::try_from(self.limits.depth).unwrap_or(0) * GUARD_BYTES_MAX
     }
@@ -364,10 +365,10 @@ impl Builder {
     }
 }
 
-/// What cannot be: regions and blocks are made before their connections.
+/// Cannot happen: regions and blocks are made before their connections.
 const MISSING: JoinError = JoinError::BadOptions("a region without memory");
 
-/// All connections, in their order: those of the rows, of each region, of blocks.
+/// Lists all connections in order: the rows', each region's, the blocks'.
 fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
     let inline_bytes_max = site.inline_bytes_max();
     let receives = row_receives(options.regions.len(), site.write_order());
@@ -398,7 +399,7 @@ fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
     (0..=u16::MAX).zip(all).map(shape).collect()
 }
 
-/// The memory that a peer is told of, from its start.
+/// Describes to a peer the first `bytes` of this memory.
 fn lend(memory: &MemoryRegion, bytes: usize) -> CardLink {
     CardLink {
         address: memory.address(),
@@ -408,7 +409,7 @@ fn lend(memory: &MemoryRegion, bytes: usize) -> CardLink {
     }
 }
 
-/// How deep queues can be, and how many completions can be there at once.
+/// Returns how deep the queues can be, and how many completions can be outstanding at once.
 fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinError> {
     let device = site.device();
     let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
@@ -426,7 +427,7 @@ fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinErr
         let (device, what) = (device.name.clone(), "completions");
         return Err(JoinError::TooMany { device, what, most, needed: entries });
     }
-    // The number of a connection has 16 bits in its requests' names.
+    // Request ids have 16 bits for the connection's number.
     let queue_pairs_max = device.limits.queue_pairs_max.min(u32::from(u16::MAX));
     if links > queue_pairs_max {
         let (device, what, most) = (device.name.clone(), "queue pairs", queue_pairs_max);

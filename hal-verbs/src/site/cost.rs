@@ -1,8 +1,8 @@
-//! What a view costs of a device and of memory, for reports.
+//! The cost of a view in device objects and memory, for reports.
 
 use std::fmt;
 
-/// What was made for a view at one member.
+/// The objects made for a view at one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViewCost {
     /// Queue pairs.
@@ -11,9 +11,9 @@ pub struct ViewCost {
     pub completion_entries: u32,
     /// Registrations of memory.
     pub registrations: u32,
-    /// Bytes in them.
+    /// Bytes registered.
     pub registered_bytes: u64,
-    /// Bytes of the rings in which requests wait, as adapters lay them out: they are locked too.
+    /// Bytes of the send rings as NICs lay them out; these are locked too.
     pub send_ring_bytes: u64,
 }
 
@@ -32,10 +32,11 @@ impl fmt::Display for ViewCost {
     }
 }
 
-/// Bytes of the send ring of a queue pair: so many requests with so many bytes inline each.
+/// Returns the bytes of a queue pair's send ring of `depth` requests with `inline_bytes_max` inline
+/// bytes each.
 ///
-/// As most adapters lay a request out: what is to be done and where, 36 bytes, with the inline
-/// bytes behind, in units of 64; and a power of two of them.
+/// Most NICs lay a request out as 36 bytes of control data followed by the inline bytes, in units
+/// of 64 bytes, and round the number of units up to a power of two.
 pub(crate) fn send_ring_bytes(depth: u32, inline_bytes_max: u32) -> u64 {
     const HEAD_BYTES: u64 = 36;
     const UNIT_BYTES: u64 = 64;
@@ -57,7 +58,7 @@ mod tests {
         assert_eq!(send_ring_bytes(0, 0), 1);
     }
 
-    /// At 64 members with blocks it was 18 MiB: 256 requests with 1024 bytes inline to each peer.
+    /// With blocks at 64 members it was 18 MiB: 256 requests with 1024 inline bytes to each peer.
     #[test]
     fn the_usual_rings_of_64_members_take_a_few_mebibytes() {
         let depth = Limits::default().depth;

@@ -1,4 +1,4 @@
-//! Everything that can keep a member from using a device, or from reaching its peers by it.
+//! The errors that keep a member from using a device, or from reaching its peers through it.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -12,25 +12,25 @@ use crate::ffi::NoLibrary;
 use crate::locked::{self, Limit};
 use crate::trial::RightsWay;
 
-/// Why a member cannot join over RDMA. Each text is one line that says what to do.
+/// The reason why a member cannot join over RDMA. Each text is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// No device, port or address to use.
+    /// No usable device, port or address.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     /// libibverbs is not installed, or cannot be used.
     #[error(transparent)]
     NoLibrary(#[from] NoLibrary),
-    /// The kernel's door to the devices is shut.
+    /// This user may not open the devices.
     #[error(
         "may not use RDMA devices: {source}; this user must be able to read and write /dev/infiniband/uverbs*"
     )]
     NotPermitted {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Memory may not be held in place: what is registered, and the rings of queues.
+    /// Memory for registrations or for the rings of queues cannot be locked.
     #[error(
         "cannot {action}{}: this process may lock {}; raise it with `ulimit -l unlimited`, or with \
          `* - memlock unlimited` in /etc/security/limits.conf and a new login (LimitMEMLOCK= for a service)",
@@ -38,41 +38,42 @@ pub enum JoinError {
         Limit(*limit)
     )]
     LockedMemory {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// Bytes of the registration that failed; none of what a driver registers by itself.
+        /// Bytes of the registration that failed; `None` for memory that a driver registers by
+        /// itself.
         needed: Option<usize>,
-        /// Bytes that the process may lock; none if there is no limit.
+        /// Bytes that the process may lock; `None` if there is no limit.
         limit: Option<u64>,
     },
-    /// A limit of the RDMA cgroup is used up.
+    /// A limit of the RDMA cgroup is exhausted.
     #[error(
         "cannot {action}: the RDMA cgroup of this process may have {most} {resource} on {device}, \
          and all are in use; raise that in {}, or in the limits of the container",
         file.display()
     )]
     CgroupLimit {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
         /// The device.
         device: String,
-        /// Of what, as the kernel calls it.
+        /// The resource's name in the kernel.
         resource: String,
-        /// How many there may be.
+        /// The limit.
         most: u64,
-        /// Where that stands.
+        /// The file that sets the limit.
         file: PathBuf,
     },
-    /// The RDMA cgroup refused, and its limits cannot be read here.
+    /// The RDMA cgroup refused, and its limits cannot be read.
     #[error(
         "cannot {action}: the RDMA cgroup of this process allows no more; raise its rdma.max, or \
          the limits of the container"
     )]
     CgroupRefused {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
     },
-    /// More than the device holds.
+    /// The request exceeds a limit of the device.
     #[error(
         "{device} holds {most} {what}, and {needed} are needed; take a smaller group or fewer regions"
     )]
@@ -81,12 +82,12 @@ pub enum JoinError {
         device: String,
         /// Of what.
         what: &'static str,
-        /// How many it holds.
+        /// The device's limit.
         most: u32,
-        /// How many are needed.
+        /// The number needed.
         needed: u32,
     },
-    /// The device does not have the completion vector that was given.
+    /// The device does not have the requested completion vector.
     #[error(
         "{device} has no completion vector {wanted}; they count from 0, and it has {vectors}: \
          leave \
@@ -95,21 +96,21 @@ pub enum JoinError {
     NoSuchVector {
         /// The device.
         device: String,
-        /// What was given.
+        /// The requested vector.
         wanted: u32,
-        /// How many there are.
+        /// The number of vectors.
         vectors: u32,
     },
-    /// A peer is there, and nothing that is written to it over RDMA is acknowledged.
+    /// A peer runs, but no RDMA write to it is acknowledged.
     #[error("member {peer} cannot be reached over {device} from {own}: {why}")]
     NoAnswer {
         /// The device.
         device: String,
         /// The peer.
         peer: NodeId,
-        /// The own address.
+        /// The local address.
         own: Ipv6Addr,
-        /// What was seen of the peer, and what to do.
+        /// The peer's symptoms and the remedy.
         why: String,
     },
     /// The device failed while it was in use, and is not back.
@@ -121,10 +122,10 @@ pub enum JoinError {
     DeviceGone {
         /// The device.
         device: String,
-        /// What was found instead.
+        /// The state found instead.
         why: String,
     },
-    /// The device keeps no order between writes, and something needs it.
+    /// The device keeps no order between writes, and a requested feature needs it.
     #[error(
         "{device} promises no order between writes, which {what} need; give --rdma-order writes \
          if switches and \
@@ -135,10 +136,10 @@ pub enum JoinError {
     NoWriteOrder {
         /// The device.
         device: String,
-        /// What needs it.
+        /// The feature that needs the order.
         what: &'static str,
     },
-    /// The device does not say that what is completed can be seen at the other end.
+    /// The device does not promise that a completed write is visible at the other end.
     #[error(
         "{device} does not promise that a completed write can be seen at its peer, which shards \
          need; give --rdma-order visible if adapters and hosts are known to keep it, or take \
@@ -148,7 +149,7 @@ pub enum JoinError {
         /// The device.
         device: String,
     },
-    /// The device does not keep peers from regions.
+    /// The device does not keep peers from writing to regions.
     #[error(
         "{device} does a write whose right was taken back by {way}: regions are not safe on it; \
          choose another device \
@@ -157,26 +158,26 @@ pub enum JoinError {
     NotDenied {
         /// The device.
         device: String,
-        /// What was tried.
+        /// The method that was tried.
         way: RightsWay,
     },
-    /// What the caller gave does not fit together.
+    /// The caller's options contradict each other.
     #[error("{0}")]
     BadOptions(&'static str),
-    /// The device refused.
+    /// The device refused a call.
     #[error("{device}: cannot {action}: {source}; `tramontane verbs devices` shows what it takes")]
     Device {
         /// Which.
         device: String,
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// What it said.
+        /// The device's error.
         source: io::Error,
     },
 }
 
 impl JoinError {
-    /// For a list of devices that could not be had.
+    /// Converts an error of device discovery.
     #[must_use]
     pub fn from_discovery(source: io::Error) -> Self {
         match source.downcast::<NoLibrary>() {
@@ -188,7 +189,7 @@ impl JoinError {
         }
     }
 
-    /// For a registration that failed.
+    /// Converts the error of a failed registration.
     pub(super) fn from_registration(device: &str, needed: usize, source: io::Error) -> Self {
         match Self::from_device(device, "register memory", source) {
             Self::LockedMemory { action, limit, .. } => {
@@ -198,9 +199,10 @@ impl JoinError {
         }
     }
 
-    /// For any other call that failed. Queue pairs and completion queues have rings that are locked
-    /// in memory too, and a driver that may not lock them says that there is no memory.
-    /// What the RDMA cgroup refuses is no matter of locked memory, though some drivers say so.
+    /// Converts the error of any other failed call. Queue pairs and completion queues also have
+    /// rings in locked memory, and a driver that may not lock them reports "out of memory". A
+    /// refusal by the RDMA cgroup has nothing to do with locked memory, though some drivers report
+    /// it that way.
     pub(super) fn from_device(device: &str, action: &'static str, source: io::Error) -> Self {
         Self::from_call(Some(device), action, source)
     }
@@ -225,7 +227,7 @@ impl JoinError {
     }
 }
 
-/// Bytes behind an action, where they are known.
+/// The bytes that an action needed, if they are known.
 struct Needed(Option<usize>);
 
 impl std::fmt::Display for Needed {
@@ -294,7 +296,7 @@ mod tests {
             JoinError::from_device("rxe0", "x", denied()),
             JoinError::NotPermitted { .. }
         ));
-        // What the kernel says where a cgroup has no more to give.
+        // The kernel's error when a cgroup limit is reached.
         let refused = JoinError::from_device("rxe0", "x", io::Error::from_raw_os_error(11));
         assert!(matches!(refused, JoinError::CgroupRefused { .. }));
         let other = io::Error::from_raw_os_error(22);

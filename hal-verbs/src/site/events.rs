@@ -1,8 +1,8 @@
-//! What the device says of itself between calls: read in one place, and handed on.
+//! Asynchronous events of the device, read in one place and handed to all views.
 //!
-//! All views of a site share one context, and an event of a context goes to whoever takes it first.
-//! So the site alone takes them ([`Site::check_device`]), and every view is shown what they mean
-//! ([`Verbs::hear_device`]).
+//! All views of a site share one context, and an event of a context goes to the first reader.
+//! Therefore only the site reads events ([`Site::check_device`]) and shows their meaning to every
+//! view ([`Verbs::hear_device`]).
 //!
 //! | event | what follows |
 //! |---|---|
@@ -13,9 +13,10 @@
 //! | a port came up; its LID, GIDs, partition keys or subnet manager changed | the next view looks at the port again |
 //!
 //! # Invariants
-//! - Nothing is asked of a device after it said that it failed: its descriptor may be readable for
-//!   ever.
-//! - A call takes a bounded number of events. The rest keep the descriptor readable.
+//! - After a device has reported its failure it is not asked again, because its descriptor may stay
+//!   readable forever.
+//! - A call reads a bounded number of events. The descriptor stays readable as long as there are
+//!   more.
 //!
 //! [`Verbs::hear_device`]: crate::Verbs::hear_device
 
@@ -26,10 +27,10 @@ use super::Site;
 use crate::adapter::AsyncEvent;
 use crate::devices::Choice;
 
-/// Events that are taken at most at once.
+/// The most events read per call.
 const EVENTS_MAX: usize = 64;
 
-/// What a device said, as far as views must know it.
+/// The events of a device that concern views.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceNews {
     has_failed: bool,
@@ -39,35 +40,36 @@ pub struct DeviceNews {
 }
 
 impl DeviceNews {
-    /// Whether no view has to know anything.
+    /// Returns whether there is nothing that concerns a view.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         !self.has_failed && self.completion_queues.is_empty() && self.queue_pairs.is_empty()
     }
 
-    /// Whether the port in use lost its link, though it may be back. No view does anything.
+    /// Returns whether the port in use lost its link, even if the link is back. Views take no
+    /// action.
     pub(crate) const fn has_lost_link(&self) -> bool {
         self.has_lost_link
     }
 
-    /// Whether the device failed or was taken away: nothing on it works any more.
+    /// Returns whether the device failed or was removed: nothing on it works then.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Whether a completion queue failed, by what events name it by.
+    /// Returns whether the completion queue with this event id failed.
     pub(crate) fn names_completion_queue(&self, id: u64) -> bool {
         self.completion_queues.contains(&id)
     }
 
-    /// Queue pairs that failed, by their numbers.
+    /// Returns the numbers of the queue pairs that failed.
     pub(crate) fn queue_pairs(&self) -> &[u32] {
         &self.queue_pairs
     }
 }
 
-/// What the events so far say of the device.
+/// The state of the device according to the events so far.
 #[derive(Debug, Default)]
 pub(super) struct DeviceEvents {
     has_failed: bool,
@@ -77,7 +79,7 @@ pub(super) struct DeviceEvents {
 }
 
 impl DeviceEvents {
-    /// Takes the events that wait, by `next`, and logs what somebody has to do.
+    /// Reads the pending events with `next`, and logs those that need action.
     fn take(
         &mut self,
         mut next: impl FnMut() -> Option<AsyncEvent>,
@@ -109,7 +111,7 @@ impl DeviceEvents {
             AsyncEvent::DeviceFatal => (self.has_failed, news.has_failed) = (true, true),
             AsyncEvent::CompletionQueueError(queue) => news.completion_queues.push(queue),
             AsyncEvent::QueuePairError(number) => news.queue_pairs.push(number),
-            // Of any port: the chosen one may be another's better.
+            // The event may be for any port, because another port may now be the better choice.
             AsyncEvent::PortActive(_)
             | AsyncEvent::PortError(_)
             | AsyncEvent::LidChange(_)
@@ -120,33 +122,33 @@ impl DeviceEvents {
         }
     }
 
-    /// Whether the device said that it failed.
+    /// Returns whether the device reported its failure.
     pub(super) const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Whether the port in use has no link, as far as the device said.
+    /// Returns whether the port in use has no link, according to the device's events.
     pub(super) const fn is_link_down(&self) -> bool {
         self.is_link_down
     }
 
-    /// How often the port in use lost its link.
+    /// Returns how often the port in use lost its link.
     pub(super) const fn link_losses(&self) -> u64 {
         self.link_losses
     }
 
-    /// Whether what is known of the ports may be old.
+    /// Returns whether the known state of the ports may be out of date.
     pub(super) const fn is_port_stale(&self) -> bool {
         self.is_port_stale
     }
 
-    /// The ports were looked at; `is_settled` if what was found can be used.
+    /// Records that the ports were queried; `is_settled` if the result is usable.
     pub(super) const fn looked(&mut self, is_settled: bool) {
         self.is_port_stale = !is_settled;
     }
 }
 
-/// One line for whoever reads logs, with what to do where something is to be done.
+/// Logs one line per event, with the remedy if there is one.
 fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
     let device = choice.name.as_str();
     match event {
@@ -180,17 +182,18 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
 }
 
 impl Site {
-    /// Takes what the device said since the last call: a system call, for a timer or a member that
-    /// wakes, and not for a loop. Show what it gives to every view of this site
-    /// ([`Verbs::hear_device`](crate::Verbs::hear_device)): nobody is told twice.
+    /// Reads the device's events since the last call. This is a system call: make it from a timer
+    /// or after a wakeup, not in a loop. Pass the result to every view of this site
+    /// ([`Verbs::hear_device`](crate::Verbs::hear_device)), because each event is returned only
+    /// once.
     pub fn check_device(&mut self) -> DeviceNews {
         let Self { context, events, choice, loss_times, .. } = self;
         events.take(|| context.take_event(), choice, loss_times.least())
     }
 }
 
-/// Becomes readable when [`Site::check_device`] has something to take, and perhaps for good once
-/// the device has failed.
+/// Becomes readable when [`Site::check_device`] has events to read, and may stay readable once the
+/// device has failed.
 impl AsFd for Site {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.context.as_fd()

@@ -1,4 +1,4 @@
-//! What the two ends of connections tell each other, and what each makes of it.
+//! The data that the two ends of a connection exchange, and how each end uses it.
 
 use tramontane_core::ids::Rank;
 
@@ -31,15 +31,15 @@ impl Handshake {
         Self { choice, reads_max, regions, own_bytes, write_order }
     }
 
-    /// What a peer is told; of connections that are not made yet it says nothing.
+    /// Returns the card for a peer. It omits connections that are not made yet.
     pub(crate) fn card_for(&self, links: &[Link], peer: Rank) -> Card {
         let of_peer = links.iter().filter(|link| link.peer == peer);
         let links = of_peer.filter_map(Link::near).map(|near| near.card).collect();
         card_of(&self.choice, self.reads_max, self.write_order, links)
     }
 
-    /// How this end of all connections with a peer is brought up, by what the peer told. This end
-    /// goes with it.
+    /// Returns how this end of each connection with a peer is brought up, according to the peer's
+    /// card. This end's addresses are part of it.
     pub(crate) fn connections(
         &self,
         links: &mut [Link],
@@ -63,8 +63,8 @@ impl Handshake {
         Ok(connections.collect())
     }
 
-    /// Members of different networks never reach each other, however long they wait; nor do members
-    /// understand each other that keep the order of writes in different ways.
+    /// Members on different networks can never reach each other. Members that keep the order of
+    /// writes in different ways cannot understand each other.
     fn check_network(&self, card: &Card) -> Result<(), LossReason> {
         let (own, peer) = (self.choice.link_layer, card.link_layer);
         if own != peer {
@@ -80,11 +80,11 @@ impl Handshake {
         Ok(())
     }
 
-    /// Whether the other end may have so much memory.
+    /// Returns whether the other end may have memory of this size.
     fn is_far_size(&self, purpose: Purpose, bytes: u64) -> bool {
         match purpose {
             Purpose::Row => u64::try_from(self.own_bytes) == Ok(bytes),
-            // Each owner decides how long its region is.
+            // Each owner decides the length of its region.
             Purpose::Region(_) => bytes > 0,
             Purpose::Blocks => bytes == 0,
         }
@@ -104,7 +104,7 @@ impl Handshake {
             Purpose::Region(_) => (REGION_ACCESS, 0),
             Purpose::Blocks => (Access::REMOTE_WRITE, u64::from(MESSAGES_MAX)),
         };
-        // As many as both take: neither end asks for more than the other serves.
+        // The smaller of both limits: neither end requests more reads than the other serves.
         let reads_max = card.reads_max.clamp(1, self.reads_max.max(1));
         let route = route_to(&self.choice, card, theirs, reads_max);
         let target = Target { address: theirs.address, key: theirs.key };
@@ -114,7 +114,7 @@ impl Handshake {
     }
 }
 
-/// What an end on a chosen device tells of itself.
+/// Returns the card of an end on the chosen device.
 pub(crate) fn card_of(
     choice: &Choice,
     reads_max: u8,
@@ -134,7 +134,7 @@ pub(crate) fn card_of(
     }
 }
 
-/// The way from a chosen device to one of the connections on a peer's card.
+/// Returns the route from the chosen device to one of the connections on a peer's card.
 pub(crate) fn route_to(choice: &Choice, card: &Card, theirs: &CardLink, reads_max: u8) -> Route {
     Route {
         port: choice.port,
@@ -145,7 +145,7 @@ pub(crate) fn route_to(choice: &Choice, card: &Card, theirs: &CardLink, reads_ma
         remote_lid: card.lid,
         remote_number: theirs.number,
         remote_packet: theirs.first_packet,
-        // Both ends must do alike: a packet with a GID is no packet of a connection without.
+        // Both ends must agree: a packet with a GID header does not match a connection without.
         is_global: choice.link_layer == LinkLayer::Ethernet
             || choice.service.has_global_route
             || card.has_global_route,
@@ -154,14 +154,14 @@ pub(crate) fn route_to(choice: &Choice, card: &Card, theirs: &CardLink, reads_ma
     }
 }
 
-/// Receives for notices on a row's connection: of each kind one may be under way. Of each region
-/// two about its connection; and the two halves of a key, and an answer to such.
+/// Returns the receives for notices on a row's connection: one in flight of each kind. Each region
+/// adds two about its connection, two for the halves of a key, and one for an answer to a key.
 pub(super) fn notices(regions: usize) -> u32 {
     const REGION_NOTICES: u32 = 2 + 2 + 1;
     NOTICES_MAX + REGION_NOTICES * u32::try_from(regions).unwrap_or(0)
 }
 
-/// All receives on a row's connection.
+/// Returns the number of all receives on a row's connection.
 pub(super) fn row_receives(regions: usize, write_order: WriteOrder) -> u32 {
     match write_order {
         WriteOrder::ByDevice => notices(regions),

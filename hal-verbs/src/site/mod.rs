@@ -1,13 +1,12 @@
-//! A device that was chosen and opened: where the memory and the connections of any number of views
-//! are made.
+//! An opened device on which the memory and connections of any number of views are made.
 //!
 //! # Which peer may write where
-//! Each peer is told the address and the key of *its* copy and of no other: a registration a row.
-//! All of them share a protection domain, so a key is no secret between members: a member that
-//! makes up another's key could write to that row. Keys have 32 bits, and some devices give them
-//! out in a pattern, so a guess may take few tries, though each wrong one breaks the connection
-//! that it came on. It keeps faults apart, and not enemies. Regions have a domain each; all block
-//! memory of a member lies in one.
+//! Each peer receives the address and the key of *its* copy only, which has a registration of its
+//! own. All rows share a protection domain, so their keys are not secret between members: a member
+//! that guesses another's key could write to that row. Keys have 32 bits, and some devices assign
+//! them in a pattern, so a guess may take few tries; each wrong one breaks the connection on which
+//! it was made. This isolates faults but does not stop attackers. Each region has its own domain;
+//! all block memory of a member shares one.
 
 mod build;
 mod cost;
@@ -44,29 +43,30 @@ use crate::settings::{Limits, WriteKeys, WriteOrder};
 use crate::timing::LossTimes;
 use events::DeviceEvents;
 
-/// What was chosen, granted and rounded.
+/// The values that were chosen, granted and rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Device, port, address and packet size.
     pub choice: Choice,
-    /// What is promised.
+    /// The promised order.
     pub order: Order,
-    /// What keeps the order of writes.
+    /// The party that keeps the order of writes.
     pub write_order: WriteOrder,
-    /// When a silent peer is given up.
+    /// The times after which a silent peer is given up.
     pub loss_times: LossTimes,
     /// Requests in flight to one peer.
     pub depth: u32,
-    /// At most so many from one that is signalled to the next.
+    /// The largest number of requests from one signalled request to the next.
     pub signal_every: u32,
     /// Bytes that go inline.
     pub inline_bytes_max: usize,
-    /// Bytes of the send ring of each connection; each view has one connection with each peer, and
-    /// one more where it carries blocks. What a view costs in all is told when it is made.
+    /// Bytes of the send ring of each connection. Each view has one connection with each peer, and
+    /// a second one if it carries blocks. The total cost of a view is reported when the view is
+    /// made.
     pub send_ring_bytes: u64,
 }
 
-/// A device that was chosen and opened, by one member.
+/// A device that one member has chosen and opened.
 #[derive(Debug)]
 pub struct Site {
     wanted: Wanted,
@@ -81,26 +81,27 @@ pub struct Site {
     order: Order,
     write_order: WriteOrder,
     block_store: BlockStore,
-    /// What keys are, once the device was seen to deny what it must.
+    /// The kind of keys, once the device was seen to deny ended ones.
     write_keys: OnceLock<WriteKeys>,
     workers: Workers,
 }
 
-/// What a view needs of memory and connections.
+/// The memory and connections that a view needs.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewOptions<'v> {
     /// The view.
     pub view: ViewId,
-    /// This member's rank in it.
+    /// This member's rank in the view.
     pub own: Rank,
-    /// Its members, in rank order.
+    /// The view's members, in rank order.
     pub members: &'v [NodeId],
     /// The size of each member's row, by rank.
     pub row_bytes: &'v [usize],
     /// Regions whose owners decide which peers may write; at most [`REGIONS_MAX`]. All members have
-    /// the same, in the same order, each as long as its owner wants it.
+    /// the same regions in the same order; each owner chooses the length.
     pub regions: &'v [RegionMemory],
-    /// Whether blocks are carried: a connection more with each peer. The same at all members.
+    /// Whether the view carries blocks, which takes a second connection with each peer. The same at
+    /// all members.
     pub blocks: bool,
 }
 
@@ -115,8 +116,8 @@ impl ViewOptions<'_> {
 }
 
 impl Site {
-    /// Chooses a device and opens it. Where nobody insists on anything, the address at which the
-    /// members meet shows the way to the others, if a device has it.
+    /// Chooses a device and opens it. Without constraints from the caller, it prefers the device
+    /// that has the address at which the members meet, because that address reaches the others.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -142,7 +143,7 @@ impl Site {
         let (context, block_store) = opened
             .map_err(|(action, source)| JoinError::from_device(&device.name, action, source))?;
         if device.kind == DeviceKind::Adapter && limits.write_order.is_none() {
-            // At the port that was chosen.
+            // Asked at the chosen port.
             device.data_in_order = data_in_order(&context, &choice);
             device.order = device.kind.order(device.data_in_order);
         }
@@ -168,26 +169,26 @@ impl Site {
         })
     }
 
-    /// From now on, workers carry out the commands to the kernel that views need.
+    /// Starts the workers that run the kernel commands of views from now on.
     ///
     /// # Errors
-    /// If the system has no descriptor or no thread left.
+    /// Fails if the system has no descriptor or thread left.
     pub(crate) fn start_workers(&mut self) -> std::io::Result<()> {
         self.workers = Workers::start(&self.context)?;
         Ok(())
     }
 
-    /// Whether the device failed, and was not opened again since.
+    /// Returns whether the device failed and was not reopened since.
     pub(crate) const fn has_failed(&self) -> bool {
         self.events.has_failed()
     }
 
-    /// Whether the port in use has no link, as far as the device said.
+    /// Returns whether the port in use has no link, according to the device's events.
     pub(crate) const fn is_link_down(&self) -> bool {
         self.events.is_link_down()
     }
 
-    /// How often the port in use lost its link.
+    /// Returns how often the port in use lost its link.
     pub(crate) const fn link_losses(&self) -> u64 {
         self.events.link_losses()
     }
@@ -196,14 +197,14 @@ impl Site {
         &self.workers
     }
 
-    /// Makes a view's memory, fresh and all zero, and its connections, none of which leads anywhere
-    /// yet: each peer is to be told its card ([`Verbs::card_for`]), and comes when its own is here
-    /// ([`Verbs::connect`], [`Verbs::admit`]). The fabric knows the view and no other; open it with
+    /// Makes a view's memory, zeroed, and its connections, which lead nowhere yet. Each peer must
+    /// receive its card ([`Verbs::card_for`]), and is connected when its own card has arrived
+    /// ([`Verbs::connect`], [`Verbs::admit`]). The fabric has this one view; open it with
     /// [`Verbs::rows`].
     ///
     /// # Errors
     /// [`JoinError`]; nothing stays registered then. With regions also [`JoinError::NotDenied`],
-    /// which is found by a trial, once a site.
+    /// which a trial finds once per site.
     pub fn view(&self, options: &ViewOptions<'_>) -> Result<Verbs, JoinError> {
         options.check()?;
         let write_keys = match options.regions {
@@ -226,7 +227,7 @@ impl Site {
         verbs.take_failure().map_or(Ok(verbs), Err)
     }
 
-    /// What was chosen, rounded, and is promised.
+    /// Returns the values that were chosen, rounded and promised.
     #[must_use]
     pub fn report(&self) -> Report {
         Report {
@@ -241,7 +242,7 @@ impl Site {
         }
     }
 
-    /// What the fabric of each view promises, and how much it takes.
+    /// Returns the promises and limits of each view's fabric.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         let port = self.device.ports.iter().find(|port| port.number == self.choice.port);
@@ -254,24 +255,24 @@ impl Site {
         }
     }
 
-    /// How blocks go in each view.
+    /// Returns the block limits of each view.
     #[must_use]
     pub fn block_limits(&self) -> BlockLimits {
         block_limits(&self.capabilities())
     }
 
-    /// What makes memory for blocks, of all views.
+    /// Returns the maker of block memory for all views.
     #[must_use]
     pub const fn block_store(&self) -> &BlockStore {
         &self.block_store
     }
 
-    /// Bytes that go inline on each connection.
+    /// Returns how many bytes go inline on each connection.
     fn inline_bytes_max(&self) -> u32 {
         self.limits.inline_bytes_within(self.device.limits.inline_bytes_max)
     }
 
-    /// Which pages memory is taken in.
+    /// Returns the page size in which memory is allocated.
     const fn page_size(&self) -> PageSize {
         if self.limits.huge_pages { PageSize::Huge } else { PageSize::Usual }
     }
@@ -300,18 +301,18 @@ impl Site {
         &self.loss_times
     }
 
-    /// A registration that failed.
+    /// Converts the error of a failed registration.
     pub(crate) fn registration_failed(&self, bytes: usize, source: std::io::Error) -> JoinError {
         JoinError::from_registration(&self.device.name, bytes, source)
     }
 
-    /// A call that failed.
+    /// Converts the error of a failed call.
     pub(crate) fn failed(&self, action: &'static str, source: std::io::Error) -> JoinError {
         JoinError::from_device(&self.device.name, action, source)
     }
 }
 
-/// The completion vector that was given must be there.
+/// Checks that the requested completion vector exists.
 fn check_vector(device: &Device, limits: &Limits) -> Result<(), JoinError> {
     let vectors = device.completion_vectors;
     match limits.completion_vector {
@@ -322,7 +323,7 @@ fn check_vector(device: &Device, limits: &Limits) -> Result<(), JoinError> {
     }
 }
 
-/// What the fabric promises of an order.
+/// Converts an order into the fabric's promises.
 fn promises(order: Order) -> Promises {
     let mut promises = Promises::empty();
     promises.set(Promises::WRITE_ORDER, order.writes);

@@ -10,13 +10,13 @@ use super::{JoinError, Site};
 use crate::adapter::Pages;
 use crate::settings::WriteOrder;
 
-/// The most regions: their numbers have five bits.
+/// The largest number of regions: their numbers have five bits.
 pub const REGIONS_MAX: usize = 32;
 
-/// The own memory of a region, at first all zero.
+/// The memory of one of this process's regions, initially zero.
 ///
-/// Each view that has it registers it for its own peers. Members of a view have the same regions,
-/// each as long as its owner wants it.
+/// Each view that includes the region registers it for its own peers. Members of a view have the
+/// same regions; each owner chooses the length.
 #[derive(Clone, Debug)]
 pub struct RegionMemory {
     region: Region,
@@ -42,11 +42,11 @@ impl fabric::RegionMemory for RegionMemory {
 }
 
 impl Site {
-    /// Makes the memory of a region: whole cache lines.
+    /// Allocates the memory of a region in whole cache lines.
     ///
     /// # Errors
-    /// [`JoinError::NoWriteOrder`] where lists go with updates; [`JoinError::BadOptions`] for the
-    /// name of the rows; else what the system says.
+    /// [`JoinError::NoWriteOrder`] if lists travel as updates; [`JoinError::BadOptions`] for the
+    /// region number of the rows; otherwise the system's error.
     pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
         self.check_region_order()?;
         if region == Region::ROW {
@@ -58,11 +58,12 @@ impl Site {
         Ok(RegionMemory { region, pages: Arc::new(pages) })
     }
 
-    /// Looks whether a protocol can stand on regions here that counts a write to a peer's as there
-    /// once it completed.
+    /// Checks whether regions here support a protocol that relies on a completed write being
+    /// visible at the peer.
     ///
     /// # Errors
-    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`] and what [`Site::write_keys`] finds.
+    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`] and the errors of
+    /// [`Site::write_keys`].
     pub fn check_regions(&self) -> Result<(), JoinError> {
         self.check_region_order()?;
         if !self.order.visible_upon_completion {
@@ -80,7 +81,7 @@ impl Site {
     }
 }
 
-/// Looks whether a view can have all these regions.
+/// Checks whether a view can have all these regions.
 pub(super) fn check(regions: &[RegionMemory]) -> Result<(), JoinError> {
     if regions.len() > REGIONS_MAX {
         return Err(JoinError::BadOptions("give at most 32 regions"));

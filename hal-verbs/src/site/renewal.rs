@@ -1,9 +1,9 @@
-//! A site before its next view: its port looked at again, or its device opened anew.
+//! Preparation of a site for its next view: the port is queried again, or the device is reopened.
 //!
 //! # Invariants
-//! - What exists of earlier views stays as it was made; a device that failed is closed when the
-//!   last of them is gone.
-//! - A site is changed wholly or not at all.
+//! - Objects of earlier views stay as they were made; a failed device is closed when the last of
+//!   them is dropped.
+//! - A site changes completely or not at all.
 
 use super::{JoinError, Site};
 use crate::adapter::{self, ProtectionDomain};
@@ -11,16 +11,17 @@ use crate::devices::discover::describe_ports;
 use crate::devices::{Choice, Device, Devices, PortState, choose_again, mtu_bytes};
 
 impl Site {
-    /// Makes the site ready for a next view. A device that failed is opened again, under whatever
-    /// name it is back, with all block memory. A port that changed is looked at again, so that the
-    /// next view connects by the address, LID and packet size of now. As long as nothing on the
-    /// device can be used, the last choice is kept, and the next call looks again.
+    /// Prepares the site for the next view. A failed device is reopened, under whatever name it
+    /// came back, with all block memory. A changed port is queried again, so that the next view
+    /// connects with the current address, LID and packet size. While nothing on the device is
+    /// usable, the last choice is kept and the next call tries again.
     ///
-    /// One call to the kernel if nothing has changed. Take the device's events first
+    /// Makes one call to the kernel if nothing has changed. Read the device's events first
     /// ([`Site::check_device`]).
     ///
     /// # Errors
-    /// [`JoinError::DeviceGone`] if the device failed and is not back; else what it refused.
+    /// [`JoinError::DeviceGone`] if the device failed and is not back; otherwise the device's
+    /// refusal.
     pub fn renew(&mut self) -> Result<(), JoinError> {
         if self.events.has_failed() {
             return self.open_again();
@@ -31,7 +32,7 @@ impl Site {
         Ok(())
     }
 
-    /// Whether the port's state, LID or packet size is another. No event tells of a packet size
+    /// Returns whether the port's state, LID or packet size changed. No event reports a packet size
     /// that changes with the network interface.
     fn has_port_changed(&self) -> bool {
         let known = self.device.ports.iter().find(|port| port.number == self.choice.port);
@@ -41,7 +42,7 @@ impl Site {
             != (known.state, known.lid, known.mtu_bytes)
     }
 
-    /// Looks at all ports, and chooses by what is there now.
+    /// Queries all ports, and chooses among what is there now.
     fn look_again(&mut self) {
         let count = u8::try_from(self.device.ports.len()).unwrap_or(u8::MAX);
         match describe_ports(&self.context, &self.device.name, count) {
@@ -57,7 +58,7 @@ impl Site {
         self.events.looked(is_settled);
     }
 
-    /// What to use of a device that changed. If nothing can be used, the last choice and false.
+    /// Chooses on a changed device. Returns the last choice and false if nothing is usable.
     fn choose_on(&self, device: &Device) -> (Choice, bool) {
         let before = &self.choice;
         match choose_again(device, &self.wanted, self.meeting, before) {
@@ -92,8 +93,8 @@ impl Site {
         Ok(())
     }
 
-    /// The device that failed, as it is now: by its name, or by its node's number if it is back
-    /// under another.
+    /// Finds the failed device again: by its name, or by its node GUID if it is back under another
+    /// name.
     fn find_again(&self) -> Result<Device, JoinError> {
         let Device { name, node_guid, .. } = &self.device;
         let gone = |why: String| JoinError::DeviceGone { device: name.clone(), why };
@@ -109,7 +110,7 @@ impl Site {
     }
 }
 
-/// One line: what was and what is.
+/// Logs one line with the old and the new choice.
 fn tell(before: &Choice, now: &Choice) {
     tracing::info!(
         device = now.name,

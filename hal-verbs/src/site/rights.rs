@@ -1,19 +1,20 @@
-//! That the device denies writes without the right, before any region stands on it.
+//! Trials that show that the device denies writes without the right, before any region relies on
+//! it.
 
 use super::{JoinError, Site};
 use crate::settings::WriteKeys;
 use crate::trial::{RightsTrial, RightsWay, Verdict, try_way};
 
-/// Memory that is tried with at the start: several packets.
+/// Bytes of memory for the trial at the start: several packets.
 const TRIAL_BYTES: usize = 8 << 10;
 
 /// Windows are tried twice: on soft-RoCE a window can be bound again only so often.
 const WINDOW_ROUNDS: u32 = 2;
 
 impl Site {
-    /// Tries on the own device, over two queue pairs that are connected to each other, whether a
-    /// write without the right is denied, and what changes of the right take. `bytes` is how much
-    /// memory each change is about; writes are of at most 64 KiB of it.
+    /// Tries on this device, over two queue pairs that are connected to each other, whether a write
+    /// without the right is denied, and how long changes of the right take. `bytes` is the size of
+    /// the memory that each change covers; each write is at most 64 KiB of it.
     ///
     /// # Errors
     /// [`JoinError`], if a command fails.
@@ -27,11 +28,12 @@ impl Site {
             .map_err(|source| self.failed("try whether a write is denied", source))
     }
 
-    /// What peers write to regions by here: what was asked for, or, where the device does not keep
-    /// that, what it keeps. It is tried once, at the latest by the first view with regions.
+    /// Returns the kind of keys with which peers write to regions: the requested kind, or the
+    /// fallback if the device does not support it. The trial runs once, at the latest for the first
+    /// view with regions.
     ///
     /// # Errors
-    /// [`JoinError::NotDenied`] if writes without the right are done on the device, and any other
+    /// [`JoinError::NotDenied`] if the device carries out writes without the right, and any other
     /// if a command fails.
     pub fn write_keys(&self) -> Result<WriteKeys, JoinError> {
         if let Some(known) = self.write_keys.get() {
@@ -62,7 +64,7 @@ impl Site {
             Verdict::LetThrough => {
                 return Err(JoinError::NotDenied { device: device.to_owned(), way });
             }
-            // Some adapters carry nothing to themselves.
+            // Some NICs have no loopback.
             Verdict::Untried(why) => tracing::warn!(
                 device,
                 why,

@@ -1,7 +1,7 @@
 //! The memory of one member: its own row, its copies of the peers' rows, and its process's regions.
 //!
-//! Behind each row, and registered with it, are bytes that mean nothing: the first writes to a peer
-//! go from there to there (`fabric::probe`).
+//! Each row is followed by bytes without meaning, in the same registration: the first writes to a
+//! peer go from there to there (`fabric::probe`).
 
 use std::io;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use super::RegionMemory;
 use crate::adapter::{PageSize, Pages};
 use crate::fabric::{PROBE_BYTES_MAX, probe_offset};
 
-/// The rows of a view at one member. Peers write to the copies while the fabric lives; the memory
-/// itself lives as long as a clone of this does.
+/// The rows of a view at one member. Peers write to the copies while the fabric exists; the memory
+/// itself exists until the last clone of this is dropped.
 #[derive(Clone, Debug)]
 pub struct Rows(Arc<Table>);
 
-/// The memory itself.
+/// The memory behind [`Rows`].
 #[derive(Debug)]
 struct Table {
     own: Rank,
     members: Vec<NodeId>,
     pages: Vec<Arc<Pages>>,
-    /// The same as rows, which live as long as the pages.
+    /// The pages as rows, which exist as long as the pages.
     rows: Vec<Row<'static>>,
     regions: Vec<RegionMemory>,
 }
 
 impl Rows {
-    /// Takes the memory, all zero: each row has pages of its own.
+    /// Allocates the memory, zeroed; each row has its own pages.
     pub(super) fn new(
         own: Rank,
         members: &[NodeId],
@@ -44,8 +44,8 @@ impl Rows {
             row_bytes.iter().map(|bytes| Pages::sized(with_probe(*bytes), size).map(Arc::new));
         let pages = pages.collect::<io::Result<Vec<_>>>()?;
         let rows = pages.iter().zip(row_bytes).map(|(pages, bytes)| {
-            // SAFETY: mapped as long as the pages are there, beside which this row is kept; it is
-            // shown for no longer than the table is borrowed, and ends before the pages do.
+            // SAFETY: mapped as long as the pages exist, and this row is stored together with them.
+            // It is lent only while the table is borrowed, and is dropped before the pages.
             unsafe { Row::from_raw(pages.base(), (*bytes).max(1)) }
         });
         Ok(Self(Arc::new(Table {
@@ -57,18 +57,18 @@ impl Rows {
         })))
     }
 
-    /// The own memory of a region, if there is one.
+    /// Returns this process's memory of a region, if there is one.
     #[must_use]
     pub fn region(&self, region: Region) -> Option<RowWriter<'_>> {
         self.region_pages(region).map(|pages| pages.writer())
     }
 
-    /// The size of a member's row, without what is behind it.
+    /// Returns the size of a member's row, without the bytes that follow it.
     pub(super) fn row_bytes(&self, rank: Rank) -> usize {
         self.0.rows[rank.index()].bytes()
     }
 
-    /// A peer's row as it is here, for a fabric that applies the peer's writes itself.
+    /// Returns the local copy of a peer's row, for a fabric that applies the peer's writes itself.
     pub(crate) fn copy(&self, peer: Rank) -> Option<RowWriter<'_>> {
         let (pages, row) = (self.0.pages.get(peer.index())?, self.0.rows.get(peer.index())?);
         (peer != self.0.own).then(|| pages.writer_of_first(row.bytes()))
@@ -83,12 +83,12 @@ impl Rows {
         regions.find(|memory| memory.region() == region).map(RegionMemory::pages)
     }
 
-    /// Whether nothing else has this memory.
+    /// Returns whether this is the last handle to the memory.
     pub(crate) fn is_alone(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Whether a view's memory is this.
+    /// Returns whether a view's memory is this memory.
     pub(crate) fn is(&self, memory: &ViewMemory<'_>) -> bool {
         let is_same = |(one, other): (&Row<'_>, &Row<'_>)| {
             (one.base(), one.bytes()) == (other.base(), other.bytes())
@@ -113,7 +113,7 @@ impl ViewRows for Rows {
 
     fn row(&self) -> RowWriter<'_> {
         let own = &self.0.rows[self.0.own.index()];
-        // SAFETY: mapped and writable as long as the pages are there, which this keeps.
+        // SAFETY: mapped and writable as long as the pages exist, which this handle keeps.
         unsafe { RowWriter::from_raw(own.base(), own.bytes()) }
     }
 

@@ -1,10 +1,10 @@
-//! What keeps the order of writes at a site: decided once, for all its views.
+//! The party that keeps the order of writes at a site: decided once, for all its views.
 
 use super::JoinError;
 use crate::devices::{Device, Order};
 use crate::settings::{Limits, WriteOrder};
 
-/// What is promised, and by what.
+/// Decides which order is promised, and who keeps it.
 ///
 /// # Errors
 /// [`JoinError::NoWriteOrder`] if the device keeps no order and the fabric may not.
@@ -22,8 +22,8 @@ pub(super) fn decide(device: &Device, limits: &Limits) -> Result<(Order, WriteOr
     if !limits.allow_updates {
         return Err(JoinError::NoWriteOrder { device: device.name.clone(), what: "views" });
     }
-    // A payload that is copied by itself may come after its counter, and an update that is here is
-    // not applied yet, whatever the device keeps.
+    // With updates, a payload that is copied separately may arrive after its counter, and a
+    // received update is not applied yet, whatever the device promises.
     let order = Order { writes: true, addresses: false, visible_upon_completion: false };
     Ok((order, WriteOrder::ByUpdates))
 }

@@ -1,4 +1,4 @@
-//! Blocks, by the connections of the view that they are of.
+//! Blocks, on the connections of their view.
 
 use std::os::fd::AsFd;
 

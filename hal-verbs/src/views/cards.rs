@@ -1,17 +1,18 @@
-//! How two members come to be connected in a view: each shows the other its card, in a row of its
-//! own on the side channel, and says when its end is up.
+//! The connection of two members in a view: each shows the other its card, in a separate row on the
+//! side channel, and reports when its end is up.
 //!
-//! A row has a place for each member of the view, which is posted to that member alone:
+//! A row has a slot for each member of the view, which is posted to that member only:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0 to 8 | how far the writer is: [`SHOWN`], [`CONNECTED`] |
 //! | from 16 | its card for the reader, as long as the connections with a peer make it |
 //!
-//! All members of a view have as many connections with each peer, so all places are of one size.
+//! All members of a view have equally many connections with each peer, so all slots have the same
+//! size.
 //!
-//! A cell that says more than the other is trusted with is no harm: a card is checked as all that a
-//! peer says, and a member that counts as connected too early loses what it is sent.
+//! A cell that claims too much does no harm: a card is checked like everything from a peer, and a
+//! member that counts as connected too early loses what is sent to it.
 
 use tramontane_core::fabric::{Area, Fabric, HostFabric, Kind, Region, ViewPlan, ViewRows, Write};
 use tramontane_core::ids::{Rank, ViewId};
@@ -19,27 +20,27 @@ use tramontane_core::ids::{Rank, ViewId};
 use crate::fabric::Verbs;
 use crate::protocol::Card;
 
-/// Where its card stands in it.
+/// The offset of the card in a slot.
 const CARD_OFFSET: usize = 16;
 
-/// The card is here.
+/// The card is present.
 const SHOWN: u64 = 1;
 
 /// The writer's end is up.
 const CONNECTED: u64 = 2;
 
-/// How far this member is with a peer.
+/// The progress of this member with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CardStage {
-    /// It has not come on the side channel, or this end is not made yet.
+    /// The peer has not arrived on the side channel, or this end is not made yet.
     Awaited,
-    /// It was shown its card.
+    /// The peer was shown its card.
     Shown,
     /// This end is being brought up.
     Connecting,
-    /// This end is up, and the peer is to be told.
+    /// This end is up, and the peer is to be informed.
     Up,
-    /// It was told.
+    /// The peer was informed.
     Told,
     /// Both ends are up, or never will be.
     Done,
@@ -50,15 +51,15 @@ enum CardStage {
 pub(super) struct Cards<R> {
     view: ViewId,
     rows: R,
-    /// One member's place in a row.
+    /// The size of a member's slot in a row.
     place_bytes: usize,
     /// By rank.
     stages: Vec<CardStage>,
 }
 
 impl<R: ViewRows> Cards<R> {
-    /// Makes the rows for the cards of a planned view, for members with so many connections with
-    /// each peer. Its digest tells views apart that go by the same number.
+    /// Makes the rows for the cards of a planned view, for members with `connections` connections
+    /// to each peer. The digest distinguishes views with the same number.
     pub(super) fn new<S>(
         side_channel: &mut S,
         plan: &ViewPlan<'_>,
@@ -80,24 +81,24 @@ impl<R: ViewRows> Cards<R> {
         Ok(Self { view, rows, place_bytes, stages })
     }
 
-    /// Opens them: from then on peers' cards come.
+    /// Opens the rows: from then on peers' cards arrive.
     pub(super) fn open<S: Fabric>(&self, side_channel: &mut S) -> Result<(), S::Error> {
         side_channel.open(self.view, &self.rows.memory())
     }
 
-    /// Whether everybody is connected, or gone.
+    /// Returns whether every peer is connected or gone.
     pub(super) fn is_done(&self) -> bool {
         self.stages.iter().all(|stage| *stage == CardStage::Done)
     }
 
-    /// A peer is gone.
+    /// Records that a peer is gone.
     pub(super) fn forget(&mut self, peer: Rank) {
         if let Some(stage) = self.stages.get_mut(peer.index()) {
             *stage = CardStage::Done;
         }
     }
 
-    /// Goes on with everybody, as far as can be now.
+    /// Makes progress with every peer, as far as possible now.
     pub(super) fn advance(&mut self, side_channel: &mut impl Fabric, verbs: &mut Verbs) {
         for peer in (0..).map(Rank).take(self.stages.len()) {
             while let Some(next) = self.next(peer, side_channel, verbs) {
@@ -106,7 +107,7 @@ impl<R: ViewRows> Cards<R> {
         }
     }
 
-    /// What this member is next with a peer, if it can be now.
+    /// Returns this member's next state with a peer, if it can be reached now.
     fn next(
         &self,
         peer: Rank,
@@ -151,8 +152,8 @@ impl<R: ViewRows> Cards<R> {
         is_stored && self.post(peer, SHOWN, &[content], side_channel)
     }
 
-    /// Stores how far this member is, and posts that behind what belongs to it. False if there is
-    /// no room now.
+    /// Stores this member's progress, and posts it after the data that belongs to it. Returns false
+    /// if there is no room now.
     fn post(
         &self,
         peer: Rank,
@@ -167,7 +168,7 @@ impl<R: ViewRows> Cards<R> {
         side_channel.post(self.view, peer, &list, None).is_ok()
     }
 
-    /// How far a peer says that it is.
+    /// Returns a peer's progress, as the peer reports it.
     fn stage_of(&self, peer: Rank) -> u64 {
         let rows = self.rows.rows();
         let cell =
@@ -183,13 +184,14 @@ impl<R: ViewRows> Cards<R> {
         Some(card)
     }
 
-    /// Where a row has what it says to a member, or what a member says.
+    /// Returns the offset of a member's slot in a row, for both directions.
     const fn place(&self, member: Rank) -> usize {
         member.index() * self.place_bytes
     }
 }
 
-/// A cell, and behind it the card of so many connections: whole cache lines.
+/// Returns the size of a slot: a cell followed by the card of `connections` connections, in whole
+/// cache lines.
 const fn place_bytes(connections: usize) -> usize {
     const CACHE_LINE: usize = 64;
     (CARD_OFFSET + Card::bytes(connections)).next_multiple_of(CACHE_LINE)

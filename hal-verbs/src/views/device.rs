@@ -1,4 +1,4 @@
-//! What the device of all views says: taken in one place, and told to every view.
+//! Events of the device that all views share: read in one place, and passed to every view.
 
 use std::os::fd::AsFd;
 
@@ -9,7 +9,7 @@ use super::fabric::RdmaViews;
 use crate::site::{DeviceNews, JoinError};
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
-    /// Lets what the device says wake this member.
+    /// Lets device events wake this member.
     pub(super) fn watch_device(&mut self) -> std::io::Result<()> {
         if !self.is_device_watched {
             let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
@@ -19,15 +19,15 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         Ok(())
     }
 
-    /// Takes what the device said, and tells every view, those that are not open yet included.
-    /// True beside it if something is new to an open one.
+    /// Reads the device's events and passes them to every view, including those that are not open
+    /// yet. The flag is true if there is news for an open view.
     pub(super) fn check_device(&mut self) -> (DeviceNews, bool) {
         let news = self.site.check_device();
         if news.is_empty() {
             return (news, false);
         }
         if news.has_failed() && std::mem::take(&mut self.is_device_watched) {
-            // Its descriptor would wake this member for ever.
+            // The failed device's descriptor would wake this member forever.
             let _ = epoll::delete(&self.descriptors, &self.site);
         }
         let views = self.views.iter_mut().chain(&mut self.made);
@@ -35,8 +35,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         (news, is_news)
     }
 
-    /// Makes the device ready for a next view. What it said before is told to the views that are
-    /// there.
+    /// Prepares the device for the next view. Earlier events are passed to the existing views.
     pub(super) fn renew_device(&mut self) -> Result<(), JoinError> {
         self.check_device();
         self.site.renew()?;

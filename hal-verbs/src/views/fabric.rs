@@ -16,38 +16,38 @@ use crate::protocol::Counters;
 use crate::site::{JoinError, REGIONS_MAX, RegionMemory, Site};
 use crate::status::WorkStatus;
 
-/// Why a view or a region has no memory.
+/// The reason why a view or a region has no memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoView {
-    /// The device has none to give.
+    /// The device cannot provide the memory.
     #[error(transparent)]
     Device(#[from] JoinError),
-    /// The side channel has none.
+    /// The side channel cannot provide the memory.
     #[error("the side channel has no memory for the view: {0}")]
     SideChannel(Box<dyn std::error::Error + Send + Sync>),
-    /// A view was made before: it would not show the region.
+    /// A view was made before and would not show the region.
     #[error("a view was made already; make the regions first")]
     RegionAfterView,
     /// The region was made before.
     #[error("region {0} was made already; give each a number of its own")]
     RegionTwice(u16),
-    /// There are as many regions as there can be.
+    /// The largest number of regions is reached.
     #[error("this process has {REGIONS_MAX} regions already; make fewer")]
     TooManyRegions,
 }
 
-/// A view that was made here.
+/// A view that was made by this member.
 #[derive(Debug)]
 pub(super) struct OpenView<R> {
     pub(super) id: ViewId,
     pub(super) verbs: Verbs,
     pub(super) cards: Cards<R>,
-    /// It was to be retired, and something was under way.
+    /// Whether the view is to be retired, but still has something in flight.
     pub(super) is_retiring: bool,
-    /// It has ended on the side channel.
+    /// Whether the view has ended on the side channel.
     pub(super) has_ended_on_side_channel: bool,
-    /// What it waits for is among the descriptors.
+    /// Whether the view's descriptor is watched.
     pub(super) is_watched: bool,
 }
 
@@ -58,8 +58,7 @@ impl<R: ViewRows> OpenView<R> {
         u16::try_from(rank).ok().map(Rank)
     }
 
-    /// Takes what it waits for among the descriptors, once that is made. Closing it takes it out
-    /// again.
+    /// Watches the view's descriptor, once it is made. Closing it ends the watch.
     fn watch(&mut self, descriptors: &OwnedFd) {
         let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
         let Some(completions) = self.verbs.completions() else { return };
@@ -73,7 +72,7 @@ impl<R: ViewRows> OpenView<R> {
         }
     }
 
-    /// Whether somebody is awaited, or something that this member is to wait for.
+    /// Returns whether a peer is awaited, or anything else that this member has to wait for.
     fn is_meeting(&self) -> bool {
         let is_to_come = self.verbs.is_building() || self.verbs.completions().is_some();
         !self.cards.is_done() || (!self.is_watched && is_to_come)
@@ -87,50 +86,51 @@ impl<R: ViewRows> OpenView<R> {
 
 /// The fabric of one member over RDMA, through all its views.
 ///
-/// `S` is the side channel: a fabric over which members tell each other where their memory
-/// is, and notice that one is gone.
+/// `S` is the side channel: a fabric over which members exchange the addresses of their memory and
+/// notice that a member is gone.
 #[derive(Debug)]
 pub struct RdmaViews<S: HostFabric> {
-    // First: queue pairs end before the device is closed.
+    // The first field: queue pairs end before the device is closed.
     /// Oldest first.
     pub(super) views: Vec<OpenView<S::Rows>>,
-    /// Those that were made and are not open yet.
+    /// Views that were made but not opened yet.
     pub(super) made: Vec<OpenView<S::Rows>>,
-    /// Those that nobody asks for any more: workers end what is left of them.
+    /// Views that are no longer in use: workers end their remaining objects.
     pub(super) forgotten: Vec<OpenView<S::Rows>>,
     pub(super) site: Site,
     /// The regions of this process.
     pub(super) regions: Vec<RegionMemory>,
-    /// A view was made: no region can be made any more.
+    /// Whether a view was made: after that, regions cannot be made.
     pub(super) has_made_views: bool,
     pub(super) side_channel: S,
-    /// Those of the side channel, of the device, and of the views that are open.
+    /// Watches the side channel, the device, and the open views.
     pub(super) descriptors: OwnedFd,
-    /// The device's is among them: not that of one that failed, which may be readable for ever.
+    /// Whether the device is watched. A failed device is not, because its descriptor may stay
+    /// readable forever.
     pub(super) is_device_watched: bool,
-    /// The side channel is to be looked at with the next poll.
+    /// Whether the next poll checks the side channel.
     pub(super) is_look_due: bool,
-    /// What was done in views that are gone.
+    /// The counters of views that are gone.
     pub(super) ended: Counters,
     /// Peers that could not be reached: see `Figures::losses`.
     pub(super) losses: Vec<(&'static str, u64)>,
     /// Somebody rang.
     is_rung: bool,
-    /// The place of the view that is polled first.
+    /// The index of the view that is polled first.
     turn: usize,
-    /// Views were polled since permissions were last asked for.
+    /// Whether views were polled since permissions were last asked for.
     pub(super) has_polled: bool,
-    /// The device was asked to seal a peer's copy since the last poll that found nothing.
+    /// Whether the device sealed a peer's copy since the last poll that found nothing.
     has_sealed: bool,
 }
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
-    /// A member on a device that was chosen, with the side channel.
+    /// Creates the fabric of a member on a chosen device, with the side channel.
     ///
-    /// Connections are made and ended by workers from now on.
+    /// From now on workers make and end connections.
     ///
     /// # Errors
-    /// If the system has no descriptors or no threads left.
+    /// Fails if the system has no descriptors or threads left.
     pub fn new(mut site: Site, side_channel: S) -> std::io::Result<Self> {
         site.start_workers()?;
         let descriptors = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -165,19 +165,19 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         Ok(members)
     }
 
-    /// The side channel.
+    /// Returns the side channel.
     pub const fn side_channel(&self) -> &S {
         &self.side_channel
     }
 
-    /// The same, to add and remove peers. It is looked at with the next poll.
+    /// Returns the side channel mutably, to add and remove peers. The next poll checks it.
     pub const fn side_channel_mut(&mut self) -> &mut S {
         self.is_look_due = true;
         &mut self.side_channel
     }
 
-    /// Takes what came, and goes on with peers that are not connected yet: what a
-    /// [`poll`](Fabric::poll) does, but that events stay.
+    /// Processes what arrived, and makes progress with peers that are not connected yet: a
+    /// [`poll`](Fabric::poll) that leaves events in place.
     pub fn carry(&mut self) {
         self.look_at_side_channel();
         for view in &mut self.views {
@@ -185,39 +185,38 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         }
     }
 
-    /// Asks for a completion of all that is under way and that none was asked for, where there is
-    /// room.
+    /// Requests a completion for everything in flight without one, if there is room.
     pub fn flush(&mut self) {
         self.views.iter_mut().for_each(|view| view.verbs.flush());
     }
 
-    /// Whether connections are being made or ended by workers.
+    /// Returns whether workers are making or ending connections.
     #[must_use]
     pub fn is_building(&self) -> bool {
         let views = self.views.iter().chain(&self.made).chain(&self.forgotten);
         views.into_iter().any(|view| view.verbs.is_building())
     }
 
-    /// Requests that are under way, as far as is known.
+    /// Returns the number of requests not known to be complete.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.views.iter().map(|view| view.verbs.in_flight()).sum()
     }
 
-    /// What was done so far in the newest view.
+    /// Returns the counters of the newest view.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.views.last().map(|view| *view.verbs.counters()).unwrap_or_default()
     }
 
-    /// Why a peer counts as lost in a view, if it does.
+    /// Returns why a peer counts as lost in a view, if it does.
     #[must_use]
     pub fn loss_of(&self, view: ViewId, peer: Rank) -> Option<&Loss> {
         self.view(view)?.verbs.loss_of(peer)
     }
 
-    /// The error of a peer that was lost before it was ready: what could not be made for it, or
-    /// that it does not answer.
+    /// Returns the error of a peer that was lost before it was ready: an object could not be made
+    /// for it, or it does not answer.
     #[must_use]
     pub fn no_answer(&mut self, view: ViewId, peer: Rank) -> JoinError {
         let failure = self.view_mut(view).and_then(|view| view.verbs.take_failure());
@@ -245,7 +244,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.views.iter_mut().find(|view| view.id == id)
     }
 
-    /// Takes what came on the side channel, and goes on with peers that are not connected yet.
+    /// Processes the side channel's events, and makes progress with peers that are not connected
+    /// yet.
     #[cold]
     pub(super) fn look_at_side_channel(&mut self) {
         self.is_look_due = false;
@@ -269,17 +269,17 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
                 cards.advance(side_channel, verbs);
             }
         }
-        // What was posted just now is on its way before anybody sleeps.
+        // This sends what was posted just now before the member can fall asleep.
         side_channel.check_peers();
     }
 
-    /// Whether somebody is awaited.
+    /// Returns whether any peer is awaited.
     fn is_meeting(&self) -> bool {
         self.views.iter().any(OpenView::is_meeting)
     }
 
-    /// Seals the copy of one peer that was lost, unless another was sealed since this was called
-    /// last: a step that polls until nothing is left asks the device once at most.
+    /// Seals the copy of one lost peer, unless another was sealed since the last poll that found
+    /// nothing: a step that polls until nothing is left makes at most one device command.
     #[inline]
     fn seal_one(&mut self) -> bool {
         let may_seal = !std::mem::take(&mut self.has_sealed);
@@ -287,8 +287,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.has_sealed
     }
 
-    /// Asks one view after the other, first the one behind that which had something last: none
-    /// waits for another that always has something.
+    /// Polls the views in turn, starting after the one that last had an event, so that no view
+    /// waits for another that always has one.
     #[inline]
     pub(super) fn poll_in_turn<T>(
         &mut self,
@@ -310,15 +310,15 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     fn poll_views(&mut self) -> Option<Event> {
         let event = self.poll_in_turn(|view| view.verbs.poll())?;
         let Event::PeerLost { view, peer, cause } = event else { return Some(event) };
-        // A member that was cut off finds its writes unanswered, as if the others were dead: only
-        // what they said last tells.
+        // A member that was cut off finds its writes unanswered, as if the others were dead. Only
+        // their last words on the side channel show the difference.
         self.look_at_side_channel();
         self.explain(view, peer);
         let loss = self.view(view).and_then(|open| open.verbs.loss_of(peer));
         Some(Event::PeerLost { view, peer, cause: loss.map_or(cause, |loss| loss.cause) })
     }
 
-    /// Says in the log why a peer cannot be reached, with what the device says of its port.
+    /// Logs why a peer cannot be reached, with the state of the port.
     fn explain(&mut self, view: ViewId, peer: Rank) {
         let (news, _) = self.check_device();
         let has_lost_link = news.has_lost_link() || self.site.is_link_down();
@@ -344,7 +344,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.count_loss(status);
     }
 
-    /// Goes on with views that ended with something under way, and that nobody asks for any more.
+    /// Makes progress with views that have ended with requests in flight and are no longer in use.
     pub(super) fn retire_rest(&mut self) {
         let Self { views, forgotten, side_channel, ended, .. } = self;
         let mut is_kept = |view: &OpenView<S::Rows>, is_over: bool| {
@@ -362,7 +362,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
                 return true;
             }
             let is_over = view.verbs.retire(view.id);
-            // Nothing is under way, whatever is still to be ended: another may take its place.
+            // Nothing is in flight, so another view may take its place, even if objects are still
+            // to be ended.
             if view.verbs.has_ended()
                 && !std::mem::replace(&mut view.has_ended_on_side_channel, true)
             {
@@ -381,9 +382,9 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, as many as may be are, or the side channel does
-    /// not open it; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for
-    /// this view, or it was used before.
+    /// [`ErrorKind::Other`] if the view is open, the limit of open views is reached, or the side
+    /// channel does not open it; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make
+    /// the memory for this view, or it was used before.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         let at_work = self.views.iter().filter(|open| !open.is_retiring);
         if self.view(view).is_some_and(|open| !open.is_retiring) || at_work.count() >= VIEWS_MAX {
@@ -391,7 +392,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
         }
         let is_it = |made: &OpenView<S::Rows>| made.id == view && made.verbs.rows().is(memory);
         let place = self.made.iter().position(is_it).ok_or(ErrorKind::WrongMemory)?;
-        // A list of members that another takes the place of, under the same view.
+        // A list of members that was replaced by another under the same view.
         if let Some(place) = self.views.iter().position(|open| open.id == view) {
             let replaced = self.views.remove(place);
             if !replaced.has_ended_on_side_channel {
@@ -411,8 +412,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
         self.view(view).is_some_and(|open| open.verbs.ready(view, peer))
     }
 
-    /// In all views, and on the side channel: a member that is cut off in one is a member of none
-    /// that comes.
+    /// The cut applies to all views and the side channel: a member that is cut off in one view is
+    /// not a member of any later one.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let rows = self.view(view).map(|open| open.verbs.rows());
         let Some(node) = rows.and_then(|rows| rows.members().get(peer.index()).copied()) else {
@@ -428,8 +429,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
                 }
             }
         }
-        // A member whose own device failed loses all others at once, and they are none the worse:
-        // told that they are cut off, they would halt.
+        // A member whose own device failed loses all others at once, although they are healthy: if
+        // it reported to them that they are cut off, they would halt.
         if !self.site.has_failed() {
             self.side_channel.cut(view, peer);
         }
@@ -468,7 +469,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
             }
         }
         if self.seal_one() {
-            // Now it can be told.
+            // A sealed loss can be reported now.
             if let Some(event) = self.poll_views() {
                 return Some(event);
             }
@@ -483,13 +484,13 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     fn arm(&mut self) -> bool {
-        // What was done by now is taken below.
+        // The completed jobs are handled below.
         self.site.workers().take_news();
         self.look_at_side_channel();
         let is_quiet = self.side_channel.arm()
             && !self.is_rung
             && self.views.iter_mut().all(|view| view.verbs.arm());
-        // What came on the side channel is taken with the next poll.
+        // The next poll processes the side channel's news.
         self.is_look_due |= !is_quiet;
         is_quiet
     }
@@ -501,7 +502,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
 
     #[inline]
     fn observe_barrier(&self) {
-        // The device's, which is the same for all views.
+        // These figures are the device's, the same for all views.
         if let Some(view) = self.views.first() {
             view.verbs.observe_barrier();
         }

@@ -1,4 +1,4 @@
-//! What a member's fabric did through all its views, and how its port is: for metrics.
+//! Counters of a member's fabric over all its views, and the state of its port: for metrics.
 
 use std::os::fd::AsFd;
 
@@ -7,27 +7,26 @@ use tramontane_core::fabric::{ErrorKind, HostFabric};
 use super::fabric::RdmaViews;
 use crate::protocol::Counters;
 
-/// Figures of one member.
+/// The figures of one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// The device in use.
     pub device: String,
     /// Its port in use.
     pub port: u8,
-    /// Whether the port has its link, as far as the device said.
+    /// Whether the port has its link, according to the device.
     pub has_link: bool,
-    /// How often it lost the link.
+    /// How often the port lost the link.
     pub link_losses: u64,
-    /// What was done in all views.
+    /// The counters of all views.
     pub counters: Counters,
-    /// Peers that could not be reached any more, by how the first request to them failed
+    /// Peers that became unreachable, by the status of the first failed request to them
     /// ([`WorkStatus::name`](crate::status::WorkStatus::name)), or `none`.
     pub losses: Vec<(&'static str, u64)>,
 }
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
-    /// Writes down how things stand. Nothing is allocated if that was done before, unless peers
-    /// were lost.
+    /// Writes the current figures. Allocates nothing after the first call unless peers were lost.
     pub fn write_figures(&self, into: &mut Figures) {
         let choice = self.site.choice();
         into.device.clone_from(&choice.name);
@@ -41,7 +40,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         }
     }
 
-    /// Counts a peer that cannot be reached.
+    /// Counts an unreachable peer.
     pub(super) fn count_loss(&mut self, status: &'static str) {
         match self.losses.iter_mut().find(|(name, _)| *name == status) {
             Some((_, count)) => *count += 1,

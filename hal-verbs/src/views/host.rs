@@ -13,7 +13,7 @@ use super::fabric::{NoView, OpenView, RdmaViews};
 use crate::site::{Rows, ViewOptions};
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
-    /// Waits for a socket, the own bell or a device.
+    /// Waits for a socket, this member's wakeup or a device.
     fn wait(&self, timeout: Duration) {
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); 1];
         let timeout = Timespec {
@@ -36,7 +36,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
         let (members, id) = (plan.members(), plan.view());
         let ranks = (0..).map(Rank).take(members.len());
         let row_bytes: Vec<usize> = ranks.map(|rank| plan.row_bytes(rank)).collect();
-        // First: it says whether this member has that rank.
+        // This comes first because it checks whether this member has that rank.
         let connections = 1 + self.regions.len() + usize::from(plan.has_blocks());
         let cards = Cards::new(&mut self.side_channel, plan, connections);
         let cards = cards.map_err(|error| NoView::SideChannel(error.into()))?;

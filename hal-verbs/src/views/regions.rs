@@ -10,8 +10,8 @@ use tramontane_core::ids::{Rank, ViewId};
 use super::fabric::{NoView, RdmaViews};
 use crate::site::{REGIONS_MAX, RegionMemory};
 
-/// Views that may be open at once. Each of two members has a connection for rows, one for each
-/// region, and one for blocks if it carries them.
+/// The largest number of open views. Each pair of members has one connection for rows, one per
+/// region, and one for blocks if the view carries them.
 pub(super) const VIEWS_MAX: usize = 256;
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
@@ -41,7 +41,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
     }
 
     fn poll_permission(&mut self) -> Option<PermissionEvent> {
-        // A poll has looked already, where a member polls for both.
+        // If a member polls for both, a poll has checked already.
         if std::mem::take(&mut self.has_polled) {
             return self.poll_in_turn(|view| view.verbs.told_permission());
         }
@@ -52,8 +52,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
 impl<S: HostFabric<Error = ErrorKind> + AsFd> HostRegions for RdmaViews<S> {
     type RegionMemory = RegionMemory;
 
-    /// All processes that share a view make the same regions, in the same order, each as long as it
-    /// wants it: each is a connection of that view.
+    /// All processes that share a view make the same regions in the same order; each chooses its
+    /// own length. Each region is a connection of that view.
     fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, NoView> {
         if self.has_made_views {
             return Err(NoView::RegionAfterView);

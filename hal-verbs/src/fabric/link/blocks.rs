@@ -1,9 +1,9 @@
-//! What a connection for blocks carries: writes from lent memory, and messages from and into memory
-//! of its own.
+//! The traffic of a connection for blocks: writes from lent memory, and messages from and into
+//! memory of the connection.
 //!
-//! A receive has a place in that memory for ever: it is posted again as soon as its message was
-//! read. A message that goes inline is read at the post, from a place behind them; any other is
-//! copied to the place of its request, as guards are that do not go inline.
+//! Each receive has a permanent slot in that memory: it is posted again as soon as its message was
+//! read. An inline message is read during the post, from a slot after them. Any other message is
+//! copied to the slot of its request, like guards that do not go inline.
 
 use std::io;
 use std::sync::Arc;
@@ -13,22 +13,23 @@ use crate::adapter::{MemoryRegion, Operation, SendBuffers, Target};
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX, Order};
 use crate::protocol::{Counters, Name};
 
-/// Between the places of two messages: a cache line.
+/// The distance between the slots of two messages: a cache line.
 const PLACE_BYTES: usize = 64;
 const _: () = assert!(MESSAGE_BYTES <= PLACE_BYTES && MESSAGE_BYTES <= GUARD_BYTES_MAX);
 
-/// Places of a connection: one for each receive, and one for the message that goes.
+/// Slots of a connection: one per receive, and one for the outgoing message.
 #[allow(clippy::as_conversions, reason = "a small number, in a constant")]
 const PLACES: usize = MESSAGES_MAX as usize + 1;
 
 /// Bytes that a connection for blocks needs for its messages.
 pub(crate) const MESSAGE_MEMORY_BYTES: usize = PLACES * PLACE_BYTES;
 
-/// Where the message lies that goes inline.
+/// The offset of the message that goes inline.
 const OUTGOING: usize = MESSAGE_MEMORY_BYTES - PLACE_BYTES;
 
 impl Link {
-    /// The message of so many bytes that came into a receive; none if that is no message.
+    /// Returns the message of `length` bytes that arrived in a receive; `None` if it is not a
+    /// message.
     pub(crate) fn message(&self, name: Name, length: u32) -> Option<[u8; MESSAGE_BYTES]> {
         if usize::try_from(length) != Ok(MESSAGE_BYTES) {
             return None;
@@ -69,7 +70,7 @@ impl Link {
         post_request(queue_pair, queue, *index, buffers, request, counters)
     }
 
-    /// Posts the write of a block, and asks for its completion.
+    /// Posts the write of a block, and requests its completion.
     pub(crate) fn post_block(
         &mut self,
         buffers: &mut SendBuffers,
@@ -94,7 +95,7 @@ impl Link {
     }
 }
 
-/// Where a receive puts what comes: a message on a connection for blocks, nothing elsewhere.
+/// Returns the memory that a receive fills: a slot on a connection for blocks, nothing elsewhere.
 pub(super) fn receive_range(
     purpose: Purpose,
     source: &MemoryRegion,
@@ -105,7 +106,7 @@ pub(super) fn receive_range(
     (purpose == Purpose::Blocks).then_some((source, place, MESSAGE_BYTES))
 }
 
-/// Where the message of a receive lies.
+/// Returns the offset of a receive's message.
 fn place_of(name: Name) -> usize {
     let number = usize::try_from(name.number_from(0)).unwrap_or(usize::MAX);
     number.saturating_mul(PLACE_BYTES)

@@ -1,7 +1,7 @@
-//! This end of a connection: its queue pair, and the memory that it reads from.
+//! The local end of a connection: its queue pair, and the memory from which it reads.
 //!
-//! It belongs to one thread at a time: to a worker while it is made, brought up or ended, and to
-//! the polling thread in between.
+//! One thread at a time owns it: a worker while it is made, brought up or ended, and the polling
+//! thread in between.
 
 use std::io;
 use std::sync::Arc;
@@ -14,72 +14,72 @@ use super::{FarEnd, GUARD_BYTES_MAX, Purpose};
 use crate::adapter::{Access, MemoryRegion, QueuePair, Route, SendTimes};
 use crate::protocol::{CardLink, Name};
 
-/// How far a reset moves the first packet's number, so that packets from before are not taken for
-/// new ones.
+/// The step by which a reset advances the first packet number, so that old packets are not mistaken
+/// for new ones.
 const EPOCH_STRIDE: u32 = 0x10_0001;
 const PACKET_MASK: u32 = 0x00ff_ffff;
 
-/// How often a connection is brought up at most. A packet that came before the reset and is looked
-/// at after it breaks what is just coming up: seen on a device in software, once in some fifty
-/// times.
+/// The most attempts to bring up a connection. A packet that arrived before the reset but is
+/// processed after it breaks the connection that is coming up: seen on a software device about once
+/// in fifty times.
 const TRIES: u32 = 5;
 
-/// Where guards and messages are copied to that do not go inline: a part of memory that all
-/// connections of a domain share.
+/// Memory to which guards and messages that do not go inline are copied: a part of the memory that
+/// all connections of a domain share.
 #[derive(Debug)]
 pub(crate) struct Staging {
     pub(crate) memory: Arc<MemoryRegion>,
-    /// Where this connection's part begins.
+    /// The offset of this connection's part.
     pub(crate) offset: usize,
 }
 
 impl Staging {
-    /// Where the bytes of a request lie, by its slot.
+    /// Returns the offset of a request's bytes, by its slot.
     pub(super) const fn place(&self, slot: usize) -> usize {
         self.offset + slot * GUARD_BYTES_MAX
     }
 }
 
-/// Other memory of this member than the connection's own, in the same domain: what is written may
-/// come from there, and what is read may go there.
+/// Local memory in the same domain other than the connection's own: a source of writes and a target
+/// of reads.
 #[derive(Debug)]
 pub(crate) struct OtherMemory {
     pub(crate) region: Region,
     pub(crate) memory: MemoryRegion,
-    /// How much of it.
+    /// Length in bytes.
     pub(crate) bytes: usize,
 }
 
-/// The memory of a region among others.
+/// Returns the memory of a region among others.
 pub(super) fn memory_of(others: &[OtherMemory], region: Region) -> Option<&OtherMemory> {
     others.iter().find(|other| other.region == region)
 }
 
-/// This end of a connection.
+/// The local end of a connection.
 #[derive(Debug)]
 pub(crate) struct NearEnd {
     pub(super) queue_pair: QueuePair,
     index: u16,
     purpose: Purpose,
     times: SendTimes,
-    /// What a peer is told of this end.
+    /// The description of this end for the peer.
     pub(crate) card: CardLink,
     pub(super) far: Option<FarEnd>,
-    /// The key of writes: that of the far memory, or one that its owner granted.
+    /// The key of writes: that of the remote memory, or one that its owner granted.
     pub(super) write_key: u32,
     pub(super) source: Arc<MemoryRegion>,
-    /// How much of it may be written from, and read into.
+    /// Bytes that may be written from and read into.
     pub(super) own_bytes: usize,
     pub(super) others: Arc<[OtherMemory]>,
-    /// Where this connection's messages are in that memory, if it is one for blocks.
+    /// The offset of this connection's messages in that memory, on a connection for blocks.
     pub(super) messages: usize,
     pub(super) staging: Option<Staging>,
-    /// Only where devices keep no order between writes.
+    /// Present only if devices keep no order between writes.
     pub(super) updates: Option<Updates>,
     pub(super) inline_bytes_max: usize,
 }
 
-/// What this end of a new connection is made from.
+/// The parts from which the local end of a new connection is made.
 pub(crate) struct NearParts {
     pub(crate) queue_pair: QueuePair,
     pub(crate) index: u16,
@@ -87,12 +87,12 @@ pub(crate) struct NearParts {
     pub(crate) times: SendTimes,
     pub(crate) card: CardLink,
     pub(crate) source: Arc<MemoryRegion>,
-    /// How much of it may be written from, and read into.
+    /// Bytes that may be written from and read into.
     pub(crate) own_bytes: usize,
     pub(crate) others: Arc<[OtherMemory]>,
-    /// Where this connection's messages are in that memory, if it is one for blocks.
+    /// The offset of this connection's messages in that memory, on a connection for blocks.
     pub(crate) messages: usize,
-    /// Bytes that go inline; what the queue pair takes is a limit on top.
+    /// Bytes to send inline, limited by what the queue pair takes.
     pub(crate) inline_bytes_max: u32,
 }
 
@@ -130,38 +130,39 @@ impl NearEnd {
         }
     }
 
-    /// Whether it needs memory for what does not go inline; without it that is refused.
+    /// Returns whether it needs memory for what does not go inline; without that memory, such posts
+    /// are refused.
     pub(crate) fn needs_staging(&self, bytes_max: usize) -> bool {
         self.inline_bytes_max < bytes_max
     }
 
-    /// Gives it that memory.
+    /// Sets that memory.
     pub(crate) fn stage_in(&mut self, staging: Staging) {
         self.staging = Some(staging);
     }
 
-    /// Has lists go with updates.
+    /// Makes lists travel as updates.
     pub(crate) fn update_with(&mut self, updates: Updates) {
         self.updates = Some(updates);
     }
 
-    /// How many bytes the queue pair takes inline.
+    /// Returns how many bytes the queue pair takes inline.
     pub(crate) fn granted_inline_bytes(&self) -> u32 {
         self.queue_pair.inline_bytes_max()
     }
 
-    /// Asks for at most so many reads at once: what the other end serves.
+    /// Limits the reads in flight to the number that the other end serves.
     pub(crate) fn limit_reads(&mut self, most: u8) {
         self.times.reads_max = self.times.reads_max.min(most);
     }
 
-    /// Whether it was brought up: then the peer may have been told so, and may write.
+    /// Returns whether the connection was brought up: then the peer may know it, and may write.
     pub(crate) const fn is_up(&self) -> bool {
         self.far.is_some()
     }
 
-    /// Brings the connection up, from reset, in its first or a later epoch: both ends must name the
-    /// same.
+    /// Brings the connection up from reset, in its first or a later epoch: both ends must use the
+    /// same one.
     pub(crate) fn connect(
         &mut self,
         far: FarEnd,
@@ -189,8 +190,8 @@ impl NearEnd {
         Ok(())
     }
 
-    /// Brings the connection up again at the same other end. Only for one without receives: some
-    /// devices keep those of before a reset, and others do not.
+    /// Brings the connection up again with the same remote end. Only for a connection without
+    /// receives: after a reset, some devices keep the old receives and others do not.
     pub(super) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
         let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
         let mut tries = TRIES;
@@ -203,7 +204,8 @@ impl NearEnd {
         }
     }
 
-    /// Ends all traffic, both ways, at once: nothing more lands here, and nothing more is read.
+    /// Ends all traffic in both directions at once: nothing more lands here, and nothing more is
+    /// read.
     pub(super) fn reset(&mut self) -> io::Result<()> {
         if let Some(updates) = &mut self.updates {
             updates.forget();
@@ -211,7 +213,7 @@ impl NearEnd {
         self.queue_pair.reset()
     }
 
-    /// Posts a receive for a notice or a message, at the start or again.
+    /// Posts a receive for a notice or a message, for the first time or again.
     pub(super) fn repost(&mut self, name: Name) -> io::Result<()> {
         let range = match &self.updates {
             None => receive_range(self.purpose, &self.source, self.messages, name),

@@ -1,4 +1,4 @@
-//! The first writes on the connection of a row: see `fabric::probe`.
+//! The first writes on a row's connection: see `fabric::probe`.
 
 use std::io;
 
@@ -9,13 +9,13 @@ use crate::fabric::{PROBE_BYTES_MAX, probe_offset};
 use crate::protocol::Counters;
 
 impl Link {
-    /// The payload of a full packet.
+    /// Returns the payload of a full packet in bytes.
     pub(crate) fn packet_bytes(&self) -> u32 {
         let far = self.near.as_ref().and_then(|near| near.far);
         far.map_or(0, |far| mtu_bytes(far.route.mtu))
     }
 
-    /// Posts a write of nothing, and behind it one that fills a packet. Both are signalled.
+    /// Posts an empty write, followed by one that fills a packet. Both are signalled.
     pub(crate) fn post_probe(
         &mut self,
         buffers: &mut SendBuffers,

@@ -1,16 +1,16 @@
-//! What a row's connection carries where devices keep no order between writes: long contents as
-//! writes, and all the rest of a list as one update, a send behind them.
+//! The traffic of a row's connection if devices keep no order between writes: long contents travel
+//! as writes, and the rest of a list as one update, a send that follows them.
 //!
 //! # Why sends
-//! A write with an immediate value puts its bytes where it is told at any moment before its
-//! completion, so the guard itself could not go there, and 32 bits do not hold a guard and its
-//! place. A send lands in a receive of its own, which nobody reads before it completes, and holds
-//! all guards of a list: one receive and one completion a list, not one a guard.
+//! A write with an immediate value may place its bytes at any moment before its completion, so it
+//! cannot carry the guard itself, and 32 bits do not hold a guard and its offset. A send lands in a
+//! separate receive, which is not read before it completes, and holds all guards of a list. So
+//! there is one receive and one completion per list, not per guard.
 //!
 //! # Invariants
-//! - An update goes only if a receive waits for it (`Credits`), and its bytes stay where they are
-//!   until the peer has taken it.
-//! - A long content that meets what is under way waits until the peer has taken that.
+//! - An update is sent only if a receive waits for it (`Credits`), and its bytes stay in place
+//!   until the peer has processed it.
+//! - A long content that overlaps one in flight waits until the peer has processed the earlier one.
 
 use std::io;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use crate::protocol::blocks::{Credits, MESSAGES_MAX};
 use crate::protocol::update::{HEAD_BYTES, RECORD_HEAD_BYTES, UPDATE_BYTES_MAX, UpdateWriter};
 use crate::protocol::{Counters, Name, Place, UnderWay};
 
-/// The longest content that is copied into an update: up to here a copy is cheaper than a request
-/// of its own.
+/// The longest content that is copied into an update: up to this size a copy is cheaper than a
+/// separate request.
 const COPIED_MAX: usize = 256;
 
 const _: () = assert!(
@@ -34,34 +34,34 @@ const _: () = assert!(
     "all guards of the longest list fit"
 );
 
-/// What one connection needs for updates.
+/// The memory and state that one connection needs for updates.
 #[derive(Debug)]
 pub(crate) struct Updates {
     credits: Credits,
     under_way: UnderWay,
-    /// Where updates are until the peer has taken them.
+    /// Outgoing updates, until the peer has processed them.
     staged: MemoryRegion,
-    /// Where those land that come; the places of notices are never filled.
+    /// Incoming updates; the slots of notices are never filled.
     landing: MemoryRegion,
-    /// The number of the update that asked what the peer has taken, until it says.
+    /// The number of the update that asked how many the peer has processed, until the peer answers.
     asked: Option<u64>,
-    /// The peer asked.
+    /// Whether the peer asked.
     is_asked: bool,
 }
 
-/// How a list of writes goes.
+/// The way in which a list of writes is sent.
 struct Plan {
-    /// By write: whether it goes by itself.
+    /// By write: whether it is sent as a separate request.
     alone: [bool; WRITES_MAX],
-    /// How many go by themselves.
+    /// Number of separate writes.
     writes: usize,
     /// Writes that have bytes.
     filled: usize,
 }
 
 impl Plan {
-    /// Guards go with the update, and so do contents that are short, as long as there is room
-    /// beside the guards.
+    /// Guards go into the update, and so do short contents as long as there is room besides the
+    /// guards.
     fn of(list: &[Write]) -> Self {
         let record = |write: &Write| RECORD_HEAD_BYTES + write.length;
         let guards = list.iter().filter(|write| write.kind == Kind::Guard).map(record).sum();
@@ -82,7 +82,7 @@ impl Plan {
         plan
     }
 
-    /// Whether a write that goes by itself meets one before it: that would be applied after it.
+    /// Returns whether a separate write overlaps one before it, which would be applied after it.
     fn crosses_itself(&self, list: &[Write]) -> bool {
         let places = || list.iter().map(place_of).zip(self.alone);
         self.writes > 0
@@ -97,7 +97,7 @@ fn place_of(write: &Write) -> Place {
 }
 
 impl Updates {
-    /// Registers room for updates, and for so many notices between them.
+    /// Registers room for updates, and for `notices` notices among them.
     pub(crate) fn new(domain: &ProtectionDomain, notices: u32) -> io::Result<Self> {
         let register = |places: u32, access| {
             let bytes = usize::try_from(places).unwrap_or(0) * UPDATE_BYTES_MAX;
@@ -113,17 +113,17 @@ impl Updates {
         })
     }
 
-    /// How long each of its registrations is.
+    /// Returns the length of each of its registrations.
     pub(crate) fn registered(&self) -> [usize; 2] {
         [self.staged.bytes(), self.landing.bytes()]
     }
 
-    /// The connection was reset: nothing is under way any more.
+    /// Forgets everything in flight after a reset of the connection.
     pub(super) fn forget(&mut self) {
         self.under_way.clear();
     }
 
-    /// Where a receive puts what comes.
+    /// Returns the memory that a receive fills.
     pub(super) fn landing_place(&self, name: Name) -> (&MemoryRegion, usize, usize) {
         (&self.landing, landing_offset(name), UPDATE_BYTES_MAX)
     }
@@ -153,13 +153,13 @@ impl Link {
         }
     }
 
-    /// Posts a list as writes and an update. True if something was posted: a list without bytes is
-    /// done at once.
+    /// Posts a list as writes and an update. Returns true if something was posted: a list without
+    /// bytes is done at once.
     ///
     /// # Errors
     /// [`ErrorKind::QueueFull`] if there is no room, no receive waits at the peer, or a long
-    /// content meets what is under way; [`ErrorKind::OutOfRange`] if one meets a write before it in
-    /// the same list.
+    /// content overlaps one in flight; [`ErrorKind::OutOfRange`] if a long content overlaps an
+    /// earlier write of the same list.
     pub(crate) fn post_list_as_update(
         &mut self,
         buffers: &mut SendBuffers,
@@ -254,7 +254,8 @@ impl Link {
         queue_pair.post(requests).map_err(|_| ErrorKind::PeerLost)
     }
 
-    /// Asks the peer what it has taken, unless it was asked, or will say by itself.
+    /// Asks the peer how many updates it has processed, unless it was asked already or will report
+    /// without being asked.
     fn ask(&mut self, buffers: &mut SendBuffers, counters: &mut Counters) -> io::Result<()> {
         let has_room = self.queue.has_room_for_control();
         let Some(updates) = self.updates_mut() else { return Ok(()) };
@@ -266,7 +267,7 @@ impl Link {
         self.post_empty_update(true, buffers, counters)
     }
 
-    /// Tells the peer how many updates were taken, if it must know and there is room.
+    /// Reports to the peer how many updates were processed, if it needs to know and there is room.
     pub(crate) fn post_credit(
         &mut self,
         buffers: &mut SendBuffers,
@@ -305,7 +306,8 @@ impl Link {
         post_request(queue_pair, queue, *index, buffers, request, counters)
     }
 
-    /// Copies the update of so many bytes that came into a receive; none if none can be so long.
+    /// Copies the update of `length` bytes that arrived in a receive; returns `None` if no update
+    /// can be that long.
     pub(crate) fn read_update<'b>(
         &self,
         name: Name,
@@ -318,8 +320,9 @@ impl Link {
         Some(into)
     }
 
-    /// An update was applied, and its receive posted again. What it says: how many the peer has
-    /// taken, and whether it waits for the same. False if that cannot be.
+    /// Records that an update was applied and its receive posted again. The update says how many
+    /// the peer has processed, and whether the peer waits for the same number from here. Returns
+    /// false if the number is impossible.
     pub(crate) fn took_update(&mut self, taken_there: u64, asks: bool) -> bool {
         let Some(updates) = self.updates_mut() else { return false };
         updates.is_asked |= asks;
@@ -329,7 +332,7 @@ impl Link {
     }
 }
 
-/// Copies an update to where the device reads it; gives its offset there, and its length.
+/// Copies an update to memory that the device reads, and returns its offset there and its length.
 fn stage(
     staged: &MemoryRegion,
     update: u64,
@@ -344,7 +347,7 @@ fn stage(
     Ok((offset, bytes.len()))
 }
 
-/// Where a receive's place begins.
+/// Returns the offset of a receive's slot.
 fn landing_offset(name: Name) -> usize {
     let number = usize::try_from(name.number_from(0)).unwrap_or(usize::MAX);
     number.saturating_mul(UPDATE_BYTES_MAX)
