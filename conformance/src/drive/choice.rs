@@ -1,18 +1,18 @@
-//! Which scenarios are to be played.
+//! The choice of scenarios to play.
 
 use super::error::DriveError;
 use super::ledger::NODES_MAX;
 use super::scenarios::{self, SCENARIOS, Scenario};
 
-/// A scenario that is to be played.
+/// A scenario to play.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     pub(super) scenario: &'static Scenario,
-    /// The one round of it that is wanted, if not all are.
+    /// The only round to play; all rounds if not given.
     pub(super) round: Option<usize>,
 }
 
-/// The scenarios of these names, each once; all if there are none.
+/// Returns the scenarios of these names, each once; all scenarios if no name is given.
 pub(super) fn choose(names: &[String]) -> Result<Vec<Choice>, DriveError> {
     if names.is_empty() {
         let usual = SCENARIOS.iter().filter(|scenario| scenario.name != scenarios::RANDOM);
@@ -31,7 +31,7 @@ pub(super) fn choose(names: &[String]) -> Result<Vec<Choice>, DriveError> {
     Ok(chosen)
 }
 
-/// The scenario of that name, or the round of it whose number follows the name.
+/// Returns the scenario of this name, or the round of it whose number follows the name.
 fn named(name: &str) -> Option<Choice> {
     if let Some(scenario) = scenarios::named(name) {
         return Some(Choice { scenario, round: None });

@@ -1,10 +1,10 @@
-//! Disks that can be full, or whose power can go: a file system of its own for each node's storage
-//! folder.
+//! Disks that can run full or lose power: each node's storage folder is a separate file system.
 //!
-//! It is in memory, in a mount namespace of the node's own, which a small process holds: nobody
-//! else sees it, and it is gone when that process ends and the node with it, however the driver
-//! ends. A small one is the kernel's, and the driver fills it through that process's root. One
-//! whose power can go is the driver's own, see [`Power`].
+//! The file system is in memory, in the node's own mount namespace, which a small process holds. No
+//! other process sees it, and it is gone when the holder and the node have ended, even if the
+//! driver is killed. A disk that can run full is a small file system of the kernel, and the driver
+//! fills it through the holder's root. A disk that can lose power is served by the driver itself,
+//! see [`Power`].
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 use super::holder::{Holder, enter};
 use super::power::{self, Power};
 
-/// The size of a disk. A node's memory is taken only for what is on it.
+/// The size of a disk in MiB. Memory is used only for its contents.
 const MIB: usize = 256;
 
-/// What fills a disk is written in pieces of this size, and the last ones byte by byte.
+/// The driver fills a disk in pieces of these sizes, byte by byte at the end.
 const PIECE_BYTES: [usize; 3] = [1 << 20, 1 << 12, 1];
 
-/// The file that fills it.
+/// The file that fills the disk.
 const FILL: &str = ".filled-by-the-driver";
 
-/// What a disk is to go through.
+/// The kind of disk fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It is full for a while.
+    /// The disk is full for some time.
     Full,
-    /// Its power goes.
+    /// The disk loses power.
     PowerLoss,
 }
 
@@ -45,10 +45,10 @@ struct Disk {
 }
 
 impl Disks {
-    /// A disk for each of these folders, which are there, that can go through this.
+    /// Mounts a disk on each of these existing folders, for this kind of fault.
     ///
     /// # Errors
-    /// Why this system, or this user, cannot have them.
+    /// The reason why this system or user cannot mount them.
     pub(super) fn mount(folders: Vec<PathBuf>, trouble: Trouble) -> Result<Self, String> {
         let mount = |folder: PathBuf| {
             let path = folder.to_string_lossy().into_owned();
@@ -70,8 +70,8 @@ impl Disks {
         Ok(Self { nodes: folders.into_iter().map(mount).collect::<Result<_, String>>()? })
     }
 
-    /// The command that runs another with a node's disk, in the folder in which this program works:
-    /// who enters a mount namespace is at its root first.
+    /// Returns the command that runs another command with a node's disk, in the driver's working
+    /// folder: a process that enters a mount namespace begins at its root.
     pub(super) fn within(&self, node: usize, command: &[String]) -> Vec<String> {
         let (Some(disk), Ok(here)) = (self.nodes.get(node), std::env::current_dir()) else {
             return command.to_vec();
@@ -83,7 +83,7 @@ impl Disks {
         whole
     }
 
-    /// Does what kills a node while the power of its disk goes.
+    /// Calls `kill`, which kills a node, while cutting the power of its disk.
     pub(super) fn cut_power(&self, node: usize, kill: impl FnOnce()) {
         match self.nodes.get(node).and_then(|disk| disk.power.as_ref()) {
             Some(power) => power.cut(kill),
@@ -91,17 +91,17 @@ impl Disks {
         }
     }
 
-    /// The power of a node's disk is back, if it was gone.
+    /// Restores the power of a node's disk, if it was cut.
     pub(super) fn restore_power(&self, node: usize) {
         if let Some(power) = self.nodes.get(node).and_then(|disk| disk.power.as_ref()) {
             power.restore();
         }
     }
 
-    /// Leaves no room on a node's disk.
+    /// Fills a node's disk.
     ///
     /// # Errors
-    /// What the system says, if it is not that the disk is full.
+    /// The error of the system, unless it says that the disk is full.
     pub(super) fn fill(&self, node: usize) -> io::Result<()> {
         let Some(disk) = self.nodes.get(node) else { return Ok(()) };
         let mut file = File::options().create(true).append(true).open(disk.fill())?;
@@ -121,7 +121,7 @@ impl Disks {
     /// Makes room again.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn make_room(&self, node: usize) -> io::Result<()> {
         match self.nodes.get(node).map(|disk| std::fs::remove_file(disk.fill())) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -131,7 +131,7 @@ impl Disks {
 }
 
 impl Disk {
-    /// The file that fills it, as it is seen from outside.
+    /// Returns the path of the file that fills the disk, as the driver sees it.
     fn fill(&self) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         let folder = self.folder.strip_prefix("/").map_or(self.folder.as_path(), Path::new);
@@ -186,7 +186,7 @@ mod tests {
         assert!(!storage.exists(), "nothing is mounted there");
     }
 
-    /// Each way to write and to sync that a program has, in a language that has them all.
+    /// All the ways in which a program can write and sync, in a language that offers all of them.
     const WRITES: &str = r#"
 import mmap, os, sys
 os.chdir(sys.argv[1])

@@ -1,4 +1,4 @@
-//! One invocation of the driver: which scenarios are played, how often and in what surroundings.
+//! One invocation of the driver: which scenarios are played, how often, and in which environment.
 
 use std::time::Instant;
 
@@ -17,14 +17,14 @@ use super::shrinking;
 use super::stage::{Introduction, Setting, Stage};
 use crate::report::{Case, CaseStatus};
 
-/// How often a scenario is played at most that did not reach what it is for: it is a matter of
-/// timing, which the plan does not decide.
+/// Limit of attempts for a scenario that did not reach its goal. That depends on timing, which the
+/// plan does not decide.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The program that drives.
+/// The name of this program.
 const PROGRAM: &str = env!("CARGO_PKG_NAME");
 
-/// The folder for what is played again.
+/// The output folder of a repeated run.
 const AGAIN: &str = "conformance-again";
 
 impl Introduction {
@@ -39,25 +39,26 @@ pub(super) struct Driver<'d> {
     pub(super) setting: &'d Setting<'d>,
     pub(super) folder: &'d Folder,
     pub(super) introduction: Option<Introduction>,
-    /// The seed of the plans now.
+    /// The seed of the current plans.
     pub(super) seed: u64,
     pub(super) began: Instant,
 }
 
 impl Driver<'_> {
-    /// How often all scenarios are played at most.
+    /// Returns the limit of repetitions of all scenarios.
     pub(super) fn repeats(&self) -> u64 {
         if self.options.soak.is_some() { u64::MAX } else { self.options.repeat.max(1) }
     }
 
-    /// Whether the time is over, or a failure ends the run.
+    /// Returns whether the time is over or a failure ends the run.
     pub(super) fn is_over(&self, cases: &[Case]) -> bool {
         let is_late = self.options.soak.is_some_and(|soak| self.began.elapsed() >= soak);
         let failed = || cases.iter().any(|case| case.status == CaseStatus::Failed);
         is_late && !cases.is_empty() || self.options.until_failed && failed()
     }
 
-    /// Plays a scenario, in as many rounds as it has: a case for each, or one that says why not.
+    /// Plays all rounds of a scenario: returns a case for each, or one case that says why it was
+    /// not played.
     pub(super) fn run(
         &mut self,
         Choice { scenario, round: chosen }: Choice,
@@ -94,8 +95,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// The command that plays a scenario again, or one round of it, if it may be wanted. It leaves
-    /// what this run has left behind alone.
+    /// Returns the command that repeats a scenario or one of its rounds, if that is useful. The
+    /// command uses another output folder, to preserve that of this run.
     fn again(&self, status: &CaseStatus, scenario: &str) -> Option<String> {
         if matches!(status, CaseStatus::Passed | CaseStatus::Unsupported(_)) {
             return None;
@@ -125,7 +126,7 @@ impl Driver<'_> {
         Some(shell_words::join(words))
     }
 
-    /// The case of a scenario that cannot be played at all.
+    /// Returns the case of a scenario that cannot be played.
     fn prevented(&mut self, scenario: &'static Scenario) -> Result<Option<Case>, DriveError> {
         let seed = self.seed;
         if self.setting.nodes < scenario.nodes_min {
@@ -188,7 +189,7 @@ impl Driver<'_> {
         Ok(case)
     }
 
-    /// Plays a plan, again if it did not reach what it is for.
+    /// Plays a plan, and repeats it if it did not reach its goal.
     fn play_until_reached(
         &mut self,
         (scenario, name): (&'static Scenario, &str),
@@ -225,13 +226,13 @@ impl Driver<'_> {
         Terms { seed, nodes, scale, claims, round, faults: None }
     }
 
-    /// What the implementation claims, as far as that is known.
+    /// Returns the features that the implementation claims, as far as they are known.
     fn claims(&self) -> Vec<Feature> {
         let names = self.introduction.iter().flat_map(|introduction| &introduction.features);
         names.filter_map(|name| Feature::named(name)).collect()
     }
 
-    /// Networks of their own for all nodes, if the plan parts them; else nothing.
+    /// Builds networks for all nodes if the plan partitions them; otherwise returns nothing.
     fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
         if !plan.parts {
             return Ok(None);
@@ -245,7 +246,7 @@ impl Driver<'_> {
             .map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
     }
 
-    /// Disks of their own for all nodes, if the plan does something to some; else nothing.
+    /// Mounts disks for all nodes if the plan has a disk fault; otherwise returns nothing.
     fn disks(&self, plan: &Plan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
         let Some(trouble) = plan.disks else { return Ok(None) };
         if !self.options.hosts.is_empty() {
@@ -280,7 +281,7 @@ impl Driver<'_> {
         let starved = stage.starved.take();
         notes.append(&mut stage.notes);
         self.introduction = self.introduction.take().or(stage.introduction.take());
-        // This kills the members that still run.
+        // Dropping the stage kills the members that are still running.
         drop(stage);
         outcome::conclude(Played {
             scenario,
@@ -301,8 +302,8 @@ impl Driver<'_> {
         self.folder.scenario(name, &names)
     }
 
-    /// Starts the members once, only to learn what they claim: in the groups of a scenario, since
-    /// a system may not have those of another.
+    /// Starts the members once, only to learn which features they claim. They get the groups of a
+    /// scenario, because a system may not support other groups.
     fn ask(&mut self, scenario: &Scenario) -> Result<(), Ending> {
         let everyone: Vec<usize> = (0..self.setting.nodes).collect();
         let plan = Plan {
@@ -325,7 +326,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Which of these features the implementation does not claim.
+    /// Returns those of these features that the implementation does not claim.
     fn lacking(&self, features: &[Feature]) -> Option<String> {
         let claims = self.claims();
         let lacking: Vec<&str> = features

@@ -1,12 +1,12 @@
-//! Why there is no run, or a scenario does not go on.
+//! The reasons why a run cannot take place or a scenario cannot continue.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no run at all.
+/// The reason why a run cannot take place.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// The adapter's command cannot be taken apart.
+    /// The adapter's command cannot be split into words.
     #[error("the adapter's command cannot be understood: {0}")]
     Command(String),
     /// The adapter's command cannot be started.
@@ -14,35 +14,35 @@ pub enum DriveError {
     Adapter {
         /// The command.
         command: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// No scenario has this name.
     #[error("no scenario is called \"{0}\"")]
     NoScenario(String),
-    /// The output folder was not made by a run.
+    /// The output folder was not created by a run.
     #[error("{} is not empty, and no run made it", .0.display())]
     NotOurs(PathBuf),
     /// Another run uses the output folder.
     #[error("{} is in use by another run", .0.display())]
     InUse(PathBuf),
-    /// Something cannot be written, or read back.
+    /// An output cannot be written or read back.
     #[error("cannot write {}: {source}", path.display())]
     Output {
         /// What.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system refused something that it seldom does.
+    /// A system call failed that seldom fails.
     #[error("{action}: {source}")]
     System {
         /// What.
         action: &'static str,
-        /// What it says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The driver was asked to end, by this signal.
+    /// The driver was asked to end by this signal.
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
 }
@@ -57,14 +57,14 @@ impl DriveError {
     }
 }
 
-/// Why a scenario cannot go on.
+/// The reason why a scenario cannot continue.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// A member broke the protocol: how, and the end of its log.
+    /// A member broke the protocol: the problem, and the end of its log.
     Broken { what: String, log: Option<String> },
-    /// The implementation, or this system, lacks something.
+    /// The implementation or this system lacks a feature.
     Unsupported(String),
-    /// The driver itself cannot go on.
+    /// The driver itself cannot continue.
     Failed(DriveError),
 }
 

@@ -1,4 +1,4 @@
-//! What an adapter may claim, and a scenario may need.
+//! The features that an adapter may claim and a scenario may need.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ macro_rules! features {
         pub enum Feature { $($(#[doc = $doc])* $feature,)* }
 
         impl Feature {
-            /// All of them.
+            /// All features.
             pub const ALL: &[Self] = &[$(Self::$feature,)*];
 
-            /// The feature of that name.
+            /// Returns the feature of this name.
             #[must_use]
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|feature| feature.name() == name)
             }
 
-            /// Its name in the protocol.
+            /// Returns the feature's name in the protocol.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$feature => $name,)* }
@@ -30,15 +30,15 @@ macro_rules! features {
 features! {
     /// Members learn of views.
     Views => "views";
-    /// Members say what survives a restart.
+    /// Members report which deliveries survive a restart.
     Durable => "durable";
-    /// When members are killed, the others, if they are a majority, go on.
+    /// When members are killed, the others continue if they are a majority.
     Crash => "crash";
     /// A member can leave.
     Leave => "leave";
     /// A node can join running groups.
     Join => "join";
-    /// A killed node can come back on its storage folder.
+    /// A killed node can come back with its storage folder.
     Restart => "restart";
     /// Delivery can be slowed down.
     Pause => "pause";
@@ -46,26 +46,26 @@ features! {
     Stats => "stats";
     /// Groups may overlap.
     SeveralGroups => "several-groups";
-    /// A message may be for several groups, in one order.
+    /// A message may be addressed to several groups, in one order.
     OrderAcrossGroups => "order-across-groups";
     /// A sender need not be a member.
     OutsideSenders => "outside-senders";
-    /// A group has one leader at a time, who says so.
+    /// A group has one leader at a time, which announces itself.
     Leaders => "leaders";
-    /// A killed member can come back with nothing, and takes over the state of its group.
+    /// A killed member can come back without its storage, and takes over the state of its group.
     Rejoin => "rejoin";
-    /// Members talk over the addresses that they are given, and survive partitions.
+    /// Members communicate over the addresses that they are given, and survive partitions.
     Network => "network";
-    /// A member whose storage folder has no room left goes on or halts with notice, and keeps what
-    /// it said to be durable.
+    /// A member whose storage folder is full continues or halts with notice, and keeps what it
+    /// reported durable.
     FullDisk => "full-disk";
-    /// A member that is suspended for a while goes on, or halts with notice.
+    /// A member that is suspended for some time continues, or halts with notice.
     Suspension => "suspension";
-    /// A message may have no bytes.
+    /// A message may have an empty payload.
     EmptyMessages => "empty-messages";
-    /// Messages may be as large as the limits say.
+    /// Messages may be as large as the limits allow.
     LargeMessages => "large-messages";
-    /// Messages may be far larger than a network takes in one piece.
+    /// Messages may be far larger than one packet of the network.
     HugeMessages => "huge-messages";
 }
 

@@ -1,7 +1,7 @@
-//! The folder of a run: histories, logs, and what members store.
+//! The folder of a run: histories, logs, and the members' storage.
 //!
-//! Invariant: nothing is ever removed from a folder that no run made. A mark file shows that a run
-//! made it.
+//! Invariant: nothing is ever removed from a folder that was not created by a run. A marker file
+//! shows that a run created it.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,17 +12,17 @@ use rustix::fs::{FlockOperation, flock};
 use super::error::DriveError;
 use super::scenarios::SCENARIOS;
 
-/// The folder in which an adapter is asked what it claims, where no scenario did so before.
+/// The folder for asking an adapter for its features, if no scenario has done so before.
 pub(super) const ASKING: &str = "asking";
 
-/// The file that marks a folder as made by a run, and locks it while a run uses it.
+/// The file that marks a folder as created by a run, and locks it while a run uses it.
 const MARK: &str = ".tramontane-conformance";
 
-/// What stands in it.
+/// The text of the marker file.
 const MARK_TEXT: &str =
     "Made by tramontane-conformance, which removes what is in here at its next run.\n";
 
-/// A run's folder. No other run uses it while this lives.
+/// A run's folder. No other run uses it while this value exists.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -31,16 +31,17 @@ pub(super) struct Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A process that is being started has a copy of the descriptor, and would keep the lock.
+        // A process that is just being started has a copy of the descriptor, and would keep the
+        // lock.
         let _ = flock(&self.mark, FlockOperation::Unlock);
     }
 }
 
 impl Folder {
-    /// Makes the folder, or takes over that of an earlier run, whose scenarios it removes.
+    /// Creates the folder, or takes over that of an earlier run and removes its scenarios.
     ///
     /// # Errors
-    /// If it is something else's, in use, or cannot be made.
+    /// The folder belongs to something else, is in use, or cannot be created.
     pub(super) fn take(path: &Path) -> Result<Self, DriveError> {
         let failed = |error: io::Error| DriveError::output(path, error);
         fs::create_dir_all(path).map_err(failed)?;
@@ -62,11 +63,11 @@ impl Folder {
         Ok(Self { path, mark })
     }
 
-    /// Makes a scenario's folder, with those that members use. What an earlier attempt left there
-    /// is removed.
+    /// Creates a scenario's folder with the folders that members use, and removes those of an
+    /// earlier attempt.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn scenario(
         &self,
         name: &str,
@@ -88,7 +89,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What one scenario leaves behind.
+/// The files of one scenario.
 #[derive(Debug)]
 pub(super) struct ScenarioFolder(PathBuf);
 
@@ -97,17 +98,17 @@ impl ScenarioFolder {
         self.0.join("history.jsonl")
     }
 
-    /// A node's standard error, over all its starts.
+    /// Returns the path of a node's standard error, for all its incarnations.
     pub(super) fn log(&self, node: &str) -> PathBuf {
         self.0.join(format!("{node}.log"))
     }
 
-    /// What all members see.
+    /// Returns the folder that all members share.
     pub(super) fn shared(&self) -> PathBuf {
         self.0.join("shared")
     }
 
-    /// What a node keeps over restarts.
+    /// Returns the folder that a node keeps over restarts.
     pub(super) fn storage(&self, node: &str) -> PathBuf {
         self.0.join(format!("{node}.storage"))
     }

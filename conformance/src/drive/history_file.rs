@@ -1,9 +1,9 @@
 //! Writes a scenario's history.
 //!
 //! Invariants:
-//! - a node's times never fall, though its lines and what is done to it come by different ways;
-//! - every record is handed to the system at once, so that a driver that is killed leaves a whole
-//!   history as far as it came.
+//! - a node's times never decrease, although its lines and its faults arrive by different paths;
+//! - every record is passed to the system at once, so that a killed driver leaves a complete
+//!   history up to that point.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -29,7 +29,7 @@ impl HistoryFile {
     /// Begins a history.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// The file cannot be created.
     pub(super) fn begin(path: &Path, clock: Clock, names: Vec<String>) -> Result<Self, DriveError> {
         let file = File::create(path).map_err(|error| DriveError::output(path, error))?;
         let writer = Writer::new(LineWriter::new(file));
@@ -37,10 +37,10 @@ impl HistoryFile {
         Ok(Self { writer, path: path.to_owned(), clock, names, last_ns })
     }
 
-    /// Writes a record as it is.
+    /// Writes a record unchanged.
     ///
     /// # Errors
-    /// If it cannot be written, most often because the disk is full.
+    /// The record cannot be written, most often because the disk is full.
     pub(super) fn write(&mut self, event: &Event<'_>) -> Result<(), DriveError> {
         self.writer.write(event).map_err(|error| DriveError::output(&self.path, error))
     }
@@ -68,7 +68,7 @@ impl HistoryFile {
         self.write(&Event::Group { group: group.into(), members, senders, order: of.order })
     }
 
-    /// Writes a record of one node, with the time at which it came or a little later.
+    /// Writes a record of one node with its time, adjusted if the node's last record is later.
     pub(super) fn of<'e>(
         &mut self,
         node: usize,
@@ -81,7 +81,7 @@ impl HistoryFile {
         self.write(&event(t_ns, name.into()))
     }
 
-    /// A process began, now.
+    /// Writes that a process started now.
     pub(super) fn start(&mut self, node: usize, inc: u32) -> Result<(), DriveError> {
         self.of(node, self.clock.now_ns(), |t_ns, node| Event::Start { t_ns, node, inc })
     }
@@ -97,7 +97,7 @@ impl HistoryFile {
         self.of(node, came_ns, |t_ns, node| Event::End { t_ns, node, inc, reason })
     }
 
-    /// Something was done to nodes, at that time.
+    /// Writes that a fault was injected at nodes at this time.
     pub(super) fn fault(
         &mut self,
         kind: FaultKind,
@@ -107,7 +107,7 @@ impl HistoryFile {
         self.fault_told(kind, nodes, at_ns, None)
     }
 
-    /// The same, with how it was done.
+    /// Writes the same, with a description of the fault.
     pub(super) fn fault_told(
         &mut self,
         kind: FaultKind,

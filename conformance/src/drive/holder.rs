@@ -1,13 +1,13 @@
-//! Processes that hold namespaces: a namespace has no name here, and is gone with the last process
-//! in it.
+//! Processes that hold namespaces: a namespace here has no name, and disappears with the last
+//! process in it.
 //!
 //! # Nothing is left behind
-//! A holder ends when its input does, which the kernel sees to however the driver ends.
+//! A holder ends when its input ends, which the kernel ensures even if the driver is killed.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
-/// What a holder runs: it says when it is there, and waits for the end of its input.
+/// The script of a holder: it reports that it is running, and waits for the end of its input.
 const HOLD: &str = "echo here; read -r end";
 
 /// A process that holds a namespace.
@@ -16,27 +16,27 @@ pub(super) struct Holder(Child);
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
+        // Both fail only if the process is already gone.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Holder {
-    /// Starts one, in the namespaces that these words make.
+    /// Starts a holder in the namespaces that this command creates.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn start(mut command: Vec<String>) -> Result<Self, String> {
         command.extend(["sh", "-c", HOLD].map(str::to_owned));
         Self::spawn(&command)
     }
 
-    /// The same, where the last of the words is a script for a shell with these arguments, which
-    /// comes first.
+    /// Starts a holder whose shell first runs a script. The script is the last word of the command,
+    /// and these are its arguments.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn start_after(
         mut command: Vec<String>,
         arguments: &[String],
@@ -53,7 +53,7 @@ impl Holder {
         let mut holder = Self(spawn(command)?);
         let mut notice = String::new();
         if let Some(output) = holder.0.stdout.take() {
-            // Nothing said is as good as an error.
+            // Missing output is treated like an error.
             let _ = BufReader::new(output).read_line(&mut notice);
         }
         if notice == "here\n" {
@@ -66,20 +66,20 @@ impl Holder {
         Err(first_line(&errors))
     }
 
-    /// The number of its process.
+    /// Returns the id of the holder's process.
     pub(super) fn id(&self) -> u32 {
         self.0.id()
     }
 }
 
-/// The words that put a command into a holder's namespaces of these kinds.
+/// Returns the words that run a command in a holder's namespaces of these kinds.
 pub(super) fn enter(holder: &Holder, kinds: &[&str]) -> Vec<String> {
     let pid = holder.id().to_string();
     let words = ["nsenter", "--target", &pid].into_iter().chain(kinds.iter().copied());
     words.chain(["--"]).map(str::to_owned).collect()
 }
 
-/// Starts a command of these words, with pipes.
+/// Starts a command with pipes.
 pub(super) fn spawn(words: &[String]) -> Result<Child, String> {
     let Some((program, arguments)) = words.split_first() else {
         return Err("no command".to_owned());
@@ -89,7 +89,7 @@ pub(super) fn spawn(words: &[String]) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("{program}: {error}"))
 }
 
-/// The first line that a command said, for people.
+/// Returns the first line of a command's output, for people.
 pub(super) fn first_line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().next().unwrap_or("it ended without a word").to_owned()
 }

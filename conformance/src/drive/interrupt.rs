@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as a flag that every wait of the driver looks at, so that it can clean up.
+//! SIGINT and SIGTERM as a flag that every wait of the driver checks, so that it can clean up.
 
 use std::io;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Whether, and by which signal, the driver was asked to end.
+/// Whether the driver was asked to end, and by which signal.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupts {
     signal: Arc<AtomicUsize>,
 }
 
 impl Interrupts {
-    /// From now on the two signals are remembered and do nothing else.
+    /// Starts to watch the two signals, which from now on only set the flag.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn watch() -> io::Result<Self> {
         let interrupts = Self::default();
         for signal in [SIGINT, SIGTERM] {
@@ -26,7 +26,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// The signal that came, if one did.
+    /// Returns the signal that arrived, if any.
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
         match self.signal.load(Ordering::Relaxed) {

@@ -1,7 +1,8 @@
-//! Who leads which group, as members say, and the nodes that a plan chose by that.
+//! The leaders of groups, as members report them, and the nodes that a plan chose by their role.
 //!
-//! A plan cannot know who will lead: the system decides it. So a plan chooses a group's leader, or
-//! a follower, when it comes to that, and what it does then is done to the one that was chosen.
+//! A plan cannot know the leaders in advance, because the system decides. The plan therefore
+//! chooses a group's leader or follower while it is played, and its next steps apply to the chosen
+//! node.
 
 use std::time::Duration;
 
@@ -10,36 +11,36 @@ use super::names::group_name;
 use super::plan::{Deed, Part};
 use super::stage::Stage;
 
-/// A member that said that it leads, in one of its starts.
+/// A member that reported itself leader, and its incarnation.
 #[derive(Clone, Copy, Debug)]
 struct Lead {
     start: (usize, u32),
     term: u64,
 }
 
-/// A node that was chosen for its part in a group.
+/// A node that was chosen for its role in a group.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     group: usize,
     node: usize,
 }
 
-/// What members said of leading, and what was chosen.
+/// The members' reports of leadership, and the chosen nodes.
 #[derive(Debug)]
 pub(super) struct Leaders {
-    /// Of each group, the last that said so.
+    /// For each group, the last member that reported itself leader.
     of_group: Vec<Option<Lead>>,
     chosen: Vec<Choice>,
 }
 
 impl Leaders {
-    /// Nobody has said anything yet.
+    /// Creates the record without any reports.
     pub(super) fn new(groups: usize) -> Self {
         Self { of_group: vec![None; groups], chosen: Vec::new() }
     }
 
-    /// A start of a node says that it leads. What it says too late, for a term that is over, is
-    /// passed over.
+    /// Notes that an incarnation of a node leads a group. A late report for an earlier term is
+    /// ignored.
     pub(super) fn take(&mut self, group: usize, start: (usize, u32), term: Option<u64>) {
         let known = self.of_group[group].map_or(0, |lead| lead.term);
         let term = term.unwrap_or(known);
@@ -48,21 +49,21 @@ impl Leaders {
         }
     }
 
-    /// The nodes that were chosen last.
+    /// Returns the nodes that were chosen last.
     pub(super) fn chosen(&self) -> Vec<usize> {
         self.chosen.iter().map(|choice| choice.node).collect()
     }
 }
 
 impl Stage<'_> {
-    /// The leader of a group, if it still runs.
+    /// Returns the leader of a group, if it is still running.
     pub(super) fn leader_now(&self, group: usize) -> Option<usize> {
         let (node, inc) = self.leaders.of_group[group]?.start;
         let member = &self.members[node];
         (member.runs() && member.inc == inc).then_some(node)
     }
 
-    /// Whether another node leads each of the groups for which nodes were chosen.
+    /// Returns whether every group for which nodes were chosen has another leader.
     pub(super) fn others_lead(&self) -> bool {
         let chosen = &self.leaders.chosen;
         chosen
@@ -70,7 +71,8 @@ impl Stage<'_> {
             .all(|choice| self.leader_now(choice.group).is_some_and(|leader| leader != choice.node))
     }
 
-    /// Chooses a node of each group. If there is none, why the rest of the plan makes no sense.
+    /// Chooses a node of each group. If a group has no such node, returns why the plan cannot
+    /// continue.
     pub(super) fn choose(&mut self, part: Part, groups: &[usize]) -> Option<String> {
         self.leaders.chosen.clear();
         for &group in groups {
@@ -92,7 +94,7 @@ impl Stage<'_> {
         followers.get(place.checked_rem(followers.len())?).copied()
     }
 
-    /// Does something to the nodes that were chosen.
+    /// Applies a deed to the chosen nodes.
     pub(super) fn do_to_chosen(&mut self, deed: Deed) -> Result<(), Ending> {
         let chosen = self.leaders.chosen();
         match deed {

@@ -1,37 +1,37 @@
-//! What was sent, and which nodes delivered it: just enough to know when to stop waiting, and which
-//! message an empty delivery was. It judges nothing.
+//! The messages sent, and the nodes that delivered each. The driver uses this to decide when to
+//! stop waiting, and to identify empty messages. It judges nothing.
 
 use std::collections::{HashMap, HashSet};
 
 /// A set of nodes, one bit each.
 pub(super) type NodeSet = u64;
 
-/// The most nodes that a run can have.
+/// Limit of nodes in a run.
 pub const NODES_MAX: usize = NodeSet::BITS as usize;
 
-/// The set of one node.
+/// Returns the set of one node.
 pub(super) fn only(node: usize) -> NodeSet {
     u32::try_from(node).ok().and_then(|node| 1_u64.checked_shl(node)).unwrap_or(0)
 }
 
-/// The set of these nodes.
+/// Returns the set of these nodes.
 pub(super) fn set(nodes: &[usize]) -> NodeSet {
     nodes.iter().fold(0, |set, node| set | only(*node))
 }
 
-/// A node, and which of its starts.
+/// A node and the number of its incarnation.
 pub(super) type Start = (usize, u32);
 
-/// What became of a message at its sender.
+/// The sender's answer to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// No answer yet.
     Asked,
-    /// It was taken.
+    /// The message was accepted.
     Taken,
-    /// It was refused, and will surely not come.
+    /// The message was refused, and will definitely not be delivered.
     Refused,
-    /// It was refused, and may come.
+    /// The message was refused, but may be delivered.
     Unsure,
 }
 
@@ -40,33 +40,33 @@ pub(super) enum Fate {
 pub(super) struct LedgerMessage {
     pub(super) name: String,
     pub(super) sender: usize,
-    /// Which of the sender's starts.
+    /// The number of the sender's incarnation.
     pub(super) inc: u32,
     pub(super) groups: Vec<usize>,
     pub(super) bytes: u64,
     pub(super) fate: Fate,
-    /// The nodes that delivered it, in any of their starts.
+    /// The nodes that delivered the message, in any incarnation.
     pub(super) delivered: NodeSet,
 }
 
-/// All messages, in the order in which they were asked for.
+/// All messages, in the order of the requests.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     messages: Vec<LedgerMessage>,
     by_name: HashMap<String, usize>,
-    /// Those that some node may still have to deliver.
+    /// The messages that some node may still have to deliver.
     open: Vec<usize>,
     /// Empty messages by sender and group.
     empties: HashMap<(usize, usize), Vec<usize>>,
-    /// Empty messages that a start has delivered.
+    /// Empty messages that an incarnation has delivered.
     empties_delivered: HashMap<Start, HashSet<usize>>,
-    /// How many of the oldest in a list of empty messages a start need not look at again.
+    /// Number of oldest messages in each list of empty messages that an incarnation can skip.
     empties_passed: HashMap<(Start, usize, usize), usize>,
     deliveries: u64,
 }
 
 impl Ledger {
-    /// Adds a message, and gives its place.
+    /// Adds a message and returns its index.
     pub(super) fn ask(&mut self, message: LedgerMessage) -> usize {
         let place = self.messages.len();
         if message.bytes == 0 {
@@ -80,27 +80,27 @@ impl Ledger {
         place
     }
 
-    /// How many there are.
+    /// Returns the number of messages.
     pub(super) fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// How many deliveries of them there were.
+    /// Returns the number of their deliveries.
     pub(super) fn deliveries(&self) -> u64 {
         self.deliveries
     }
 
-    /// The place of the message of that name.
+    /// Returns the index of the message of this name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// The message at a place that this ledger gave.
+    /// Returns the message at an index.
     pub(super) fn message(&self, place: usize) -> &LedgerMessage {
         &self.messages[place]
     }
 
-    /// Notes what its sender said of it.
+    /// Notes the sender's answer.
     pub(super) fn answer(&mut self, place: usize, fate: Fate) {
         self.messages[place].fate = fate;
     }
@@ -114,7 +114,7 @@ impl Ledger {
         }
     }
 
-    /// The oldest empty message of that sender to that group that this start of a node has not
+    /// Returns the oldest empty message of this sender to this group that this incarnation has not
     /// delivered.
     pub(super) fn oldest_empty(
         &mut self,
@@ -133,13 +133,14 @@ impl Ledger {
         list.get(*passed).copied()
     }
 
-    /// Whether there is a message that this node delivered, and no other.
+    /// Returns whether there is a message that only this node delivered.
     pub(super) fn any_only_by(&self, node: usize) -> bool {
         self.open.iter().any(|place| self.messages[*place].delivered == only(node))
     }
 
-    /// The first message that some nodes still have to deliver, and these nodes. `all` gives the
-    /// nodes that could ever deliver a message: once all of them did, it is not asked about again.
+    /// Returns the first message that some nodes still have to deliver, and these nodes. `all`
+    /// returns the nodes that could ever deliver a message: once all of them have, the message is
+    /// closed.
     pub(super) fn first_open(
         &mut self,
         all: impl Fn(&LedgerMessage) -> NodeSet,

@@ -1,42 +1,42 @@
-//! What members say, as lines with the time at which they came.
+//! The members' output lines, each with its arrival time.
 //!
-//! One thread for each member's output. Whatever comes, at most one line is held, and the channel
-//! to the driver is short: a member that floods waits, and nobody else does.
+//! One thread reads each member's output. It holds at most one line, and its channel to the driver
+//! is short, so that a member that floods the driver delays only itself.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-/// The longest line that is taken.
+/// Length limit of a line in bytes.
 pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// How much of a line that is too long is kept, to be shown.
+/// Number of bytes shown of a line that is too long.
 const SHOWN_BYTES: usize = 256;
 
-/// The one clock of a history.
+/// The clock of a history, shared by all nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock(Instant);
 
 impl Clock {
-    /// A clock that begins now.
+    /// Starts a clock now.
     pub(super) fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// Nanoseconds since then.
+    /// Returns the nanoseconds since the start.
     pub(super) fn now_ns(self) -> u64 {
         u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
-/// Something that came from a member.
+/// An item read from a member.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) node: usize,
-    /// Which of the node's starts.
+    /// The number of the node's incarnation.
     pub(super) inc: u32,
     pub(super) t_ns: u64,
-    /// The line's number in this start's output, from 1.
+    /// The line's number in this incarnation's output, from 1.
     pub(super) line: u64,
     pub(super) what: What,
 }
@@ -48,13 +48,13 @@ pub(super) enum What {
     Line(Vec<u8>),
     /// The output ended in the middle of this line.
     Cut(Vec<u8>),
-    /// A line that is too long; its beginning. Nothing more is read.
+    /// The beginning of a line that is too long. Nothing more is read.
     TooLong(Vec<u8>),
     /// The output ended.
     End,
 }
 
-/// Reads a member's output to its end, or until nobody takes it any more.
+/// Reads a member's output to its end, or until the receiver is gone.
 pub(super) fn read(
     output: impl Read,
     node: usize,
@@ -71,7 +71,7 @@ pub(super) fn read(
             return;
         }
         if cut {
-            // The driver has gone if this fails.
+            // Sending fails only if the driver has gone.
             let _ =
                 received.send(Received { node, inc, t_ns: clock.now_ns(), line, what: What::End });
         }
@@ -92,7 +92,7 @@ fn next(output: &mut impl BufRead) -> What {
         line.truncate(SHOWN_BYTES);
         return What::TooLong(line);
     }
-    // A pipe that fails has ended.
+    // A pipe that fails is treated as ended.
     match read {
         Ok(_) if line.is_empty() => What::End,
         Err(_) if line.is_empty() => What::End,

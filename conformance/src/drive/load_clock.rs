@@ -1,10 +1,11 @@
-//! What the machine gives a run: a clock that goes as slowly as everything else does.
+//! A clock that measures the processor time that the machine grants a run, and slows down with the
+//! load.
 //!
-//! A deadline says how long something may take on a machine that has time for it. So it is not
-//! counted by the wall's clock but by this one: a thread sleeps and works a little, again and
-//! again, and sees how long that takes; and it looks how many are waiting for a processor. A
-//! deadline of three seconds passes after three seconds on a machine at rest, and after half a
-//! minute on one with five times as much to do as it can.
+//! A deadline says how long an operation may take on an idle machine. It is therefore not measured
+//! by the wall clock but by this one. A thread repeatedly sleeps and works a little, measures how
+//! long that takes, and reads how many threads are waiting for a processor. A deadline of three
+//! seconds passes after three seconds on an idle machine, and after half a minute on a machine with
+//! five times more work than it can do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,20 +14,19 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The sleep of a round.
+/// The sleep in each round.
 const SLEEP: Duration = Duration::from_micros(19_500);
 
-/// The work of a round, in time of a processor.
+/// The work in each round, in processor time.
 const WORK_NS: u64 = 500_000;
 
-/// How long a round takes on a machine at rest.
+/// The duration of a round on an idle machine.
 const ROUND_NS: u64 = 20_000_000;
 
-/// A round that takes this many times as long is that of a machine at rest too: nothing is exact.
+/// A round up to this many times longer still counts as idle, because measurements vary.
 const AT_REST: f64 = 1.2;
 
-/// Members need each other, and wait for each other's turns: they are slower by more than one
-/// thread is.
+/// Members wait for each other, so load slows them down by more than a single thread.
 const MARGIN: f64 = 2.0;
 
 /// The clock. It stops when it is dropped.
@@ -39,7 +39,7 @@ pub(super) struct LoadClock {
 }
 
 impl LoadClock {
-    /// Starts it. Without a thread for it, it is the wall's.
+    /// Starts the clock. If its thread cannot be started, it follows the wall clock.
     pub(super) fn start() -> Self {
         let (granted_ns, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let (granted, over) = (Arc::clone(&granted_ns), Arc::clone(&is_over));
@@ -58,7 +58,7 @@ impl LoadClock {
         Self { granted_ns, is_over, thread, began: Instant::now() }
     }
 
-    /// The time since its start.
+    /// Returns the time since the start.
     pub(super) fn now(&self) -> Duration {
         match self.thread {
             Some(_) => Duration::from_nanos(self.granted_ns.load(Ordering::Relaxed)),
@@ -71,13 +71,14 @@ impl Drop for LoadClock {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to panic with.
+            // The thread cannot panic.
             let _ = thread.join();
         }
     }
 }
 
-/// What a round that took so long counts for, with so many in line for each processor.
+/// Returns the time to count for a round of this duration, with `per_processor` threads in line for
+/// each processor.
 fn granted_of(round_ns: u64, per_processor: f64) -> u64 {
     let slowness = (round_ns as f64 / ROUND_NS as f64).max(per_processor);
     if slowness < AT_REST { round_ns } else { (round_ns as f64 / (slowness * MARGIN)) as u64 }
@@ -91,15 +92,15 @@ fn work() {
     }
 }
 
-/// The time that this thread has had a processor.
+/// Returns the processor time of this thread.
 fn processor_ns() -> u64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
-/// How many threads run or wait for a processor now, for each processor; 0 where the system does
-/// not say.
+/// Returns the number of running or waiting threads per processor, or 0 if the system does not
+/// report it.
 fn waiting_per_processor() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let running =
@@ -120,7 +121,7 @@ mod tests {
     fn time_counts_less_the_more_there_is_to_do() {
         assert_eq!(granted_of(ROUND_NS, 0.5), ROUND_NS);
         assert_eq!(granted_of(ROUND_NS, 4.0), ROUND_NS / 8);
-        // Stopped for two seconds: that was nobody's time.
+        // The process was stopped for two seconds, which count for nothing.
         assert_eq!(granted_of(100 * ROUND_NS, 0.0), ROUND_NS / 2);
     }
 

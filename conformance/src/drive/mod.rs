@@ -1,5 +1,5 @@
-//! The driver: starts a system's members through its adapter, makes them do what a scenario says,
-//! and records what happens as a history. It judges nothing and knows no implementation.
+//! The driver: starts a system's members through its adapter, makes them follow a scenario, and
+//! records the events as a history. It judges nothing and knows no implementation.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | `recorded`, `reach`, `outcome` | what the history shows, and how the scenario came out |
 //!
 //! Invariants:
-//! - whatever a member does or does not, a scenario ends, within a few times the deadline;
-//! - no process and no network is left, however the driver ends;
+//! - a scenario always ends within a few times the deadline, whatever a member does;
+//! - no process and no network remains, even if the driver is killed;
 //! - the same seed gives each member the same commands in the same order, faults included.
 
 mod choice;

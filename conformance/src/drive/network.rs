@@ -1,13 +1,12 @@
-//! Networks that can be parted: a network namespace for each node, and one with two bridges between
-//! them.
+//! Networks that can be partitioned: a network namespace for each node, and one with two bridges
+//! between them.
 //!
-//! Every node has a port at the first bridge. To part nodes is to move the ports of one side to the
-//! second bridge, which is connected to nothing else; to heal is to move them back. No packet
-//! filter is needed for that.
+//! Every node has a port on the first bridge. A partition moves the ports of one side to the second
+//! bridge, which has no other connections; healing moves them back. No packet filter is needed.
 //!
 //! # Nothing is left behind
-//! The namespaces have no names. With the last process in it a namespace and its links are gone,
-//! and what holds it ends with the driver.
+//! The namespaces have no names. A namespace and its links disappear with the last process in it,
+//! and the holders end with the driver.
 
 use std::io::Write as _;
 
@@ -20,16 +19,16 @@ pub(super) use losses::Slowness;
 /// A hardware address that no node has.
 const NOBODY: &str = "02:00:00:00:00:01";
 
-/// How namespaces are made.
+/// The way in which namespaces are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
     /// By a privileged user.
     Privileged,
-    /// In a user namespace, in which this user may do everything.
+    /// In a user namespace, in which this user has all privileges.
     UserNamespace,
 }
 
-/// Everything that nodes' networks are.
+/// The networks of all nodes.
 #[derive(Debug)]
 pub(super) struct Network {
     means: Means,
@@ -38,10 +37,10 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Makes networks for so many nodes, all connected.
+    /// Builds networks for `nodes` nodes, all connected.
     ///
     /// # Errors
-    /// Why this system, or this user, cannot have them.
+    /// The reason why this system or user cannot create them.
     pub(super) fn build(nodes: usize) -> Result<Self, String> {
         match Self::build_by(Means::Privileged, nodes) {
             Ok(network) => Ok(network),
@@ -60,7 +59,8 @@ impl Network {
         for _ in 0..nodes {
             let mut command = match means {
                 Means::Privileged => Vec::new(),
-                // All namespaces must belong to one user namespace, or no link could cross.
+                // All namespaces must belong to one user namespace, because links cannot cross user
+                // namespaces.
                 Means::UserNamespace => network.enter(&network.hub, false),
             };
             command.extend(["unshare", "--net"].map(str::to_owned));
@@ -73,7 +73,7 @@ impl Network {
     fn connect(&self) -> Result<(), String> {
         let mut hub = String::new();
         for bridge in ["here", "apart"] {
-            // Without snooping, multicast goes everywhere, as on a plain switch.
+            // Without snooping, multicast is flooded, as on a plain switch.
             hub +=
                 &format!("link add {bridge} type bridge mcast_snooping 0\nlink set {bridge} up\n");
         }
@@ -92,17 +92,17 @@ impl Network {
         Ok(())
     }
 
-    /// The address of a node.
+    /// Returns the address of a node.
     pub(super) fn address(node: usize) -> String {
         format!("10.113.0.{}", node + 1)
     }
 
-    /// The command that runs another in a node's network.
+    /// Returns the command that runs another command in a node's network.
     pub(super) fn within(&self, node: usize, command: &[String]) -> Vec<String> {
         let mut whole =
             self.nodes.get(node).map(|holder| self.enter(holder, true)).unwrap_or_default();
         if self.means == Means::UserNamespace {
-            // A process that enters one is no longer bound to die with its parent.
+            // Entering a namespace clears the parent-death signal, so it is set again.
             whole.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
         }
         whole.extend_from_slice(command);
@@ -112,41 +112,41 @@ impl Network {
     /// Cuts these nodes off from the others.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn part(&self, side: &[usize]) -> Result<(), String> {
         self.move_ports(side, "apart")
     }
 
-    /// Connects them again.
+    /// Reconnects these nodes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn heal(&self, side: &[usize]) -> Result<(), String> {
         self.move_ports(side, "here")
     }
 
-    /// Loses what one node sends to another. The other way stays as it is.
+    /// Drops packets from one node to another. The opposite direction is unaffected.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn cut(&self, from: usize, to: usize) -> Result<(), String> {
         let Some(holder) = self.nodes.get(from) else { return Ok(()) };
-        // Frames for a hardware address that nobody has are lost without a word.
+        // Frames to an unused hardware address are dropped silently.
         let address = Self::address(to);
         let line = format!("neigh replace {address} lladdr {NOBODY} dev eth0 nud permanent\n");
         self.ip(holder, &line)
     }
 
-    /// Lets it through again.
+    /// Lets these packets through again.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn mend(&self, from: usize, to: usize) -> Result<(), String> {
         let Some(holder) = self.nodes.get(from) else { return Ok(()) };
         self.ip(holder, &format!("neigh del {} dev eth0\n", Self::address(to)))
     }
 
-    /// How nodes are parted, for people.
+    /// Describes how nodes are partitioned, for people.
     pub(super) fn means(&self) -> &'static str {
         match self.means {
             Means::Privileged => "network namespaces, whose ports are moved between two bridges",
@@ -161,7 +161,7 @@ impl Network {
         self.ip(&self.hub, &lines.collect::<String>())
     }
 
-    /// The words that put a command into a namespace.
+    /// Returns the words that run a command in a namespace.
     fn enter(&self, holder: &Holder, net: bool) -> Vec<String> {
         let mut kinds = Vec::new();
         if self.means == Means::UserNamespace {
@@ -178,14 +178,14 @@ impl Network {
         self.run(holder, &["ip", "-batch", "-"], commands)
     }
 
-    /// Runs a program in a namespace, which reads this.
+    /// Runs a program in a namespace, with `input` as its standard input.
     fn run(&self, holder: &Holder, program: &[&str], input: &str) -> Result<(), String> {
         let name = program.first().copied().unwrap_or_default();
         let mut words = self.enter(holder, true);
         words.extend(program.iter().map(ToString::to_string));
         let mut child = spawn(&words)?;
         if let Some(mut stream) = child.stdin.take() {
-            // If it does not read, its status says so.
+            // If the program does not read its input, its status shows it.
             let _ = stream.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().map_err(|error| format!("{name}: {error}"))?;
@@ -202,11 +202,11 @@ mod tests {
 
     use super::*;
 
-    /// Tells the test below what to try.
+    /// The variable that tells the test below what to try.
     const VISIT: &str = "TRAMONTANE_TEST_VISIT";
 
-    /// Not a test, but what [`reaches`] runs inside a namespace: a datagram to a port where nobody
-    /// listens is answered at once if it arrives.
+    /// This is not a test, but the program that [`reaches`] runs inside a namespace: a datagram to
+    /// an unused port is refused at once if it arrives.
     #[test]
     fn visitor() {
         let Ok(address) = std::env::var(VISIT) else { return };
@@ -230,7 +230,7 @@ mod tests {
         command.stderr(Stdio::null()).status().expect("nsenter was there before").success()
     }
 
-    /// Builds one, or says why not: not every system allows it.
+    /// Builds a network, or prints why the system does not allow it.
     pub(super) fn built(means: Means, nodes: usize) -> Option<Network> {
         Network::build_by(means, nodes).map_err(|why| eprintln!("skipped: {why}")).ok()
     }
@@ -255,7 +255,7 @@ mod tests {
     fn a_link_is_cut_in_one_direction() {
         let Some(network) = built(Means::Privileged, 3) else { return };
         network.cut(0, 1).expect("neighbours can be told");
-        // The answer to a datagram from the second would have to go the cut way.
+        // The answer to a datagram from the second node would have to use the cut direction.
         assert!(!reaches(&network, 0, 1) && !reaches(&network, 1, 0));
         assert!(reaches(&network, 0, 2) && reaches(&network, 2, 1), "other links are not cut");
         network.mend(0, 1).expect("neighbours can be told");

@@ -1,63 +1,63 @@
-//! What is asked of the driver, and what it tells meanwhile.
+//! The driver's options, and the progress that it reports.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::feature::Feature;
 
-/// What is to be driven, and how.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The adapter's command, as one would write it in a shell.
+    /// The adapter's command, as in a shell.
     pub adapter: String,
-    /// The hosts of the nodes, in turns; this one, if there are none. In the adapter's command
-    /// `{host}` stands for a node's host, and `{node}` for its name.
+    /// The hosts of the nodes, assigned in turn; this host if there are none. In the adapter's
+    /// command `{host}` stands for a node's host, and `{node}` for its name.
     pub hosts: Vec<String>,
-    /// How many nodes there are, from 1 to [`NODES_MAX`](super::NODES_MAX).
+    /// Number of nodes, from 1 to [`NODES_MAX`](super::NODES_MAX).
     pub nodes: usize,
     /// The names of the scenarios to run; all if there are none.
     pub scenarios: Vec<String>,
-    /// What decides the plans.
+    /// The seed of the plans.
     pub seed: u64,
-    /// With how many seeds, from that one on, all scenarios are played.
+    /// Number of seeds, from `seed` on, with which all scenarios are played.
     pub repeat: u64,
-    /// How long they are played with ever new seeds instead.
+    /// The time for which the scenarios are played with new seeds, instead of `repeat`.
     pub soak: Option<Duration>,
     /// Whether the first failure ends the run.
     pub until_failed: bool,
-    /// How many rounds of a scenario are played at most, where it has several.
+    /// Limit of rounds played of a scenario that has several.
     pub rounds_max: usize,
-    /// The features without which nothing is to be played.
+    /// The required features: without them nothing is played.
     pub require: Vec<Feature>,
-    /// Of the faults that chance draws, the numbers of those that are to come; all, if not said.
+    /// The numbers of the random faults to inject; all if not given.
     pub faults: Option<Vec<usize>>,
-    /// How long an answer, a delivery or an end may take.
+    /// Time limit for an answer, a delivery or an end.
     pub deadline: Duration,
-    /// How many messages a sender sends where that does not matter.
+    /// Number of messages that a sender sends, if the scenario does not set it.
     pub messages: u64,
     /// The folder for histories and logs.
     pub output: PathBuf,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress {
     /// A scenario begins.
     Scenario {
         /// Its name.
         name: &'static str,
-        /// How many were run before.
+        /// Number of scenarios before this one.
         place: usize,
-        /// How many there are.
+        /// Number of scenarios.
         of: usize,
     },
-    /// Messages were sent in it.
+    /// Messages were sent in the scenario.
     Sent {
         /// How many.
         done: u64,
-        /// How many there will be, unless a fault takes some away.
+        /// Number of messages in total, unless a fault reduces it.
         of: u64,
-        /// How many deliveries there were.
+        /// Number of deliveries so far.
         deliveries: u64,
     },
 }

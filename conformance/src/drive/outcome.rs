@@ -1,4 +1,4 @@
-//! From what a scenario left behind to how it came out.
+//! Turns the result of playing a scenario into a case.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -14,26 +14,26 @@ use crate::check::{CheckId, Outcome, Verdict, judge};
 use crate::history::HistoryError;
 use crate::report::{Case, CaseStatus};
 
-/// What a scenario left behind.
+/// The result of playing a scenario.
 pub(super) struct Played<'p> {
     pub(super) scenario: &'static Scenario,
-    /// The case's name: the scenario's, and the round where there are several.
+    /// The case's name: the scenario's name, with the round if there are several.
     pub(super) name: String,
     pub(super) seed: u64,
     pub(super) history: PathBuf,
-    /// What must have been reached.
+    /// The conditions that must have been reached.
     pub(super) reach: &'p [Reach],
-    /// Whether the plan was played to its end, or why it was not.
+    /// Whether the plan was played to its end, or the reason why it was not.
     pub(super) outcome: Result<bool, Ending>,
-    /// What the implementation claims, once it said so.
+    /// The features that the implementation claims, once reported.
     pub(super) claims: Vec<Feature>,
     pub(super) notes: Vec<String>,
-    /// That the machine had no time for a deadline, if so.
+    /// The reason why the machine was too slow for a deadline, if it was.
     pub(super) starved: Option<String>,
     pub(super) took: Duration,
 }
 
-/// A scenario that was not played, because something that it needs is missing.
+/// Returns the case of a scenario that was not played because a requirement is missing.
 pub(super) fn unsupported(scenario: &Scenario, seed: u64, why: String) -> Case {
     Case {
         description: scenario.sentence.to_owned(),
@@ -42,21 +42,21 @@ pub(super) fn unsupported(scenario: &Scenario, seed: u64, why: String) -> Case {
     }
 }
 
-/// A scenario that could not even begin, because an adapter broke.
+/// Returns the case of a scenario that could not begin because an adapter broke.
 pub(super) fn broken(scenario: &Scenario, seed: u64, what: String, log: Option<String>) -> Case {
     let status = CaseStatus::Broken(what);
     Case { status, notes: log.into_iter().collect(), ..unsupported(scenario, seed, String::new()) }
 }
 
-/// Whether the plan was carried out and nothing is wrong, only that what the scenario is for did
-/// not come about.
+/// Returns whether the plan was carried out and nothing is wrong, except that the scenario did not
+/// reach its goal.
 pub(super) fn is_matter_of_timing(case: &Case) -> bool {
     let finished = case.reached.first().is_some_and(|(_, finished)| *finished);
     let missed = case.reached.iter().any(|(_, reached)| !reached);
     matches!(case.status, CaseStatus::Inconclusive(_)) && finished && missed
 }
 
-/// The checks that miss something: on a machine that had no time for it, it may only be late.
+/// The checks that report missing events: on an overloaded machine an event may only be late.
 const MISSING: [CheckId; 8] = [
     CheckId::Validity,
     CheckId::Agreement,
@@ -68,7 +68,7 @@ const MISSING: [CheckId; 8] = [
     CheckId::Liveness,
 ];
 
-/// Leaves open what a deadline decided for which the machine had no time.
+/// Makes checks inconclusive if they depended on a deadline for which the machine was too slow.
 fn leave_open(verdict: &mut Verdict, why: &str) {
     for judgement in &mut verdict.judgements {
         let is_broken = matches!(judgement.outcome, Outcome::Broken { .. });
@@ -78,10 +78,10 @@ fn leave_open(verdict: &mut Verdict, why: &str) {
     }
 }
 
-/// Judges the history, and says how the scenario came out.
+/// Judges the history and returns the case.
 ///
 /// # Errors
-/// If the driver could not go on, or cannot read what it wrote.
+/// The driver could not continue, or cannot read the history that it wrote.
 pub(super) fn conclude(played: Played<'_>) -> Result<Case, DriveError> {
     let mut case = unsupported(played.scenario, played.seed, String::new());
     case.name.clone_from(&played.name);
@@ -92,7 +92,7 @@ pub(super) fn conclude(played: Played<'_>) -> Result<Case, DriveError> {
         Ok(finished) => conclude_played(&mut case, &played, *finished)?,
         Err(Ending::Unsupported(why)) => case.status = CaseStatus::Unsupported(why.clone()),
         Err(Ending::Broken { what, log }) => conclude_broken(&mut case, &played, what, log)?,
-        // Taken apart, because it is handed on.
+        // Destructured here because the error is moved.
         Err(Ending::Failed(_)) => {
             return match played.outcome {
                 Err(Ending::Failed(error)) => Err(error),
@@ -111,7 +111,7 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
             return Ok(());
         }
     };
-    // The judge has just read it: it can be read.
+    // The judge has just read the history, so it is readable.
     let recorded = Recorded::read(open(played)?).unwrap_or_default();
     case.reached = reached(played, finished, &recorded);
     let unproven = unproven(&recorded, &played.claims).filter(|_| finished);
@@ -133,7 +133,8 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
     Ok(())
 }
 
-/// An adapter that breaks leaves no verdict on its system, unless a promise was broken before.
+/// Returns the case of a broken adapter. Its system gets no verdict, unless a promise was broken
+/// before.
 fn conclude_broken(
     case: &mut Case,
     played: &Played<'_>,
@@ -186,7 +187,8 @@ fn reached(played: &Played<'_>, finished: bool, recorded: &Recorded) -> Vec<(Str
     plan.into_iter().chain(goals).collect()
 }
 
-/// A claim of which each history with deliveries must have a record, and has none.
+/// Returns a claimed feature without evidence: the history has deliveries but none of the records
+/// that the claim requires.
 fn unproven(recorded: &Recorded, claims: &[Feature]) -> Option<String> {
     let deliveries = recorded.deliveries.len();
     let shown = [

@@ -1,4 +1,4 @@
-//! What is done to the network between members and to their disks, and how it ends.
+//! The faults of the members' network and disks.
 
 use super::error::{DriveError, Ending};
 use super::names::node_name;
@@ -6,14 +6,14 @@ use super::network::{Network, Slowness};
 use super::stage::Stage;
 use crate::history::FaultKind;
 
-/// What is wrong with the network now.
+/// The current network and disk faults.
 #[derive(Debug, Default)]
 pub(super) struct Parting {
     /// The nodes that are cut off.
     side: Vec<usize>,
-    /// The links that are cut, from and to.
+    /// The cut links, as pairs of source and destination.
     links: Vec<(usize, usize)>,
-    /// The nodes that are slow, and how.
+    /// The slow nodes, and how each is slowed down.
     slow: Vec<(usize, Slowness)>,
     /// The nodes that lose packets.
     lossy: Vec<usize>,
@@ -22,7 +22,7 @@ pub(super) struct Parting {
 }
 
 impl Parting {
-    /// The nodes of which the history says that something is wrong with their network.
+    /// Returns the nodes with a network fault that the history records.
     fn nodes(&self) -> Vec<usize> {
         let senders = self.links.iter().map(|(from, _)| *from);
         let slow = self.slow.iter().map(|(node, _)| *node);
@@ -35,7 +35,7 @@ impl Parting {
     }
 }
 
-/// An error of the system while nodes are parted.
+/// Returns the error for a system call that failed while nodes were partitioned.
 fn failed(what: String) -> DriveError {
     DriveError::system("cannot change the network between nodes", std::io::Error::other(what))
 }
@@ -68,7 +68,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Makes what a node sends late, where the system can do that.
+    /// Delays the packets of a node, if the system supports that.
     pub(super) fn slow(&mut self, node: usize, delay_ms: u64) -> Result<(), Ending> {
         let slowness = match self.network()?.slow(node, delay_ms) {
             Ok(slowness) => slowness,
@@ -85,7 +85,7 @@ impl Stage<'_> {
         self.tell_slow(node, &how)
     }
 
-    /// Loses some of what a node sends, where the system can do that.
+    /// Drops some packets of a node, if the system supports that.
     pub(super) fn lose(&mut self, node: usize, percent: u64) -> Result<(), Ending> {
         if let Err(why) = self.network()?.lose(node, percent) {
             self.note(format!("nothing was lost, as this system cannot do it: {why}"));
@@ -102,7 +102,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Ends all that is wrong with the network.
+    /// Ends all network faults.
     pub(super) fn heal(&mut self) -> Result<(), Ending> {
         let full = std::mem::take(&mut self.parting.full);
         let parting = std::mem::replace(&mut self.parting, Parting { full, ..Parting::default() });
@@ -128,7 +128,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Leaves no room on a node's disk.
+    /// Fills a node's disk.
     pub(super) fn fill(&mut self, node: usize) -> Result<(), Ending> {
         let Some(disks) = &self.disks else {
             return Err(Ending::Unsupported("nodes have no disks of their own".to_owned()));
@@ -140,7 +140,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Makes room on it again, if it was filled.
+    /// Makes room on the node's disk again, if it was filled.
     pub(super) fn make_room(&mut self, node: usize) -> Result<(), Ending> {
         let (Some(disks), true) = (&self.disks, self.parting.full.contains(&node)) else {
             return Ok(());
@@ -152,7 +152,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Ends all faults that last.
+    /// Ends all lasting faults.
     pub(super) fn end_faults(&mut self) -> Result<(), Ending> {
         for node in 0..self.members.len() {
             self.resume(node)?;

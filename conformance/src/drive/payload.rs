@@ -1,10 +1,10 @@
-//! What a message carries, so that the receiver's digest is known in advance.
+//! Payloads of messages, whose digests are known in advance.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// The digest of the payload of that message: the first 16 hexadecimal digits of SHA-256 over its
+/// Returns the digest of the message's payload: the first 16 hexadecimal digits of SHA-256 over its
 /// name and a space, repeated and cut to size. An empty message has none.
 pub(super) fn digest(message: &str, bytes: u64) -> Option<String> {
     if bytes == 0 {

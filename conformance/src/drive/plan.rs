@@ -1,11 +1,11 @@
-//! Plans: what a scenario does, as data.
+//! Plans: the actions of a scenario, as data.
 //!
 //! Invariants:
-//! - the scenario, the round, the seed, the number of nodes, the scale and what is claimed decide a
-//!   plan, and nothing else does;
-//! - what each member is asked, and in which order, is decided by the plan: a fault in mid-stream
-//!   comes when a member has answered or delivered so many messages, and never takes back what is
-//!   still to be sent by a member that was not killed.
+//! - a plan is determined by the scenario, the round, the seed, the number of nodes, the scale and
+//!   the claimed features;
+//! - the plan decides the requests to each member and their order: a fault in mid-stream occurs
+//!   when a member has answered or delivered a given number of messages, and never cancels messages
+//!   that a surviving member still has to send.
 
 use crate::random::Random;
 
@@ -15,36 +15,36 @@ use super::protocol::WINDOW;
 use super::reach::Reach;
 use crate::history::GroupOrder;
 
-/// The shortest message that is not empty: longer than any name.
+/// Length of the shortest non-empty message, longer than any name.
 const BYTES_MIN: u64 = 32;
 
-/// The longest message where sizes do not matter.
+/// Length of the longest message, if sizes do not matter.
 const BYTES_USUAL_MAX: u64 = 512;
 
-/// In so many rounds is sent what is to last.
+/// Number of rounds in which messages are sent when the load has to last.
 const PACED_ROUNDS: u64 = 10;
 
-/// Between two of those rounds.
+/// Time between two of those rounds.
 const PACED_MS: u64 = 15;
 
-/// What a run of a scenario does. Nodes and groups are numbers, from 0.
+/// The plan of one run of a scenario. Nodes and groups are numbered from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The groups, with all nodes that are or may become members.
     pub(super) groups: Vec<Group>,
-    /// What is done, in order.
+    /// The steps, in order.
     pub(super) steps: Vec<Step>,
-    /// What it must have reached.
+    /// The conditions that must be reached.
     pub(super) reach: Vec<Reach>,
-    /// Whether nodes must be parted, and so need networks of their own.
+    /// Whether the plan partitions nodes, so that they need networks.
     pub(super) parts: bool,
-    /// What disks go through, if nodes need some of their own for it.
+    /// The kind of disk fault, if nodes need disks for it.
     pub(super) disks: Option<Trouble>,
-    /// The faults that chance drew, each with its number and whether it is left out.
+    /// The random faults, each with its number and whether it is left out.
     pub(super) faults: Vec<PlannedFault>,
 }
 
-/// A fault that chance drew.
+/// A random fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedFault {
     pub(super) number: usize,
@@ -60,7 +60,7 @@ pub(super) struct Group {
     pub(super) order: GroupOrder,
 }
 
-/// A message to be sent.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sending {
     pub(super) sender: usize,
@@ -68,73 +68,74 @@ pub(super) struct Sending {
     pub(super) bytes: u64,
 }
 
-/// One thing to do. What is for a member waits in line behind what it was asked before; what is
-/// done to a member is done at once.
+/// One step. Requests to a member are queued after its earlier requests; faults take effect at
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Start these nodes' processes: together the first time, into running groups later.
     Start(Vec<usize>),
-    /// Have these messages sent.
+    /// Send these messages.
     Send(Vec<Sending>),
-    /// Make one delivery of a member slow.
+    /// Slow down one delivery of a member.
     Pause { node: usize, ms: u64 },
-    /// Ask members what they posted.
+    /// Ask members for their counts of posts.
     Stats(Vec<usize>),
-    /// Have a member leave.
+    /// Ask a member to leave.
     Leave(usize),
     /// Suspend a member's process.
     Stop(usize),
     /// Resume it.
     Continue(usize),
-    /// End members' processes without warning, one after the other with so much time between them.
+    /// Kill members' processes one after the other, `gap_us` apart.
     Kill { nodes: Vec<usize>, gap_us: u64 },
-    /// The same, with the power of their disks: what they had not synced is lost.
+    /// Kill members' processes and cut the power of their disks: unsynced data is lost.
     CutPower(Vec<usize>),
-    /// Choose a node of each of these groups by its part in it, for deeds.
+    /// Choose a node of each of these groups by its role, for later deeds.
     Choose { part: Part, groups: Vec<usize> },
-    /// Do this to the nodes that were chosen last.
+    /// Apply this deed to the nodes that were chosen last.
     ToChosen(Deed),
     /// Cut these nodes off from the others.
     Part(Vec<usize>),
-    /// Lose what goes from the first of each of these pairs to the second.
+    /// Drop packets from the first node of each pair to the second.
     Cut(Vec<(usize, usize)>),
-    /// Delay what a node sends.
+    /// Delay a node's packets.
     Slow { node: usize, delay_ms: u64 },
-    /// Lose so much of what a node sends.
+    /// Drop `percent` of a node's packets.
     Lose { node: usize, percent: u64 },
-    /// Leave no room on a node's disk.
+    /// Fill a node's disk.
     Fill(usize),
-    /// Make room on it again.
+    /// Make room on the disk again.
     MakeRoom(usize),
-    /// Join all nodes again; nothing is lost or late any more.
+    /// End all network faults.
     Heal,
-    /// End all faults that last.
+    /// End all lasting faults.
     EndFaults,
-    /// Wait for something that must come about: without it the rest of the plan makes no sense.
+    /// Wait for a condition that must occur: without it the plan cannot continue.
     Await(Condition),
-    /// Wait for something that may come about, so long at most.
+    /// Wait for a condition that may occur, at most `ms`.
     AwaitAtMost { condition: Condition, ms: u64 },
     /// Let time pass.
     Wait { ms: u64 },
-    /// Wait until all that should be delivered is, and nothing more happens; the deadline ends it.
+    /// Wait until everything due is delivered and nothing more happens, at most until the deadline.
     Settle,
-    /// Have all members stop.
+    /// Ask all members to stop.
     StopAll,
 }
 
-/// The part of a member in its group. The system decides who has it, and members tell.
+/// The role of a member in its group. The system assigns it, and members report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It leads the group.
+    /// The group's leader.
     Leader,
-    /// It runs and does not lead: the one in this place, counted round, of those.
+    /// A running member that is not the leader: the one at this index of those, modulo their
+    /// number.
     Follower { place: usize },
 }
 
-/// What is done to nodes that were chosen.
+/// An action on chosen nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// End their processes without warning, all at once.
+    /// Kill their processes, all at once.
     Kill,
     /// Start them again.
     Start,
@@ -144,70 +145,70 @@ pub(super) enum Deed {
     Continue,
 }
 
-/// Something to wait for.
+/// A condition to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// These nodes can take messages.
+    /// These nodes can accept messages.
     Ready(Vec<usize>),
-    /// The node has answered so many multicasts since its start.
+    /// The node has answered `count` multicasts since its start.
     Answered { node: usize, count: u64 },
-    /// The node has delivered so many messages since its start.
+    /// The node has delivered `count` messages since its start.
     Delivered { node: usize, count: u64 },
-    /// All that was sent is delivered by all nodes that should.
+    /// Every message is delivered by all nodes that should deliver it.
     AllDelivered,
-    /// The node has left, or ended otherwise.
+    /// The node has left, or ended in another way.
     Ended(usize),
-    /// All others that still run have a view without these nodes.
+    /// All other running nodes have a view without these nodes.
     ViewWithout(Vec<usize>),
-    /// Each of these nodes, which were suspended or cut off, has ended, or installed a view since,
-    /// or is a member as before and has delivered all.
+    /// Each of these nodes, which were suspended or cut off, has since ended or installed a view,
+    /// or is a member as before and has delivered everything.
     Resolved(Vec<usize>),
-    /// The node has delivered a message that no other has delivered.
+    /// The node has delivered a message that no other node has delivered.
     DeliveredAlone(usize),
-    /// Each of these groups has a leader that runs.
+    /// Each of these groups has a running leader.
     Led(Vec<usize>),
-    /// Another member leads each of the groups for which nodes were chosen.
+    /// Each group for which nodes were chosen has another leader.
     OthersLead,
-    /// The nodes that were chosen can take messages.
+    /// The chosen nodes can accept messages.
     ChosenReady,
-    /// Each of the nodes that were chosen has delivered so many messages since its start.
+    /// Each of the chosen nodes has delivered `count` messages since its start.
     ChosenDelivered { count: u64 },
 }
 
-/// A plan in the making.
+/// A plan under construction.
 pub(super) struct Draft {
-    /// Chance, of the plan's own.
+    /// The plan's own random numbers.
     pub(super) chance: Random,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(super) nodes: usize,
-    /// How many messages a sender sends where that does not matter.
+    /// Number of messages that a sender sends, if the scenario does not set it.
     pub(super) scale: u64,
-    /// Which round of the scenario this is, from 0, where it has several.
+    /// The round of the scenario, from 0, if it has several.
     pub(super) round: usize,
     claims: Vec<Feature>,
     faults: Option<Vec<usize>>,
     plan: Plan,
 }
 
-/// What a plan is made for.
+/// The input from which a plan is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'t> {
-    /// Decides what is left to chance.
+    /// The seed of random choices.
     pub(super) seed: u64,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(super) nodes: usize,
-    /// How many messages a sender sends where that does not matter.
+    /// Number of messages that a sender sends, if the scenario does not set it.
     pub(super) scale: u64,
-    /// What the implementation claims.
+    /// The features that the implementation claims.
     pub(super) claims: &'t [Feature],
-    /// Which round of the scenario, from 0.
+    /// The round of the scenario, from 0.
     pub(super) round: usize,
-    /// Of the faults that chance draws, the numbers of those that are to come; all, if not said.
+    /// The numbers of the random faults to inject; all if not given.
     pub(super) faults: Option<&'t [usize]>,
 }
 
 impl Draft {
-    /// An empty plan.
+    /// Creates an empty plan.
     pub(super) fn new(chance: Random, terms: Terms<'_>) -> Self {
         let plan = Plan::default();
         let Terms { nodes, scale, round, claims, .. } = terms;
@@ -215,12 +216,12 @@ impl Draft {
         Self { chance, nodes, scale, round, claims: claims.to_vec(), faults, plan }
     }
 
-    /// Whether the implementation claims it.
+    /// Returns whether the implementation claims the feature.
     pub(super) fn claims(&self, feature: Feature) -> bool {
         self.claims.contains(&feature)
     }
 
-    /// The plan, with its end, which is the same for all.
+    /// Returns the plan with its end, which is the same for all plans.
     pub(super) fn finish(mut self) -> Plan {
         self.plan.steps.extend([Step::Settle, Step::StopAll]);
         self.plan
@@ -231,7 +232,7 @@ impl Draft {
         (0..self.nodes).collect()
     }
 
-    /// All nodes, in an order that chance decides.
+    /// Returns all nodes in random order.
     pub(super) fn shuffled(&mut self) -> Vec<usize> {
         let mut nodes = self.everyone();
         self.chance.shuffle(&mut nodes);
@@ -243,18 +244,18 @@ impl Draft {
         self.chance.index(self.nodes)
     }
 
-    /// All nodes but these.
+    /// Returns all nodes except these.
     pub(super) fn others(&self, without: &[usize]) -> Vec<usize> {
         (0..self.nodes).filter(|node| !without.contains(node)).collect()
     }
 
-    /// Adds a group that has one order with all such groups, and gives its number.
+    /// Adds a group that shares one order with all such groups, and returns its number.
     pub(super) fn group(&mut self, members: Vec<usize>, senders: Vec<usize>) -> usize {
         self.group_of_order(members, senders, GroupOrder::Total)
     }
 
-    /// Adds a group that promises nothing about others, unless the implementation claims that it
-    /// does, and gives its number.
+    /// Adds a group and returns its number. The group promises nothing about other groups, unless
+    /// the implementation claims an order across groups.
     pub(super) fn lone_group(&mut self, members: Vec<usize>, senders: Vec<usize>) -> usize {
         let across = self.claims(Feature::OrderAcrossGroups);
         let order = if across { GroupOrder::Total } else { GroupOrder::Group };
@@ -271,13 +272,13 @@ impl Draft {
         self.plan.groups.len() - 1
     }
 
-    /// One group in which everyone is a member and a sender, and everyone is started.
+    /// Adds one group in which all nodes are members and senders, and starts all nodes.
     pub(super) fn one_group(&mut self) {
         self.group(self.everyone(), self.everyone());
         self.start(self.everyone());
     }
 
-    /// Starts nodes, and waits until they can take messages.
+    /// Starts nodes, and waits until they can accept messages.
     pub(super) fn start(&mut self, nodes: Vec<usize>) {
         self.then(Step::Start(nodes.clone()));
         self.then(Step::Await(Condition::Ready(nodes)));
@@ -295,12 +296,12 @@ impl Draft {
         self.plan.steps.push(step);
     }
 
-    /// Each of these sends so many messages of usual sizes to the first group.
+    /// Has each of these nodes send `each` messages of usual sizes to the first group.
     pub(super) fn send(&mut self, senders: &[usize], each: u64) {
         self.send_sized(senders, each, BYTES_MIN, BYTES_USUAL_MAX);
     }
 
-    /// The same, with sizes of that range.
+    /// Sends the same with sizes from this range.
     pub(super) fn send_sized(
         &mut self,
         senders: &[usize],
@@ -318,8 +319,8 @@ impl Draft {
         self.then(Step::Send(list));
     }
 
-    /// The same, in rounds with a little time between them, so that it lasts while something else
-    /// happens.
+    /// Sends the same in rounds with a little time between them, so that the load lasts while
+    /// something else happens.
     pub(super) fn send_paced(&mut self, senders: &[usize], each: u64) {
         for _ in 0..PACED_ROUNDS {
             self.send(senders, each.div_ceil(PACED_ROUNDS));
@@ -327,9 +328,9 @@ impl Draft {
         }
     }
 
-    /// So few messages that one member's are all under way at once. What a member is asked before
-    /// it is killed must be few, so that how many it is asked for is decided here and not by
-    /// timing.
+    /// Returns a number of messages so small that all messages of one member are in flight at once.
+    /// A member that will be killed must get few requests, so that their number is decided here and
+    /// not by timing.
     pub(super) fn few(&self) -> u64 {
         self.scale.min(WINDOW as u64 / 2)
     }
@@ -344,30 +345,30 @@ impl Draft {
         self.then(Step::Kill { nodes: vec![node], gap_us: 0 });
     }
 
-    /// Waits until a node has delivered so many messages.
+    /// Waits until a node has delivered `count` messages.
     pub(super) fn await_delivered(&mut self, node: usize, count: u64) {
         self.then(Step::Await(Condition::Delivered { node, count }));
     }
 
-    /// Whether the fault of that number is to come.
+    /// Returns whether the fault of this number is injected.
     pub(super) fn keeps_fault(&self, number: usize) -> bool {
         self.faults.as_ref().is_none_or(|kept| kept.contains(&number))
     }
 
-    /// Says which fault has that number.
+    /// Describes the fault of this number.
     pub(super) fn tell_fault(&mut self, number: usize, what: String) {
         let is_kept = self.keeps_fault(number);
         self.plan.faults.push(PlannedFault { number, what, is_kept });
     }
 
-    /// Says what must have been reached.
+    /// Adds a condition that must be reached.
     pub(super) fn must_reach(&mut self, reach: Reach) {
         self.plan.reach.push(reach);
     }
 }
 
 impl Plan {
-    /// How many messages it sends.
+    /// Returns the number of messages that the plan sends.
     pub(super) fn messages(&self) -> usize {
         let count = |step: &Step| if let Step::Send(list) = step { list.len() } else { 0 };
         self.steps.iter().map(count).sum()

@@ -1,35 +1,35 @@
-//! What nodes send is lost by chance, or late.
+//! Random loss and delay of the packets that nodes send.
 //!
-//! Packets are lost behind the node's link, at the port of the first bridge's side: the node is not
-//! told, as it would be if its own packet filter did it.
+//! Packets are lost after the node's link, at its port on the first bridge's side. A packet filter
+//! in the node's own network would report the loss to the node.
 //!
-//! Packets are late by netem. Few kernels for virtual machines have it. Without it a share of them
-//! goes through a queue of its own, which is slow: they wait for those before them in that queue,
-//! and all others overtake them.
+//! Netem delays packets, but few kernels for virtual machines have it. Without netem, a share of
+//! the packets goes through a separate slow queue. Those packets wait for the packets before them
+//! in that queue, and all other packets overtake them.
 
 use super::Network;
 
 /// The share of packets that goes through the slow queue, in percent.
 const QUEUED_PERCENT: u64 = 20;
 
-/// The slow queue passes this many bits in the time of the delay. A packet of this size makes the
-/// next one wait for that time.
+/// The number of bits that the slow queue passes during the delay. A packet of this size makes the
+/// next one wait for the whole delay.
 const QUEUED_BITS: u64 = 8 * 250;
 
-/// How packets are made late.
+/// The way in which packets are delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::drive) enum Slowness {
-    /// All of them, by netem.
+    /// All packets, by netem.
     Netem,
-    /// A share of them, by a slow queue.
+    /// A share of the packets, by a slow queue.
     Queue,
 }
 
 impl Network {
-    /// Loses so much of what a node sends.
+    /// Drops `percent` of the packets that a node sends.
     ///
     /// # Errors
-    /// What the system says: not every one has nftables.
+    /// The error of the system: not every system has nftables.
     pub(in crate::drive) fn lose(&self, node: usize, percent: u64) -> Result<(), String> {
         let table = table(node);
         let rules = format!(
@@ -43,15 +43,15 @@ impl Network {
     /// Ends that.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(in crate::drive) fn lose_no_more(&self, node: usize) -> Result<(), String> {
         self.run(&self.hub, &["nft", "-f", "-"], &format!("delete table {}\n", table(node)))
     }
 
-    /// Makes what a node sends late, and says how.
+    /// Delays the packets that a node sends, and returns the method.
     ///
     /// # Errors
-    /// What the system says: it needs netem, or HTB and nftables.
+    /// The error of the system: netem, or HTB and nftables, are required.
     pub(in crate::drive) fn slow(&self, node: usize, delay_ms: u64) -> Result<Slowness, String> {
         let (delay, jitter) = (format!("{delay_ms}ms"), format!("{}ms", delay_ms / 2));
         let netem = ["netem", "delay", delay.as_str(), jitter.as_str()];
@@ -69,16 +69,16 @@ impl Network {
     /// Ends that.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(in crate::drive) fn steady(&self, node: usize, how: Slowness) -> Result<(), String> {
         if how == Slowness::Queue {
-            // First nothing new goes there.
+            // First, new packets no longer enter the slow queue.
             self.filter(node, "delete table ip slow\n")?;
         }
         self.qdisc(node, &["del", "dev", "eth0", "root"])
     }
 
-    /// A slow queue beside the usual one, for packets that the packet filter chooses.
+    /// Adds a slow queue next to the usual one, for packets that the packet filter selects.
     fn queue(&self, node: usize, delay_ms: u64) -> Result<(), String> {
         let Some(holder) = self.nodes.get(node) else { return Ok(()) };
         let rate = format!("{}bit", QUEUED_BITS * 1000 / delay_ms.max(1));
@@ -97,7 +97,7 @@ impl Network {
             .run(holder, &["tc", "-batch", "-"], &commands)
             .and_then(|()| self.filter(node, &rules));
         if made.is_err() {
-            // Whatever of it there is. It may be nothing, which is an error too.
+            // Removes whatever part exists. There may be none, which is an error too.
             let _ = self.qdisc(node, &["del", "dev", "eth0", "root"]);
         }
         made
@@ -108,14 +108,14 @@ impl Network {
         self.run(holder, &[&["tc", "qdisc"], arguments].concat(), "")
     }
 
-    /// Has a node's own packet filter do this.
+    /// Applies rules in a node's own packet filter.
     fn filter(&self, node: usize, rules: &str) -> Result<(), String> {
         let Some(holder) = self.nodes.get(node) else { return Ok(()) };
         self.run(holder, &["nft", "-f", "-"], rules)
     }
 }
 
-/// The table that loses what comes from a node.
+/// Returns the name of the table that drops a node's packets.
 fn table(node: usize) -> String {
     format!("netdev loss{node}")
 }
@@ -133,16 +133,16 @@ mod tests {
     use super::super::tests::built;
     use super::*;
 
-    /// Tells the test below what to be, and where: `send ADDRESS`, or `receive FILE`.
+    /// The variable that gives the test below its role: `send ADDRESS`, or `receive FILE`.
     const VISIT: &str = "TRAMONTANE_TEST_DATAGRAMS";
 
     const PORT: u16 = 9009;
     const SENT: u32 = 300;
 
-    /// The silence after which nothing more comes.
+    /// The silence after which no more datagrams are expected.
     const SILENCE: Duration = Duration::from_secs(2);
 
-    /// Not a test, but what [`passed`] runs inside a namespace.
+    /// This is not a test, but the program that [`passed`] runs inside a namespace.
     #[test]
     fn visitor() {
         let Ok(task) = std::env::var(VISIT) else { return };
@@ -183,8 +183,8 @@ mod tests {
         command.spawn().expect("nsenter was there before")
     }
 
-    /// How many datagrams the first node gets to the second, and how many of those come after one
-    /// that was sent later.
+    /// Returns how many datagrams arrive from the first node at the second, and how many of those
+    /// arrive after one that was sent later.
     fn passed(network: &Network) -> (u32, u32) {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("count");
