@@ -1,52 +1,53 @@
-//! Checks of what lies in a row, for memory and ways that flip bits: an option of the layout
+//! Checks of the contents of rows, for memory and links that flip bits: an option of the layout
 //! ([`Layout::with_checks`](crate::layout::Layout::with_checks)).
 //!
-//! A *cell* carries its own check, since its neighbours change while it is read: 48 bits say what
-//! it says, and 16 bits follow from these. Any one or two flipped bits of a cell are found.
+//! A *cell* carries its own check, because its neighbours may change while it is read: 48 bits hold
+//! the value, and the other 16 bits follow from them. Any one or two flipped bits of a cell are
+//! detected.
 //!
-//! A *slot* has one more cell, which follows from its payload, its length and its position in the
-//! ring. Whatever changes in any one aligned group of 8 bytes of a payload is found. The slot's
-//! counter is a cell, and carries its own check.
+//! A *slot* has one more cell, computed from its payload, its length and its position in the ring.
+//! Any change within a single aligned group of 8 bytes of a payload is detected. The slot's counter
+//! is a cell and carries its own check.
 //!
-//! Zero is checked: fresh memory needs no preparation. Other damage passes unseen with a chance of
-//! one in 2^16 in a cell and of one in 2^64 in a payload. None of it is a protection against a
-//! member that wants to deceive.
+//! Zero passes the check, so fresh memory needs no preparation. Other damage goes undetected with a
+//! probability of one in 2^16 in a cell and one in 2^64 in a payload. Checks do not protect against
+//! a member that intends to deceive.
 //!
 //! Requirement: FLT-2.
 
 use crate::ids::Position;
 
-/// Bits of a cell that say what it says.
+/// Bits of a cell that hold its value.
 const VALUE_BITS: u32 = 48;
 
-/// The largest number that a checked cell holds.
+/// Largest number that a checked cell holds.
 pub const SEALED_MAX: u64 = (1 << VALUE_BITS) - 1;
 
-/// The check of a number is the highest bits of its product with this. It was chosen so that one or
-/// two flipped bits always change a cell into one that is wrong (the tests try all of them).
+/// The check of a number is the highest bits of its product with this factor. The factor was chosen
+/// so that one or two flipped bits always make a cell invalid (the tests try all of them).
 const CELL_FACTOR: u64 = 0x4164_d839_9f76_7c45;
 
-/// Each group of 8 bytes is taken in by a step that can be undone, so that two payloads that differ
-/// in one group never have the same check.
+/// Each group of 8 bytes is mixed in by an invertible step, so two payloads that differ in one
+/// group never have the same check.
 const SLOT_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// For how many steps in a row a cell or a slot may fail its check until its owner is reported.
-/// Until then it counts as not written yet: what is posted again mends it.
+/// Number of consecutive steps in which a cell or a slot may fail its check before its owner is
+/// reported. Until then it counts as not yet written, and a later post repairs it.
 pub const STEPS_UNREADABLE: u32 = 16;
 
 /// Whether cells and slots carry checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Checks {
-    /// A cell is the number that it says.
+    /// A cell holds only its value.
     #[default]
     Off,
-    /// A cell carries its own check, and a slot another one.
+    /// A cell carries its own check, and a slot carries another.
     On,
 }
 
 impl Checks {
-    /// What stands in a cell that says `value`.
+    /// Returns the content of a cell that holds `value`.
     #[inline]
     #[must_use]
     pub const fn seal(self, value: u64) -> u64 {
@@ -56,7 +57,7 @@ impl Checks {
         }
     }
 
-    /// What a cell says; nothing if it fails its check.
+    /// Returns the value of a cell, or `None` if it fails its check.
     #[inline]
     #[must_use]
     pub const fn unseal(self, cell: u64) -> Option<u64> {
@@ -66,7 +67,7 @@ impl Checks {
         }
     }
 
-    /// What an own cell says, which needs no check.
+    /// Returns the value of a local cell, which needs no check.
     #[inline]
     pub(crate) const fn own(self, cell: u64) -> u64 {
         match self {
@@ -75,7 +76,7 @@ impl Checks {
         }
     }
 
-    /// Whether there are checks.
+    /// Returns whether checks are on.
     #[inline]
     #[must_use]
     pub const fn is_on(self) -> bool {
@@ -83,7 +84,7 @@ impl Checks {
     }
 }
 
-/// A number with its check; one that is too large counts as [`SEALED_MAX`].
+/// Returns a number with its check. A number that is too large counts as [`SEALED_MAX`].
 const fn seal(value: u64) -> u64 {
     let value = if value > SEALED_MAX { SEALED_MAX } else { value };
     value | check_of(value) << VALUE_BITS
@@ -98,16 +99,16 @@ const fn check_of(value: u64) -> u64 {
     value.wrapping_mul(CELL_FACTOR) >> VALUE_BITS
 }
 
-/// The check of a slot that holds this payload, with the length as it stands in the slot.
+/// Returns the check of a slot with this payload; `length` is the value stored in the slot.
 ///
-/// Not inlined: where there are no checks, callers are the machine code that they would be without.
+/// Not inlined, so that without checks the callers' machine code stays the same.
 #[cold]
 #[inline(never)]
 #[must_use]
 pub(crate) fn slot_check(position: Position, length: u32, payload: &[u8]) -> u64 {
     let mut check = take_in(take_in(0, position.0.wrapping_add(1)), u64::from(length));
     let mut rest = payload;
-    // bound: one group of 8 bytes a turn, of at most a slot's capacity
+    // bound: one group of 8 bytes per turn, at most a slot's capacity
     while let Some((group, tail)) = rest.split_first_chunk::<8>() {
         check = take_in(check, u64::from_ne_bytes(*group));
         rest = tail;
@@ -129,7 +130,7 @@ const fn take_in(check: u64, group: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Small ones, large ones, and some between.
+    /// Returns small values, large ones and some in between.
     fn values() -> impl Iterator<Item = u64> {
         let spread = (0..40_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16);
         (0..40).chain(spread).chain([SEALED_MAX, SEALED_MAX - 1, 1 << 47])

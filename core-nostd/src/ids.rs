@@ -1,6 +1,6 @@
-//! Newtypes for everything that is counted or named, so that no bare integer crosses a module.
+//! Newtypes for all counts and names, so that no bare integer crosses a module boundary.
 //!
-//! Counts are 64 bits wide (requirement ORD-4): at a thousand million a second they last for
+//! Counts are 64 bits wide (requirement ORD-4): at a thousand million per second they last for
 //! centuries. Arithmetic on them saturates. A saturated count stops its group; a wrapped one would
 //! confuse it.
 
@@ -14,16 +14,16 @@ macro_rules! id {
         pub struct $name(pub $integer);
 
         impl $name {
-            /// The first of its kind.
+            /// The first value.
             pub const ZERO: Self = Self(0);
 
-            /// The number itself.
+            /// Returns the bare number.
             #[must_use]
             pub const fn get(self) -> $integer {
                 self.0
             }
 
-            /// The one after this, or this again at the end of the range.
+            /// Returns the next value, or the same value at the end of the range.
             #[must_use]
             pub const fn next(self) -> Self {
                 Self(self.0.saturating_add(1))
@@ -39,56 +39,56 @@ macro_rules! id {
 }
 
 id! {
-    /// The lasting name of a node, the same in every view.
+    /// The permanent name of a node, the same in every view.
     NodeId(u32)
 }
 id! {
-    /// A member's place in the view's ordered member list, from zero.
+    /// A member's index in the view's ordered member list, from zero.
     Rank(u16)
 }
 id! {
-    /// The id of a view. Ids rise; a fixed membership is one view for ever.
+    /// The id of a view. Ids increase; a fixed membership is a single permanent view.
     ViewId(u64)
 }
 id! {
-    /// A subgroup's place in the configuration's list, from zero. The same at every member.
+    /// A subgroup's index in the configuration's list, from zero. The same at every member.
     SubgroupId(u16)
 }
 id! {
-    /// A sender's place in its subgroup's ordered sender list, from zero (ORD-1).
+    /// A sender's index in its subgroup's ordered sender list, from zero (ORD-1).
     SenderRank(u16)
 }
 id! {
-    /// A turn of every sender of a subgroup, from zero (ORD-1).
+    /// The number of a round, in which every sender of a subgroup has one turn; from zero (ORD-1).
     Round(u64)
 }
 id! {
-    /// A sequence number: the place of (round `k`, sender `s` of `S`) in the delivery order is
-    /// `k*S + s`.
+    /// A sequence number: round `k` of sender `s` of `S` has position `k*S + s` in
+    /// the delivery order.
     Place(u64)
 }
 id! {
-    /// A count of places: `n` says that places `0` to `n - 1` are done (ORD-1). It only grows.
+    /// A count of sequence positions: `n` means that positions `0` to `n - 1` are done (ORD-1). It
+    /// only grows.
     Frontier(u64)
 }
 #[cfg(feature = "durable")]
 id! {
-    /// How many of a subgroup's messages a member has made durable, since the group began: all that
-    /// come before so many in their order (DUR-1). It goes on through views, and nulls are not
-    /// counted.
+    /// The number of a subgroup's messages that a member has made durable since the group began:
+    /// the first `n` in their order (DUR-1). It continues across views and does not count nulls.
     DurableCount(u64)
 }
 id! {
-    /// A count of messages in one sender's ring, nulls left out; message `p` lies in slot `p mod
+    /// A count of messages in one sender's ring, without nulls; message `p` is in slot `p mod
     /// window`.
     Position(u64)
 }
 id! {
-    /// The index of a slot in a ring, from zero, below the window.
+    /// The index of a slot in a ring, from zero to below the window.
     Slot(u32)
 }
 id! {
-    /// A block's place in a message that goes in blocks, from zero (RDM-1).
+    /// A block's index in a message that is sent in blocks, from zero (RDM-1).
     Block(u32)
 }
 id! {
@@ -96,26 +96,26 @@ id! {
     Step(u64)
 }
 id! {
-    /// A group's place in the list of an overlay, from zero (TRM-1).
+    /// A group's index in the list of an overlay, from zero (TRM-1).
     GroupId(u16)
 }
 id! {
-    /// A client's number in an overlay, from zero: at most one client has it at a time (TRM-7).
+    /// A client's number in an overlay, from zero. At most one client has it at a time (TRM-7).
     ClientNumber(u16)
 }
 id! {
-    /// How many messages one source gave to a group before this one: a client's ordinal, or a
-    /// position in what a parent passes on to its child (TRM-6).
+    /// The number of messages that one source gave to a group before this one: a client's ordinal,
+    /// or a position in the stream that a parent passes on to its child (TRM-6).
     Ordinal(u64)
 }
 id! {
-    /// A moment, in nanoseconds since any fixed one. The core has no clock: the caller gives the
-    /// time of each step, and the application gives the time after an upcall.
+    /// A point in time, in nanoseconds since any fixed one. The core has no clock: the caller
+    /// passes the time of each step, and the application returns the time after an upcall.
     Time(u64)
 }
 
 impl Rank {
-    /// The rank as an index into a list of members.
+    /// Returns the rank as an index into a list of members.
     #[must_use]
     pub const fn index(self) -> usize {
         index_from_u16(self.0)
@@ -123,7 +123,7 @@ impl Rank {
 }
 
 impl SubgroupId {
-    /// The id as an index into the list of subgroups.
+    /// Returns the id as an index into the list of subgroups.
     #[must_use]
     pub const fn index(self) -> usize {
         index_from_u16(self.0)
@@ -131,7 +131,7 @@ impl SubgroupId {
 }
 
 impl SenderRank {
-    /// The rank as an index into a list of senders.
+    /// Returns the rank as an index into a list of senders.
     #[must_use]
     pub const fn index(self) -> usize {
         index_from_u16(self.0)
@@ -139,7 +139,7 @@ impl SenderRank {
 }
 
 impl GroupId {
-    /// The id as an index into the list of groups.
+    /// Returns the id as an index into the list of groups.
     #[must_use]
     pub const fn index(self) -> usize {
         index_from_u16(self.0)
@@ -147,7 +147,7 @@ impl GroupId {
 }
 
 impl ClientNumber {
-    /// The number as an index into the list of clients.
+    /// Returns the number as an index into the list of clients.
     #[must_use]
     pub const fn index(self) -> usize {
         index_from_u16(self.0)
@@ -155,20 +155,20 @@ impl ClientNumber {
 }
 
 impl Time {
-    /// The moment `nanoseconds` after this one.
+    /// Returns the time `nanoseconds` after this one.
     #[must_use]
     pub const fn after(self, nanoseconds: u64) -> Self {
         Self(self.0.saturating_add(nanoseconds))
     }
 
-    /// Nanoseconds from `earlier` to this moment; zero if it is not earlier.
+    /// Returns the nanoseconds from `earlier` to this time, or zero if it is not earlier.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-// A `usize` that cannot hold a slot index would make the conversions below lossy.
+// If a `usize` could not hold a slot index, the conversions below would lose bits.
 const _: () = assert!(usize::BITS >= u32::BITS, "addresses of 32 bits or more are needed");
 
 /// Widens without loss; `From` is not const yet.
@@ -192,7 +192,7 @@ pub(crate) const fn u64_from_index(value: usize) -> u64 {
     value as u64
 }
 
-/// Narrows, or gives nothing where the value does not fit.
+/// Narrows the value, or returns `None` if it does not fit.
 #[allow(clippy::as_conversions)]
 #[must_use]
 pub(crate) const fn u16_from_index(value: usize) -> Option<u16> {

@@ -1,27 +1,32 @@
 //! Tramontane's core: atomic multicast over remote memory, without `std` and without a heap.
 //!
-//! A message sent to a group arrives at every member or at none, in one order for all. The
-//! protocols are those of Derecho with Spindle (Jha, Rosa, Birman, ICDCS 2022); letters with a
-//! number, as at the end of this text, are the project's requirements.
+//! A message sent to a group arrives at every member or at none, in the same order everywhere.
+//! Begin with [`node::Node`]: one member of a group. Its [`step`](node::Node::step) sends, receives
+//! and delivers; a [`layout::Layout`] describes the group and the memory that the node needs; a
+//! [`fabric::Fabric`] carries its writes to the other members. Programs on an operating system
+//! should use the crate `tramontane` instead.
+//!
+//! The protocols are those of Derecho with Spindle (Jha, Rosa, Birman, ICDCS 2022). Ids such as
+//! COR-1 below are the project's requirements.
 //!
 //! # What the core keeps
-//! - Sans I/O, sans clock, sans threads: [`node::Node::step`] does a bounded amount of work and
+//! - It has no I/O, no clock and no threads: [`node::Node::step`] does a bounded amount of work and
 //!   returns.
-//! - It never blocks, recurses, allocates, or panics on anything that a peer or a caller can give.
-//! - Memory is lent: the rows, the state, the outboxes; [`layout::Layout`] says how much.
-//! - A [`fabric::Fabric`] is the only way out.
-//! - Cells only grow; what is larger than a cell is published by a counter that is written after
-//!   it.
+//! - It never blocks, recurses or allocates, and no input from a peer or a caller makes it panic.
+//! - The caller lends all memory: the rows, the state and the outboxes. [`layout::Layout`] computes
+//!   their sizes.
+//! - A [`fabric::Fabric`] is its only way to the outside.
+//! - Cells only grow. Data larger than a cell is published by a counter that is written after it.
 //!
 //! # In the order to read it
 //! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
-//! [`storage`] for memory that is declared, [`health`] for partners that may be silent or restart,
-//! `view` for a membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for
-//! several threads that drive one node.
+//! [`storage`] for statically declared memory, [`health`] for partners that may fall silent or
+//! restart, `view` for a membership that changes, `rdmc` for messages sent in blocks, and [`turn`]
+//! for several threads that drive one node.
 //!
 //! # Features
-//! None is on by default: a partition whose membership is fixed needs none, and builds and reviews
-//! nothing of what they add.
+//! None is on by default. A partition with a fixed membership needs none, and neither builds nor
+//! reviews the code that they add.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -32,12 +37,12 @@
 //! | `prefetch` | a hint to the processor while a burst of messages is built: the only assembly |
 //! | `defmt` | formats for a `defmt` logger |
 //!
-//! A slot may hold the descriptor of a large message in every build, so that the stages of
-//! [`multicast`] are the same machine code in all of them: without `blocks` no layout allows one,
+//! In every build a slot may hold the descriptor of a large message, so the stages of [`multicast`]
+//! are the same machine code in all builds. Without `blocks` no layout allows such a descriptor,
 //! and a sender that publishes one misbehaves.
 //!
 //! # Targets
-//! Counts are 64 bits wide and shared between processors, so a target needs atomics of 64 bits.
+//! Counts are 64 bits wide and shared between processors, so a target needs 64-bit atomics.
 //!
 //! Requirement: COR-1.
 #![cfg_attr(not(any(test, loom, tramontane_interleave)), no_std)]

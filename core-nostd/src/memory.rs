@@ -1,24 +1,26 @@
-//! Lent memory, seen as cells, slots and payloads. This module has the only `unsafe` of the core.
+//! Lent memory, seen as cells, slots and payloads. This module contains the core's only `unsafe`
+//! code.
 //!
-//! A row is a range of bytes that its owner writes and all members read, at the same time and
-//! perhaps from other processes. Two rules make that sound, and the rest of the core keeps them:
+//! A row is a range of bytes that its owner writes and all members read concurrently, possibly from
+//! other processes. Two rules make that sound, and the rest of the core follows them:
 //!
-//! 1. A *cell* is 8 bytes on a multiple of 8 and is touched by atomic operations only.
-//! 2. A *payload* is written while its slot's counter says that no message is there, and read after
-//!    an acquire load of the counter said that one is. The counter is stored with release. A slot
-//!    is reused once all members' delivered frontiers are past it (SMC-2), which its owner reads
-//!    with acquire.
+//! 1. A *cell* is 8 bytes, aligned to 8, and is accessed by atomic operations only.
+//! 2. A *payload* is written while its slot's counter says that the slot has no message, and read
+//!    after an acquire load of the counter said that it has one. The counter is stored with
+//!    release. A slot is reused once all members' delivered frontiers are past it (SMC-2), which
+//!    its owner reads with acquire.
 //!
-//! Rows alone do nothing but rule 1: [`Row`] and [`RowWriter`] can be copied and used by any code,
-//! and whatever they do is atomic, 8 bytes at a time. Slices of payloads come from a node alone,
-//! and the caller that opens one promises rule 2 ([`NodeMemory::new`]).
+//! Rows need only rule 1: [`Row`] and [`RowWriter`] can be copied and used by any code, and each of
+//! their accesses is atomic, 8 bytes at a time. Only a node creates slices of payloads, and the
+//! caller that opens a node promises rule 2 ([`NodeMemory::new`]).
 //!
-//! A peer that breaks rule 2 can change bytes while they are read. It cannot move a read: every
-//! offset and length comes from the reader's own layout, and whatever a peer says is compared with
-//! it first.
+//! A peer that breaks rule 2 can change bytes while they are read, but it cannot move a read: every
+//! offset and length comes from the reader's own layout, and every value from a peer is compared
+//! with it first.
 //!
-//! Accessors are total: a slot or a length out of range is brought into range, so that safety never
-//! depends on a caller. Tests: in each file, the simulated runs with torn writes, and `.ci/miri`.
+//! Accessors are total: a slot or a length that is out of range is brought into range, so safety
+//! never depends on a caller. It is tested in each file, in the simulated runs with torn writes,
+//! and by `.ci/miri`.
 //!
 //! | file | what it holds |
 //! |---|---|

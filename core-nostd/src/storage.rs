@@ -1,8 +1,9 @@
-//! Memory that a partition declares: arrays cut to a layout by the compiler, and lent as slices.
+//! Storage that a partition declares: arrays sized for a layout at compile time, and lent as
+//! slices.
 //!
-//! A node borrows rows, private state and what it shares with application threads. A layout says
-//! how much of each, in `const fn`; the types here are arrays of that size. Nobody needs them who
-//! has memory from elsewhere, and lends slices of it.
+//! A node borrows rows, private state, and the cells that it shares with application threads. A
+//! layout computes all sizes in `const fn`; the types here are arrays of those sizes. They are
+//! optional: memory from any other source can be lent as slices too.
 //!
 //! ```
 //! use tramontane_core::ids::{NodeId, Rank};
@@ -23,7 +24,7 @@
 //!     Ok(layout) => layout,
 //!     Err(_) => panic!("the group is wrong"),
 //! };
-//! // Members are alike here: the sizes of one are those of all.
+//! // All members have the same sizes here.
 //! const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
 //! type Row = RowStorage<{ lines(LAYOUT.row_bytes(Rank(0))) }>;
 //! type State = tramontane_core::node_storage!(SIZES);
@@ -36,9 +37,8 @@
 //! ```
 //!
 //! # What has to be fresh
-//! A view begins with rows of zeros and with hand-offs that nobody has used (VIE-11).
-//! [`NodeStorage::lend`] sees to the second; [`RowStorage::clear`] to the first, where memory is
-//! used again for another view.
+//! A view begins with rows of zeros and with unused hand-offs (VIE-11). [`NodeStorage::lend`]
+//! resets the hand-offs; [`RowStorage::clear`] zeroes rows that are reused for another view.
 //!
 //! Requirement: INT-1.
 
@@ -54,37 +54,38 @@ use crate::{
     view::PeerState,
 };
 
-/// How many lines a row of so many bytes takes.
+/// Returns the number of lines in a row of `row_bytes` bytes.
 #[must_use]
 pub const fn lines(row_bytes: usize) -> usize {
     row_bytes.div_ceil(CACHE_LINE)
 }
 
-/// The memory of one row. It begins on the largest cache line that a layout can have.
+/// The memory of one row, aligned to the largest cache line that a layout can have.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct RowStorage<const LINES: usize>([Line; LINES]);
 
 impl<const LINES: usize> RowStorage<LINES> {
-    /// A row of zeros.
+    /// Returns a row of zeros.
     #[must_use]
     pub const fn new() -> Self {
         Self([const { Line::new() }; LINES])
     }
 
-    /// The row, to be read.
+    /// Returns the row, for reading.
     #[must_use]
     pub const fn reader(&self) -> Row<'_> {
         Row::from_lines(&self.0)
     }
 
-    /// The row, to be written: by its owner, or by the fabric that keeps this copy up to date.
+    /// Returns the row, for writing by its owner or by the fabric that keeps this copy up to date.
     #[must_use]
     pub const fn writer(&self) -> RowWriter<'_> {
         RowWriter::from_lines(&self.0)
     }
 
-    /// Zeros again, for another view. No node uses the row any more, and no fabric writes to it.
+    /// Zeroes the row for another view. No node may use it any longer, and no fabric may write to
+    /// it.
     pub fn clear(&self) {
         // bound: the lines of a row
         for line in &self.0 {
@@ -99,8 +100,8 @@ impl<const LINES: usize> Default for RowStorage<LINES> {
     }
 }
 
-/// What a node borrows beside its rows: see [`node_storage!`](crate::node_storage) for its six
-/// sizes.
+/// The memory that a node borrows in addition to its rows: see
+/// [`node_storage!`](crate::node_storage) for the six sizes.
 #[derive(Debug)]
 pub struct NodeStorage<
     const SUBGROUPS: usize,
@@ -118,8 +119,8 @@ pub struct NodeStorage<
     ready: [ReadyFlag; READY],
 }
 
-/// The type of a [`NodeStorage`](crate::storage::NodeStorage) for the
-/// [`StateSizes`](crate::layout::StateSizes) of a layout, a constant.
+/// Names the type of a [`NodeStorage`](crate::storage::NodeStorage) for the constant
+/// [`StateSizes`](crate::layout::StateSizes) of a layout.
 #[macro_export]
 macro_rules! node_storage {
     ($sizes:expr) => {
@@ -134,8 +135,8 @@ macro_rules! node_storage {
     };
 }
 
-/// What is lent out of a [`NodeStorage`]: private state, and what application threads share.
-/// [`NodeMemory::new`](crate::memory::NodeMemory::new) takes the last two, with rows.
+/// The parts lent from a [`NodeStorage`]: private state, and the cells shared with application
+/// threads. [`NodeMemory::new`](crate::memory::NodeMemory::new) takes the latter two, with rows.
 #[derive(Debug)]
 pub struct Lent<'m> {
     /// Private state.
@@ -168,7 +169,7 @@ impl<
         }
     }
 
-    /// Lends as much as a layout asks for, fresh. Nothing, if it asks for more than there is.
+    /// Lends fresh memory of the sizes in a layout. Returns `None` if it needs more than there is.
     pub fn lend(&mut self, sizes: &StateSizes) -> Option<Lent<'_>> {
         // bound: the hand-offs
         for cells in &mut self.cells {
@@ -203,8 +204,8 @@ impl<
     }
 }
 
-/// What the view protocol borrows for a view of up to `PEERS` members, whose next view has up to
-/// `NEXT`.
+/// The memory that the view protocol borrows for a view of up to `PEERS` members whose next view
+/// has up to `NEXT`.
 #[cfg(feature = "views")]
 #[derive(Debug)]
 pub struct ViewStorage<const PEERS: usize, const NEXT: usize> {
@@ -225,8 +226,8 @@ impl<const PEERS: usize, const NEXT: usize> ViewStorage<PEERS, NEXT> {
         }
     }
 
-    /// Adds what a view of so many members needs to what its node is lent. Nothing, if there is not
-    /// so much.
+    /// Adds the memory for a view of `members` members to the node's loan. Returns `None` if there
+    /// is not enough.
     pub fn lend<'m>(&'m mut self, node: Loan<'m>, members: usize) -> Option<ViewLoan<'m>> {
         // bound: the members
         for peer in &mut self.peers {
@@ -271,7 +272,8 @@ mod tests {
         }
     }
 
-    /// What an earlier view left behind is gone, and no more members are served than there is for.
+    /// Each view starts without the state of an earlier one, and a view with too many members is
+    /// refused.
     #[cfg(feature = "views")]
     #[test]
     fn a_view_is_lent_fresh_state_for_as_many_members_as_there_is_for() {
@@ -280,7 +282,7 @@ mod tests {
         let mut storage = <node_storage!(SIZES)>::default();
         for (members, is_enough) in [(3, true), (2, true), (4, false), (0, true)] {
             let Lent { state, cells, ready } = storage.lend(&SIZES).expect("these sizes");
-            // SAFETY: nobody uses it.
+            // SAFETY: nothing uses it.
             let memory = unsafe { crate::memory::NodeMemory::new(&[], row.writer(), cells, ready) };
             let lent = views.lend(Loan { memory, state }, members);
             assert_eq!(lent.is_some(), is_enough, "{members}");

@@ -1,6 +1,6 @@
-//! Where tests put their own in the place of shared memory: the atomics of the hand-off between
-//! threads, replaced by loom's when its interleavings are searched; and the moments between two
-//! accesses to rows, at which a simulated group has others go on.
+//! Hooks for tests of shared memory. Loom's atomics replace those of the hand-off between threads
+//! when its interleavings are searched. The points between two accesses to rows let other members
+//! of a simulated group run.
 //!
 //! Requirement: COR-4.
 
@@ -12,7 +12,7 @@ pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(tramontane_interleave)]
 pub(crate) use interleave::between_accesses;
 
-/// A load of a cell of a row, or a store to one, is about to happen. Nothing, but where
+/// Marks the point before a load of a row's cell or a store to one. It does nothing unless
 /// interleavings of whole groups are searched.
 #[cfg(not(tramontane_interleave))]
 #[inline(always)]

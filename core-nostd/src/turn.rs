@@ -1,8 +1,7 @@
 //! The right to step a node: a lock that is only ever tried.
 //!
 //! A polling thread and senders without a free slot may all want to drive one node. The thread that
-//! gets the turn steps it. A thread that does not get it knows that another one steps, and never
-//! waits.
+//! takes the turn steps it. The others learn that it is being stepped and never wait.
 //!
 //! Requirement: COR-3.
 
@@ -12,16 +11,16 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 #[derive(Debug)]
 pub struct Turn<T>(SpinMutex<T>);
 
-/// The turn; it ends when this is dropped.
+/// The held turn. It ends when this is dropped.
 pub type Held<'t, T> = SpinMutexGuard<'t, T>;
 
 impl<T> Turn<T> {
-    /// A value that no thread uses yet.
+    /// Wraps a value that no thread uses yet.
     pub const fn new(value: T) -> Self {
         Self(SpinMutex::new(value))
     }
 
-    /// Takes the turn, unless another thread has it. Never waits.
+    /// Takes the turn unless another thread has it. Never waits.
     #[inline]
     pub fn take(&self) -> Option<Held<'_, T>> {
         self.0.try_lock()

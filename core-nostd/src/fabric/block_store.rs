@@ -1,4 +1,4 @@
-//! What a host needs of a fabric for blocks: the memory that they go from and into.
+//! Block memory: the memory that a host's fabric sends blocks from and receives them into.
 //!
 //! Requirement: FAB-4.
 
@@ -7,53 +7,54 @@ use core::ops::Deref;
 use super::blocks::Blocks;
 use crate::memory::{BlockMemory, BlockPages};
 
-/// What a piece of block memory is for.
+/// Intended use of a piece of block memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum BlockUse {
     /// Blocks are sent from it and received into it.
     Both,
-    /// Blocks are only sent from it: over RDMA no peer may write to it, and a receive into it is
-    /// `OutOfRange`. On other fabrics no peer ever may.
+    /// Blocks are only sent from it. Over RDMA no peer may write to it, and a receive into it is
+    /// `OutOfRange`. On other fabrics peers never write to block memory.
     Send,
 }
 
-/// Makes memory for the blocks of one member, for all its views. Any thread may have one.
+/// Allocates memory for the blocks of one member, for all of its views. Any thread may hold one.
 pub trait BlockStore: Clone + Send + Sync + 'static {
-    /// A pointer to what keeps the bytes; the fabric has it too while a block goes from them or
-    /// into them.
+    /// Pointer that keeps the bytes alive. The fabric holds a clone while a block is sent from them
+    /// or received into them.
     type Pages: Deref<Target: BlockPages> + Send + 'static;
 
-    /// Why there is no memory.
+    /// Reason why the memory could not be allocated.
     type Error: core::error::Error + Send + Sync + 'static;
 
-    /// Memory of so many bytes, all zero, under a region that no other memory of this member has.
-    /// The fabric knows it from then on. May take a while if there are many; waits for nobody.
+    /// Allocates `bytes` bytes of zeroed memory under a region that no other memory of this member
+    /// has, and registers it with the fabric. It may take a while for large sizes, but never waits
+    /// for another member.
     ///
     /// # Errors
-    /// Too many regions, or too little memory.
+    /// Fails if there are too many regions or too little memory.
     fn memory(
         &self,
         bytes: usize,
         purpose: BlockUse,
     ) -> Result<BlockMemory<Self::Pages>, Self::Error>;
 
-    /// Whether a block may land in its memory after the channel that it was to come by is closed:
-    /// such memory is better dropped than used again at once.
+    /// Returns whether a block may still land in its memory after its channel is closed. Such
+    /// memory should be dropped instead of being reused at once.
     fn fills_late(&self) -> bool {
         false
     }
 }
 
-/// A fabric that makes the memory of its blocks.
+/// A fabric that allocates the memory for its blocks.
 ///
-/// [`Blocks::post_receive`] and [`Blocks::send`] take ranges of memory that its store made and that
-/// is still there; anything else is `OutOfRange`.
+/// [`Blocks::post_receive`] and [`Blocks::send`] accept only ranges of live memory from the
+/// fabric's own store; anything else is `OutOfRange`.
 pub trait HostBlocks: Blocks {
-    /// What makes the memory.
+    /// The store that allocates the memory.
     type Store: BlockStore;
 
-    /// What makes memory for this fabric's blocks.
+    /// Returns the store that allocates memory for this fabric's blocks.
     fn block_store(&self) -> Self::Store;
 }
 

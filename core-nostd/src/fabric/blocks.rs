@@ -1,11 +1,11 @@
-//! Blocks: two-sided transfers of large pieces, for block multicast.
+//! Blocks: two-sided transfers of large pieces, used by block multicast.
 //!
-//! The receiver says where a block goes before it comes, and few blocks at a time; the sender says
-//! with each block a number of 32 bits. Whether the peer is ready is for the protocol to know
-//! (RDM-4): a block that finds no receive may cost the connection.
+//! The receiver posts the destination of a block before the block arrives, for a few blocks at a
+//! time. The sender attaches a 32-bit number to each block. The protocol must know whether the peer
+//! is ready (RDM-4): a block that finds no posted receive may cost the connection.
 //!
-//! Between two nodes there are several *channels*, each with an order of its own: so several
-//! transfers share a view, as each group of the paper has queue pairs of its own.
+//! Two nodes share several *channels*, each with its own order. Several transfers can therefore
+//! share a view, as each group in the paper has its own queue pairs.
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.2: "a data packet to carry an integer immediate
 //! value", "each node will wait to receive a ready_for_block message from its target", "RDMC posts
@@ -17,57 +17,58 @@ use super::seam::Fabric;
 use super::write::{Area, Token};
 use crate::ids::{Rank, ViewId};
 
-/// One of the ways that blocks go between two nodes. Both ends number it alike.
+/// A path for blocks between two nodes. Both ends use the same number for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Channel(pub u16);
 
-/// A channel to a peer of a view, or from it.
+/// A channel to or from a peer of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Way {
     /// The view.
     pub view: ViewId,
-    /// Which channel of it.
+    /// Channel within the view.
     pub channel: Channel,
-    /// The other end.
+    /// Peer at the other end.
     pub peer: Rank,
 }
 
-/// How much a fabric takes.
+/// Limits of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BlockLimits {
-    /// Channels: their numbers are below this.
+    /// Number of channels. Channel numbers are below it.
     pub channels: u16,
-    /// Receives that may be posted for one peer on one channel.
+    /// Most receives that may be posted for one peer on one channel.
     pub receives_max: usize,
-    /// Sends to one peer on one channel that may be posted and not done.
+    /// Most sends to one peer on one channel that may be outstanding.
     pub sends_max: usize,
-    /// Bytes of one block.
+    /// Largest block, in bytes.
     pub bytes_max: usize,
 }
 
-/// What a fabric reports from [`Blocks::poll_block`].
+/// An event that a fabric reports from [`Blocks::poll_block`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum BlockEvent {
-    /// A block has left: its memory may change. It says nothing of others (RDM-5).
+    /// A block has left this node, so its memory may change. The event says nothing about other
+    /// blocks (RDM-5).
     Sent {
-        /// The receiver, the view and the channel.
+        /// Receiver, view and channel.
         way: Way,
-        /// What it was sent with.
+        /// Token that was passed to the send.
         token: Token,
     },
-    /// A block has come, whole.
+    /// A whole block has arrived.
     Received {
-        /// The sender, the view and the channel.
+        /// Sender, view and channel.
         way: Way,
-        /// What its receive was posted with.
+        /// Token that was passed to the receive.
         token: Token,
-        /// The sender's number.
+        /// Number that the sender attached.
         immediate: u32,
-        /// How many bytes it has.
+        /// Block length in bytes.
         length: usize,
     },
 }
@@ -75,23 +76,23 @@ pub enum BlockEvent {
 /// A fabric that carries blocks.
 ///
 /// # What every implementation keeps
-/// - On one channel, blocks from one peer go into the receives for it in the order in which either
-///   were posted.
-/// - A block longer than its receive, or sent without one, loses the peer (`PeerLost`), never
-///   memory.
-/// - Events wait until they are polled; if they cannot, the call is `QueueFull`.
-/// - No call blocks, and after a peer is lost or cut nothing more is reported of it.
-/// - What is sent on several channels shares the medium: no channel waits until another has nothing
+/// - On one channel, blocks from one peer fill the receives for that peer. Both are matched in the
+///   order in which they were posted.
+/// - A block that is longer than its receive, or that finds no receive, loses the peer (`PeerLost`)
+///   but never overwrites other memory.
+/// - Events wait until they are polled. If they cannot, the call returns `QueueFull`.
+/// - No call blocks. Nothing more is reported about a peer after it was lost or cut.
+/// - Blocks on different channels share the medium: no channel waits until another has nothing left
 ///   to send.
 pub trait Blocks: Fabric {
-    /// How much it takes; the same at every call.
+    /// Returns the limits of this fabric; they are the same at every call.
     fn block_limits(&self) -> BlockLimits;
 
-    /// Says where the next block from a peer goes: a piece of the own block memory.
+    /// Posts the destination of the next block from a peer: a range of local block memory.
     ///
     /// # Errors
-    /// `QueueFull` if as many as may be are posted already; `OutOfRange` if there is no such
-    /// channel, or it was closed; else as [`Fabric::post`].
+    /// `QueueFull` if the maximum number of receives is already posted; `OutOfRange` if the channel
+    /// does not exist or was closed; otherwise as [`Fabric::post`].
     fn post_receive(
         &mut self,
         from: Way,
@@ -100,11 +101,10 @@ pub trait Blocks: Fabric {
         token: Token,
     ) -> Result<(), Self::Error>;
 
-    /// Sends a block from the own block memory, which must not change until
-    /// [`BlockEvent::Sent`].
+    /// Sends a block from local block memory, which must not change until [`BlockEvent::Sent`].
     ///
     /// # Errors
-    /// As [`Blocks::post_receive`].
+    /// The same as for [`Blocks::post_receive`].
     fn send(
         &mut self,
         to: Way,
@@ -114,15 +114,15 @@ pub trait Blocks: Fabric {
         token: Token,
     ) -> Result<(), Self::Error>;
 
-    /// Ends a channel at this node, with all peers: nothing more is reported of it, and the memory
-    /// of its blocks may change. Where a device writes by itself, a block that is on its way may
-    /// still land in its receive: such memory is better freed than used again at once. What this
-    /// node sent and a peer does not have yet arrives there as it was, or not at all. What still
-    /// arrives here is dropped, and loses no peer. The channel is not used again in this view.
-    /// Idempotent.
+    /// Closes a channel at this node, with all peers. Nothing more is reported of it, and the
+    /// memory of its blocks may change. If a device writes on its own, a block in flight may still
+    /// land in its receive, so such memory should be freed instead of being reused at once. A block
+    /// that this node sent and a peer does not have yet arrives there unchanged or not at all. A
+    /// block that still arrives here is dropped, and its sender is not lost. The channel is not
+    /// used again in this view. Idempotent.
     fn close(&mut self, view: ViewId, channel: Channel);
 
-    /// The next thing that became of a block, if any.
+    /// Returns the next block event, if any.
     fn poll_block(&mut self) -> Option<BlockEvent>;
 }
 

@@ -1,4 +1,4 @@
-//! A borrowed fabric is a fabric: a wrapper takes one without a word of its own.
+//! Implementations for `&mut` of a fabric, so that wrappers can borrow one.
 //!
 //! Requirement: FAB-2.
 

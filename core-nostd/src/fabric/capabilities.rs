@@ -1,38 +1,40 @@
-//! What a fabric promises. Nothing is assumed that is not promised.
+//! The promises of a fabric. The core assumes nothing that the fabric does not promise.
 //!
 //! Requirement: FAB-1.
 
 bitflags::bitflags! {
-    /// Promises about order, told apart because hardware gives some without the others (HAL-1).
+    /// Promises about order. They are separate because some hardware keeps only some of them
+    /// (HAL-1).
     ///
-    /// They hold for rows and for regions ([`Permissions`](super::Permissions)) alike, but for
-    /// [`SHARED`](Self::SHARED): a write to a region is carried on every fabric, since its owner
-    /// says who may write. So of a region, a guard has the bytes of the call, and a list is
-    /// completed once its bytes are there, also where rows are shared.
+    /// Except for [`SHARED`](Self::SHARED), they hold for rows and for regions
+    /// ([`Permissions`](super::Permissions)). A write to a region is carried on every fabric,
+    /// because the region's owner controls who may write. For a region, a guard therefore carries
+    /// the bytes of the call, and a list completes once its bytes have arrived, even on fabrics
+    /// that share rows.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Promises: u32 {
-        /// The bytes of one write become visible in the order of their addresses, so a counter at
-        /// the end of a message may travel in the message's own write (SMC-6).
+        /// The bytes of one write become visible in address order, so a counter at the end of a
+        /// message may travel in the same write as the message (SMC-6).
         const ADDRESS_ORDER = 1;
         /// Writes to one peer become visible in the order in which they were posted.
         const WRITE_ORDER = 1 << 1;
         /// When a list is completed, its bytes are visible at the peer.
         const COMPLETION_VISIBLE = 1 << 2;
-        /// The peers' rows are this node's own memory: a store in the own row is the write. Of rows
-        /// alone.
+        /// The peers read this node's rows directly from its memory, so a store in the local row is
+        /// the write. This holds for rows only.
         const SHARED = 1 << 3;
     }
 }
 
 #[cfg(feature = "defmt")]
 impl defmt::Format for Promises {
-    /// The names, as `Debug` has them.
+    /// Writes the names as `Debug` does.
     fn format(&self, out: defmt::Formatter<'_>) {
         defmt::write!(out, "Promises(");
         if self.is_empty() {
             defmt::write!(out, "0x0");
         }
-        // bound: the promises that there are
+        // bound: the promises
         for (at, promise) in self.iter().enumerate() {
             if at > 0 {
                 defmt::write!(out, " | ");
@@ -52,21 +54,21 @@ impl defmt::Format for Promises {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Capabilities {
-    /// What holds about order.
+    /// Promises about order.
     pub promises: Promises,
-    /// The most writes of one list; at least four.
+    /// Most writes in one list; at least four.
     pub writes_max: usize,
-    /// The most bytes of one write, or of the content in flight to one peer; at least one slot.
+    /// Most bytes in one write, and most bytes of content in flight to one peer; at least one slot.
     pub write_bytes_max: usize,
-    /// The most bytes of a [`Kind::Guard`](super::Kind::Guard) write; at least 24.
+    /// Most bytes in one [`Kind::Guard`](super::Kind::Guard) write; at least 24.
     pub guard_bytes_max: usize,
 }
 
 impl Capabilities {
-    /// Whether a guard can be kept behind its content at all.
+    /// Returns whether a guard can be kept after its content.
     ///
-    /// Order between writes, or visibility upon completion, is enough. Address order alone is not:
-    /// two writes of one cell could pass each other, and the cell would shrink.
+    /// Order between writes, or visibility upon completion, is enough. Address order is not: two
+    /// writes of one cell could overtake each other, and the cell would shrink.
     #[must_use]
     pub const fn can_guard(&self) -> bool {
         self.promises.intersects(Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE))

@@ -1,28 +1,29 @@
-//! Why a post failed and why a peer is thought lost.
+//! Causes of failed posts and lost peers.
 //!
 //! Requirement: FAB-1.
 
-/// The kinds of failure that the core tells apart.
+/// The kinds of failure that the core distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum ErrorKind {
-    /// No room in the queue to this peer now, or the peer is not ready yet; the same post may go
-    /// through at a later step.
+    /// The queue to this peer is full, or the peer is not ready yet. The same post may succeed at a
+    /// later step.
     QueueFull = 1,
     /// The peer is gone.
     PeerLost = 2,
-    /// The peer took back the right to write.
+    /// The peer revoked the permission to write.
     Revoked = 3,
-    /// A range outside the row, or a list longer than the fabric takes.
+    /// A range is outside the row, or a list is longer than the fabric accepts.
     OutOfRange = 4,
-    /// Anything else; trying again does not help.
+    /// Any other failure; a retry does not help.
     Other = 5,
-    /// Memory that a view cannot be opened with: used before, or not made for it by this fabric.
+    /// A view cannot be opened with this memory: it was used before, or this fabric did not make it
+    /// for the view.
     WrongMemory = 6,
 }
 
-/// What every fabric's error can say of itself.
+/// An error of a fabric, classified by kind.
 pub trait FabricError: core::fmt::Debug {
     /// The kind.
     fn kind(&self) -> ErrorKind;
@@ -49,20 +50,20 @@ impl core::fmt::Display for ErrorKind {
 
 impl core::error::Error for ErrorKind {}
 
-/// Why a fabric thinks that a peer is lost (HAL-5).
+/// Reason why a fabric considers a peer lost (HAL-5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum LossCause {
-    /// Its process ended without saying so.
+    /// Its process ended without leaving first.
     Exited = 1,
-    /// It said that it leaves.
+    /// It left on purpose.
     Left = 2,
     /// Writes to it are not acknowledged.
     Unreachable = 3,
     /// It denied a write.
     Denied = 4,
-    /// It published something that no correct member can publish.
+    /// It published a value that no correct member can publish.
     Misbehaved = 5,
 }
 

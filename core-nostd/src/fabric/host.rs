@@ -1,13 +1,14 @@
-//! The host's half of the seam: what a program with an operating system needs of its fabric beside
-//! [`Fabric`].
+//! The host's half of the fabric interface: what a program with an operating system needs in
+//! addition to [`Fabric`].
 //!
 //! A partition lends static memory and is stepped by its schedule. On a host the fabric makes the
-//! memory, since it alone knows whether that is mapped, registered with a device, or plain; and a
-//! member that finds no work sleeps until its fabric or a thread of its own process wakes it.
+//! memory, because only the fabric knows whether it must be mapped, registered with a device, or
+//! plain. A member that finds no work sleeps until its fabric or a thread of its own process wakes
+//! it.
 //!
-//! Order of calls: [`HostFabric::rows`] for a view, [`Fabric::open`] with exactly that memory, and
-//! from then on as [`fabric`](super) says. Memory for blocks is made at any time, by any
-//! thread (`HostBlocks::block_store`).
+//! Order of calls: [`HostFabric::rows`] for a view, then [`Fabric::open`] with exactly that memory,
+//! then as described in [`fabric`](super). Any thread may allocate block memory at any time
+//! (`HostBlocks::block_store`).
 //!
 //! Requirement: FAB-2.
 
@@ -18,8 +19,8 @@ use crate::ids::{NodeId, Rank, ViewId};
 use crate::layout::{CACHE_LINE, Layout};
 use crate::memory::{Row, RowWriter};
 
-/// Which rows a view has: whose, and how long each is. All members of the view make the same plan,
-/// but for their own rank.
+/// The rows of a view: their owners and lengths. All members of the view make the same plan, except
+/// for their own rank.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewPlan<'v> {
     view: ViewId,
@@ -30,17 +31,17 @@ pub struct ViewPlan<'v> {
     has_blocks: bool,
 }
 
-/// Where the sizes of rows are.
+/// Source of the row sizes.
 #[derive(Clone, Copy, Debug)]
 enum Sizes<'v> {
     OfLayout(Layout<'v>),
-    /// By rank, in bytes.
+    /// In bytes, by rank.
     Listed(&'v [usize]),
 }
 
 impl<'v> ViewPlan<'v> {
-    /// The rows of a layout, for the member of rank `own`; with blocks, if the layout has channels
-    /// for them.
+    /// Plans the rows of a layout for the member of rank `own`, with blocks if the layout has
+    /// channels for them.
     #[must_use]
     pub const fn of_layout(view: ViewId, own: Rank, layout: &Layout<'v>) -> Self {
         Self {
@@ -53,9 +54,10 @@ impl<'v> ViewPlan<'v> {
         }
     }
 
-    /// Rows of so many bytes each, by rank, for cells without a layout. A member without a size has
-    /// a row without bytes. `digest` is a number that other plans of the same members do not have:
-    /// two members are ready for each other only by plans of one digest.
+    /// Plans rows for cells without a layout: row `r` has `row_bytes[r]` bytes. A member without an
+    /// entry gets an empty row. `digest` must differ from the digests of all other plans of the
+    /// same members, because two members become ready for each other only if their plans have the
+    /// same digest.
     #[must_use]
     pub const fn with_sizes(
         view: ViewId,
@@ -67,7 +69,7 @@ impl<'v> ViewPlan<'v> {
         Self { view, own, members, sizes: Sizes::Listed(row_bytes), digest, has_blocks: false }
     }
 
-    /// The same rows, for members between which blocks go.
+    /// Adds blocks between the members to the plan.
     #[must_use]
     pub const fn with_blocks(self) -> Self {
         Self { has_blocks: true, ..self }
@@ -79,19 +81,20 @@ impl<'v> ViewPlan<'v> {
         self.view
     }
 
-    /// This member's rank in it.
+    /// Returns this member's rank in the view.
     #[must_use]
     pub const fn own(&self) -> Rank {
         self.own
     }
 
-    /// The members' node ids, in rank order.
+    /// Returns the members' node ids, in rank order.
     #[must_use]
     pub const fn members(&self) -> &'v [NodeId] {
         self.members
     }
 
-    /// Bytes of a member's row: whole cache lines. Zero if there is no such member.
+    /// Returns the bytes of a member's row, rounded up to whole cache lines, or zero if there is no
+    /// such member.
     #[must_use]
     pub fn row_bytes(&self, rank: Rank) -> usize {
         let bytes = match &self.sizes {
@@ -101,85 +104,88 @@ impl<'v> ViewPlan<'v> {
         bytes.checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX)
     }
 
-    /// What tells this plan from others.
+    /// Returns the digest that distinguishes this plan from others.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Whether blocks go between the members.
+    /// Returns whether the members exchange blocks.
     #[must_use]
     pub const fn has_blocks(&self) -> bool {
         self.has_blocks
     }
 }
 
-/// The rows of one view at one member, with what keeps them: mapped, registered or allocated as
-/// long as a clone of this is there.
+/// The rows of one view at one member. The memory stays mapped, registered or allocated as long as
+/// a clone of this exists.
 pub trait ViewRows: Clone + Send + Sync + 'static {
-    /// This member's rank.
+    /// Returns this member's rank.
     fn own(&self) -> Rank;
 
-    /// The members' node ids, in rank order.
+    /// Returns the members' node ids, in rank order.
     fn members(&self) -> &[NodeId];
 
-    /// The own row, to be written.
+    /// Returns the local row, for writing.
     fn row(&self) -> RowWriter<'_>;
 
-    /// All rows in rank order, the own one included. All zero at first; a peer's row stays so until
-    /// that peer is ready.
+    /// Returns all rows in rank order, the local row included. All are zero at first, and a peer's
+    /// row stays so until that peer is ready.
     fn rows(&self) -> &[Row<'_>];
 
-    /// What [`Fabric::open`] is called with.
+    /// Returns the memory to pass to [`Fabric::open`].
     fn memory(&self) -> ViewMemory<'_> {
         ViewMemory { own: self.own(), members: self.members(), row: self.row(), rows: self.rows() }
     }
 }
 
-/// Wakes the member that sleeps in this process, if it does.
+/// Wakes the sleeping member of this process.
 pub trait LocalBell: Clone + Send + Sync + 'static {
-    /// Rings if the member sleeps or is about to; what was stored before is seen when it wakes.
-    /// Cheap enough for every message.
+    /// Rings if the member sleeps or is about to; the member then sees everything that was stored
+    /// before the call. Cheap enough to call for every message.
     fn ring_if_asleep(&self);
 }
 
-/// A fabric that makes its memory, and that a host can sleep on.
+/// A fabric that allocates its memory and that a host can sleep on.
 pub trait HostFabric: Fabric {
-    /// The bell that application threads of this process ring.
+    /// Bell that application threads of this process ring.
     type Bell: LocalBell;
 
-    /// The rows of a view.
+    /// Rows of a view.
     type Rows: ViewRows;
 
-    /// Why there is no memory.
+    /// Reason why the memory could not be made.
     type MemoryError: core::error::Error + Send + Sync + 'static;
 
-    /// Makes fresh memory for a view (VIE-11). [`Fabric::open`] takes exactly this, once. Dropped
-    /// before that, it leaves nothing behind. May take a while for large rows; waits for nobody.
+    /// Makes fresh memory for a view (VIE-11). [`Fabric::open`] accepts exactly this memory, once.
+    /// If it is dropped before that, nothing of it remains. The call may take a while for large
+    /// rows, but never waits for another member.
     ///
     /// # Errors
-    /// Whatever keeps the fabric from making it: no memory, a plan without this member, a view
-    /// that has its memory already.
+    /// Anything that prevents the fabric from making the rows: no memory, a plan without this
+    /// member, or a view that already has its memory.
     fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Self::Rows, Self::MemoryError>;
 
-    /// A bell for another thread.
+    /// Returns a bell for another thread.
     fn local_bell(&self) -> Self::Bell;
 
-    /// Sleeps until a bell rings, at most so long. Only after [`Fabric::arm`] said yes and one more
-    /// look for work found none. True if a bell rang.
+    /// Sleeps until a bell rings, for at most `timeout`. Call it only after [`Fabric::arm`]
+    /// returned true and one more poll found no work. Returns true if a bell rang.
     fn sleep(&mut self, timeout: Duration) -> bool;
 
-    /// After how long without work a polling member does best to sleep: 1 ms, as in Spindle II-D.
+    /// Returns the time without work after which a polling member should sleep: 1 ms, as in Spindle
+    /// II-D.
     fn idle_time(&self) -> Duration {
         Duration::from_millis(1)
     }
 
-    /// Looks whether peers are still there. A system call a peer: for a timer, not for a loop. What
-    /// it finds comes out of [`Fabric::poll`]. True if one is newly lost.
+    /// Checks whether the peers are still alive, with one system call per peer: call it from a
+    /// timer, not in a loop. Losses are reported by [`Fabric::poll`]. Returns true if a peer was
+    /// newly lost.
     fn check_peers(&mut self) -> bool;
 
-    /// Tells the peers that this member leaves on purpose. Without it, going counts as a failure. A
-    /// fabric over a network waits, at most half a second, until what was posted has arrived.
+    /// Tells the peers that this member leaves on purpose; otherwise its end counts as a failure. A
+    /// fabric over a network waits, at most half a second, until its posts have arrived.
     fn leave(&mut self);
 }
 
@@ -217,7 +223,7 @@ impl<F: HostFabric + ?Sized> HostFabric for &mut F {
 mod tests {
     use super::*;
 
-    /// Both members of a pair plan the same rows, and each its own place in them.
+    /// Both members of a pair plan the same rows, and each plan has the member's own rank.
     #[test]
     fn a_plan_of_a_layout_has_its_rows_and_what_tells_it_from_others() {
         let members = [NodeId(1), NodeId(2)];

@@ -1,4 +1,5 @@
-//! What a host needs of a fabric for regions: their memory, and views that come and go one by one.
+//! What a host needs from a fabric for regions: their memory, and views that open and close
+//! independently.
 //!
 //! Requirement: FAB-3.
 
@@ -7,30 +8,30 @@ use super::permissions::Permissions;
 use super::write::Region;
 use crate::memory::RowWriter;
 
-/// The own memory of a region, with what keeps it: mapped, registered or allocated as long as a
-/// clone of this is there.
+/// The local memory of a region. It stays mapped, registered or allocated as long as a clone of
+/// this exists.
 pub trait RegionMemory: Clone + Send + Sync + 'static {
-    /// The bytes: cells of eight, as in a row. Peers with the right write here too.
+    /// Returns the bytes, in cells of eight as in a row. Peers with permission write here too.
     fn writer(&self) -> RowWriter<'_>;
 }
 
-/// A fabric that makes the memory of regions, and keeps many views open at once.
+/// A fabric that allocates the memory of regions and keeps many views open at once.
 ///
 /// # What every implementation keeps
-/// - A region is memory of the process, and not of a view: every view that is opened later shows it
-///   to its peers. Each member's own plan decides how long its region is.
-/// - The right to write is of one peer in one view. A view that is opened gives none.
-/// - At least [`HostRegions::views_max`] views are open at once, in any order of their ids. A view
-///   that ended frees its place, and its id is not used again.
+/// - A region is memory of the process, not of a view: every view that is opened later shows it to
+///   its peers. Each member's own plan sets the length of its region.
+/// - A permission to write holds for one peer in one view. Opening a view grants none.
+/// - At least [`HostRegions::views_max`] views can be open at once, with ids in any order. A view
+///   that ended no longer counts, and its id is not used again.
 pub trait HostRegions: HostFabric + Permissions {
-    /// The memory of a region.
+    /// Memory of a region.
     type RegionMemory: RegionMemory;
 
-    /// Makes the own memory of a region, all zero, before the first view is made. Takes a while if
-    /// there are many bytes; waits for nobody.
+    /// Makes the local memory of a region, all zero. It must be called before the first view is
+    /// made. It may take a while for large sizes, but never waits for another member.
     ///
     /// # Errors
-    /// The region is that of rows, or was made before, or a view was made before, or there are too
+    /// Fails if the region is the one of rows, if it or a view was made before, or if there are too
     /// many regions or too little memory.
     fn region(
         &mut self,
@@ -38,7 +39,7 @@ pub trait HostRegions: HostFabric + Permissions {
         bytes: usize,
     ) -> Result<Self::RegionMemory, Self::MemoryError>;
 
-    /// How many views may be open at once.
+    /// Returns the number of views that may be open at once.
     fn views_max(&self) -> usize;
 }
 

@@ -1,15 +1,15 @@
-//! The seam: the only way out of the core.
+//! The fabric interface: the core's only way out.
 //!
-//! Protocol code changes its own row and then *posts* which ranges of it a peer should have. How
-//! they travel is the fabric's business: as one-sided writes, as frames, as events in virtual time,
-//! or, where memory is shared, not at all.
+//! Protocol code changes its own row and then *posts* the ranges that a peer should receive. The
+//! fabric decides how they travel: as one-sided writes, as frames, as events in virtual time, or
+//! not at all if memory is shared.
 //!
-//! Order of calls: [`Fabric::open`] for a view, [`Fabric::ready`] until every peer is, then any
-//! number of [`Fabric::post`] and [`Fabric::poll`], and at the end [`Fabric::retire`] until it says
-//! that nothing is in flight. A sleeper calls [`Fabric::arm`], looks once more for work, and only
-//! then sleeps.
+//! Order of calls: [`Fabric::open`] for a view; [`Fabric::ready`] until every peer is ready; then
+//! any number of [`Fabric::post`] and [`Fabric::poll`]; and finally [`Fabric::retire`] until it
+//! returns true. Before a member sleeps, it calls [`Fabric::arm`] and polls once more for work.
 //!
-//! Wrappers (counting, tracing, faults) implement the same trait, and so does `&mut` of a fabric.
+//! Wrappers (counting, tracing, fault injection) implement the same trait, and so does `&mut` of a
+//! fabric.
 //!
 //! | module | subject |
 //! |---|---|

@@ -1,13 +1,13 @@
-//! Regions whose owner says which peers may write to them: for protocols in which the writer
+//! Regions whose owners decide which peers may write to them, for protocols in which the writer
 //! changes (the logs of TRAM).
 //!
-//! A *region* here is memory of a process, beside its rows, which every view of that process shows.
-//! Its owner grants and revokes the right to write, peer by peer and region by region; every peer
-//! may read all of it. A peer that has the right posts to it with [`Fabric::post`]: the targets of
-//! a list are all in that region, each source in the row or in any own region.
+//! A *region* here is process memory outside the rows that every view of the process shows. Its
+//! owner grants and revokes permission to write, for each peer and region; every peer may read all
+//! of it. A peer that has permission writes with [`Fabric::post`]: all targets of a list are in
+//! that region, and each source is in the row or in any region of the writer.
 //!
 //! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu
-//! (Aguilera et al., OSDI 2020), which measured access flags against a reset of the queue pair.
+//! (Aguilera et al., OSDI 2020), which compared access flags with a reset of the queue pair.
 //!
 //! Requirement: FAB-3.
 
@@ -15,26 +15,26 @@ use super::seam::Fabric;
 use super::write::{Area, Region, Token};
 use crate::ids::{Rank, ViewId};
 
-/// What a fabric reports from [`Permissions::poll_permission`].
+/// An event that a fabric reports from [`Permissions::poll_permission`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PermissionEvent {
-    /// A write to a peer's region was not taken. What was under way to that region is given up: its
-    /// tokens do not complete, and parts of it may have landed. Until
-    /// [`PermissionEvent::Restored`], posts to it are
+    /// A peer's region rejected a write. The outstanding writes to that region are abandoned: their
+    /// tokens do not complete, and parts of them may have landed. Until
+    /// [`PermissionEvent::Restored`], posts to it fail with
     /// [`ErrorKind::Revoked`](super::ErrorKind::Revoked).
     Denied {
-        /// In which view: a rank is a member of one view, and many may be open.
+        /// View of the peer. A rank belongs to one view, and many may be open.
         view: ViewId,
         /// Whose region.
         peer: Rank,
         /// Which.
         region: Region,
     },
-    /// A peer's region can be posted to again, or for the first time after a post was refused.
-    /// Whether the right was granted shows when it is used.
+    /// Posts to a peer's region are possible again, or for the first time after one was refused.
+    /// Whether the permission was granted shows only when a write is posted.
     Restored {
-        /// In which view.
+        /// View of the peer.
         view: ViewId,
         /// Whose region.
         peer: Rank,
@@ -43,50 +43,51 @@ pub enum PermissionEvent {
     },
 }
 
-/// A fabric on which an owner decides which peers write to its regions.
+/// A fabric on which the owner of a region decides which peers write to it.
 ///
 /// # What every implementation keeps
 /// - At first no peer may write to any region.
-/// - When [`revoke`](Permissions::revoke) returned, nothing more of that peer's lands in the
-///   region, whatever was under way.
-/// - A right that is used without being there harms nothing but the connection between those two
-///   for that region; rows and other regions go on.
+/// - After [`revoke`](Permissions::revoke) has returned, no write of that peer lands in the region,
+///   not even one that was in flight.
+/// - A write without permission harms only the connection between the two nodes for that region;
+///   rows and other regions continue to work.
 /// - No call blocks.
 pub trait Permissions: Fabric {
-    /// The most bytes of one list to a region, all its writes together, and of one read. A list
-    /// that is longer is [`ErrorKind::OutOfRange`](super::ErrorKind::OutOfRange). At least as many
-    /// as an entry of a log has, with its header and its control line.
+    /// Returns the most bytes of one list to a region, summed over its writes, and of one read. A
+    /// longer list fails with [`ErrorKind::OutOfRange`](super::ErrorKind::OutOfRange). It is at
+    /// least the size of a log entry with its header and its control line.
     fn region_list_bytes_max(&self) -> usize {
         self.capabilities().write_bytes_max
     }
 
-    /// Lets a peer write to the own region. Writes that it posts once it knows of this (the
-    /// protocol tells it) land; where its fabric must hear of it first, or the connection must be
-    /// made anew, they are [`ErrorKind::QueueFull`](super::ErrorKind::QueueFull) or `Revoked` until
-    /// then. [`PermissionEvent::Restored`] tells it that it may write. A write that it posts with
-    /// an earlier right, taken back since, may be [`PermissionEvent::Denied`] once.
+    /// Grants a peer permission to write to a local region. Writes that the peer posts after it
+    /// learned of this (from the protocol) land. If its fabric must learn of it first, or the
+    /// connection must be set up again, they fail with
+    /// [`ErrorKind::QueueFull`](super::ErrorKind::QueueFull) or `Revoked` until then;
+    /// [`PermissionEvent::Restored`] then tells the peer that it may write. A write that it posts
+    /// under an earlier permission that was since revoked may be [`PermissionEvent::Denied`] once.
     ///
     /// # Errors
-    /// `OutOfRange` for a region or a peer that does not exist, `PeerLost` for one that is gone,
-    /// `Other` if the device has no more rights to give.
+    /// `OutOfRange` for a region or a peer that does not exist, `PeerLost` for a lost peer, `Other`
+    /// if the device has no more permissions to grant.
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), Self::Error>;
 
-    /// Takes the right back. Idempotent.
+    /// Revokes a peer's permission. Idempotent.
     ///
     /// # Errors
-    /// As [`grant`](Permissions::grant); and of any other error: the peer is cut, so nothing lands
-    /// either.
+    /// The same as for [`grant`](Permissions::grant). After any other error the peer is cut, so
+    /// none of its writes lands either.
     fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), Self::Error>;
 
-    /// Whether a peer may write to the own region now.
+    /// Returns whether a peer may write to a local region now.
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool;
 
-    /// Reads a piece of a peer's region into the memory of an own region.
-    /// [`Event::Completed`](super::Event::Completed) says that it is there; a cell in it may be
-    /// torn. Reads that are under way at once may be carried out in any order.
+    /// Reads a range of a peer's region into a local region.
+    /// [`Event::Completed`](super::Event::Completed) reports that it has arrived; its cells may be
+    /// torn. Outstanding reads may be carried out in any order.
     ///
     /// # Errors
-    /// As [`Fabric::post`].
+    /// The same as for [`Fabric::post`].
     fn read(
         &mut self,
         view: ViewId,
@@ -97,6 +98,6 @@ pub trait Permissions: Fabric {
         token: Token,
     ) -> Result<(), Self::Error>;
 
-    /// The next thing that became of a permission, if any.
+    /// Returns the next permission event, if any.
     fn poll_permission(&mut self) -> Option<PermissionEvent>;
 }

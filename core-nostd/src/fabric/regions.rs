@@ -1,17 +1,17 @@
-//! Which regions of block memory a member has.
+//! The regions of a member's block memories.
 //!
 //! # Invariants
-//! - A region's number belongs to one memory at a time; it is free again when that memory is gone.
-//! - Region 0 is that of rows, and never given.
+//! - A region number belongs to one memory at a time. It is free again when that memory is gone.
+//! - Region 0 is the one of rows and is never assigned.
 //!
 //! Requirement: MEM-2.
 
 use super::write::Region;
 
-/// Block memories that a member may have at a time.
+/// Most block memories that a member may have at a time.
 pub const REGIONS_MAX: usize = 1024;
 
-/// A member has [`REGIONS_MAX`] block memories already.
+/// The member already has [`REGIONS_MAX`] block memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct TooManyRegions;
@@ -27,11 +27,11 @@ impl core::fmt::Display for TooManyRegions {
 
 impl core::error::Error for TooManyRegions {}
 
-/// What finds a member's block memories by region. `W` finds one as long as it is there, and keeps
-/// none: where memory is shared, a weak pointer.
+/// Maps regions to a member's block memories. `W` refers to a memory without keeping it alive, such
+/// as a weak pointer if memory is shared.
 #[derive(Debug)]
 pub struct Regions<W> {
-    /// The first is region 1.
+    /// The first slot is region 1.
     slots: [Option<W>; REGIONS_MAX],
 }
 
@@ -42,8 +42,8 @@ impl<W> Regions<W> {
         Self { slots: [const { None }; REGIONS_MAX] }
     }
 
-    /// Gives a memory the lowest region that is free. A region is free too once `is_gone` says so
-    /// of what had it.
+    /// Assigns the lowest free region to a memory. A region is also free if `is_gone` returns true
+    /// for its previous memory.
     ///
     /// # Errors
     /// [`TooManyRegions`].
@@ -59,7 +59,8 @@ impl<W> Regions<W> {
         Ok(region)
     }
 
-    /// Gives a memory the region that is asked for. False if another has it, or it is none.
+    /// Assigns the given region to a memory. Returns false if the region is taken or does not
+    /// exist.
     pub fn take_this(&mut self, region: Region, memory: W, is_gone: impl Fn(&W) -> bool) -> bool {
         let index = usize::from(region.0).checked_sub(1);
         let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else { return false };
@@ -70,7 +71,7 @@ impl<W> Regions<W> {
         is_free
     }
 
-    /// What finds the memory of a region, if the region was ever given.
+    /// Returns the reference to a region's memory, if the region was ever assigned.
     #[must_use]
     pub fn get(&self, region: Region) -> Option<&W> {
         let slot = usize::from(region.0).checked_sub(1)?;

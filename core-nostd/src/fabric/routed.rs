@@ -8,13 +8,13 @@ use super::seam::{Event, Fabric, ViewMemory};
 use super::write::{Area, Region, Token, Write};
 use crate::ids::{Rank, ViewId};
 
-/// A fabric whose events pass through its host: two views are open during a change, and the node
-/// of one passes over events that are meant for the other.
+/// A fabric whose events pass through its host. Two views are open during a change, and the node of
+/// one view must not consume events of the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Routed<F, P> {
     /// The fabric.
     pub fabric: F,
-    /// Gives the next event instead of [`Fabric::poll`], which it calls, or not.
+    /// Returns the next event. It replaces [`Fabric::poll`], which it may call.
     pub poll: P,
 }
 

@@ -1,4 +1,4 @@
-//! What carries writes from a node to its peers.
+//! The trait that carries writes from a node to its peers.
 //!
 //! Requirement: FAB-1.
 
@@ -8,95 +8,96 @@ use super::write::{Token, Write};
 use crate::ids::{NodeId, Rank, ViewId};
 use crate::memory::{Row, RowWriter};
 
-/// What a fabric reports from [`Fabric::poll`].
+/// An event that a fabric reports from [`Fabric::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Event {
-    /// The list that was posted with this token is done; its content may change again.
+    /// The list that was posted with this token is complete; its content may change again.
     Completed(Token),
-    /// A peer cannot be reached any more. A suspicion, not a verdict (HAL-5). Where two views are
-    /// open, each that has the peer is told: its ranks are its own.
+    /// A peer can no longer be reached. This is a suspicion, not a verdict (HAL-5). If several
+    /// views with this peer are open, each gets an event of its own, because ranks differ between
+    /// views.
     PeerLost {
         /// The view.
         view: ViewId,
         /// The peer.
         peer: Rank,
-        /// Why the fabric thinks so.
+        /// Reason why the fabric considers it lost.
         cause: LossCause,
     },
-    /// A peer's memory for the view can be written now.
+    /// A peer's memory for the view can now be written.
     Ready {
         /// The view.
         view: ViewId,
         /// Whose memory.
         peer: Rank,
     },
-    /// Somebody rang the doorbell.
+    /// A peer rang the doorbell.
     Woken,
 }
 
-/// The memory of one view at one node, as it is shown to a fabric.
+/// The memory of one view at one node, as shown to a fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewMemory<'m> {
-    /// The node's own rank; its row may be read by all and written by the node alone.
+    /// Local rank. All may read the row, and only this node writes it.
     pub own: Rank,
-    /// The node ids of the members, in rank order.
+    /// Node ids of the members, in rank order.
     pub members: &'m [NodeId],
-    /// The own row. A fabric reads what it sends from here.
+    /// Local row, from which the fabric reads the bytes that it sends.
     pub row: RowWriter<'m>,
-    /// All rows in rank order, the own one included: where the node reads its peers' state.
+    /// All rows in rank order, the local row included. The node reads its peers' state there.
     pub rows: &'m [Row<'m>],
 }
 
-/// Carries writes from a node's own row to its peers' copies of it.
+/// Carries writes from a node's row to its peers' copies of that row.
 ///
 /// # What every implementation keeps
 /// - No call blocks, and none spins on a full queue.
 /// - A [`Guard`](super::Kind::Guard) write carries the bytes as they were when [`Fabric::post`] was
 ///   called. A [`Content`](super::Kind::Content) write may be read from memory at any moment until
 ///   its list is completed.
-/// - Nothing but the posted ranges ever changes in a peer's copy.
-/// - What [`Capabilities::promises`] says about order holds.
+/// - In a peer's copy only the posted ranges ever change.
+/// - The promises about order in [`Capabilities::promises`] hold.
 /// - `cut` and `retire` may be called any number of times.
 ///
-/// The generic tests in `tramontane-contract` hold an implementation to this.
+/// The generic tests in `tramontane-contract` verify this for an implementation.
 pub trait Fabric {
-    /// What a failed post says.
+    /// Error of a failed call.
     type Error: FabricError;
 
-    /// What this fabric promises and how much it takes. The same at every call.
+    /// Returns the promises and limits of this fabric; they are the same at every call.
     fn capabilities(&self) -> Capabilities;
 
-    /// Makes a view's memory known: both what is written from and where peers' writes land. The
-    /// memory is fresh, and of this view alone (VIE-11). A fabric that makes memory itself
-    /// ([`rows`](super::HostFabric::rows)) takes exactly that.
+    /// Registers the memory of a view: both the memory to write from and the memory where peers'
+    /// writes land. The memory must be fresh and belong to this view only (VIE-11). A fabric that
+    /// makes its own memory ([`rows`](super::HostFabric::rows)) accepts only that.
     ///
     /// # Errors
-    /// [`Other`](super::ErrorKind::Other) if the view is open already;
-    /// [`WrongMemory`](super::ErrorKind::WrongMemory) if the memory was used before, or is not what
-    /// the fabric made for this view; else whatever the fabric cannot do.
+    /// [`Other`](super::ErrorKind::Other) if the view is already open;
+    /// [`WrongMemory`](super::ErrorKind::WrongMemory) if the memory was used before or is not what
+    /// the fabric made for this view; otherwise the fabric's own failures.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), Self::Error>;
 
-    /// Whether a peer's memory for this view can be written to. Nobody posts before it can (VIE-11,
-    /// VIE-12).
+    /// Returns whether a peer's memory for this view can be written. Nothing may be posted to the
+    /// peer before that (VIE-11, VIE-12).
     fn ready(&self, view: ViewId, peer: Rank) -> bool;
 
     /// Stops all traffic with a peer, in both directions as far as the fabric can. Idempotent.
     fn cut(&mut self, view: ViewId, peer: Rank);
 
-    /// Ends a view. Call it until it returns true: nothing of the view is in flight any more, in or
-    /// out, and its memory may go.
+    /// Ends a view. Call it until it returns true: then nothing of the view is in flight in either
+    /// direction, and its memory may be freed.
     fn retire(&mut self, view: ViewId) -> bool;
 
-    /// Sends ranges of the own row to one peer: all of the list or nothing of it, in list order as
-    /// far as [`WRITE_ORDER`](super::Promises::WRITE_ORDER) goes. With a token,
+    /// Sends ranges of the local row to one peer: the whole list or nothing, in list order as far
+    /// as [`WRITE_ORDER`](super::Promises::WRITE_ORDER) is promised. With a token,
     /// [`Event::Completed`] follows.
     ///
     /// # Errors
-    /// Only [`QueueFull`](super::ErrorKind::QueueFull) is worth another try, at a later step: the
-    /// queue has no room, or the peer is not ready yet ([`Fabric::ready`]). More writes than
-    /// [`Capabilities::writes_max`], or a range outside the row:
-    /// [`OutOfRange`](super::ErrorKind::OutOfRange). A view that is not open here:
+    /// Only [`QueueFull`](super::ErrorKind::QueueFull) is worth a retry, at a later step: the queue
+    /// is full, or the peer is not ready yet ([`Fabric::ready`]). More writes than
+    /// [`Capabilities::writes_max`] or a range outside the row is
+    /// [`OutOfRange`](super::ErrorKind::OutOfRange). A view that is not open here is
     /// [`Other`](super::ErrorKind::Other).
     fn post(
         &mut self,
@@ -106,23 +107,23 @@ pub trait Fabric {
         token: Option<Token>,
     ) -> Result<(), Self::Error>;
 
-    /// The next thing that happened, if any.
+    /// Returns the next event, if any.
     fn poll(&mut self) -> Option<Event>;
 
-    /// Rings a peer's doorbell, whether it sleeps or not.
+    /// Rings a peer's doorbell, whether or not the peer sleeps.
     fn wake(&mut self, view: ViewId, to: Rank);
 
-    /// Says that this node is about to sleep: from now on a post to it rings its doorbell. After
-    /// this the caller must look for work once more before it sleeps (IDL-1). False if something
-    /// came already.
+    /// Announces that this node is about to sleep: from now on, a post to it rings its doorbell.
+    /// The caller must then look for work once more before it sleeps (IDL-1). Returns false if
+    /// something has arrived already.
     fn arm(&mut self) -> bool;
 
-    /// Says that this node is awake again.
+    /// Announces that this node is awake again.
     fn disarm(&mut self);
 
-    /// Stands between seeing a guard and reading what it guards (HAL-1): it is called after each
-    /// guard that is new, a slot's counter, rounds used in silence, or a guard of the view's
-    /// columns, and before anything behind it is read. On cache-coherent memory the acquire load in
-    /// the core is enough, and this does nothing.
+    /// Separates the observation of a guard from the reads of the data that it guards (HAL-1). The
+    /// core calls it after each new guard (a slot's counter, silent rounds, or a guard of the
+    /// view's columns) and before it reads the guarded data. On cache-coherent memory the core's
+    /// acquire load is enough, and this does nothing.
     fn observe_barrier(&self);
 }

@@ -2,13 +2,14 @@
 //!
 //! Requirement: FAB-1.
 
-/// The most writes that the core puts into one list, whatever the fabric could take.
+/// Most writes that the core puts into one list, even if the fabric accepts more.
 pub const WRITES_MAX: usize = 16;
 
 /// The writes of one post.
 pub type WriteList = heapless::Vec<Write, WRITES_MAX>;
 
-/// A piece of registered memory. The table's rows are one; others carry their own protocols.
+/// A piece of registered memory. The rows of the shared state table form one region; other regions
+/// have their own protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Region(pub u16);
@@ -18,49 +19,49 @@ impl Region {
     pub const ROW: Self = Self(0);
 }
 
-/// A place in a region.
+/// A position in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Area {
     /// Which region.
     pub region: Region,
-    /// Bytes from its start.
+    /// Bytes from the start of the region.
     pub offset: usize,
 }
 
-/// Names a posted list, for its completion. The caller chooses it.
+/// Identifies a posted list in its completion. The caller chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Token(pub u64);
 
-/// Whether bytes may still be read after the call.
+/// Time at which the bytes of a write are read: at the call, or up to completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Kind {
-    /// May be read from memory until the list is completed. A payload in it does not change until
+    /// May be read from memory until the list is completed. A payload in it must not change until
     /// then; a cell in it may grow.
     Content,
-    /// Is carried as it was at the call. Without that, hardware that reads late would ship a newer
-    /// guard before the content that it speaks for.
+    /// Carries the bytes as they were at the call. Otherwise, hardware that reads late would send a
+    /// newer guard before the content that it guards.
     Guard,
 }
 
-/// One write: where from, where to, how much, and what kind.
+/// One write: source, target, length and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Write {
-    /// Where the bytes are, in the writer's memory.
+    /// Source in the writer's memory.
     pub source: Area,
-    /// Where they go, in the peer's.
+    /// Target in the peer's memory.
     pub target: Area,
-    /// How many bytes.
+    /// Length in bytes.
     pub length: usize,
     /// Content or guard.
     pub kind: Kind,
 }
 
 impl Write {
-    /// A write from the own row to the same place in the peer's copy of it.
+    /// Creates a write from the local row to the same offset in the peer's copy.
     #[must_use]
     pub const fn of_row(offset: usize, length: usize, kind: Kind) -> Self {
         let area = Area { region: Region::ROW, offset };

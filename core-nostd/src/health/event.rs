@@ -1,11 +1,11 @@
-//! What is reported of a partner: who, what, since when.
+//! Health events: the partner, its change of state, and the time.
 //!
 //! Requirement: HLT-1.
 
 use crate::ids::{Rank, Time};
 use crate::multicast::Impossible;
 
-/// What became of a member. The numbers are stable, so that a health monitor can have a table of
+/// A change in a member's state. The numbers are stable, so a health monitor can have a table of
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -13,22 +13,22 @@ use crate::multicast::Impossible;
 pub enum HealthKind {
     /// It shows a heartbeat for the first time.
     Started = 1,
-    /// It has shown no new heartbeat for the timeout.
+    /// It has shown no new heartbeat for longer than the timeout.
     Silent = 2,
-    /// It was silent, and shows heartbeats again; its memory is what it was.
+    /// It was silent and shows heartbeats again; its memory is intact.
     Resumed = 3,
-    /// It shows another incarnation: it has lost its memory, and takes no part any more.
+    /// It shows another incarnation: it has lost its memory and no longer takes part.
     Restarted = 4,
-    /// It shows that it has stopped because of this member: this one has restarted, or was silent.
+    /// It shows that it has stopped because of this member, which has restarted or was silent.
     StoppedBecauseOfThis = 5,
-    /// Its header fails its check, for as many steps as are waited for.
+    /// Its header failed its check in too many consecutive steps.
     Unreadable = 6,
-    /// It published what no correct member can publish: see [`Impossible`].
+    /// It published something that no correct member can publish: see [`Impossible`].
     Misbehaved = 7,
 }
 
 impl HealthKind {
-    /// The stable number.
+    /// Returns the stable number.
     #[allow(clippy::as_conversions)]
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -50,22 +50,24 @@ impl core::fmt::Display for HealthKind {
     }
 }
 
-/// Who, what, and since when.
+/// An event of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct HealthEvent {
     /// The member.
     pub peer: Rank,
-    /// What became of it.
+    /// Change of its state.
     pub kind: HealthKind,
-    /// Since when: of a silence, when the last heartbeat was seen; else when it was found.
+    /// Time of the change: for a silence, when the last heartbeat was seen; otherwise, when the
+    /// change was detected.
     pub since: Time,
-    /// Its incarnation, as it shows it now; of misbehaviour the number of [`Impossible`].
+    /// Incarnation that the member shows now; for misbehaviour, the number of [`Impossible`].
     pub detail: u64,
 }
 
 impl HealthEvent {
-    /// What a step refused ([`Progress::refused`](crate::node::Progress::refused)), as an event.
+    /// Converts a refusal of a step ([`Progress::refused`](crate::node::Progress::refused)) to an
+    /// event.
     #[must_use]
     pub fn of_refusal((peer, what): (Rank, Impossible), now: Time) -> Self {
         let detail = u64::from(what.code());

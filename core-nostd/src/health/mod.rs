@@ -1,17 +1,18 @@
-//! Whether partners live, for a membership that is fixed: incarnations, heartbeats, and what a pair
-//! does when one of the two is gone.
+//! Liveness of partners in a fixed membership: incarnations, heartbeats, and the reaction of a pair
+//! when one of the two fails.
 //!
-//! Each member shows its incarnation and a heartbeat in the header of its row. A [`Monitor`] beside
-//! the node posts them and watches those of the others. It is a thing of its own: a group that does
-//! not want it opens none, and its nodes are the same machine code.
+//! Each member shows its incarnation and a heartbeat in the header of its row. A [`Monitor`] posts
+//! this node's header and watches those of the other members. It is separate from the node: a group
+//! that does not want it opens no monitor, and its nodes are the same machine code.
 //!
 //! # What holds
-//! - A member that comes back with empty memory shows another incarnation before anything else of
-//!   it lands, where the monitor is stepped before the node: on fabrics that keep writes in order.
-//! - A member that a monitor has reported as restarted, or that shows that it stopped because of
-//!   this one, is never taken for the one that it was.
-//! - Nothing here decides that a group goes on without a member. [`decide`] says what a policy
-//!   says, and [`Node::go_on_alone`](crate::node::Node::go_on_alone) does it, for a pair.
+//! - If the monitor is stepped before the node and the fabric keeps writes in order, a member that
+//!   returns with empty memory shows its new incarnation before any other write of it lands.
+//! - A member that was reported as restarted, or that shows that it stopped because of this one,
+//!   never again counts as the same member.
+//! - This module never decides that a group continues without a member. [`decide`] applies a
+//!   policy, and [`Node::go_on_alone`](crate::node::Node::go_on_alone) carries out the decision,
+//!   for a pair.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Shows the own life in the header of the own row, and watches the others'.
+//! Shows this member's liveness in the header of its row, and watches the other members.
 //!
 //! Requirements: HLT-1, HLT-2.
 
@@ -10,29 +10,31 @@ use crate::layout::{HeaderCell, Layout};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::Unreadable;
 
-/// How a member shows its life, and watches the others'.
+/// Parameters for showing this member's liveness and watching the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct HealthOptions {
-    /// Which life of this member this is. One that has lost its memory must have another than
-    /// before: a boot counter, say. Not zero.
+    /// Incarnation of this member; not zero. A member that has lost its memory must use a new one,
+    /// such as a boot counter.
     pub incarnation: u64,
-    /// From one own heartbeat to the next.
+    /// Interval between this member's heartbeats.
     pub interval_ns: u64,
-    /// A peer without a new heartbeat for so long is silent. None watches nobody's silence.
+    /// Time without a new heartbeat after which a peer counts as silent. With `None`, silence is
+    /// not watched.
     pub timeout_ns: Option<u64>,
 }
 
-/// Why there is no monitor. The numbers are stable.
+/// Reason why the monitor cannot be opened. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum HealthError {
-    /// The layout has no health in its headers.
+    /// The layout has no health cells in its headers.
     NoHeader = 1,
-    /// The rows, or the states of peers, are not as many as the members, or the rank is none.
+    /// The number of rows or of peer states differs from the number of members, or the rank is not
+    /// a member's.
     WrongState = 2,
-    /// The incarnation is zero, or more than a cell holds.
+    /// The incarnation is zero, or larger than a cell can hold.
     Incarnation = 3,
 }
 
@@ -54,7 +56,7 @@ impl From<OutOfRow> for HealthError {
     }
 }
 
-/// What is known of a peer. What it holds before a monitor is opened does not matter.
+/// Knowledge about a peer. Opening a monitor resets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PeerHealth {
@@ -62,14 +64,14 @@ pub struct PeerHealth {
     heartbeat: u64,
     seen: Time,
     is_silent: bool,
-    /// It is never taken for the member that it was.
+    /// It never again counts as the same member.
     is_over: bool,
     unreadable: Unreadable,
-    /// The newest own header was posted to it.
+    /// Newest version of the local header that was posted to it.
     posted: u64,
 }
 
-/// One member's monitor, of a view that lasts for ever.
+/// One member's monitor, for a permanent view.
 ///
 /// - *Inputs*: [`Monitor::step`], before each step of the node; [`Monitor::stop_because_of`].
 /// - *Outputs*: events and posts of a step.
@@ -85,13 +87,13 @@ pub struct Monitor<'m> {
     checks: Checks,
     next_beat: Time,
     heartbeat: u64,
-    /// Counts changes of the own header.
+    /// Counts changes of the local header.
     version: u64,
     started: bool,
 }
 
 impl<'m> Monitor<'m> {
-    /// Opens a monitor on the memory of a node; `peers` has one for each member.
+    /// Opens a monitor on the memory of a node; `peers` has one entry per member.
     ///
     /// # Errors
     /// See [`HealthError`].
@@ -136,8 +138,8 @@ impl<'m> Monitor<'m> {
         Ok(monitor)
     }
 
-    /// Shows that this member lives, if it is time for that again, and reports what became of the
-    /// others since the last step: at most one event for each. Work grows with the members.
+    /// Shows a heartbeat if one is due, and reports changes of the other members since the last
+    /// step, at most one event for each. The work grows with the number of members.
     pub fn step<F: Fabric>(
         &mut self,
         now: Time,
@@ -147,7 +149,7 @@ impl<'m> Monitor<'m> {
         if !self.started || now >= self.next_beat {
             self.next_beat = now.after(self.options.interval_ns);
             self.heartbeat = self.heartbeat.saturating_add(1);
-            // Inside the row: `open` has published there.
+            // The cell is inside the row: `open` has published there.
             let _ = self.publish(HeaderCell::Heartbeat, self.heartbeat);
         }
         if !self.started {
@@ -167,13 +169,13 @@ impl<'m> Monitor<'m> {
         self.started = true;
     }
 
-    /// Shows that this member has stopped because of another: that one learns it, if it lives.
+    /// Shows that this member has stopped because of `peer`, which learns it if it is alive.
     pub fn stop_because_of(&mut self, peer: Rank) {
         let _ = self.publish(HeaderCell::StoppedBecauseOf, u64::from(peer.0).saturating_add(1));
     }
 
-    /// Whether a member can never again be the one that it was: it has restarted, it has stopped,
-    /// or its header cannot be read.
+    /// Returns whether a member can never again count as the same one: it has restarted, it has
+    /// stopped, or its header cannot be read.
     #[must_use]
     pub fn is_over(&self, peer: Rank) -> bool {
         self.peers.get(peer.index()).is_some_and(|peer| peer.is_over)
@@ -185,13 +187,13 @@ impl<'m> Monitor<'m> {
         Ok(())
     }
 
-    /// What a header says; nothing if one of its cells fails its check.
+    /// Returns the values of a header, or `None` if one of its cells fails its check.
     fn header(&self, rank: Rank) -> Option<[u64; 3]> {
         let row = self.rows.get(rank.index())?;
         let read = |cell: HeaderCell| {
             self.checks.unseal(row.cell(cell.offset()).map_or(0, |cell| cell.load()))
         };
-        // The heartbeat first: whoever shows one has shown its incarnation before.
+        // The heartbeat is read first: a member shows its incarnation before any heartbeat.
         let heartbeat = read(HeaderCell::Heartbeat)?;
         let incarnation = read(HeaderCell::Incarnation)?;
         Some([incarnation, heartbeat, read(HeaderCell::StoppedBecauseOf)?])
@@ -239,8 +241,8 @@ impl<'m> Monitor<'m> {
         None
     }
 
-    /// Posts the own header, if the peer lacks it. A queue that is full is tried again at the next
-    /// step; whatever else is wrong with it, the node's own posts report.
+    /// Posts the local header if the peer lacks it. If the queue is full, the next step tries
+    /// again; other failures are reported by the node's own posts.
     fn post<F: Fabric>(&mut self, rank: Rank, fabric: &mut F) {
         let version = self.version;
         let Some(peer) = self.peers.get_mut(rank.index()) else { return };

@@ -1,9 +1,9 @@
-//! What one of two channels does when the other is gone.
+//! The reaction of one of two channels when the other fails.
 //!
-//! Two members cannot tell a partner that is dead from a way that is cut: each sees silence. If
-//! both go on, there are two orders; if none does, the function is lost with the first failure. So
-//! something besides the two must say which of them goes on, or it must be fixed in advance. Each
-//! policy gives something up:
+//! Two members cannot distinguish a dead partner from a broken link: each sees only silence. If
+//! both continue, there are two orders; if neither does, the function is lost with the first
+//! failure. So a third party must decide which of them continues, or it must be fixed in advance.
+//! Each policy gives something up:
 //!
 //! | policy | who goes on | what it gives up |
 //! |---|---|---|
@@ -16,47 +16,47 @@
 
 use crate::ids::Rank;
 
-/// How a pair is to behave. Both channels must have the same one.
+/// The failure policy of a pair. Both channels must have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Policy {
     /// Both stop.
     HaltBoth = 1,
-    /// This channel goes on, and the other one stops.
+    /// This channel continues, and the other one stops.
     Survivor(Rank) = 2,
-    /// A discrete from outside says which channel may go on.
+    /// An external discrete input names the channel that may continue.
     Exclusion = 3,
-    /// A third party answers at most one of the two.
+    /// A witness answers at most one of the two.
     Witness = 4,
 }
 
-/// What comes from outside of the pair, as it is now.
+/// The current inputs from outside the pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Discretes {
-    /// The channel that may go on, if that is said ([`Policy::Exclusion`]).
+    /// Channel that may continue, if one is named ([`Policy::Exclusion`]).
     pub may_go_on: Option<Rank>,
-    /// The channel that the witness keeps, if it has answered ([`Policy::Witness`]). The witness
-    /// never changes its answer.
+    /// Channel that the witness keeps, if it has answered ([`Policy::Witness`]). The witness never
+    /// changes its answer.
     pub kept_by_witness: Option<Rank>,
 }
 
-/// What a channel does.
+/// The action of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Decision {
-    /// It goes on alone.
+    /// It continues without its partner.
     GoOnAlone = 1,
     /// It stops for good.
     Halt = 2,
-    /// It does nothing yet: what has to come from outside has not come.
+    /// It does nothing yet, because the external input has not arrived.
     Wait = 3,
 }
 
-/// What the channel `own` does once its partner is silent, has restarted, or misbehaves. It is
-/// asked again as long as it says [`Decision::Wait`].
+/// Decides what the channel `own` does once its partner is silent, has restarted or misbehaves.
+/// Call it again as long as it returns [`Decision::Wait`].
 #[must_use]
 pub fn decide(policy: Policy, own: Rank, discretes: Discretes) -> Decision {
     let named = match policy {
@@ -76,7 +76,7 @@ pub fn decide(policy: Policy, own: Rank, discretes: Discretes) -> Decision {
 mod tests {
     use super::*;
 
-    /// Whatever the discretes say, as long as they say the same at both channels or nothing at one.
+    /// Tries all discretes that are the same at both channels or missing at one of them.
     #[test]
     fn never_do_both_channels_go_on() {
         let (one, other) = (Rank(0), Rank(1));

@@ -1,4 +1,4 @@
-//! The most that one step does, from the layout alone.
+//! Upper bounds on the work of one step, computed from the layout only.
 //!
 //! Requirement: COR-1.
 
@@ -7,26 +7,26 @@ use super::limits::SLOT_HEADER;
 use super::map::Layout;
 use crate::ids::{Rank, index_from_u32, u64_from_index};
 
-/// The most that one step of a member does, in all its subgroups together, where stages post at the
-/// end of the step. With views, the columns of the view protocol come on top.
+/// Upper bounds on the work of one step of a member, over all its subgroups, if stages post at the
+/// end of the step. With views, the columns of the view protocol are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StepBounds {
-    /// Own slots published.
+    /// Local slots published.
     pub sent: u64,
-    /// Peers' slots taken.
+    /// Slots received from peers.
     pub received: u64,
     /// Messages handed to the application.
     pub delivered: u64,
-    /// Writes posted, and so lists of them.
+    /// Writes posted, and therefore also lists of them.
     pub writes: u64,
-    /// Bytes of them. Posts bring peers up to date, so that they are not limited by the messages of
-    /// one step: a peer whose queue was full lacks up to a window.
+    /// Bytes of those writes. Posts bring peers up to date, so the messages of one step do not
+    /// limit them: a peer whose queue was full may lack up to a window.
     pub posted_bytes: u64,
 }
 
 impl Layout<'_> {
-    /// The most that one step of a member does. `messages_max` is that of
+    /// Returns the upper bounds on one step of a member. `messages_max` is the one in
     /// [`Options`](crate::node::Options).
     ///
     /// ```
@@ -76,7 +76,8 @@ impl Layout<'_> {
             Delivery::Ordered => 32,
             Delivery::Unordered => senders.saturating_mul(8),
         };
-        // A slot is two writes at most, content and counter; a marker and the control block follow.
+        // A slot takes at most two writes, content and counter; a marker and the control block
+        // follow.
         let ends = if sends { 2 } else { 1 };
         let writes = slots.saturating_mul(2).saturating_add(ends);
         let bytes = slots.saturating_mul(stride).saturating_add(8).saturating_add(control);
@@ -106,5 +107,5 @@ const fn min(one: u64, other: u64) -> u64 {
     if one < other { one } else { other }
 }
 
-// Content and counter of a slot are not more bytes than the slot.
+// The content and the counter of a slot are together no larger than the slot.
 const _: () = assert!(SLOT_HEADER >= 8);

@@ -1,5 +1,5 @@
-//! What block multicast adds to a layout: the channels' cells in every row, and the subgroups whose
-//! senders may send large messages.
+//! Additions to a layout for block multicast: the channels' cells in every row, and the subgroups
+//! whose senders may send large messages.
 //!
 //! Requirement: LAY-1.
 
@@ -12,11 +12,11 @@ use crate::fabric::Channel;
 use crate::ids::{NodeId, SenderRank, SubgroupId, index_from_u16, u16_from_index};
 
 impl<'c> Layout<'c> {
-    /// Rows of so many channels' cells and nothing else: for block groups alone (RDM-5), without
-    /// subgroups.
+    /// Lays out rows with the cells of `channels` channels and nothing else, for block groups
+    /// without subgroups (RDM-5).
     ///
     /// # Errors
-    /// What is wrong with the members.
+    /// The problem with the members.
     pub const fn of_channels(members: &'c [NodeId], channels: u16) -> Result<Self, LayoutError> {
         let group = Group { members, subgroups: &[] };
         if let Err(error) = group.check_members() {
@@ -35,15 +35,15 @@ impl<'c> Layout<'c> {
         .measured()
     }
 
-    /// The same with large messages in some subgroups: each of their senders has a channel, for a
-    /// block group whose root it is and whose members are the subgroup's (RDM-7).
+    /// Adds large messages in some subgroups. Each of their senders gets a channel, for a block
+    /// group that it is the root of and that has the subgroup's members (RDM-7).
     ///
     /// # Errors
-    /// A subgroup that there is not, or that is named twice; or too many senders.
+    /// Fails if a subgroup does not exist or is named twice, or if there are too many senders.
     pub const fn with_large(self, large: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut channels = 0_usize;
         let mut rest = large;
-        // bound: the subgroups that are named
+        // bound: the named subgroups
         while let [first, tail @ ..] = rest {
             each!(other in tail, {
                 if other.0 == first.0 {
@@ -62,7 +62,7 @@ impl<'c> Layout<'c> {
         }
     }
 
-    /// The channel by which a sender's large messages in a subgroup go, if it may send such.
+    /// Returns the channel of a sender's large messages in a subgroup, if it may send any.
     #[must_use]
     pub const fn large_channel(&self, subgroup: SubgroupId, sender: SenderRank) -> Option<Channel> {
         let mut before = 0_usize;
@@ -85,14 +85,14 @@ impl<'c> Layout<'c> {
         None
     }
 
-    /// How many channels have cells in each row.
+    /// Returns the number of channels that have cells in each row.
     #[must_use]
     pub const fn channels(&self) -> u16 {
         self.channels
     }
 
-    /// Where a channel's cells lie, in bytes from the start of every row: a multiple of
-    /// the layout's cache line. None if there is no such channel.
+    /// Returns the offset of a channel's cells, in bytes from the start of every row: a multiple of
+    /// the layout's cache line. `None` if there is no such channel.
     #[must_use]
     pub const fn channel_offset(&self, channel: Channel) -> Option<usize> {
         if channel.0 >= self.channels {

@@ -1,4 +1,4 @@
-//! What checks add to a layout: a slot has one more cell, and the numbers of cells are smaller.
+//! Effect of checks on a layout: a slot has one more cell, and the cells hold smaller numbers.
 //!
 //! Requirement: LAY-1.
 
@@ -7,11 +7,11 @@ use super::map::Layout;
 use crate::check::Checks;
 
 impl Layout<'_> {
-    /// The same where cells and slots carry checks. It is part of the digest: all members have it,
-    /// or none. Counts have 48 bits then, places of messages 46: enough for two years at a million
-    /// messages a second in one view.
+    /// Adds checks to cells and slots. They are part of the digest: all members have them, or none.
+    /// Counts then have 48 bits and sequence positions 46, which is enough for two years at a
+    /// million messages per second in one view.
     ///
-    /// Call it last: it measures what the layout has by then.
+    /// Call it last, because it measures the layout as it is then.
     ///
     /// # Errors
     /// A row would be larger than this machine can address.
@@ -22,13 +22,13 @@ impl Layout<'_> {
         checked.measured()
     }
 
-    /// Whether cells and slots carry checks.
+    /// Returns whether cells and slots carry checks.
     #[must_use]
     pub const fn checks(&self) -> Checks {
         self.checks
     }
 
-    /// Whether there is one view for ever.
+    /// Returns whether the membership is fixed.
     #[must_use]
     pub const fn is_fixed(&self) -> bool {
         self.view_columns == 0

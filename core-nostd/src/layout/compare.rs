@@ -1,4 +1,4 @@
-//! Whether a peer has the same layout, as far as digests tell.
+//! Comparison of a peer's layout with the local one, as far as digests show it.
 //!
 //! Requirement: LAY-3.
 
@@ -6,14 +6,14 @@ use super::configuration::LayoutError;
 use super::map::Layout;
 use super::processor::{ByteOrder, LineSize};
 
-/// Why a peer's digest is not this layout's. The numbers are stable.
+/// Reason why a peer's digest differs from that of this layout. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum DigestMismatch {
-    /// Its layout is another one: members, subgroups, sizes, options or format.
+    /// The layouts differ in members, subgroups, sizes, options or format.
     Layout = 1,
-    /// The same layout on a processor with the other order of bytes.
+    /// The same layout on a processor with the other byte order.
     ByteOrder = 2,
     /// The same layout for cache lines of another size.
     LineSize = 3,
@@ -22,7 +22,7 @@ pub enum DigestMismatch {
 }
 
 impl DigestMismatch {
-    /// The stable number of this mismatch.
+    /// Returns the stable number of this mismatch.
     #[allow(clippy::as_conversions)]
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -46,7 +46,7 @@ impl core::fmt::Display for DigestMismatch {
 impl core::error::Error for DigestMismatch {}
 
 impl Layout<'_> {
-    /// The same for cache lines of another size. It is part of the digest.
+    /// Sets the size of a cache line. It is part of the digest.
     ///
     /// Call it before [`Layout::with_checks`].
     ///
@@ -59,20 +59,20 @@ impl Layout<'_> {
         laid_out.measured()
     }
 
-    /// The size of a cache line that this was laid out for.
+    /// Returns the size of a cache line that this was laid out for.
     #[must_use]
     pub const fn line_size(&self) -> LineSize {
         self.line
     }
 
-    /// The digest of this layout on a processor with an order of bytes.
+    /// Returns the digest of this layout on a processor with the given byte order.
     #[must_use]
     pub const fn digest_of(&self, order: ByteOrder) -> u64 {
         self.digest_as(order, self.line)
     }
 
-    /// Whether a peer has this layout, from the digest that it shows; and if not, what differs, as
-    /// far as a digest tells.
+    /// Compares the digest that a peer shows with this layout's. On a mismatch, returns the
+    /// difference as far as a digest shows it.
     ///
     /// # Errors
     /// What differs.

@@ -1,4 +1,4 @@
-//! What a group is made of, and every way in which a description of one can be wrong.
+//! The description of a group, and every error that one can contain.
 //!
 //! Requirement: LAY-1.
 
@@ -7,13 +7,13 @@ use crate::ids::{NodeId, Rank};
 
 /// A group: its members in rank order, and its subgroups. The core's one configuration type.
 ///
-/// Every member must be given the same group: compare [`Layout::digest`](super::Layout::digest).
+/// Every member must use the same group: compare [`Layout::digest`](super::Layout::digest).
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Group<'c> {
-    /// The members, in rank order. No id twice.
+    /// Members, in rank order. No id occurs twice.
     pub members: &'c [NodeId],
-    /// The subgroups. They may overlap in any way.
+    /// Subgroups. They may overlap in any way.
     pub subgroups: &'c [Subgroup<'c>],
 }
 
@@ -21,29 +21,29 @@ pub struct Group<'c> {
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Subgroup<'c> {
-    /// The members, by rank in the view. No rank twice.
+    /// Members, by rank in the view. No rank occurs twice.
     pub members: &'c [Rank],
-    /// The members that send, in sender order (ORD-1). A subset; it may be empty.
+    /// Members that send, in sender order (ORD-1). A subset of the members; it may be empty.
     pub senders: &'c [Rank],
-    /// Slots a sender has (`w` in Spindle II-C).
+    /// Slots of each sender (`w` in Spindle II-C).
     pub window: u32,
-    /// The largest payload, in bytes (`m`). Zero is allowed: every message is then empty.
+    /// Largest payload in bytes (`m`). With zero, every message is empty.
     pub message_max: u32,
     /// Whether delivery waits for stability.
     pub delivery: Delivery,
 }
 
-/// When a message is handed to the application.
+/// Condition for handing a message to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Delivery {
-    /// In one order at all members, once every member has it (ORD-2, ORD-3).
+    /// In the same order at all members, once every member has the message (ORD-2, ORD-3).
     Ordered,
-    /// On receipt, in each sender's own order only (DEL-3; Spindle IV-F, the DDS's first level).
+    /// On receipt, in each sender's own order only (DEL-3; Spindle IV-F, first level of the DDS).
     Unordered,
 }
 
-/// What is wrong with a group. The numbers are stable.
+/// An error in the description of a group. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
@@ -52,7 +52,7 @@ pub enum LayoutError {
     NoMembers = 1,
     /// More members than [`MEMBERS_MAX`].
     TooManyMembers = 2,
-    /// A node id stands twice.
+    /// A node id is listed twice.
     DuplicateMember = 3,
     /// The group has no subgroups.
     NoSubgroups = 4,
@@ -60,9 +60,9 @@ pub enum LayoutError {
     TooManySubgroups = 5,
     /// A subgroup has no members.
     EmptySubgroup = 6,
-    /// A subgroup names a rank that the group does not have, or one twice.
+    /// A subgroup names an unknown rank, or one rank twice.
     BadSubgroupMember = 7,
-    /// A sender is not a member of its subgroup, or stands twice.
+    /// A sender is not a member of its subgroup, or is listed twice.
     SenderOutsideSubgroup = 8,
     /// A window of zero slots.
     ZeroWindow = 9,
@@ -72,16 +72,16 @@ pub enum LayoutError {
     MessageTooLarge = 11,
     /// A row would be larger than this machine can address.
     RowTooLarge = 12,
-    /// A subgroup for large messages that the group does not have, or that is named twice.
+    /// A subgroup for large messages is unknown or named twice.
     BadLargeSubgroup = 13,
-    /// More senders of large messages than there can be channels.
+    /// There are more senders of large messages than possible channels.
     TooManyChannels = 14,
-    /// A logged subgroup that the group does not have, that is named twice, or that is not ordered.
+    /// A logged subgroup is unknown, named twice, or unordered.
     BadLoggedSubgroup = 15,
 }
 
 impl LayoutError {
-    /// The stable number of this error.
+    /// Returns the stable number of this error.
     #[allow(clippy::as_conversions)]
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -115,7 +115,7 @@ impl core::fmt::Display for LayoutError {
 
 impl core::error::Error for LayoutError {}
 
-/// Walks a slice in a `const fn`, where `for` and indexing are not to be had.
+/// Walks a slice in a `const fn`, in which `for` and indexing are not available.
 macro_rules! each {
     ($item:pat in $slice:expr, $body:block) => {{
         let mut rest = $slice;
@@ -128,7 +128,7 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// Whether `ranks` holds `rank`.
+/// Returns whether `ranks` contains `rank`.
 pub(super) const fn contains(ranks: &[Rank], rank: Rank) -> bool {
     each!(member in ranks, {
         if member.0 == rank.0 {
@@ -142,7 +142,7 @@ impl Group<'_> {
     /// Checks everything that does not need sizes.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error found.
     pub const fn check(&self) -> Result<(), LayoutError> {
         if let Err(error) = self.check_members() {
             return Err(error);
@@ -221,13 +221,13 @@ impl Subgroup<'_> {
         Ok(())
     }
 
-    /// Whether the member of that rank belongs to this subgroup.
+    /// Returns whether the member of that rank belongs to this subgroup.
     #[must_use]
     pub const fn has_member(&self, rank: Rank) -> bool {
         contains(self.members, rank)
     }
 
-    /// Whether the member of that rank sends in this subgroup.
+    /// Returns whether the member of that rank sends in this subgroup.
     #[must_use]
     pub const fn has_sender(&self, rank: Rank) -> bool {
         contains(self.senders, rank)

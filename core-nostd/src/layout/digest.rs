@@ -1,6 +1,6 @@
-//! A digest of a layout: members that disagree on it find out before the first write.
+//! A digest of a layout, so that members whose layouts differ notice it before the first write.
 //!
-//! FNV-1a over 64 bits. It guards against mistakes, not against forgery.
+//! FNV-1a over 64 bits. It protects against mistakes, not against forgery.
 //!
 //! Requirement: LAY-2.
 
@@ -13,7 +13,7 @@ impl Digest {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Takes in eight bytes, lowest first.
+    /// Adds eight bytes, lowest first.
     pub(crate) const fn with(self, value: u64) -> Self {
         let mut digest = self.0;
         let mut rest: &[u8] = &value.to_le_bytes();

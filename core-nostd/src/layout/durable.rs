@@ -1,5 +1,5 @@
-//! What logging adds to a layout: a cell in the control block of each logged subgroup, which shares
-//! the line and the write of the other cells. Rows grow by nothing.
+//! Addition to a layout for logging: a cell in the control block of each logged subgroup. It shares
+//! the cache line and the write of the other cells, so rows do not grow.
 //!
 //! Requirements: DUR-9, LAY-1.
 
@@ -8,14 +8,14 @@ use super::map::Layout;
 use crate::ids::SubgroupId;
 
 impl<'c> Layout<'c> {
-    /// The same where the members of some subgroups log what they deliver (DUR-1).
+    /// Marks the subgroups whose members log delivered messages (DUR-1).
     ///
     /// # Errors
-    /// A subgroup that there is not, that is named twice, or that has no order: what is logged
-    /// there would be no sequence (DUR-2).
+    /// Fails if a subgroup is unknown, named twice, or unordered: an unordered subgroup has no
+    /// sequence to log (DUR-2).
     pub const fn with_logged(self, logged: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut rest = logged;
-        // bound: the subgroups that are named
+        // bound: the named subgroups
         while let [first, tail @ ..] = rest {
             each!(other in tail, {
                 if other.0 == first.0 {

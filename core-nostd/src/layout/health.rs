@@ -1,4 +1,4 @@
-//! What health adds to a layout: cells in the header of each row, which is there in any case.
+//! Addition to a layout for health monitoring: cells in the header, which every row has anyway.
 //!
 //! Requirements: HLT-1, LAY-1.
 
@@ -8,20 +8,19 @@ use super::map::Layout;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum HeaderCell {
-    /// Which life of the row's owner this is; zero before it shows one.
+    /// Incarnation of the row's owner; zero until the owner shows one.
     Incarnation,
-    /// It grows as long as the owner lives.
+    /// Count that grows as long as the owner is alive.
     Heartbeat,
-    /// The rank of the member because of which the owner has stopped, plus one; zero as long as it
-    /// goes on.
+    /// Rank of the member that caused the owner to stop, plus one; zero while the owner runs.
     StoppedBecauseOf,
 }
 
 impl HeaderCell {
-    /// Bytes of all of them, from the start of the row.
+    /// Total size in bytes, from the start of the row.
     pub const BYTES: usize = 24;
 
-    /// Bytes from the start of the row.
+    /// Returns the offset in bytes from the start of the row.
     #[must_use]
     pub const fn offset(self) -> usize {
         match self {
@@ -35,14 +34,14 @@ impl HeaderCell {
 const _: () = assert!(HeaderCell::BYTES <= super::BLOCK, "the header of a row is one block");
 
 impl Layout<'_> {
-    /// The same where each member shows its incarnation and its heartbeat, for a
-    /// [`Monitor`](crate::health::Monitor). Rows grow by nothing; it is part of the digest.
+    /// Adds each member's incarnation and heartbeat, for a [`Monitor`](crate::health::Monitor).
+    /// Rows do not grow; it is part of the digest.
     #[must_use]
     pub const fn with_health(self) -> Self {
         Self { health: true, ..self }
     }
 
-    /// Whether members show their incarnation and their heartbeat.
+    /// Returns whether members show their incarnation and their heartbeat.
     #[must_use]
     pub const fn has_health(&self) -> bool {
         self.health

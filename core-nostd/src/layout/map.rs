@@ -1,4 +1,4 @@
-//! The memory map: where everything lies in a row, and how much of everything there is.
+//! The memory map: the offset and size of every part of a row.
 //!
 //! Requirements: LAY-1, LAY-2.
 
@@ -11,48 +11,52 @@ use crate::ids::{
     Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index, u64_from_index,
 };
 
-/// The version of the row format. It is part of the digest: programs that differ in it do not meet.
+/// Version of the row format. It is part of the digest, so programs with different versions do not
+/// connect.
 const FORMAT: u64 = 1;
 
-/// The version of the view protocol's columns. It is part of the digest of a group that has them.
+/// Version of the view protocol's columns. It is part of the digest of a group that has them.
 const VIEWS_FORMAT: u64 = 1;
 
-/// The version of the durable counts. It is part of the digest of a group that has them.
+/// Version of the durable counts. It is part of the digest of a group that has them.
 const LOGGED_FORMAT: u64 = 1;
 
-/// The version of the header's cells. It is part of the digest of a group that has them.
+/// Version of the header's cells. It is part of the digest of a group that has them.
 const HEALTH_FORMAT: u64 = 1;
 
-/// The version of the checks. It is part of the digest of a group that has them.
+/// Version of the checks. It is part of the digest of a group that has them.
 const CHECKS_FORMAT: u64 = 1;
 
-/// The version of the channels' cells. It is part of the digest of a group that has them.
+/// Version of the channels' cells. It is part of the digest of a group that has them.
 const CHANNELS_FORMAT: u64 = 1;
 
-/// The version of layouts for other cache lines. It is part of the digest of a group that has them.
+/// Version of layouts for other cache line sizes. It is part of the digest of a group that has one.
 const LINES_FORMAT: u64 = 1;
 
-/// What follows where the highest byte of a cell comes first. It is part of the digest there.
+/// Version of big-endian layouts, whose cells have the highest byte first. It is part of their
+/// digest.
 const BIG_FORMAT: u64 = 1;
 
-/// A cell of a subgroup's control block. All cells of an ordered one share a cache line (BAT-4).
+/// A cell of a subgroup's control block. All cells of an ordered subgroup share a cache line
+/// (BAT-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ControlCell {
-    /// The received frontier: a count of places.
+    /// Received frontier: a count of sequence positions.
     Received,
-    /// The delivered frontier: a count of places.
+    /// Delivered frontier: a count of sequence positions.
     Delivered,
     /// Rounds that the row's owner used while it had declared silence (NUL-5).
     Silent,
-    /// In a logged subgroup: how many messages the row's owner has made durable (DUR-1).
+    /// In a logged subgroup, the number of messages that the row's owner has made durable (DUR-1).
     Durable,
-    /// In an unordered subgroup: messages of this sender that the row's owner has consumed (DEL-3).
+    /// In an unordered subgroup, the number of this sender's messages that the row's owner has
+    /// consumed (DEL-3).
     Consumed(SenderRank),
 }
 
 impl ControlCell {
-    /// Bytes from the start of the control block.
+    /// Returns the offset in bytes from the start of the control block.
     #[must_use]
     pub const fn offset(self) -> usize {
         match self {
@@ -65,41 +69,42 @@ impl ControlCell {
     }
 }
 
-/// Where a ring lies in its row and how its slots are cut.
+/// Position of a ring in its row, and the shape of its slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RingShape {
-    /// Bytes from the start of the row. A multiple of [`CACHE_LINE`].
+    /// Bytes from the start of the row; a multiple of [`CACHE_LINE`].
     pub offset: usize,
-    /// Bytes from one slot to the next. A multiple of [`SLOT_ALIGN`].
+    /// Bytes from one slot to the next; a multiple of [`SLOT_ALIGN`].
     pub stride: usize,
     /// Slots of the ring; at least one.
     pub slots: u32,
-    /// The largest payload, in bytes. At most `stride` without the slot's header.
+    /// Largest payload in bytes; at most `stride` minus the slot's header.
     pub capacity: u32,
     /// Whether slots and counters carry checks.
     pub checks: Checks,
 }
 
-/// How long each slice of a node's private state must be (see [`State`](crate::node::State)).
+/// Required lengths of the slices of a node's private state (see [`State`](crate::node::State)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StateSizes {
     /// Subgroups that the node belongs to.
     pub subgroups: usize,
-    /// Senders of all those subgroups, added up.
+    /// Senders of all those subgroups, summed.
     pub senders: usize,
-    /// Members of all those subgroups, added up.
+    /// Members of all those subgroups, summed.
     pub members: usize,
-    /// Other members of all those subgroups, added up.
+    /// Other members of all those subgroups, summed.
     pub links: usize,
-    /// Subgroups that the node sends in; each has a hand-off with one ready flag a slot.
+    /// Subgroups that the node sends in. Each has a hand-off with one ready flag per slot.
     pub handoffs: usize,
-    /// Ready flags of all those hand-offs, added up.
+    /// Ready flags of all those hand-offs, summed.
     pub ready: usize,
 }
 
-/// A checked group with its memory map.
+/// A checked group with its memory map. Build one with [`Layout::new`] or, if the membership may
+/// change, with `Layout::with_views`.
 ///
 /// ```
 /// use tramontane_core::ids::{NodeId, Rank};
@@ -128,18 +133,18 @@ pub struct StateSizes {
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'c> {
     pub(super) group: Group<'c>,
-    /// Bytes of the view protocol's columns at the end of each row; none with a fixed membership.
+    /// Bytes of the view protocol's columns at the end of each row; zero with a fixed membership.
     pub(super) view_columns: usize,
-    /// Subgroups whose senders may send large messages, each by a channel of its own.
+    /// Subgroups whose senders may send large messages, each on its own channel.
     pub(super) large: &'c [SubgroupId],
     pub(super) channels: u16,
-    /// Subgroups whose members log what they deliver.
+    /// Subgroups whose members log delivered messages.
     pub(super) logged: &'c [SubgroupId],
     /// Whether cells and slots carry checks.
     pub(super) checks: Checks,
     /// Whether headers show incarnations and heartbeats.
     pub(super) health: bool,
-    /// The cache lines that rows are laid out for.
+    /// Cache line size that the rows are laid out for.
     pub(super) line: LineSize,
 }
 
@@ -149,10 +154,10 @@ pub(super) const fn round_up(value: usize, align: usize) -> usize {
 }
 
 impl<'c> Layout<'c> {
-    /// Checks a group and lays it out. Time grows with the square of the members.
+    /// Checks a group and lays it out. The time grows with the square of the number of members.
     ///
     /// # Errors
-    /// The first thing that is wrong with the group.
+    /// The first error found in the group.
     pub const fn new(group: Group<'c>) -> Result<Self, LayoutError> {
         if let Err(error) = group.check() {
             return Err(error);
@@ -170,12 +175,12 @@ impl<'c> Layout<'c> {
         .measured()
     }
 
-    /// Whether rows have cells of channels, for blocks.
+    /// Returns whether rows have cells of channels, for blocks.
     pub(crate) const fn has_channels(&self) -> bool {
         self.channels > 0
     }
 
-    /// Whether the senders of a subgroup may send large messages.
+    /// Returns whether the senders of a subgroup may send large messages.
     #[must_use]
     pub const fn allows_large(&self, subgroup: SubgroupId) -> bool {
         each!(large in self.large, {
@@ -186,7 +191,7 @@ impl<'c> Layout<'c> {
         false
     }
 
-    /// Whether the members of a subgroup log what they deliver.
+    /// Returns whether the members of a subgroup log delivered messages.
     #[must_use]
     pub const fn is_logged(&self, subgroup: SubgroupId) -> bool {
         each!(logged in self.logged, {
@@ -197,7 +202,7 @@ impl<'c> Layout<'c> {
         false
     }
 
-    /// This layout, if every row can be addressed.
+    /// Returns this layout if every row can be addressed.
     pub(super) const fn measured(self) -> Result<Self, LayoutError> {
         let mut rank = Rank::ZERO;
         // bound: the members
@@ -210,32 +215,32 @@ impl<'c> Layout<'c> {
         Ok(self)
     }
 
-    /// The group that was laid out.
+    /// Returns the group that was laid out.
     #[must_use]
     pub const fn group(&self) -> &Group<'c> {
         &self.group
     }
 
-    /// How many members the group has.
+    /// Returns the number of members.
     #[must_use]
     pub const fn members(&self) -> usize {
         self.group.members.len()
     }
 
-    /// The row of a member, in bytes; a multiple of [`BLOCK`]. Saturates where it cannot be
+    /// Returns the bytes of a member's row: a multiple of [`BLOCK`]. Saturates if the row cannot be
     /// addressed.
     #[must_use]
     pub const fn row_bytes(&self, owner: Rank) -> usize {
         self.multicast_bytes(owner).saturating_add(self.view_columns)
     }
 
-    /// Where the subgroups begin, in every row: behind the header and the channels.
+    /// Returns the offset of the subgroups in every row, after the header and the channels.
     const fn subgroups_offset(&self) -> usize {
         let channels = index_from_u16(self.channels).saturating_mul(self.line.bytes());
         BLOCK.saturating_add(round_up(channels, BLOCK))
     }
 
-    /// The part of a row that does not belong to the view protocol.
+    /// Returns the bytes of a row that do not belong to the view protocol.
     pub(super) const fn multicast_bytes(&self, owner: Rank) -> usize {
         let mut bytes = self.subgroups_offset();
         each!(subgroup in self.group.subgroups, {
@@ -244,7 +249,8 @@ impl<'c> Layout<'c> {
         bytes
     }
 
-    /// Where a subgroup's control block starts in a member's row, if the member belongs to it.
+    /// Returns the offset of a subgroup's control block in a member's row, if the member belongs to
+    /// it.
     #[must_use]
     pub const fn control_offset(&self, owner: Rank, subgroup: SubgroupId) -> Option<usize> {
         let mut offset = self.subgroups_offset();
@@ -259,7 +265,7 @@ impl<'c> Layout<'c> {
         None
     }
 
-    /// The ring of a sender in a subgroup, if it is one.
+    /// Returns the ring of a member in a subgroup, if the member sends there.
     #[must_use]
     pub const fn ring(&self, owner: Rank, subgroup: SubgroupId) -> Option<RingShape> {
         let Some(group) = self.subgroup(subgroup) else {
@@ -280,7 +286,7 @@ impl<'c> Layout<'c> {
         })
     }
 
-    /// A subgroup by its id.
+    /// Returns a subgroup by its id.
     #[must_use]
     pub const fn subgroup(&self, id: SubgroupId) -> Option<&'c Subgroup<'c>> {
         let mut at = SubgroupId::ZERO;
@@ -293,7 +299,7 @@ impl<'c> Layout<'c> {
         None
     }
 
-    /// A member's place in a subgroup's sender list, if it is there.
+    /// Returns a member's index in a subgroup's sender list, if it is a sender.
     #[must_use]
     pub const fn sender_rank(&self, owner: Rank, subgroup: SubgroupId) -> Option<SenderRank> {
         let Some(group) = self.subgroup(subgroup) else {
@@ -312,8 +318,8 @@ impl<'c> Layout<'c> {
         None
     }
 
-    /// All rows of one view, in bytes: what each node maps or registers for it. A view change holds
-    /// two views' worth at once (SMC-1).
+    /// Returns the bytes of all rows of one view: each node maps or registers as much for it. A
+    /// view change holds the memory of two views at once (SMC-1).
     #[must_use]
     pub const fn view_bytes(&self) -> usize {
         let mut bytes = 0_usize;
@@ -326,7 +332,7 @@ impl<'c> Layout<'c> {
         bytes
     }
 
-    /// How much private state a member needs.
+    /// Returns the sizes of the private state of a member.
     #[must_use]
     pub const fn state_sizes(&self, owner: Rank) -> StateSizes {
         let mut sizes =
@@ -347,14 +353,14 @@ impl<'c> Layout<'c> {
         sizes
     }
 
-    /// A number that two layouts share only if they are the same: format, members, subgroups,
-    /// sizes, and the processor's order of bytes.
+    /// Returns a number that two layouts share only if they are the same in format, members,
+    /// subgroups, sizes and byte order.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest_as(ByteOrder::OWN, self.line)
     }
 
-    /// The digest that this layout has on another processor.
+    /// Returns the digest that this layout has on another processor.
     pub(super) const fn digest_as(&self, order: ByteOrder, line: LineSize) -> u64 {
         let mut digest = Digest::new().with(FORMAT).with(u64_from_index(self.members()));
         if self.view_columns > 0 {
@@ -410,13 +416,14 @@ impl<'c> Layout<'c> {
     }
 }
 
-/// Bytes from one slot to the next: payload, length and counter, on a multiple of 16 (SMC-1).
+/// Returns the bytes from one slot to the next: payload, length and counter, rounded up to a
+/// multiple of 16 (SMC-1).
 pub(super) const fn slot_stride(subgroup: &Subgroup<'_>, checks: Checks) -> usize {
     let header = if checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
     round_up(index_from_u32(subgroup.message_max).saturating_add(header), SLOT_ALIGN)
 }
 
-/// The control block of a subgroup, in bytes.
+/// Returns the bytes of a subgroup's control block.
 const fn control_bytes(subgroup: &Subgroup<'_>) -> usize {
     match subgroup.delivery {
         Delivery::Ordered => BLOCK,
@@ -427,7 +434,7 @@ const fn control_bytes(subgroup: &Subgroup<'_>) -> usize {
     }
 }
 
-/// What one subgroup takes in a member's row, in bytes; a multiple of [`BLOCK`].
+/// Returns the bytes of one subgroup in a member's row: a multiple of [`BLOCK`].
 const fn share_bytes(subgroup: &Subgroup<'_>, owner: Rank, checks: Checks) -> usize {
     if !subgroup.has_member(owner) {
         return 0;
@@ -445,6 +452,7 @@ const fn widen_u32(value: u32) -> u64 {
     value as u64
 }
 
-// The ring follows the control block, so the block's multiple must do for the ring's line.
+// The ring follows the control block, so a multiple of the block size must also be aligned for the
+// ring's lines.
 const _: () = assert!(BLOCK.is_multiple_of(CACHE_LINE));
 const _: () = assert!(BLOCK.is_multiple_of(LineSize::Bytes128.bytes()));

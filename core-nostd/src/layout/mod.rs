@@ -1,26 +1,27 @@
-//! From a configuration to byte offsets, sizes and a digest, all in `const fn`: a partition
-//! computes its memory at compile time, a host at start-up, and both get the same numbers.
+//! Layouts: from a configuration to byte offsets, sizes and a digest. Everything is `const fn`: a
+//! partition computes its memory at compile time, a host at start-up, and both get the same
+//! numbers.
 //!
-//! Each member owns one row. A row holds a header, then for each subgroup that its owner belongs to
-//! a control block, and behind it, if the owner sends there, the ring:
+//! Each member owns one row. A row has a header, then for each subgroup of its owner a control
+//! block, followed by the ring if the owner sends in that subgroup:
 //!
 //! ```text
 //! | header 128 | control of a subgroup | ring: w slots | control of the next | ...
 //! ```
 //!
-//! Where membership may change (the feature `views`), the columns of the view protocol follow at
-//! the end.
+//! If the membership may change (feature `views`), the columns of the view protocol follow at the
+//! end.
 //!
-//! Where block groups share the rows, their cells stand before the subgroups, at the same place in
-//! every row (`channels`, with the feature `blocks`).
+//! If block groups share the rows, their cells precede the subgroups, at the same offset in every
+//! row (`channels`, with the feature `blocks`).
 //!
-//! In a subgroup that is logged (`durable`, with that feature), the control block has one more
-//! cell.
+//! In a logged subgroup (`durable`, with that feature), the control block has one more cell.
 //!
 //! With checks, each cell and each slot carries its own (`checks`).
 //!
-//! Rows of different members differ in size: a row has no room for a ring that its owner does not
-//! fill. Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and BAT-4.
+//! Rows of different members differ in size, because a row has no ring for a subgroup in which its
+//! owner does not send. Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and
+//! BAT-4.
 //!
 //! Requirement: LAY-1.
 

@@ -1,21 +1,21 @@
-//! What the processors of a group must have in common, for one to read what another one wrote: the
-//! order of bytes. And the cache lines that rows are laid out for. Both are part of the digest.
+//! Properties that the processors of a group must share so that one can read another's writes: the
+//! byte order, and the cache line size that rows are laid out for. Both are part of the digest.
 //!
 //! Requirement: LAY-3.
 
-/// The order of the bytes of a cell. Rows are written as the processor has them, and nobody turns
-/// them around.
+/// The order of the bytes in a cell. Rows are written in the processor's byte order and never
+/// converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ByteOrder {
-    /// The lowest byte first.
+    /// Lowest byte first.
     Little,
-    /// The highest byte first.
+    /// Highest byte first.
     Big,
 }
 
 impl ByteOrder {
-    /// That of the processor for which this was compiled.
+    /// Byte order of the processor that this was compiled for.
     pub const OWN: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
     pub(super) const fn other(self) -> Self {
@@ -26,21 +26,21 @@ impl ByteOrder {
     }
 }
 
-/// The size of a cache line, as far as rows are laid out for it. What stands on lines of its own
-/// does so for this size. Lines that are larger cost time and break nothing.
+/// The cache line size that rows are laid out for. Parts that get separate cache lines do so for
+/// this size. Larger lines in the hardware cost time but break nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LineSize {
-    /// x86-64, and most of ARM's.
+    /// x86-64 and most ARM processors.
     #[default]
     Bytes64,
-    /// Some of ARM's and of POWER's. A row begins on a multiple of it: those of
+    /// Some ARM and POWER processors. A row must begin on a multiple of it, as the rows of
     /// [`RowStorage`](crate::storage::RowStorage) do.
     Bytes128,
 }
 
 impl LineSize {
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {

@@ -1,15 +1,14 @@
-//! The columns of the view protocol: where they lie in a row, and what they cost.
+//! The columns of the view protocol: their offsets in a row and their sizes.
 //!
-//! A row has them only where its group was laid out with
-//! [`Layout::with_views`]; they follow everything else, so that a fixed
-//! membership is laid out as if they did not exist.
+//! A row has them only if its group was laid out with [`Layout::with_views`]. They follow
+//! everything else, so a fixed membership is laid out as if they did not exist.
 //!
 //! ```text
 //! | heartbeat leaving join - | stance committed installed - | suspicions | entries | wedged, trim per subgroup |
 //! ```
 //!
-//! The three cells in the middle are guards, side by side so that one write carries them. Whatever
-//! lies elsewhere is either content that `stance` speaks for, or needs no order.
+//! The three cells in the middle are guards, adjacent so that one write carries them. All other
+//! cells are either content guarded by `stance` or need no order.
 //!
 //! Requirements: LAY-1, LAY-3.
 
@@ -20,41 +19,42 @@ use super::processor::LineSize;
 use crate::check::Checks;
 use crate::ids::{Rank, SubgroupId, index_from_u16};
 
-/// The most joins of one change. More wait for the next view (VIE-5).
+/// Most joins in one change. Further joins wait for the next view (VIE-5).
 pub const JOINS_MAX: usize = 16;
 
-/// Flags that one cell holds.
+/// Number of flags in one cell.
 pub(crate) const FLAGS_PER_WORD: usize = 64;
 
 /// A column of the view protocol. Every cell only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ViewColumn {
-    /// A count that says that its owner lives (VIE-2).
+    /// Count that shows that its owner is alive (VIE-2).
     Heartbeat,
-    /// Not zero once its owner wants to leave (VIE-9).
+    /// Nonzero once its owner wants to leave (VIE-9).
     Leaving,
-    /// The node that its owner asks the group to let in, or whose request it withdrew (VIE-10).
+    /// Node that its owner asks the group to admit, or whose request it withdrew (VIE-10).
     JoinRequest,
-    /// What its owner promised and accepted: the guard of the proposals and the trims (VIE-4,
+    /// Promise and acceptance of its owner: the guard of the proposals and the trims (VIE-4,
     /// VIE-5).
     Stance,
-    /// What its owner knows to be committed.
+    /// Commitments that its owner knows of.
     Committed,
-    /// The newest view that its owner installed, plus one.
+    /// Newest view that its owner installed, plus one.
     Installed,
-    /// 64 flags of suspected members; word `w` has ranks `64 * w` to `64 * w + 63`.
+    /// Flags of 64 suspected members; word `w` covers ranks `64 * w` to `64 * w + 63`.
     Suspicions(u16),
     /// One proposed change with its proposer.
     Entry(u16),
-    /// The final received frontier of its owner in a subgroup, plus one: zero until it wedged
+    /// Final received frontier of its owner in a subgroup, plus one; zero until the owner wedged
     /// (VIE-6).
     Wedged(SubgroupId),
-    /// Where the view ends in a subgroup, plus one: zero until it is set (VIE-6).
+    /// Ragged trim: the position at which the view ends in a subgroup, plus one; zero until it is
+    /// set (VIE-6).
     Trim(SubgroupId),
 }
 
-/// The bytes that the view protocol takes in each row, for a number of members and of subgroups.
+/// The part of each row that the view protocol takes, for a given number of members and subgroups.
 ///
 /// ```
 /// use tramontane_core::layout::{ViewBlock, ViewColumn};
@@ -73,30 +73,30 @@ pub struct ViewBlock {
 }
 
 impl ViewBlock {
-    /// The block of a view with so many members and subgroups.
+    /// Creates the block of a view with `members` members and `subgroups` subgroups.
     #[must_use]
     pub const fn new(members: usize, subgroups: usize) -> Self {
         Self { members, subgroups, checks: Checks::Off, line: LineSize::Bytes64 }
     }
 
-    /// The same with checks: a word of suspicions takes two cells then, 32 flags each.
+    /// Sets checks. With them, a word of suspicions takes two cells of 32 flags each.
     #[must_use]
     pub const fn with_checks(self, checks: Checks) -> Self {
         Self { checks, ..self }
     }
 
-    /// The same for cache lines of another size.
+    /// Sets the size of a cache line.
     #[must_use]
     pub const fn with_line_size(self, line: LineSize) -> Self {
         Self { line, ..self }
     }
 
-    /// Bytes before the first suspicion word: one cache line.
+    /// Returns the bytes before the first suspicion word: one cache line.
     const fn head(&self) -> usize {
         self.line.bytes()
     }
 
-    /// Cells that a word of suspicions takes, in bytes.
+    /// Returns the bytes of a word of suspicions.
     const fn word_bytes(&self) -> usize {
         if self.checks.is_on() { 16 } else { 8 }
     }
@@ -107,22 +107,22 @@ impl ViewBlock {
         self.members.div_ceil(FLAGS_PER_WORD)
     }
 
-    /// Proposals that a row holds: each member is removed or leaves once, each join may be taken
-    /// back, and one entry seals.
+    /// Returns the number of proposals that a row holds: each member is removed or leaves once,
+    /// each join may be withdrawn, and one entry seals.
     #[must_use]
     pub const fn entries(&self) -> usize {
         self.members.saturating_add(2 * JOINS_MAX + 1)
     }
 
-    /// The whole block, in bytes; a multiple of [`BLOCK`]: at most `8*n + 16*m + n/8 + 536` for `n`
-    /// members and `m` subgroups.
+    /// Returns the bytes of the whole block: a multiple of [`BLOCK`], and at most `8*n + 16*m + n/8
+    /// + 536` for `n` members and `m` subgroups.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         super::map::round_up(self.subgroup_offset(self.subgroups), BLOCK)
     }
 
-    /// Where a column lies, in bytes from the start of the block; nothing if the view has no such
-    /// column.
+    /// Returns the offset of a column, in bytes from the start of the block, or `None` if the view
+    /// has no such column.
     #[must_use]
     pub const fn offset(&self, column: ViewColumn) -> Option<usize> {
         match column {
@@ -161,10 +161,11 @@ impl ViewBlock {
 }
 
 impl<'c> Layout<'c> {
-    /// As [`Layout::new`], with the columns of the view protocol: the membership may change.
+    /// Checks and lays out a group as [`Layout::new`] does, and adds the columns of the view
+    /// protocol: the membership may change.
     ///
     /// # Errors
-    /// As [`Layout::new`].
+    /// The same as for [`Layout::new`].
     pub const fn with_views(group: Group<'c>) -> Result<Self, LayoutError> {
         match Self::new(group) {
             Ok(fixed) => {
@@ -175,7 +176,7 @@ impl<'c> Layout<'c> {
         }
     }
 
-    /// The same layout with the room that its columns take by now, if it has columns.
+    /// Returns the same layout with the current size of its columns, if it has any.
     pub(super) const fn with_measured_columns(self) -> Self {
         match self.view_block() {
             Some(block) => Self { view_columns: block.bytes(), ..self },
@@ -183,7 +184,7 @@ impl<'c> Layout<'c> {
         }
     }
 
-    /// The view protocol's share of each row, if the membership may change.
+    /// Returns the view protocol's block in each row, if the membership may change.
     #[must_use]
     pub const fn view_block(&self) -> Option<ViewBlock> {
         if self.view_columns > 0 {
@@ -194,7 +195,7 @@ impl<'c> Layout<'c> {
         }
     }
 
-    /// Where a column of the view protocol lies in a member's row, if the group has it.
+    /// Returns the offset of a column of the view protocol in a member's row, if the group has it.
     #[must_use]
     pub const fn view_offset(&self, owner: Rank, column: ViewColumn) -> Option<usize> {
         let Some(block) = self.view_block() else {
@@ -207,7 +208,7 @@ impl<'c> Layout<'c> {
     }
 }
 
-/// The cell of one of `count` things that lie `stride` bytes apart.
+/// Returns the offset of cell `index` of `count` cells that are `stride` bytes apart.
 const fn cell_of(start: usize, index: usize, count: usize, stride: usize) -> Option<usize> {
     if index < count { Some(start.saturating_add(index.saturating_mul(stride))) } else { None }
 }

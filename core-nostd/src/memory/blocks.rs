@@ -1,9 +1,9 @@
-//! Block memory on hosts: bytes that blocks are sent from and received into, as their owner has
-//! them.
+//! Block memory on hosts: the owner's view of the bytes that blocks are sent from and received
+//! into.
 //!
-//! While a block is under way the fabric, or a device, reads and fills the same bytes. So their
-//! owner copies them out and in atomically, as cells are; a plain slice of them needs its promise
-//! that no block is under way there.
+//! While a block is in flight, the fabric or a device reads or fills the same bytes. The owner
+//! therefore copies them in and out atomically, as it does with cells. A plain slice of them
+//! requires the caller's promise that no block is in flight there.
 //!
 //! Requirement: MEM-2.
 
@@ -14,34 +14,35 @@ use super::line::OutOfRow;
 use super::row::{Row, RowWriter};
 use crate::fabric::{Area, Region};
 
-/// What keeps the bytes of a block memory.
+/// The owner of the bytes of a block memory.
 ///
 /// # Safety
-/// While this is there, `bytes()` bytes from `base()` can be read and written by this process;
-/// `base()` is aligned to a cache line, and neither changes. Threads of this process touch them by
-/// atomic operations alone, but for slices that were promised for ([`BlockMemory::slice`]).
+/// As long as this value exists, this process can read and write `bytes()` bytes from `base()`;
+/// `base()` is aligned to a cache line, and neither changes. Threads of this process access the
+/// bytes only atomically, except through slices that a caller promised for
+/// ([`BlockMemory::slice`]).
 pub unsafe trait BlockPages {
-    /// The first byte.
+    /// Returns the address of the first byte.
     fn base(&self) -> NonNull<u8>;
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     fn bytes(&self) -> usize;
 
-    /// The address of a range.
+    /// Returns the address of a range.
     ///
     /// # Errors
-    /// If the range is not inside.
+    /// Fails if the range is not inside the memory.
     fn at(&self, offset: usize, length: usize) -> Result<NonNull<u8>, OutOfBlock> {
         let end = offset.checked_add(length).ok_or(OutOfBlock)?;
         if end > self.bytes() {
             return Err(OutOfBlock);
         }
-        // SAFETY: not past the end of the same range, by the check.
+        // SAFETY: the check above shows that this is not past the end of the range.
         Ok(unsafe { self.base().add(offset) })
     }
 }
 
-/// A range that lies outside its block memory.
+/// A range that is outside its block memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct OutOfBlock;
@@ -60,10 +61,10 @@ impl From<OutOfRow> for OutOfBlock {
     }
 }
 
-/// Block memory: the owner's handle. The memory goes when this is dropped and no block from it or
-/// into it is under way.
+/// Block memory: the owner's handle. The memory is freed once this is dropped and no block from or
+/// into it is in flight.
 ///
-/// `P` is a pointer that the fabric has too ([`BlockStore`](crate::fabric::BlockStore)).
+/// `P` is a pointer that the fabric also holds ([`BlockStore`](crate::fabric::BlockStore)).
 pub struct BlockMemory<P> {
     region: Region,
     pages: P,
@@ -76,25 +77,25 @@ impl<P> core::fmt::Debug for BlockMemory<P> {
 }
 
 impl<P> BlockMemory<P> {
-    /// Memory that its fabric knows by a region.
+    /// Wraps memory that its fabric knows by `region`.
     #[must_use]
     pub const fn new(region: Region, pages: P) -> Self {
         Self { region, pages }
     }
 
-    /// The region by which its fabric knows it. Peers never learn it.
+    /// Returns the region by which its fabric knows it. Peers never learn it.
     #[must_use]
     pub const fn region(&self) -> Region {
         self.region
     }
 
-    /// A place in it.
+    /// Returns the area that begins at `offset`.
     #[must_use]
     pub const fn area(&self, offset: usize) -> Area {
         Area { region: self.region, offset }
     }
 
-    /// The same memory by another pointer.
+    /// Replaces the pointer to the memory by another one.
     #[must_use]
     pub fn map<Q>(self, pages: impl FnOnce(P) -> Q) -> BlockMemory<Q> {
         BlockMemory { region: self.region, pages: pages(self.pages) }
@@ -102,71 +103,73 @@ impl<P> BlockMemory<P> {
 }
 
 impl<P: Deref<Target: BlockPages>> BlockMemory<P> {
-    /// How many bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pages.bytes()
     }
 
-    /// The first byte, which is aligned to a cache line.
+    /// Returns the address of the first byte, which is aligned to a cache line.
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.pages.base()
     }
 
-    /// Copies bytes out. A range that a block is just coming into gives a mix of old and new.
+    /// Copies bytes out. If a block is arriving in the range, the result is a mix of old and new
+    /// bytes.
     ///
     /// # Errors
-    /// If the range is not inside.
+    /// Fails if the range is not inside the memory.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBlock> {
         let pages = &*self.pages;
-        // SAFETY: readable while the pages are, which are borrowed for as long as the row is.
+        // SAFETY: readable as long as the pages exist; they are borrowed for as long as the row is.
         let row = unsafe { Row::from_raw(pages.base(), pages.bytes()) };
         Ok(row.read(offset, into)?)
     }
 
-    /// Copies bytes in. Not into a range that a block is sent from: its receiver would get a mix.
+    /// Copies bytes in. Do not use it for a range that a block is sent from: the receiver would get
+    /// a mix.
     ///
     /// # Errors
-    /// If the range is not inside.
+    /// Fails if the range is not inside the memory.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBlock> {
         let pages = &*self.pages;
-        // SAFETY: as in `read`, and writable.
+        // SAFETY: as in `read`, and the memory is writable.
         let row = unsafe { RowWriter::from_raw(pages.base(), pages.bytes()) };
         Ok(row.apply(offset, bytes)?)
     }
 
-    /// A range as it is, without a copy.
+    /// Returns a range without copying it.
     ///
     /// # Errors
-    /// If the range is not inside.
+    /// Fails if the range is not inside the memory.
     ///
     /// # Safety
-    /// While the slice is there nothing is written to the range, and no receive is posted into it
-    /// that may still be filled.
+    /// As long as the slice exists, nothing is written to the range, and no receive that may still
+    /// be filled is posted into it.
     pub unsafe fn slice(&self, offset: usize, length: usize) -> Result<&[u8], OutOfBlock> {
         let base = self.pages.at(offset, length)?;
-        // SAFETY: in range by the check, and there while `self` is; not written meanwhile, by the
-        // caller's promise.
+        // SAFETY: in range by the check, and valid as long as `self` is; not written meanwhile, by
+        // the caller's promise.
         Ok(unsafe { core::slice::from_raw_parts(base.as_ptr(), length) })
     }
 
-    /// A range to be filled in place.
+    /// Returns a range for filling in place.
     ///
     /// # Errors
-    /// If the range is not inside.
+    /// Fails if the range is not inside the memory.
     ///
     /// # Safety
-    /// While the slice is there nothing else reads or writes the range: no thread, no receive that
-    /// may still be filled, and no block that is being sent from it.
+    /// As long as the slice exists, nothing else reads or writes the range: no thread, no receive
+    /// that may still be filled, and no block that is being sent from it.
     pub unsafe fn slice_mut(
         &mut self,
         offset: usize,
         length: usize,
     ) -> Result<&mut [u8], OutOfBlock> {
         let base = self.pages.at(offset, length)?;
-        // SAFETY: in range by the check, and writable while `self` is there; touched by nothing
-        // else meanwhile, by the caller's promise.
+        // SAFETY: in range by the check, and writable as long as `self` is valid; not accessed by
+        // anything else meanwhile, by the caller's promise.
         Ok(unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), length) })
     }
 }
@@ -179,7 +182,7 @@ mod tests {
 
     struct Lines(Box<[Line]>, usize);
 
-    // SAFETY: boxed, so at one address; made of atomics.
+    // SAFETY: boxed, so its address is stable; made of atomics.
     unsafe impl BlockPages for Lines {
         fn base(&self) -> NonNull<u8> {
             Row::from_lines(&self.0).base()
@@ -204,7 +207,7 @@ mod tests {
         assert!(seen[..77].iter().chain(&seen[177..]).all(|byte| *byte == 0));
         assert_eq!(seen[77..177], [5; 100]);
         memory.write(199, &[9]).expect("the last byte");
-        // SAFETY: nothing else has this memory.
+        // SAFETY: nothing else uses this memory.
         assert_eq!(unsafe { memory.slice(198, 2) }, Ok(&[0, 9][..]));
         // SAFETY: as above.
         unsafe { memory.slice_mut(0, 2) }.expect("inside").fill(8);
@@ -238,7 +241,7 @@ mod tests {
             let mut bytes = [0; 60];
             assert_eq!(memory.read(offset, &mut bytes[..length]), Err(OutOfBlock), "{offset}");
             assert_eq!(memory.write(offset, &bytes[..length]), Err(OutOfBlock), "{offset}");
-            // SAFETY: nothing else has this memory.
+            // SAFETY: nothing else uses this memory.
             assert_eq!(unsafe { memory.slice(offset, length) }, Err(OutOfBlock), "{offset}");
         }
         // SAFETY: as above.

@@ -1,12 +1,13 @@
-//! What a node is opened on: rows, and the promise that they are used by the rules of `memory`.
+//! The memory that a node is opened on: rows, and the promise that they are used by the rules of
+//! `memory`.
 //!
-//! Rows and their writers are free to copy: all that they can do is atomic. A node does more. It
-//! lends out payloads as plain slices, to be read by an upcall and to be built by a reservation,
-//! and no type can keep another writer of the same memory away: in another thread, another process,
-//! or another host. So the caller that opens a node promises it here.
+//! Rows and their writers can be copied freely, because all their operations are atomic. A node
+//! does more: it lends payloads as plain slices, for upcalls to read and for reservations to fill.
+//! No type can exclude another writer of the same memory in another thread, process or host. The
+//! caller that opens a node therefore promises it here.
 //!
-//! Without that promise there is no slice of a row. Cells of an outbox cannot be given to another
-//! ring:
+//! Without that promise no slice of a row exists. The cells of an outbox cannot be used with
+//! another ring:
 //!
 //! ```compile_fail,E0133
 //! use tramontane_core::memory::{Line, NodeMemory, RowWriter};
@@ -14,7 +15,7 @@
 //! let memory = NodeMemory::new(&[], RowWriter::from_lines(&ROW), &[], &[]); // Unsafe to call.
 //! ```
 //!
-//! One promise is good for one node or one outbox:
+//! One promise covers one node or one outbox:
 //!
 //! ```compile_fail,E0382
 //! use tramontane_core::layout::RingShape;
@@ -33,10 +34,10 @@
 //! }
 //! ```
 //!
-//! Only the node says which slots may be reserved:
+//! Only the node decides which slots may be reserved:
 //!
 //! ```compile_fail,E0432
-//! use tramontane_core::smc::HandOff; // Of the core's own.
+//! use tramontane_core::smc::HandOff; // Private to the core.
 //! ```
 //!
 //! Requirement: MEM-1.
@@ -44,8 +45,8 @@
 use super::row::{Row, RowWriter};
 use crate::smc::{HandOffCells, ReadyFlag};
 
-/// The memory of one node, or of one outbox beside it. Neither `Copy` nor `Clone`: one promise for
-/// each.
+/// The memory of one node, or of one additional outbox. Neither `Copy` nor `Clone`, so that each
+/// needs its own promise.
 #[derive(Debug)]
 pub struct NodeMemory<'m> {
     pub(crate) rows: &'m [Row<'m>],
@@ -57,25 +58,26 @@ pub struct NodeMemory<'m> {
 static_assertions::assert_not_impl_any!(NodeMemory<'static>: Copy, Clone);
 
 impl<'m> NodeMemory<'m> {
-    /// All rows in rank order, the own one included, fresh and all zero (VIE-11); the own row, to
-    /// be written; the hand-offs to application threads, one a subgroup that the node sends in; and
-    /// their ready flags, one a slot of each.
+    /// Describes the memory of a node: all rows in rank order, the local row included, fresh and
+    /// all zero (VIE-11); the local row for writing; the hand-offs to application threads, one for
+    /// each subgroup that the node sends in; and their ready flags, one for each slot of each
+    /// hand-off.
     ///
-    /// For an outbox beside its node ([`Outbox::new`](crate::smc::Outbox::new)): the same row, the
-    /// hand-off of its subgroup alone, and that one's flags.
+    /// An outbox that is opened separately from its node ([`Outbox::new`](crate::smc::Outbox::new))
+    /// takes the same row, but only its subgroup's hand-off and that hand-off's flags.
     ///
     /// # Safety
     /// For all of `'m`:
-    /// - Over this row, these hand-offs and these flags there is one node, at most, and outboxes:
-    ///   all of one layout and rank, each hand-off and its flags for the ring of one subgroup, as
-    ///   the node has them.
-    /// - Payloads in the own row's rings are stored by that node's reservations alone. Others look
-    ///   at one between the store of its slot's counter and the moment at which all members have
-    ///   delivered it, and at no other time.
+    /// - At most one node uses this row, these hand-offs and these flags, together with outboxes of
+    ///   the same layout and rank. Each hand-off and its flags belong to the ring of one subgroup,
+    ///   as in the node.
+    /// - Only that node's reservations store payloads in the rings of the local row. Others read a
+    ///   payload only between the store of its slot's counter and the moment at which all members
+    ///   have delivered it.
     /// - A payload in a peer's row is stored before the counter that announces it, and not again
-    ///   before this node's delivered frontier is past it: whatever brings peers' writes here keeps
-    ///   their order, and peers keep to SMC-2. A peer that does not can change bytes while they are
-    ///   read, and no more: no read leaves the row.
+    ///   before this node's delivered frontier is past it. This requires that the carrier of peers'
+    ///   writes keeps their order, and that peers follow SMC-2. A peer that does not can change
+    ///   bytes while they are read, but nothing more: no read leaves the row.
     #[must_use]
     pub const unsafe fn new(
         rows: &'m [Row<'m>],

@@ -1,4 +1,4 @@
-//! The unit in which memory of rows is declared.
+//! The unit in which row memory is declared.
 //!
 //! Requirement: MEM-1.
 
@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout::CACHE_LINE;
 
-/// One cache line of cells: the unit in which a partition declares the memory of rows.
+/// One cache line of cells: the unit in which a partition declares row memory.
 ///
 /// ```
 /// use tramontane_core::memory::{Line, RowWriter};
@@ -20,7 +20,7 @@ pub struct Line([AtomicU64; 8]);
 const _: () = assert!(size_of::<Line>() == CACHE_LINE);
 
 impl Line {
-    /// A line of zeros.
+    /// Returns a line of zeros.
     #[must_use]
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; 8])
@@ -41,7 +41,7 @@ impl Default for Line {
     }
 }
 
-/// A range that lies outside its row.
+/// A range that is outside its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct OutOfRow;

@@ -1,5 +1,5 @@
-//! Lines that are asked for before they are written: a hint to the processor, and the only
-//! assembly of the core. Without the feature `prefetch` there is none.
+//! Prefetching of lines before they are written: a hint to the processor, and the core's only
+//! assembly. Without the feature `prefetch` there is none.
 //!
 //! Requirement: SMC-3.
 
@@ -7,32 +7,31 @@ use super::ring::OwnRing;
 use crate::ids::{Slot, index_from_u32};
 use crate::layout::CACHE_LINE;
 
-/// Bytes of the next message whose lines are asked for ahead: about as many lines as a processor
-/// fetches at once.
+/// Bytes of the next message to prefetch: about as many lines as a processor fetches at once.
 const ASKED_AHEAD: usize = 1024;
 
 impl OwnRing<'_> {
-    /// Asks for a slot's lines to be written soon: the slot's end, and of a message of `length`
-    /// bytes the first [`ASKED_AHEAD`].
+    /// Prefetches a slot's lines for writing: the end of the slot, and the first [`ASKED_AHEAD`]
+    /// bytes of a message of `length` bytes.
     ///
-    /// Peers have read these lines, so the first store to each waits until their processors let go
-    /// of it. Asked for while the message before is built, they are here when they are needed: at 1
-    /// KB that is worth a fifth of the rate (`docs/lab-notes/small-messages.md`). A hint: it
-    /// changes nothing that can be read.
+    /// Peers have read these lines, so the first store to each waits until their processors release
+    /// it. If the lines are requested while the previous message is built, they arrive in time; at
+    /// 1 KB this increases the rate by a fifth (`docs/lab-notes/small-messages.md`). It is a hint
+    /// and changes nothing that can be read.
     #[inline]
     pub(crate) fn ask_ahead(&self, slot: Slot, length: u32) {
         let (start, bytes, counter) = self.asked_ahead(slot, length);
         self.ask_for_line(counter);
         let mut at = 0;
-        // bound: a line a turn, of ASKED_AHEAD bytes at most
+        // bound: one line per turn, at most ASKED_AHEAD bytes
         while at < bytes {
             self.ask_for_line(start.wrapping_add(at));
             at = at.wrapping_add(CACHE_LINE);
         }
     }
 
-    /// Offsets in the ring: where the slot's payload begins, how many bytes of it are asked for,
-    /// and where its counter stands.
+    /// Returns offsets in the ring and a length: the start of the slot's payload, the bytes of it
+    /// to prefetch, and the offset of its counter.
     #[inline]
     fn asked_ahead(&self, slot: Slot, length: u32) -> (usize, usize, usize) {
         let end = self.ring.slot_end(slot);
@@ -42,10 +41,10 @@ impl OwnRing<'_> {
 
     #[inline]
     fn ask_for_line(&self, offset: usize) {
-        // SAFETY: callers give offsets inside the ring.
+        // SAFETY: callers pass offsets inside the ring.
         let line = unsafe { self.ring.base.add(offset) };
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch touches no register and no memory that a program can see.
+        // SAFETY: a prefetch changes no register and no memory that a program can see.
         unsafe {
             core::arch::asm!("prefetchw [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags));
         }
@@ -77,7 +76,7 @@ mod tests {
                 ring.payload_mut(slot, capacity).fill(byte);
                 ring.counter(slot).publish(u64::from(byte));
             }
-            // Slots and lengths out of range are brought into range first.
+            // Slots and lengths out of range are first brought into range.
             for slot in [0, 1, 2, 3, u32::MAX] {
                 let first =
                     if slot < 3 { usize::try_from(slot).expect("small") * stride } else { 0 };

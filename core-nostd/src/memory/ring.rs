@@ -15,18 +15,18 @@ use crate::smc::SlotLength;
 use crate::sync::between_accesses;
 
 impl<'m> Row<'m> {
-    /// The ring of that shape.
+    /// Returns the ring of that shape.
     ///
     /// # Errors
-    /// If it does not lie inside the row, or its slots do not hold what the shape says.
+    /// Fails if the ring is not inside the row, or if its slots are too small for the shape.
     pub fn ring(&self, shape: &RingShape) -> Result<Ring<'m>, OutOfRow> {
         self.ring_at(&RingPlace::new(shape)?)
     }
 
-    /// The ring at a place that was checked before: one comparison is left.
+    /// Returns the ring at a place that was checked before, with a single comparison.
     ///
     /// # Errors
-    /// If it does not lie inside the row.
+    /// Fails if the ring is not inside the row.
     #[inline]
     pub fn ring_at(&self, place: &RingPlace) -> Result<Ring<'m>, OutOfRow> {
         if place.end > self.bytes {
@@ -40,26 +40,26 @@ impl<'m> Row<'m> {
 }
 
 impl<'m> RowWriter<'m> {
-    /// The ring of that shape, to be filled.
+    /// Returns the ring of that shape, for filling.
     ///
     /// # Errors
-    /// As [`Row::ring`].
+    /// The same as for [`Row::ring`].
     pub fn ring(&self, shape: &RingShape) -> Result<OwnRing<'m>, OutOfRow> {
         self.ring_at(&RingPlace::new(shape)?)
     }
 
-    /// The ring at a place that was checked before.
+    /// Returns the ring at a place that was checked before.
     ///
     /// # Errors
-    /// As [`Row::ring_at`].
+    /// The same as for [`Row::ring_at`].
     #[inline]
     pub fn ring_at(&self, place: &RingPlace) -> Result<OwnRing<'m>, OutOfRow> {
         Ok(OwnRing { ring: self.row.ring_at(place)? })
     }
 }
 
-/// Where a ring lies in a row, checked once: its slots hold what they should, are aligned, and end
-/// where it says. What is left to compare is the end with the row's.
+/// Location of a ring in a row, checked once: its slots have the required size, are aligned, and
+/// end at `end`. Only `end` remains to be compared with the size of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RingPlace {
@@ -72,14 +72,14 @@ pub struct RingPlace {
 }
 
 impl RingPlace {
-    /// A place to be filled later: a ring without slots, at which every payload is empty.
+    /// A place to be filled in later: a ring without slots, in which every payload is empty.
     pub const VACANT: Self =
         Self { offset: 0, stride: 0, slots: 0, capacity: 0, checks: Checks::Off, end: usize::MAX };
 
-    /// The place of a ring of that shape.
+    /// Checks the shape of a ring and returns its place.
     ///
     /// # Errors
-    /// If the slots do not hold what the shape says, are not aligned, or cannot be addressed.
+    /// Fails if the slots are too small for the shape, are not aligned, or cannot be addressed.
     pub fn new(shape: &RingShape) -> Result<Self, OutOfRow> {
         let RingShape { offset, stride, slots, capacity, checks } = *shape;
         let header = if checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
@@ -95,7 +95,7 @@ impl RingPlace {
         Ok(Self { offset, stride, slots, capacity, checks, end })
     }
 
-    /// Bytes from the start of the row.
+    /// Returns the offset in bytes from the start of the row.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
@@ -107,10 +107,10 @@ unsafe impl Send for Ring<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Ring<'_> {}
 
-/// A sender's ring, to be read.
+/// A sender's ring, for reading.
 ///
-/// A slot is payload, padding, a length of 4 bytes, and the counter of 8 at its very end (SMC-6);
-/// with checks, 24 bytes before its end, the check of payload, length and position.
+/// A slot consists of the payload, padding, a length of 4 bytes, and the 8-byte counter at its very
+/// end (SMC-6). With checks, the check of payload, length and position is 24 bytes before the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'m> {
     pub(super) base: NonNull<u8>,
@@ -122,37 +122,37 @@ pub struct Ring<'m> {
 }
 
 impl<'m> Ring<'m> {
-    /// How many slots.
+    /// Returns the number of slots.
     #[must_use]
     pub const fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// The largest payload, in bytes.
+    /// Returns the largest payload in bytes.
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// The counter of a slot.
+    /// Returns the counter of a slot.
     #[inline]
     #[must_use]
     pub fn counter(&self, slot: Slot) -> Cell<'m> {
         let offset = self.slot_end(slot).wrapping_sub(8);
-        // SAFETY: a slot's last 8 bytes; `RingPlace` and `Row::ring_at` hold the whole ring in the
-        // row and its strides and start on multiples of 8; rule 1.
+        // SAFETY: a slot's last 8 bytes. `RingPlace` and `Row::ring_at` ensure that the whole ring
+        // is in the row and that its start and stride are multiples of 8; rule 1.
         Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() })
     }
 
-    /// What a slot's counter says; nothing if it fails its check.
+    /// Returns the value of a slot's counter, or `None` if it fails its check.
     #[inline]
     #[must_use]
     pub(crate) fn read_counter(&self, slot: Slot) -> Option<u64> {
         self.checks.unseal(self.counter(slot).load())
     }
 
-    /// Whether a slot passes its check, if it has one: its payload, the length that stands in it,
-    /// and that they were built for that position.
+    /// Returns whether a slot passes its check, if it has one. The check covers its payload, its
+    /// stored length, and the position that they were built for.
     #[inline]
     #[must_use]
     pub(crate) fn is_intact(&self, slot: Slot, position: Position, length: u32) -> bool {
@@ -171,7 +171,7 @@ impl<'m> Ring<'m> {
         slot_check(position, length, self.payload(slot, bytes))
     }
 
-    /// The length that stands in a slot, as its owner wrote it: not to be trusted before it is
+    /// Returns the length stored in a slot by its owner. It must not be trusted before it is
     /// compared with the capacity.
     #[inline]
     #[must_use]
@@ -180,7 +180,7 @@ impl<'m> Ring<'m> {
         self.length_cell(slot).load(Ordering::Relaxed)
     }
 
-    /// The payload of a slot, cut to the capacity if `length` is above it.
+    /// Returns the payload of a slot, cut to the capacity if `length` is above it.
     ///
     /// Read it only between the counter that announced it and the delivered frontier that frees it
     /// (rule 2).
@@ -189,29 +189,30 @@ impl<'m> Ring<'m> {
     pub(crate) fn payload(&self, slot: Slot, length: u32) -> &'m [u8] {
         let start = self.slot_end(slot).wrapping_sub(self.stride);
         let length = index_from_u32(length.min(self.capacity));
-        // SAFETY: the payload lies at the start of a slot of the ring and is at most the capacity
-        // long; it is not written while it is lent, by rule 2.
+        // SAFETY: the payload is at the start of a slot of the ring and no longer than the
+        // capacity; it is not written while it is lent, by rule 2.
         unsafe { NonNull::slice_from_raw_parts(self.base.add(start), length).as_ref() }
     }
 
     fn length_cell(&self, slot: Slot) -> &'m AtomicU32 {
         let offset = self.slot_end(slot).wrapping_sub(SLOT_HEADER);
-        // SAFETY: 12 bytes before a slot's end, on a multiple of 4, inside the ring as above;
-        // touched only atomically.
+        // SAFETY: 12 bytes before a slot's end, aligned to 4, inside the ring as above; accessed
+        // only atomically.
         unsafe { self.base.add(offset).cast::<AtomicU32>().as_ref() }
     }
 
-    /// Where a slot's check stands; only with checks.
+    /// Returns the cell of a slot's check. Only with checks.
     fn check_cell(&self, slot: Slot) -> &'m AtomicU64 {
         let offset = self.slot_end(slot).wrapping_sub(SLOT_HEADER_CHECKED);
-        // SAFETY: with checks a stride holds the header of 24 bytes, by `RingPlace`; on a multiple
-        // of 8, inside the ring as above; touched only atomically.
+        // SAFETY: with checks, a stride has room for the 24-byte header, by `RingPlace`; aligned to
+        // 8, inside the ring as above; accessed only atomically.
         unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
-    /// Bytes from the ring's start to the end of a slot; a slot out of range counts as the first.
+    /// Returns the bytes from the ring's start to the end of a slot. A slot out of range counts as
+    /// the first.
     ///
-    /// Cannot wrap: `RingPlace` showed `stride * slots` to lie in the row.
+    /// The sum cannot wrap: `RingPlace` checked that `stride * slots` fits in the row.
     #[inline(always)]
     pub(super) fn slot_end(&self, slot: Slot) -> usize {
         let slot = if slot.0 < self.slots { slot.0 } else { 0 };
@@ -219,20 +220,20 @@ impl<'m> Ring<'m> {
     }
 }
 
-/// The node's own ring, to be filled.
+/// The node's own ring, for filling.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnRing<'m> {
     pub(super) ring: Ring<'m>,
 }
 
 impl<'m> OwnRing<'m> {
-    /// The same ring, for reading.
+    /// Returns the same ring, for reading.
     #[must_use]
     pub const fn reader(&self) -> Ring<'m> {
         self.ring
     }
 
-    /// The counter of a slot, to be published.
+    /// Returns the counter of a slot, for publishing.
     #[inline]
     #[must_use]
     pub fn counter(&self, slot: Slot) -> OwnCell<'m> {
@@ -245,14 +246,14 @@ impl<'m> OwnRing<'m> {
         self.counter(slot).publish(self.ring.checks.seal(counter));
     }
 
-    /// What the own counter of a slot says.
+    /// Returns the value of a slot's counter in this node's own ring.
     #[inline]
     pub(crate) fn own_counter(&self, slot: Slot) -> u64 {
         self.ring.checks.own(self.ring.counter(slot).load())
     }
 
-    /// Writes what belongs to the payload that was built: its length, and its check where slots
-    /// have one. Both are published with the counter.
+    /// Writes the length of the payload that was built, and its check if slots have one. Both are
+    /// published with the counter.
     #[inline]
     pub(crate) fn finish(&self, slot: Slot, position: Position, length: u32) {
         self.ring.length_cell(slot).store(length, Ordering::Relaxed);
@@ -262,16 +263,17 @@ impl<'m> OwnRing<'m> {
         }
     }
 
-    /// The payload of a slot, to be built; cut to the capacity if `length` is above it.
+    /// Returns the payload of a slot for building, cut to the capacity if `length` is above it.
     ///
-    /// For the holder of the slot's reservation alone: it is exclusive because a reservation is.
+    /// Only the holder of the slot's reservation may call this: the slice is exclusive because a
+    /// reservation is.
     #[inline]
     #[must_use]
     pub(crate) fn payload_mut(&self, slot: Slot, length: u32) -> &'m mut [u8] {
         let start = self.ring.slot_end(slot).wrapping_sub(self.ring.stride);
         let length = index_from_u32(length.min(self.ring.capacity));
-        // SAFETY: in range as in `Ring::payload`; exclusive, since a position is reserved once (the
-        // compare-and-swap in `smc::handoff`) and its slot is free of readers by rule 2.
+        // SAFETY: in range as in `Ring::payload`; exclusive, because a position is reserved once
+        // (the compare-and-swap in `smc::handoff`) and its slot has no readers by rule 2.
         unsafe { NonNull::slice_from_raw_parts(self.ring.base.add(start), length).as_mut() }
     }
 }
@@ -342,7 +344,7 @@ mod tests {
             RingShape { offset: 0, stride: 64, slots: SLOTS, capacity: 32, checks: Checks::Off };
         let ring = writer.ring(&shape).expect("it fits");
         let taken = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)];
-        // Counted and not asserted there: a reader that ended would be waited for.
+        // Errors are counted instead of asserted: the writer would wait for a reader that panicked.
         let wrong = AtomicU32::new(0);
         let read = |ring: &Ring<'_>, taken: &AtomicU32| {
             for number in 0..MESSAGES {
@@ -368,7 +370,7 @@ mod tests {
             threads.spawn(move || read(&moved, &taken[2]));
             for number in 0..MESSAGES {
                 let slot = Slot(number % SLOTS);
-                // A slot is used again once all readers are past it.
+                // A slot is reused once all readers are past it.
                 while taken.iter().any(|one| one.load(Ordering::Acquire) + SLOTS <= number) {
                     std::thread::yield_now();
                 }

@@ -17,15 +17,15 @@ pub struct Row<'m> {
     lent: PhantomData<&'m [Line]>,
 }
 
-/// A row as its writer sees it: its owner, or a fabric that applies the writes of the owner to a
-/// copy.
+/// A row as its writer sees it. The writer is its owner, or a fabric that applies the owner's
+/// writes to a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct RowWriter<'m> {
     pub(super) row: Row<'m>,
 }
 
-// SAFETY: a row is a shared slice of atomics in disguise: all access is atomic, or ordered by
-// rule 2.
+// SAFETY: in effect a row is a shared slice of atomics: every access is atomic, or ordered by rule
+// 2.
 unsafe impl Send for Row<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Row<'_> {}
@@ -38,40 +38,41 @@ static_assertions::assert_impl_all!(Row<'static>: Send, Sync, Copy);
 static_assertions::assert_impl_all!(RowWriter<'static>: Send, Sync, Copy);
 
 impl<'m> Row<'m> {
-    /// A row over memory that was mapped or registered.
+    /// Creates a row over memory that was mapped or registered.
     ///
     /// # Safety
-    /// For all of `'m`: `base` is aligned to a cache line and `bytes` bytes from it can be read;
-    /// every writer of them keeps the rules of this module.
+    /// For all of `'m`: `base` is aligned to a cache line, `bytes` bytes from it can be read, and
+    /// every writer of them follows the rules of this module.
     #[must_use]
     pub const unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Self {
         Self { base, bytes, lent: PhantomData }
     }
 
-    /// A row over a slice of lines.
+    /// Creates a row over a slice of lines.
     #[must_use]
     pub const fn from_lines(lines: &'m [Line]) -> Self {
-        // A `NonNull` from a shared slice: writes through it go to the atomics' interior.
+        // The pointer comes from a shared slice; writes through it go to the interior of the
+        // atomics.
         let base = NonNull::from_ref(lines).cast::<u8>();
         Self { base, bytes: size_of_val(lines), lent: PhantomData }
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The address of the first byte, for a fabric that registers memory with a device.
+    /// Returns the address of the first byte, for a fabric that registers memory with a device.
     #[must_use]
     pub const fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// The cell at an offset.
+    /// Returns the cell at an offset.
     ///
     /// # Errors
-    /// If it is not aligned, or not inside the row.
+    /// Fails if the offset is not aligned or the cell is not inside the row.
     #[inline]
     pub fn cell(&self, offset: usize) -> Result<Cell<'m>, OutOfRow> {
         self.check(offset, 8)?;
@@ -82,17 +83,17 @@ impl<'m> Row<'m> {
         Ok(Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }))
     }
 
-    /// Copies bytes out, as a fabric does that carries them elsewhere: each aligned group of 8 at
-    /// once. A row that is being written meanwhile yields some mix of old and new groups, as
-    /// hardware does that reads late.
+    /// Copies bytes out, one aligned group of 8 at a time, for a fabric that carries them
+    /// elsewhere. If the row is written meanwhile, the copy is a mix of old and new groups, as with
+    /// hardware that reads late.
     ///
     /// # Errors
-    /// If the range is not inside the row.
+    /// Fails if the range is not inside the row.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfRow> {
         self.check(offset, into.len())?;
         let mut at = offset;
         let mut rest = into;
-        // bound: a byte or more a turn, of what is read
+        // bound: at least one byte per turn, of those to be read
         while !rest.is_empty() {
             let count = if at.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
             let Some((part, after)) = core::mem::take(&mut rest).split_at_mut_checked(count) else {
@@ -108,7 +109,7 @@ impl<'m> Row<'m> {
         Ok(())
     }
 
-    /// A number of whole groups of 8 bytes, from an offset on.
+    /// Returns `count` whole groups of 8 bytes, starting at `offset`.
     fn groups(&self, offset: usize, count: usize) -> Result<&'m [AtomicU64], OutOfRow> {
         self.check(offset, count.checked_mul(8).ok_or(OutOfRow)?)?;
         if !offset.is_multiple_of(8) {
@@ -120,7 +121,7 @@ impl<'m> Row<'m> {
         })
     }
 
-    /// The byte at an offset, out of its group.
+    /// Returns the byte at an offset, extracted from its group.
     fn byte(&self, offset: usize) -> Result<u8, OutOfRow> {
         let within = offset % 8;
         match self.cell(offset.saturating_sub(within)) {
@@ -129,10 +130,10 @@ impl<'m> Row<'m> {
         }
     }
 
-    /// A byte behind the last whole group of a row that does not end with one.
+    /// Returns a byte after the last whole group of a row that does not end with one.
     fn odd_byte(&self, offset: usize) -> Result<&'m AtomicU8, OutOfRow> {
         self.check(offset, 1)?;
-        // SAFETY: in range by the check; no group holds it, so it is touched by this alone.
+        // SAFETY: in range by the check. No group contains this byte, so it is accessed only here.
         Ok(unsafe { self.base.add(offset).cast::<AtomicU8>().as_ref() })
     }
 
@@ -143,53 +144,53 @@ impl<'m> Row<'m> {
 }
 
 impl<'m> RowWriter<'m> {
-    /// A row over memory that was mapped or registered.
+    /// Creates a writer over memory that was mapped or registered.
     ///
     /// # Safety
-    /// As [`Row::from_raw`], and the memory can be written.
+    /// The same as for [`Row::from_raw`], and the memory can be written.
     #[must_use]
     pub const unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         Self { row: unsafe { Row::from_raw(base, bytes) } }
     }
 
-    /// A row over a slice of lines.
+    /// Creates a writer over a slice of lines.
     #[must_use]
     pub const fn from_lines(lines: &'m [Line]) -> Self {
         Self { row: Row::from_lines(lines) }
     }
 
-    /// The same row, for readers.
+    /// Returns the same row, for readers.
     #[must_use]
     pub const fn reader(&self) -> Row<'m> {
         self.row
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.row.bytes
     }
 
-    /// The cell at an offset, to be written.
+    /// Returns the cell at an offset, for writing.
     ///
     /// # Errors
-    /// As [`Row::cell`].
+    /// The same as for [`Row::cell`].
     pub fn cell(&self, offset: usize) -> Result<OwnCell<'m>, OutOfRow> {
         let Cell(cell) = self.row.cell(offset)?;
         Ok(OwnCell(cell))
     }
 
-    /// Stores bytes as a peer's write does: in address order, each aligned group of 8 at once and
-    /// with release, so that a counter behind its message is seen after it.
+    /// Stores bytes as a peer's write does: in address order, with one release store for each
+    /// aligned group of 8. A counter that follows its message is therefore seen after it.
     ///
     /// # Errors
-    /// If the range is not inside the row.
+    /// Fails if the range is not inside the row.
     pub fn apply(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
         self.row.check(offset, bytes.len())?;
         let mut at = offset;
         let mut rest = bytes;
-        // bound: a byte or more a turn, of what is stored
+        // bound: at least one byte per turn, of those to be stored
         while let [first, tail @ ..] = rest {
             match rest.split_first_chunk::<8>() {
                 Some((chunk, after)) if at.is_multiple_of(8) => {
@@ -207,12 +208,12 @@ impl<'m> RowWriter<'m> {
         Ok(())
     }
 
-    /// Stores bytes of another row, as [`apply`](Self::apply) does, without a buffer between: for a
-    /// fabric that carries them from one memory to another. Fastest where both offsets are as far
-    /// behind a multiple of 8. Where the two ranges overlap, some mix comes of it.
+    /// Copies bytes from another row, as [`apply`](Self::apply) stores them but without an
+    /// intermediate buffer, for a fabric that carries them from one memory to another. It is
+    /// fastest if both offsets are equal modulo 8. If the two ranges overlap, the result is a mix.
     ///
     /// # Errors
-    /// If one of the ranges is not inside its row.
+    /// Fails if one of the ranges is not inside its row.
     pub fn copy_from(
         &self,
         offset: usize,
@@ -246,7 +247,7 @@ impl<'m> RowWriter<'m> {
         self.copy_part(end, source, source_end, tail)
     }
 
-    /// The same for bytes of one group, in the same places of it at both ends.
+    /// Copies bytes within one group; they have the same offset in the group at both ends.
     fn copy_part(
         &self,
         offset: usize,
@@ -265,14 +266,14 @@ impl<'m> RowWriter<'m> {
         };
         let bits = |bytes: usize| u32::try_from(bytes.saturating_mul(8)).unwrap_or(u32::MAX);
         let ones = u64::MAX.checked_shr(bits(8_usize.saturating_sub(length))).unwrap_or(0);
-        // In the order of addresses, on whatever machine.
+        // The mask follows address order on every machine.
         let mask = u64::from_le(ones.checked_shl(bits(within)).unwrap_or(0));
         let kept = to.load(Ordering::Relaxed) & !mask;
         to.store(kept | (from.load(Ordering::Acquire) & mask), Ordering::Release);
         Ok(())
     }
 
-    /// The same for what is not in whole groups at both ends.
+    /// Copies bytes that are not in whole groups at both ends.
     fn copy_by_buffer(
         &self,
         offset: usize,
@@ -282,7 +283,7 @@ impl<'m> RowWriter<'m> {
     ) -> Result<(), OutOfRow> {
         let mut buffer = [0; 64];
         let mut done = 0_usize;
-        // bound: a byte or more a turn, of what is copied
+        // bound: at least one byte per turn, of those to be copied
         while done < length {
             let count = length.saturating_sub(done).min(buffer.len());
             let part = buffer.get_mut(..count).ok_or(OutOfRow)?;
@@ -293,8 +294,8 @@ impl<'m> RowWriter<'m> {
         Ok(())
     }
 
-    /// Stores a byte that is not part of a whole group, with what else is in its group: a copy has
-    /// one writer.
+    /// Stores a byte that is not part of a whole group, together with the rest of its group. A copy
+    /// has only one writer.
     fn store_byte(&self, offset: usize, byte: u8) -> Result<(), OutOfRow> {
         let within = offset % 8;
         match self.row.cell(offset.saturating_sub(within)) {
@@ -311,12 +312,12 @@ impl<'m> RowWriter<'m> {
     }
 }
 
-/// A cell that is read.
+/// A cell, for reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'m>(pub(super) &'m AtomicU64);
 
 impl Cell<'_> {
-    /// The value; whatever was written before it is seen too.
+    /// Loads the value; everything written before it is visible too.
     #[inline]
     #[must_use]
     pub fn load(&self) -> u64 {
@@ -325,19 +326,19 @@ impl Cell<'_> {
     }
 }
 
-/// A cell of the own row.
+/// A cell of the local row.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnCell<'m>(pub(super) &'m AtomicU64);
 
 impl OwnCell<'_> {
-    /// Publishes a value: a reader that sees it sees all that was written before.
+    /// Publishes a value: a reader that sees it also sees everything that was written before.
     #[inline]
     pub fn publish(&self, value: u64) {
         between_accesses();
         self.0.store(value, Ordering::Release);
     }
 
-    /// What was last published here.
+    /// Returns the value that was last published here.
     #[inline]
     #[must_use]
     pub fn load(&self) -> u64 {
@@ -414,7 +415,7 @@ mod tests {
         let bytes: [u8; 128] = core::array::from_fn(|i| u8::try_from(i + 1).unwrap_or(0));
         assert!(source.apply(0, &bytes).is_ok());
         let pairs = (0..16).flat_map(|one| (0..16).map(move |two| (one, two)));
-        // Miri takes minutes for all of them.
+        // Under Miri, all of them would take minutes.
         for (offset, source_offset) in pairs.step_by(if cfg!(miri) { 11 } else { 1 }) {
             for length in [0, 1, 5, 7, 8, 9, 15, 16, 17, 24, 61, 100, 112] {
                 assert!(target.apply(0, &[0xa5; 128]).is_ok());
@@ -436,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Two threads that store and copy the same bytes: groups may be mixed, and none is torn.
+    /// One thread stores and another copies the same bytes: groups may be mixed, but none is torn.
     #[test]
     fn what_is_copied_while_it_is_stored_has_whole_groups() {
         let memory = lines::<4>();

@@ -1,8 +1,8 @@
-//! Messages that are shown to the application before they are delivered, so that a log has them
-//! before the view is sealed (DUR-6).
+//! Messages that are shown to the application before delivery, so that a log has them before the
+//! view is sealed (DUR-6).
 //!
 //! # What holds
-//! - What is shown leaves the node as it was: it is delivered later, or dropped.
+//! - Showing messages leaves the node's state unchanged: they are delivered or dropped later.
 
 use super::application::Application;
 use super::batch::Batch;
@@ -11,8 +11,8 @@ use super::watched::Misbehaved;
 use crate::ids::Frontier;
 
 impl Work<'_, '_> {
-    /// Shows the application what is here and not delivered, up to a trim that is not above the
-    /// received frontier. Once for each trim. An error if a sender changed one of these messages.
+    /// Shows the application the undelivered messages up to a trim that is not above the received
+    /// frontier, once for each trim. Returns an error if a sender changed one of these messages.
     pub(crate) fn show_until<A: Application>(
         &mut self,
         application: &mut A,

@@ -1,32 +1,32 @@
-//! What a node hands messages to.
+//! The interface through which a node hands over messages.
 //!
 //! Requirements: DEL-1, ORD-2.
 
 use super::batch::{Batch, Message};
 use crate::ids::Time;
 
-/// What receives messages: the application's end of a node.
+/// The receiver of messages: the application's end of a node.
 ///
-/// Closures over a batch are applications; wrap one over a message in [`EachMessage`].
+/// Closures over a batch are applications; wrap a closure over a message in [`EachMessage`].
 pub trait Application {
-    /// Takes everything that became deliverable in one subgroup, in order (DEL-1). Payloads are
-    /// lent until the return; no slot of the batch is reused before. What is not taken from the
-    /// batch is skipped.
+    /// Takes all messages of one subgroup that became deliverable, in order (DEL-1). Payloads are
+    /// lent until this returns; no slot of the batch is reused before. Messages left in the batch
+    /// are skipped.
     fn deliver(&mut self, batch: &mut Batch<'_>);
 
-    /// Shows what was received and not delivered of a logged subgroup, up to the place where the
-    /// view is about to be sealed, so that it can be made durable first (DUR-6). It counts as
-    /// neither delivered nor ordered yet: [`Application::deliver`] comes later, or it never comes
-    /// and another batch is shown, perhaps a shorter one, even one of nothing. Behind what was
-    /// delivered, a log holds the messages of the last batch that was shown and no others. Payloads
-    /// are lent until the return.
+    /// Shows the messages of a logged subgroup that were received but not delivered, up to the
+    /// position where the view is about to be sealed, so that they can be made durable first
+    /// (DUR-6). They are not delivered yet, and their order is not final. Either
+    /// [`Application::deliver`] follows, or another batch is shown, which may be shorter or even
+    /// empty. After the delivered messages, a log contains exactly the messages of the last batch
+    /// shown. Payloads are lent until this returns.
     #[cfg(feature = "durable")]
     fn append(&mut self, _batch: &mut Batch<'_>) {}
 
-    /// The time now, asked for after each upcall of a node whose membership may change: if the
-    /// upcall was long, the node posts a heartbeat before the next upcall begins (VIE-2). `step` is
-    /// the time that the step was given, and the answer where all upcalls of a step take less than
-    /// a heartbeat together.
+    /// Returns the current time after each upcall of a node whose membership may change. If the
+    /// upcall was long, the node posts a heartbeat before the next one begins (VIE-2). `step` is
+    /// the time that the step was given; it is a sufficient answer if all upcalls of a step
+    /// together take less than a heartbeat interval.
     fn now(&mut self, step: Time) -> Time {
         step
     }
@@ -38,7 +38,7 @@ impl<F: FnMut(&mut Batch<'_>)> Application for F {
     }
 }
 
-/// An application that is called once a message (DEL-1).
+/// An application that is called once per message (DEL-1).
 ///
 /// ```
 /// use tramontane_core::multicast::{EachMessage, Message};
@@ -51,7 +51,7 @@ pub struct EachMessage<F>(pub F);
 
 impl<F: FnMut(Message<'_>)> Application for EachMessage<F> {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
-        // bound: the messages of the batch: one window for each sender
+        // bound: the messages of the batch, at most one window for each sender
         for message in batch {
             (self.0)(message);
         }

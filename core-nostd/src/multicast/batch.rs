@@ -1,4 +1,4 @@
-//! What an upcall is handed: an iterator over messages that lie in their senders' rings.
+//! The argument of an upcall: an iterator over messages in their senders' rings.
 //!
 //! Requirements: DEL-1, DEL-3, NUL-3, ORD-2.
 
@@ -15,29 +15,30 @@ use crate::smc::{RingCursor, SlotCounter, SlotLength};
 
 /// A delivered message. The payload is lent until the upcall returns.
 ///
-/// It lies in the row that its sender writes. A sender that breaks the rules can change the bytes
-/// while they are read: an application that does not trust all members copies a payload before it
-/// validates it, and uses the copy.
+/// The payload is in the row that its sender writes. A sender that breaks the rules can change the
+/// bytes while they are read. An application that does not trust all members must copy a payload
+/// before it validates it, and use the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Message<'a> {
-    /// Its place in the delivery order, the same at every member. Places of nulls are left out.
+    /// Sequence position in the delivery order, the same at every member. Nulls occupy positions
+    /// too, so there are gaps.
     pub place: Place,
-    /// The sender, as its rank in the sender list.
+    /// Sender's rank in the sender list.
     pub sender: SenderRank,
-    /// The sender, as its rank in the view.
+    /// Sender's rank in the view.
     pub rank: Rank,
-    /// The bytes, as the sender built them. They may be none.
+    /// Bytes as the sender built them; possibly empty.
     pub payload: &'a [u8],
-    /// If the message is a large one, how many such this sender sent before it in this view: its
-    /// blocks are here, and `payload` describes it (RDM-7).
+    /// For a large message, the number of large messages that this sender sent before it in this
+    /// view. Its blocks have arrived, and `payload` is its descriptor (RDM-7).
     pub large: Option<u64>,
 }
 
 /// All messages that became deliverable in one subgroup, in order.
 ///
-/// A message counts as delivered when the upcall returns, taken or not. What [`Message`] says of
-/// payloads that are validated holds for all of them.
+/// When the upcall returns, every message counts as delivered, even if it was not taken. The
+/// warning at [`Message`] about payloads that are validated applies to all of them.
 #[derive(Debug)]
 pub struct Batch<'a> {
     subgroup: SubgroupId,
@@ -46,21 +47,21 @@ pub struct Batch<'a> {
     senders: &'a mut [SenderState],
     rows: &'a [Row<'a>],
     window: u32,
-    /// The turn to look at next, as round and sender and as its place.
+    /// Next turn to examine: round, sender, and their sequence position.
     round: Round,
     sender: SenderRank,
     place: Place,
-    /// Places below this are stable.
+    /// Positions below this are stable.
     stable: Frontier,
-    /// Messages that may still be handed over, and how many could be at first.
+    /// Messages that may still be handed over; `room_at_first` is the initial number.
     room: u64,
     room_at_first: u64,
-    /// A sender whose ring does not say any more what it said when it was received.
+    /// Sender whose ring has changed since it was received.
     refused: Option<Refused>,
     checks: Checks,
 }
 
-/// Where a batch ended.
+/// The point at which a batch ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) round: Round,
@@ -69,11 +70,11 @@ pub(crate) struct Ended {
     pub(crate) refused: Option<Refused>,
 }
 
-/// What a turn turned out to be.
+/// The content of a turn.
 enum Found<'a> {
     Message(Message<'a>),
-    /// No message: the sender used the round in silence, or dropped the reservation that has a slot
-    /// in its ring.
+    /// No message: the sender used the round in silence, or it dropped the reservation of a slot in
+    /// its ring.
     Null {
         has_slot: bool,
     },
@@ -112,13 +113,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The subgroup that the messages belong to.
+    /// Returns the subgroup of the messages.
     #[must_use]
     pub const fn subgroup(&self) -> SubgroupId {
         self.subgroup
     }
 
-    /// Passes over nulls; true if a message follows. Bounded as `next` is.
+    /// Skips nulls and returns whether a message follows. Bounded as `next` is.
     pub(crate) fn advance_to_message(&mut self) -> bool {
         match self.delivery {
             Delivery::Ordered => self.skip_nulls().is_some(),
@@ -126,9 +127,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Hands over what the application left, and says where the batch ended.
+    /// Hands over the messages that the application left, and returns where the batch ended.
     pub(crate) fn finish(mut self) -> Ended {
-        // bound: a slot a turn, of one window for each sender
+        // bound: one slot per turn, of one window for each sender
         while self.next().is_some() {}
         Ended {
             round: self.round,
@@ -143,17 +144,17 @@ impl<'a> Batch<'a> {
         self.rows.get(state.rank.index())?.ring_at(&state.ring).ok()
     }
 
-    /// The round of a sender's next message that is here, if there is one.
+    /// Returns the round of a sender's next received message, if there is one.
     fn next_round_of(&self, state: &SenderState) -> Option<Round> {
         if state.hand == state.take {
             return None;
         }
-        // Were the slot changed now, its turn would show it.
+        // If the slot has changed since, its turn detects that.
         Some(counter_of(&self.ring_of(state)?, state.hand.slot).round())
     }
 
-    /// One turn on. Neither sum wraps: a turn that is passed has a place below the stable frontier
-    /// and a sender in the list.
+    /// Advances by one turn. Neither sum wraps: a turn that is passed has a position below the
+    /// stable frontier and a sender in the list.
     #[inline]
     fn turn_over(&mut self) {
         self.place = Place(self.place.0.wrapping_add(1));
@@ -164,7 +165,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Reads the turn that is next, without passing it.
+    /// Reads the next turn without passing it.
     #[inline]
     fn look(&mut self) -> Found<'a> {
         let place = self.place;
@@ -204,22 +205,22 @@ impl<'a> Batch<'a> {
             SlotCounter::Message(round) if round > self.round && round < state.taken => {
                 Found::Null { has_slot: false }
             }
-            // It was a message of this round or a later one when it was received, and of one that
-            // counted as received.
+            // When it was received, the slot held a message of this round or a later one, and of a
+            // round that counted as received.
             SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
                 self.end_at(state.rank, Impossible::SlotChanged)
             }
         }
     }
 
-    /// Nothing more can be handed over: a sender changed what was received from it.
+    /// Ends the batch, because a sender changed a message after it was received.
     #[cold]
     fn end_at(&mut self, rank: Rank, what: Impossible) -> Found<'a> {
         self.refused.get_or_insert(Refused { rank, what });
         Found::End
     }
 
-    /// Leaves the slot of the turn behind.
+    /// Passes the slot of the turn.
     #[inline]
     fn leave_slot(&mut self) {
         if let Some(state) = self.senders.get_mut(self.sender.index()) {
@@ -234,16 +235,16 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Passes over nulls; the message that follows, if there is one.
+    /// Skips nulls and returns the next message, if there is one.
     ///
-    /// After a whole round without a message it jumps to the next one that is here, so that there
-    /// are at most two rounds of turns for each slot passed, and two more: that is the bound.
+    /// After a whole round without a message it jumps to the next received one. So there are at
+    /// most two rounds of turns for each slot passed, plus two: that is the bound.
     fn skip_nulls(&mut self) -> Option<Message<'a>> {
         let senders = self.senders.len();
         let slots = senders.saturating_mul(index_from_u32(self.window));
         let turns = slots.saturating_add(1).saturating_mul(senders).saturating_mul(2);
         let mut idle_turns = 0_usize;
-        // bound: two rounds of turns for each slot of all rings, and two more
+        // bound: two rounds of turns for each slot of all rings, plus two
         for _ in 0..turns {
             match self.look() {
                 Found::Message(message) => return Some(message),
@@ -264,7 +265,7 @@ impl<'a> Batch<'a> {
         None
     }
 
-    /// Goes to the first turn that has a slot, or to the end of what is stable.
+    /// Jumps to the first turn that has a slot, or to the end of the stable positions.
     fn jump(&mut self) {
         let mut target = Place(self.stable.0);
         let mut sender = SenderRank::ZERO;
@@ -283,13 +284,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The usual case in one piece: among the next turns, one of each sender, there is a message.
-    /// The time of small messages is spent here, so nothing is read twice; anything unusual is left
-    /// to `next_past_nulls`, and so is a ring with checks.
+    /// The usual case in one piece: there is a message among the next turns, one per sender. Small
+    /// messages spend their time here, so nothing is read twice. Anything unusual is left to
+    /// `next_past_nulls`, and so is a ring with checks.
     #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
         let mut turns = self.senders.len();
-        // bound: a turn of each sender
+        // bound: one turn per sender
         while self.room > 0 && self.place.0 < self.stable.0 {
             let state = self.senders.get_mut(self.sender.index())?;
             if state.hand != state.take {
@@ -313,7 +314,7 @@ impl<'a> Batch<'a> {
                     return self.next_past_nulls();
                 }
             }
-            // A null: this sender's next message is of a later round, or not here.
+            // A null: this sender's next message has a later round or has not been received.
             self.turn_over();
             turns = turns.saturating_sub(1);
             if turns == 0 {
@@ -323,8 +324,8 @@ impl<'a> Batch<'a> {
         None
     }
 
-    /// A message that a call hands back lies in memory. Taken apart here, so that the usual one
-    /// need not lie there too.
+    /// A message that a call returns is stored in memory. It is taken apart here so that the usual
+    /// message need not be stored in memory too.
     #[inline(always)]
     fn next_past_nulls(&mut self) -> Option<Message<'a>> {
         let Message { place, sender, rank, payload, large } = self.find_past_nulls()?;
@@ -345,12 +346,12 @@ impl<'a> Batch<'a> {
         Some(message)
     }
 
-    /// Each sender's messages in turn, as far as they are here.
+    /// Returns each sender's received messages, one sender after another.
     fn next_unordered(&mut self) -> Option<Message<'a>> {
         if self.room == 0 {
             return None;
         }
-        // bound: a slot or a sender a turn: one window for each sender, and the senders
+        // bound: one slot or sender per turn: one window for each sender, plus the senders
         while let Some(state) = self.senders.get(self.sender.index()) {
             if state.hand == state.take {
                 self.sender = self.sender.next();
@@ -412,7 +413,8 @@ impl<'a> Iterator for Batch<'a> {
     }
 }
 
-/// What a slot's counter says. One that fails its check is not what it was when it was received.
+/// Returns the value of a slot's counter. If it fails its check, it has changed since it was
+/// received.
 #[inline(always)]
 fn counter_of(ring: &Ring<'_>, slot: Slot) -> SlotCounter {
     SlotCounter::decode(ring.read_counter(slot).unwrap_or(0))

@@ -1,4 +1,5 @@
-//! The deliver stage: what every member has is handed over in one upcall; then slots come free.
+//! The deliver stage: hands over the messages that every member has, in one upcall, and then frees
+//! slots.
 //!
 //! Requirements: BAT-1, FLT-1, ORD-2.
 
@@ -12,25 +13,26 @@ use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;
 use crate::smc::SlotCounter;
 
-/// What the deliver stage did.
+/// The result of the deliver stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) messages: u64,
-    /// The own delivered frontier, or a consumed count, moved.
+    /// The local delivered frontier or a consumed count moved.
     pub(crate) changed: bool,
     pub(crate) misbehaved: Option<Misbehaved>,
 }
 
-/// What came free.
+/// The result of freeing slots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freed {
     pub(crate) slots: u32,
-    /// A member whose delivered frontier cannot be: no slot would come free any more, or too many.
+    /// Member with an impossible delivered frontier, which would prevent slots from becoming free,
+    /// or free too many.
     pub(crate) misbehaved: Option<Misbehaved>,
 }
 
 impl Work<'_, '_> {
-    /// Hands over what is deliverable, and publishes that it was.
+    /// Hands over the deliverable messages and publishes the delivery.
     pub(crate) fn deliver<A: Application>(
         &mut self,
         application: &mut A,
@@ -43,8 +45,8 @@ impl Work<'_, '_> {
         Ok(Delivered { misbehaved: delivered.misbehaved.or(refused), ..delivered })
     }
 
-    /// Hands over what lies below `stable`, which the caller knows to be so, and publishes that it
-    /// was.
+    /// Hands over the messages below `stable`, which the caller knows to be stable, and publishes
+    /// the delivery.
     #[inline(always)]
     pub(crate) fn deliver_until<A: Application>(
         &mut self,
@@ -104,15 +106,15 @@ impl Work<'_, '_> {
         Ok(delivered)
     }
 
-    /// The minimum of the members' received frontiers (ORD-3), the own included.
+    /// Returns the minimum of the members' received frontiers (ORD-3), the local one included.
     ///
-    /// A lone sender has received what it sent, and its messages say how far that is: its frontier,
-    /// which comes after them, need not be waited for. With more senders a message says nothing of
-    /// the others'. At a change of view this holds too: a member that goes on publishes its
-    /// frontier before it says that it is wedged.
+    /// A lone sender has received its own messages, and the messages themselves show how many there
+    /// are. Its frontier, which follows them, need not be awaited. With several senders, a message
+    /// says nothing about the messages of the others. This also holds at a view change: a surviving
+    /// member publishes its frontier before it says that it is wedged.
     ///
-    /// Also a member whose frontier shrank, or is ahead of what was sent: nothing would become
-    /// stable any more, or too much, although its heartbeats go on.
+    /// Also returns a member whose frontier shrank or is ahead of what was sent. Otherwise nothing
+    /// more, or too much, would become stable although its heartbeats continue.
     fn stable_frontier(&mut self) -> Result<(Frontier, Option<Misbehaved>), OutOfRow> {
         let mut stable = self.subgroup.received;
         let mut refused = None;
@@ -158,7 +160,7 @@ impl Work<'_, '_> {
         Ok(changed)
     }
 
-    /// Frees the own slots whose messages every member has delivered (SMC-2), at most a window of
+    /// Frees the local slots whose messages every member has delivered (SMC-2), at most a window of
     /// them.
     pub(crate) fn free_slots(&mut self) -> Result<Freed, OutOfRow> {
         let mut freed_now = Freed::default();
@@ -190,8 +192,8 @@ impl Work<'_, '_> {
                 let place = (member.rank, member.control);
                 let shown = peer_value(self.rows, place, cell, self.subgroup.checks)?;
                 match member.delivered.look(shown, most, beyond) {
-                    // Consumed counts travel as content, which a fabric may read late: an older one
-                    // may come after a newer one.
+                    // Consumed counts travel as content, which a fabric may read late, so an older
+                    // count may arrive after a newer one.
                     Ok(()) | Err(Impossible::Shrunk) if beyond == Impossible::Consumed => {}
                     Ok(()) => {}
                     Err(what) => refused = Some(Refused { rank: member.rank, what }),

@@ -1,8 +1,10 @@
-//! What the members of a logged subgroup have made durable, each by its own account (DUR-1).
+//! The numbers of messages that the members of a logged subgroup have made durable, as each reports
+//! for itself (DUR-1).
 //!
 //! # What holds
-//! - A count only grows. A member whose count shrinks misbehaves: it has reported what it had not.
-//! - The count of a member that is lost stays as it was: what is on its disk is there.
+//! - A count only grows. A member whose count shrinks misbehaves: it has reported messages that
+//!   were not durable.
+//! - The count of a lost member remains as it was, because its disk still has the messages.
 //!
 //! Requirement: DUR-9.
 
@@ -12,8 +14,7 @@ use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 
 impl Work<'_, '_> {
-    /// Looks at what the other members show to be durable with them, and reports one whose count
-    /// shrank.
+    /// Reads the other members' durable counts, and reports a member whose count shrank.
     pub(crate) fn see_durable(&mut self) -> Result<Option<Misbehaved>, OutOfRow> {
         let mut refused: Option<Refused> = None;
         if !self.subgroup.is_logged {

@@ -1,5 +1,5 @@
-//! What a look at a sender tells: its next slot, and its silence. Whatever no correct sender
-//! publishes is told from what is new, and from what is not.
+//! Interpretation of a sender's next slot and its silence: new, not new, or something that no
+//! correct sender publishes.
 //!
 //! Requirement: FLT-1.
 
@@ -9,37 +9,37 @@ use super::watched::Impossible;
 use crate::ids::Round;
 use crate::smc::SlotCounter;
 
-/// What the next slot of a sender tells.
+/// The meaning of a sender's next slot.
 pub(crate) enum Told {
-    /// The message of that round is there.
+    /// The message of that round has arrived.
     Message(Round),
-    /// All rounds below were used, and no message is there yet.
+    /// All rounds below this one were used, and no message has arrived yet.
     Used(Round),
     /// Nothing new.
     Nothing,
-    /// Rounds were used without a message, and it takes a [`Reach`] to judge how many.
+    /// Rounds were used without a message. A [`Reach`] is needed to judge how many.
     Skips,
-    /// What no correct sender publishes.
+    /// A value that no correct sender publishes.
     Impossible(Impossible),
 }
 
-/// What a subgroup's senders can be at, in one step.
+/// Limits on the progress of a subgroup's senders in one step.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) window: u32,
-    /// Whether each message uses the next round, and nothing else uses one: in a subgroup without
-    /// order, and where nobody else sends.
+    /// Whether each message uses the next round and nothing else uses rounds: in an unordered
+    /// subgroup, or with a single sender.
     pub(crate) is_exact: bool,
-    /// The first round that there is not.
+    /// First round that no sender may use.
     pub(crate) rounds: Round,
-    /// The round that is delivered next.
+    /// Round that is delivered next.
     pub(crate) next_round: Round,
-    /// How far senders can be, once that was needed.
+    /// Reach of the senders, once it was needed.
     pub(crate) reach: Option<Reach>,
 }
 
 impl Limits {
-    /// What a counter in a sender's next slot tells.
+    /// Interprets a counter in a sender's next slot.
     #[inline(always)]
     pub(crate) fn told(&self, sender: &SenderState, counter: u64) -> Told {
         match SlotCounter::decode(counter) {
@@ -58,8 +58,8 @@ impl Limits {
         }
     }
 
-    /// Whether a message of an earlier round is older than the one of the previous lap. That one
-    /// was delivered here, or its slot would not be free.
+    /// Returns whether a message of an earlier round is older than the one of the previous lap. The
+    /// latter was delivered here, or its slot would not be free.
     #[inline(always)]
     fn is_older(&self, sender: &SenderState, round: Round) -> bool {
         if self.is_exact {
@@ -85,7 +85,7 @@ impl Limits {
         }
     }
 
-    /// What was told, if a sender can have used the rounds below `round`.
+    /// Returns `told` if a sender can have used the rounds below `round`.
     #[cold]
     pub(crate) fn judged(
         &self,

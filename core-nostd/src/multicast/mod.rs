@@ -19,8 +19,8 @@
 //! | `durable` | what the members of a logged subgroup have made durable (DUR-1) |
 //! | `post` | which ranges each peer still lacks, as lists of writes |
 //!
-//! Each stage's batching can be switched off, and nulls and late posting too: the paper's baseline
-//! is a configuration of this code.
+//! The batching of each stage, nulls and late posting can be switched off: the paper's baseline is
+//! a configuration of this code.
 
 #[cfg(all(feature = "durable", feature = "views"))]
 mod ahead;

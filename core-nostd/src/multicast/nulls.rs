@@ -2,21 +2,21 @@
 //! NUL-1 to NUL-5).
 //!
 //! Rounds used without a message are one number in one write: a marker in the sender's next slot
-//! (SMC-5). Under declared silence they are in the control block beside the frontiers, so that they
-//! cost no write of their own and oblige no member. Readers read that cell before they drain the
-//! ring: it speaks for every message published before it. It is a guard, so it needs order between
-//! writes; on a fabric without it silence falls back to markers.
+//! (SMC-5). Under declared silence, the number is in the control block next to the frontiers, so it
+//! costs no extra write and obliges no member. Readers read that cell before they drain the ring,
+//! because it covers every message published before it. The cell is a guard, so it needs order
+//! between writes; on a fabric without that, silence falls back to markers.
 //!
-//! A sender that sends in this very step is about to use its rounds itself, so it owes nothing yet:
-//! for at most [`STEPS_OF_GRACE`] such steps in a row, and then whether it sends or not. Without
-//! that, members that all send continuously answer each other's bursts with as many nulls as
-//! messages, because a burst is seen before the next own one is built (the paper's IV-B.2 has the
-//! loss: up to 25 %).
+//! A sender that sends in the same step is about to use its rounds itself, so it owes nothing yet.
+//! This grace lasts for at most [`STEPS_OF_GRACE`] such steps in a row; after that the rounds are
+//! owed even if it sends. Without the grace, members that all send continuously would answer each
+//! other's bursts with as many nulls as messages, because a burst is seen before the next local one
+//! is built (the paper's IV-B.2 reports the loss: up to 25 %).
 //!
-//! Silence never covers a place before its owner itself has used the round. To let others count
-//! declared rounds in advance would save a hop, but then a received frontier could claim the place
-//! of a message that its owner has not got, and after a crash the survivors' trim (VIE-6) would not
-//! hold.
+//! Silence never covers a position before the silent sender itself has used the round. If the
+//! others counted declared rounds in advance, that would save a hop. But a received frontier could
+//! then claim the position of a message that its owner does not have, and after a crash the
+//! survivors' ragged trim (VIE-6) would not hold.
 //!
 //! Requirement: NUL-4.
 
@@ -28,13 +28,13 @@ use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 use crate::smc::SlotCounter;
 
-/// Steps in a row in which a sender that sends may leave rounds unused.
+/// Consecutive steps in which a sender that sends may leave rounds unused.
 const STEPS_OF_GRACE: u32 = 3;
 
-/// The rounds that a sender must have used, given what obliges it (NUL-1).
+/// Returns the rounds that a sender must have used because of the others (NUL-1).
 ///
-/// `others` yields each other sender's rank and the count of its rounds that oblige. A message of
-/// round `k` from sender `j` obliges every sender whose turn in round `k` comes before `j`'s to use
+/// `others` yields the rank of each other sender and its count of rounds that oblige. A message of
+/// round `k` from sender `j` obliges every sender whose turn in round `k` precedes `j`'s to use
 /// round `k`, and every other sender to use all rounds below.
 pub(crate) fn rounds_owed(
     own: SenderRank,
@@ -50,8 +50,8 @@ pub(crate) fn rounds_owed(
 }
 
 impl Work<'_, '_> {
-    /// Uses up the rounds that are owed, as nulls; returns how many. `sent` says that this step
-    /// sent.
+    /// Uses up the owed rounds as nulls, and returns how many. `sent` says whether this step has
+    /// sent messages.
     pub(crate) fn publish_nulls(&mut self, sent: bool) -> Result<u64, OutOfRow> {
         if !self.switches.contains(Switches::NULLS) {
             return Ok(0);
@@ -85,8 +85,8 @@ impl Work<'_, '_> {
             state.taken = silent;
         }
 
-        // With no free slot the rest waits. That cannot stall the group: if the smallest missing
-        // place is ours, all that we sent was delivered, and a slot is free (NUL-2).
+        // Without a free slot the rest waits. That cannot stall the group: if the smallest missing
+        // position is this sender's, all its messages were delivered, and a slot is free (NUL-2).
         let free = state.take.since(own.freed) < u64::from(self.subgroup.window);
         let marker = SlotCounter::UsedBelow(owed).encode();
         if let (true, true, Some(marker)) = (owed > state.taken, free, marker) {
@@ -110,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// The paper's rule, message by message: on receipt of the message of round `k` from `j`, a
-    /// null goes out for every own round whose turn comes before it.
+    /// null is sent for every own round whose turn precedes it.
     fn naive(own: u16, others: &[(u16, u64)]) -> u64 {
         let mut used = 0;
         for &(sender, rounds) in others {

@@ -1,4 +1,4 @@
-//! Rounds, places and frontiers (ORD-1; Spindle II-B, III-B).
+//! Rounds, sequence positions and frontiers (ORD-1; Spindle II-B, III-B).
 //!
 //! Requirement: ORD-4.
 
@@ -7,7 +7,7 @@ use core::num::NonZeroU64;
 use crate::check::{Checks, SEALED_MAX};
 use crate::ids::{Frontier, Place, Round, SenderRank, u64_from_index};
 
-/// The order arithmetic of a subgroup with so many senders.
+/// The order arithmetic of a subgroup with a given number of senders.
 ///
 /// ```
 /// use tramontane_core::ids::{Place, Round, SenderRank};
@@ -24,7 +24,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order among `senders` senders; none where there are none.
+    /// Creates the order of `senders` senders, or returns `None` if there are none.
     #[must_use]
     pub const fn new(senders: usize) -> Option<Self> {
         match NonZeroU64::new(u64_from_index(senders)) {
@@ -33,7 +33,7 @@ impl Order {
         }
     }
 
-    /// The same where counts stand in cells with checks, if they do: there are fewer places.
+    /// Adapts the order to cells with or without checks. With checks there are fewer positions.
     #[must_use]
     pub const fn with_checks(self, checks: Checks) -> Self {
         match checks {
@@ -42,27 +42,27 @@ impl Order {
         }
     }
 
-    // The remainder is not needed, and the divisor is not zero.
+    // The quotient is rounded down, and the divisor is not zero.
     #[allow(clippy::integer_division, clippy::arithmetic_side_effects)]
     const fn with_places(senders: NonZeroU64, places: u64) -> Self {
         Self { senders, round_limit: Round(places / senders.get()) }
     }
 
-    /// How many senders.
+    /// Returns the number of senders.
     #[must_use]
     pub const fn senders(self) -> u64 {
         self.senders.get()
     }
 
-    /// The first round that has no places: no sender may use it. Places below it fit 63 bits, and
-    /// so do slot counters.
+    /// Returns the first round without sequence positions, which no sender may use. Positions below
+    /// it fit in 63 bits, and so do slot counters.
     #[must_use]
     pub const fn round_limit(self) -> Round {
         self.round_limit
     }
 
-    /// The place of a sender's turn in a round: `round * senders + sender`. Saturates past the
-    /// limit.
+    /// Returns the position of a sender's turn in a round: `round * senders + sender`. Saturates
+    /// past the limit.
     #[inline]
     #[must_use]
     pub const fn place(self, round: Round, sender: SenderRank) -> Place {
@@ -70,7 +70,7 @@ impl Order {
         Place(start.saturating_add(u64_from_index(sender.index())))
     }
 
-    /// Whose turn a place is, and in which round.
+    /// Returns the round and the sender of a position.
     #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
     #[must_use]
     pub fn turn(self, place: Place) -> (Round, SenderRank) {
@@ -78,14 +78,14 @@ impl Order {
         (Round(place.0 / self.senders), SenderRank(sender))
     }
 
-    /// The received frontier: places below it are here, if of each sender the given count of rounds
-    /// is.
+    /// Returns the received frontier: all positions below it have been received if, for each
+    /// sender, the given number of rounds has been.
     #[inline]
     #[must_use]
     pub fn frontier(self, rounds: impl Iterator<Item = Round>) -> Frontier {
         let mut frontier = u64::MAX;
         let mut sender = 0_u64;
-        // bound: the senders, or what the caller gives
+        // bound: the senders, or the items that the caller passes
         for taken in rounds {
             let missing = taken.0.saturating_mul(self.senders.get()).saturating_add(sender);
             frontier = frontier.min(missing);
@@ -116,7 +116,7 @@ mod tests {
             prop_assert_eq!(order.senders(), senders as u64);
         }
 
-        /// There are as many rounds as have places, and no fewer.
+        /// The number of rounds is the largest whose positions fit.
         #[test]
         fn the_limit_is_the_last_round_whose_places_are_there(senders in 1_usize..1024) {
             let of = |places: u64| u128::from(places) + 1;
@@ -129,7 +129,7 @@ mod tests {
             }
         }
 
-        /// The naive reading of ORD-1: count places from zero until one is missing.
+        /// A literal reading of ORD-1: count positions from zero until one is missing.
         #[test]
         fn the_frontier_is_the_first_missing_place(
             rounds in prop::collection::vec(0_u64..20, 1..8),

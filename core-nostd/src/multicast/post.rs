@@ -1,10 +1,10 @@
-//! What each peer still lacks, as lists of writes (BAT-3; Spindle III-C).
+//! The data that each peer still lacks, as lists of writes (BAT-3; Spindle III-C).
 //!
-//! Links are sorted by peer, so that what several subgroups changed goes to a peer in one list. A
-//! list that the fabric does not take now leaves its links where they were: the next step tries
-//! again, and only that peer waits.
+//! Links are sorted by peer, so the changes of several subgroups go to a peer in one list. If the
+//! fabric does not accept a list now, its links stay as they were: the next step tries again, and
+//! only that peer waits.
 //!
-//! How a message and its counter travel depends on what the fabric promises (SMC-6):
+//! The way a message and its counter travel depends on the fabric's promises (SMC-6):
 //!
 //! | promises | message | counter |
 //! |---|---|---|
@@ -12,8 +12,8 @@
 //! | write order | its payload, a write of its own | a guard right behind |
 //! | completions, with or without address order | as above, one list in flight a link | in it, or in the next list |
 //!
-//! Without order between writes a link has one list in flight, so that no cell is ever written
-//! twice at once and shrinks.
+//! Without order between writes a link has only one list in flight. Two writes of one cell are
+//! therefore never in flight together, so the cell cannot shrink.
 
 use super::state::{Link, Posted, SenderState, SubgroupState, Work};
 use crate::fabric::{
@@ -23,23 +23,23 @@ use crate::ids::{Rank, ViewId, index_from_u32, u64_from_index};
 use crate::layout::{Delivery, SLOT_HEADER};
 use crate::smc::RingCursor;
 
-/// What the post stage did.
+/// The result of the post stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PostReport {
-    /// Lists that the fabric took.
+    /// Lists that the fabric accepted.
     pub(crate) lists: u32,
     /// Writes in them.
     pub(crate) writes: u32,
     /// At least one peer could not be served now.
     pub(crate) held_back: bool,
-    /// A peer that the fabric refuses to write to.
+    /// Peer that the fabric refuses to write to.
     pub(crate) refused: Option<(Rank, ErrorKind)>,
 }
 
-/// What of one subgroup peers should see.
+/// The state of one subgroup that peers should see.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown {
-    /// The own ring, if this node sends here: its offset, and the next slot.
+    /// Offset of the local ring and its next slot, if this node sends here.
     ring: Option<(usize, RingCursor)>,
     marker: u64,
     stride: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Of a subgroup and its senders.
+    /// Returns the state of a subgroup and its senders.
     pub(crate) fn of(subgroup: &SubgroupState, senders: &[SenderState]) -> Self {
         let own = subgroup.own.as_ref();
         let state = own.and_then(|own| senders.get(own.rank.index()));
@@ -62,8 +62,8 @@ impl Shown {
             window: subgroup.window,
             control: subgroup.control,
             control_bytes: subgroup.control_bytes,
-            // Rounds used in silence guard the ring. Consumed counts guard nothing, and there are
-            // many.
+            // Rounds used in silence guard the ring. Consumed counts guard nothing, and there may
+            // be many.
             control_kind: match subgroup.delivery {
                 Delivery::Ordered => Kind::Guard,
                 Delivery::Unordered => Kind::Content,
@@ -78,13 +78,13 @@ impl Shown {
 }
 
 impl Work<'_, '_> {
-    /// What peers should see, if it is `wanted`.
+    /// Returns the state that peers should see, if it is `wanted`.
     pub(crate) fn shown(&self, wanted: bool) -> Option<Shown> {
         if wanted { Some(Shown::of(self.subgroup, self.senders)) } else { None }
     }
 }
 
-/// Posts for one node, for the time of a step.
+/// The posts of one node during a step.
 pub(crate) struct Poster<'p, F: Fabric> {
     view: ViewId,
     pub(crate) fabric: &'p mut F,
@@ -93,13 +93,13 @@ pub(crate) struct Poster<'p, F: Fabric> {
 }
 
 impl<'p, F: Fabric> Poster<'p, F> {
-    /// Has posted nothing yet.
+    /// Creates a poster that has posted nothing yet.
     pub(crate) fn new(view: ViewId, fabric: &'p mut F, capabilities: Capabilities) -> Self {
         Self { view, fabric, capabilities, report: PostReport::default() }
     }
 
-    /// Brings links up to date, as far as the fabric takes it: those of each subgroup for which
-    /// `shown` says what peers should see.
+    /// Brings links up to date as far as the fabric accepts: those of each subgroup for which
+    /// `shown` returns the state that peers should see.
     pub(crate) fn post(&mut self, links: &mut [Link], shown: impl Fn(usize) -> Option<Shown>) {
         let mut list = WriteList::new();
         let mut first = 0_usize;
@@ -126,7 +126,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         }
     }
 
-    /// Whether a link must wait for each list to complete.
+    /// Returns whether a link must wait for each list to complete.
     fn serial(&self) -> bool {
         !self.capabilities.promises.contains(Promises::WRITE_ORDER)
     }
@@ -136,9 +136,9 @@ impl<'p, F: Fabric> Poster<'p, F> {
         most.saturating_sub(list.len())
     }
 
-    /// Adds what one link lacks, sending full lists on the way. A window needs at most two writes a
-    /// slot, which bounds the lists. Returns the first link of the list that is under construction
-    /// then.
+    /// Adds the data that one link lacks, and posts each list that becomes full. A window needs at
+    /// most two writes per slot, which bounds the number of lists. Returns the first link of the
+    /// list that is then under construction.
     fn serve(
         &mut self,
         links: &mut [Link],
@@ -149,7 +149,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
     ) -> usize {
         let mut first = first;
         let bound = shown.window.saturating_mul(2).saturating_add(2);
-        // bound: two lists a slot of a window, and two more
+        // bound: two lists per slot of a window, plus two
         for _ in 0..bound {
             let room = self.room(list);
             let Some(link) = links.get_mut(index) else { return first };
@@ -161,7 +161,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
             if complete {
                 return first;
             }
-            // The list is full: on a serial link that is all for now.
+            // The list is full. A serial link can post no more for now.
             if self.serial() {
                 self.report.held_back = true;
                 return first;
@@ -174,7 +174,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         first
     }
 
-    /// Adds at most `room` writes; true if the link then lacks nothing.
+    /// Adds at most `room` writes, and returns whether the link then lacks nothing.
     fn fill(&self, posted: &mut Posted, list: &mut WriteList, shown: &Shown, room: usize) -> bool {
         let mut room = room;
         let mut done = true;
@@ -187,8 +187,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
             } else {
                 self.fill_in_turn(posted, list, shown, (ring, published), &mut room)
             };
-            // The control block speaks for the messages before it (NUL-5): where writes keep their
-            // order it goes behind all of them.
+            // The control block covers the messages before it (NUL-5). If writes keep their order,
+            // it is posted after all of them.
             if !done && promises.contains(Promises::WRITE_ORDER) {
                 return false;
             }
@@ -207,8 +207,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
             }
             posted.control_version = shown.version;
         }
-        // Without order between writes a counter may lag that waits for its content; there the
-        // control block speaks for nothing but itself, and an acknowledgement need not wait.
+        // Without order between writes, a counter may lag because it waits for its content. The
+        // control block then covers nothing but itself, so an acknowledgement need not wait.
         if done {
             posted.version = shown.version;
         }
@@ -219,7 +219,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         shown.slot_offset(ring, at.slot.0).saturating_add(shown.stride).saturating_sub(8)
     }
 
-    /// Contiguous slots in one write each: one run, or two where the ring wraps.
+    /// Adds contiguous slots in one write each: one run, or two if the ring wraps.
     fn fill_runs(
         &self,
         posted: &mut Posted,
@@ -233,7 +233,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
             .unwrap_or(1)
             .max(1);
         let mut runs = 0_u32;
-        // bound: the runs of a window: as many as it has slots
+        // bound: the runs of a window, at most as many as its slots
         while posted.content != published && runs <= shown.window {
             let to_end = u64::from(shown.window.saturating_sub(posted.content.slot.0));
             let slots = published.since(posted.content).min(to_end).min(slots_max);
@@ -250,7 +250,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         true
     }
 
-    /// Payload, then its counter as a guard.
+    /// Adds each payload, then its counter as a guard.
     fn fill_pairs(
         &self,
         posted: &mut Posted,
@@ -273,8 +273,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
         true
     }
 
-    /// Counters of what was completed, then the content of what is new; its counters come with the
-    /// next list, once this one is complete.
+    /// Adds the counters of completed content, then new content. The counters of the new content
+    /// follow in the next list, once this one is complete.
     fn fill_in_turn(
         &self,
         posted: &mut Posted,
@@ -303,17 +303,17 @@ impl<'p, F: Fabric> Poster<'p, F> {
         posted.counters == published
     }
 
-    /// A slot without its counter.
+    /// Returns the write of a slot without its counter.
     fn content_of(&self, shown: &Shown, ring: usize, at: RingCursor) -> Write {
-        // The length lies right before the counter, and goes with the payload.
+        // The length directly precedes the counter and travels with the payload.
         const COUNTER: usize = 8;
         const _: () = assert!(COUNTER < SLOT_HEADER);
         let length = shown.stride.saturating_sub(COUNTER);
         Write::of_row(shown.slot_offset(ring, at.slot.0), length, Kind::Content)
     }
 
-    /// Posts the list for links `first..end`, which are one peer's. False if the fabric does not
-    /// take it.
+    /// Posts the list for links `first..end`, which belong to one peer. Returns false if the fabric
+    /// does not accept it.
     fn flush(
         &mut self,
         links: &mut [Link],
@@ -360,7 +360,7 @@ fn add(list: &mut WriteList, room: &mut usize, write: Write) -> bool {
     if *room == 0 {
         return false;
     }
-    // There is room: a list has no less than it counts.
+    // The push cannot fail: the list has at least `room` free entries.
     let _ = list.push(write);
     *room = room.saturating_sub(1);
     true

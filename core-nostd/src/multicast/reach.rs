@@ -1,29 +1,30 @@
-//! How far senders can be.
+//! Bounds on the progress of senders.
 //!
 //! # Why it holds
-//! The first sender that uses a round uses it for a message: a round without one is used only
-//! because another sender has used it or a later one (NUL-1). So behind each round there is a
-//! message of that round. A message that has not been delivered here holds one of its sender's
-//! slots, and each sender has one window of them. Of those, some have been received here; the
-//! others are as many rounds as there can be beyond all that were seen. The own messages are all
-//! known, and so are those of a sender before its next one.
+//! The first sender that uses a round uses it for a message, because a round is used without a
+//! message only after another sender has used it or a later one (NUL-1). So for each used round
+//! there is a message of that round. A message that has not been delivered here occupies one of its
+//! sender's slots, and each sender has one window of slots. Some of those messages have been
+//! received here. The number of the others is the number of rounds that there can be beyond all
+//! those seen. This node's own messages are all known, and so are those of a sender before its next
+//! one.
 //!
 //! Requirement: FLT-1.
 
 use super::state::{SenderState, Work};
 use crate::ids::Round;
 
-/// What was known at one moment of how far senders can be. It holds until something is delivered.
+/// The bound on senders' progress as known at one moment. It holds until something is delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// Rounds below it were used by some sender, the own included.
+    /// Rounds below this were used by some sender, this node included.
     rounds: Round,
-    /// Messages that other senders can have sent, and that were not received here.
+    /// Messages that other senders can have sent and that were not received here.
     unseen: u64,
 }
 
 impl Reach {
-    /// The most rounds that a sender can have used before its next message.
+    /// Returns the most rounds that a sender can have used before its next message.
     pub(crate) fn most(&self, sender: &SenderState, window: u32) -> Round {
         let of_others = self.unseen.saturating_sub(unseen_of(sender, window));
         Round(self.rounds.max(sender.taken).0.saturating_add(of_others))
@@ -31,7 +32,7 @@ impl Reach {
 }
 
 impl Work<'_, '_> {
-    /// How far senders can be now.
+    /// Returns the current bound on the senders' progress.
     #[cold]
     pub(crate) fn reach(&self) -> Reach {
         let mut reach = Reach { rounds: Round::ZERO, unseen: 0 };
@@ -46,8 +47,8 @@ impl Work<'_, '_> {
         reach
     }
 
-    /// The most places that all members together can have come to: with the own messages, which are
-    /// all known, where this member sends.
+    /// Returns the most positions that any member can have reached. If this member sends, its own
+    /// next message is the limit, because all its earlier messages are known.
     pub(crate) fn places_max(&self) -> u64 {
         let own = self.subgroup.own.as_ref();
         match own.and_then(|own| Some((self.senders.get(own.rank.index())?, own.rank))) {
@@ -60,9 +61,10 @@ impl Work<'_, '_> {
         }
     }
 
-    /// The most places that another member can have delivered. In one view for ever nobody delivers
-    /// what this member has not shown to be here; a lone sender shows it by its messages. A view
-    /// that ends without this member may end behind what it shows.
+    /// Returns the most positions that another member can have delivered. In a single permanent
+    /// view, no member delivers more than this member has shown as received; with a lone sender,
+    /// the messages show it. A view that ends without this member may end beyond what this member
+    /// shows.
     pub(crate) fn delivered_max(&self) -> u64 {
         if self.subgroup.is_fixed && self.order.senders() > 1 {
             self.subgroup.received.0
@@ -72,7 +74,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// Messages that a sender can have sent and that were not received here.
+/// Returns the number of messages that a sender can have sent and that were not received here.
 fn unseen_of(sender: &SenderState, window: u32) -> u64 {
     u64::from(window).saturating_sub(sender.take.since(sender.hand))
 }

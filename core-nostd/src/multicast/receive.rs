@@ -1,4 +1,4 @@
-//! The receive stage: for each sender all new messages, up to the first empty slot (BAT-1).
+//! The receive stage: takes all new messages of each sender, up to the first empty slot (BAT-1).
 //!
 //! Requirements: FLT-1, NUL-2, ORD-2, SMC-5.
 
@@ -11,23 +11,23 @@ use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Ring};
 use crate::smc::{RingCursor, SlotLength};
 
-/// What the receive stage did.
+/// The result of the receive stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Received {
     /// Slots taken.
     pub(crate) slots: u32,
-    /// Something of a peer's rounds changed: slots, or rounds used without a message.
+    /// A peer's rounds changed: slots were taken, or rounds were used without a message.
     pub(crate) changed: bool,
 }
 
-/// What becomes of a slot whose length is above every message's.
+/// The verdict on a slot whose length is above that of every message.
 enum Unusual {
-    /// It may be taken.
+    /// It may be received.
     Here,
-    /// A large message's blocks are not all here: neither it nor what comes after it counts as
+    /// Not all blocks of a large message have arrived: neither it nor later messages count as
     /// received (RDM-7).
     NotYet,
-    /// No correct sender says this.
+    /// No correct sender publishes this.
     Impossible,
 }
 
@@ -47,8 +47,8 @@ impl SenderState {
         }
     }
 
-    /// Takes the slots that are new: at most so many, and a window. A correct sender
-    /// never runs more than a window ahead of what was handed over here.
+    /// Receives the new slots: at most `most`, and at most a window. A correct sender is never more
+    /// than a window ahead of the messages handed over here.
     #[inline(always)]
     fn take_messages(
         &mut self,
@@ -77,7 +77,7 @@ impl SenderState {
                 Told::Skips => return (taken, End::Skips),
                 Told::Impossible(what) => return (taken, End::Wrong(what)),
             };
-            // For the length here and for the payload at delivery.
+            // Covers the read of the length here and of the payload at delivery.
             observe();
             let length = ring.length(slot);
             if !ring.is_intact(slot, position, length) {
@@ -99,7 +99,7 @@ impl SenderState {
     }
 }
 
-/// Why the receive stage ended early.
+/// Reason why the receive stage ended early.
 pub(crate) enum ReceiveError {
     OutOfRow,
     Misbehaved(Misbehaved),
@@ -111,24 +111,25 @@ impl From<OutOfRow> for ReceiveError {
     }
 }
 
-/// Where a look at one sender ended.
+/// The state in which reading one sender ended.
 #[derive(Clone, Copy)]
 enum End {
-    /// All was taken that may be taken now, and more may be there.
+    /// Everything allowed for now was received; there may be more.
     Full,
-    /// Nothing more is there now.
+    /// Nothing more has arrived.
     Drained,
-    /// It stopped where a [reach](super::reach) is needed to go on.
+    /// A [reach](super::reach) is needed to continue.
     Skips,
-    /// Something failed its check: it counts as not there yet.
+    /// A check failed: the slot or cell counts as not yet written.
     Failed(Impossible),
-    /// No correct sender publishes what is there.
+    /// The sender published something that no correct sender publishes.
     Wrong(Impossible),
 }
 
 impl Work<'_, '_> {
-    /// Takes what peers published: of each at most one window; without batching one slot in all.
-    /// `observe` stands between seeing a guard and reading what it guards (HAL-1).
+    /// Receives what peers published: at most one window from each, or one slot in total without
+    /// batching. `observe` separates the observation of a guard from the reads of the data that it
+    /// guards (HAL-1).
     pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
         let mut limits = self.limits();
@@ -172,8 +173,8 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Takes what one sender published. True if it stopped where a reach is needed, and goes on
-    /// from there when it is called again with one.
+    /// Receives from one sender. Returns true if it stopped because a reach is needed; the next
+    /// call with a reach continues from there.
     #[inline(always)]
     fn receive_from(
         &mut self,
@@ -190,7 +191,8 @@ impl Work<'_, '_> {
         let rank = sender.rank;
         let row = self.rows.get(rank.index()).ok_or(OutOfRow)?;
         let ring = row.ring_at(&sender.ring)?;
-        // Before the ring: rounds used in silence speak for all messages published before them.
+        // The silent rounds are read before the ring, because they cover all messages published
+        // before them.
         let silent = match self.subgroup.delivery {
             Delivery::Ordered => {
                 let (place, cell) = ((rank, sender.control), ControlCell::Silent);
@@ -204,7 +206,7 @@ impl Work<'_, '_> {
         let before = sender.taken;
         let most = if batching { self.messages_max.saturating_sub(received.slots) } else { 1 };
         let (taken, mut end) = sender.take_messages(&ring, limits, most, observe);
-        // Only with the ring drained does it hold that what is left below are nulls.
+        // Only if the ring is drained are the remaining rounds below known to be nulls.
         match (silent, end) {
             (Some(silent), End::Drained) if silent > sender.taken => {
                 match limits.judged(sender, silent, Told::Used(silent), Impossible::Silence) {
@@ -231,9 +233,9 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Uses up the rounds that are owed, and acknowledges what is here if anything of that or of
-    /// `received` and `sent` moved. Returns how many rounds went as nulls. An unordered subgroup
-    /// has neither (DEL-3).
+    /// Uses up the owed rounds, and publishes the received frontier if nulls were used or if
+    /// `received` or `sent` is true. Returns the number of nulls. An unordered subgroup has neither
+    /// (DEL-3).
     pub(crate) fn acknowledge(&mut self, received: bool, sent: bool) -> Result<u64, OutOfRow> {
         if self.subgroup.delivery == Delivery::Unordered {
             return Ok(0);
@@ -245,7 +247,7 @@ impl Work<'_, '_> {
         Ok(nulls)
     }
 
-    /// Publishes how far everything is here, if that moved. One frontier covers any number of
+    /// Publishes the received frontier if it moved. One frontier acknowledges any number of
     /// messages (BAT-2).
     fn publish_received(&mut self) -> Result<(), OutOfRow> {
         let frontier = self.order.frontier(self.senders.iter().map(|sender| sender.taken));

@@ -1,7 +1,7 @@
-//! The send stage: takes ready slots in ring order, gives each its round, and publishes it.
+//! The send stage: takes ready slots in ring order, assigns each its round, and publishes it.
 //!
-//! A round is bound here and not at reservation, so that a slow builder never holds back its own
-//! nulls (NUL-6).
+//! A round is assigned here and not at reservation, so that a slow builder never holds back this
+//! sender's nulls (NUL-6).
 //!
 //! Requirements: BAT-1, ORD-2, SMC-3.
 
@@ -10,17 +10,17 @@ use crate::ids::{Round, Time};
 use crate::memory::OutOfRow;
 use crate::smc::SlotCounter;
 
-/// What the send stage did.
+/// The result of the send stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    /// Slots published: messages, and reservations that were dropped.
+    /// Slots published: messages, and dropped reservations.
     pub(crate) slots: u32,
     /// The next slot has been reserved but not ready for longer than the caller allows.
     pub(crate) overdue: bool,
 }
 
 impl Work<'_, '_> {
-    /// Publishes what is ready: at most one window, or one slot without batching.
+    /// Publishes the ready slots: at most one window, or one slot without batching.
     pub(crate) fn send(
         &mut self,
         now: Time,
@@ -37,7 +37,7 @@ impl Work<'_, '_> {
         let batching = self.switches.contains(super::Switches::SEND_BATCHING);
         let most = if batching { window.min(self.messages_max) } else { 1 };
         let round_limit = self.order.round_limit();
-        // Kept apart from the state meanwhile: what is loaded with acquire makes it be read anew.
+        // Local copies: otherwise each acquire load would force the state to be read again.
         let (mut take, mut round) = (state.take, state.taken);
         // bound: a window
         while sent.slots < most {

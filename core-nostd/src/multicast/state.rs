@@ -1,7 +1,7 @@
-//! What a node remembers: private state, plain numbers, lent as slices that the layout sizes.
+//! A node's private state: plain numbers, lent as slices whose sizes the layout determines.
 //!
-//! State holds offsets and counts, never addresses, so that it can be a `static` in a partition.
-//! Whatever can be read from the own row is not kept here a second time.
+//! The state has offsets and counts but no addresses, so it can be a `static` in a partition.
+//! Values that can be read from the local row are not stored here again.
 //!
 //! Requirements: COR-2, MEM-1.
 
@@ -15,7 +15,7 @@ use crate::layout::{ControlCell, Delivery};
 use crate::memory::{Cell, OutOfRow, OwnCell, RingPlace, Row, RowWriter};
 use crate::smc::{Outbox, RingCursor};
 
-/// A run of entries in one of the lent slices.
+/// A range of entries in one of the lent slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -37,147 +37,149 @@ impl Span {
 pub struct SubgroupState {
     pub(crate) id: SubgroupId,
     pub(crate) delivery: Delivery,
-    /// None where there are no senders: then there is nothing to do.
+    /// `None` if there are no senders: then there is nothing to do.
     pub(crate) order: Option<Order>,
     pub(crate) senders: Span,
     pub(crate) members: Span,
-    /// The own sender rank and outbox, if this node sends here.
+    /// Local sender rank and outbox, if this node sends here.
     pub(crate) own: Option<OwnSender>,
-    /// Where the control block lies in the own row.
+    /// Offset of the control block in the local row.
     pub(crate) control: usize,
-    /// Bytes of it that are used.
+    /// Used bytes of the control block.
     pub(crate) control_bytes: usize,
     pub(crate) window: u32,
-    /// Bytes from slot to slot.
+    /// Bytes from one slot to the next.
     pub(crate) stride: usize,
-    /// Places that are here: the published received frontier.
+    /// Published received frontier: the count of received positions.
     pub(crate) received: Frontier,
-    /// The next turn to deliver: round and sender.
+    /// Next turn to deliver: round and sender.
     pub(crate) next_round: Round,
     pub(crate) next_sender: SenderRank,
-    /// Without receive batching: the sender to look at first.
+    /// Sender to read first, without receive batching.
     pub(crate) look_first: usize,
     /// Whether cells and slots carry checks.
     pub(crate) checks: Checks,
-    /// Whether there is one view for ever.
+    /// Whether the membership is fixed.
     pub(crate) is_fixed: bool,
-    /// Who published something impossible, and what; until the step reports it.
+    /// Member that published something impossible, and what it was, until the step reports it.
     pub(crate) refused: Option<Refused>,
-    /// Counts changes of what peers should see, so that a link knows whether it lags.
+    /// Counts changes of the state that peers should see, so that a link knows whether it lags.
     pub(crate) version: u64,
-    /// Whether its members log what they deliver.
+    /// Whether its members log delivered messages.
     #[cfg(feature = "durable")]
     pub(crate) is_logged: bool,
-    /// Up to where the application was shown what is to be durable before the view is sealed.
+    /// Frontier up to which the application was shown the messages that must be durable before the
+    /// view is sealed.
     #[cfg(all(feature = "durable", feature = "views"))]
     pub(crate) shown_to: Option<Frontier>,
 }
 
-/// What a node remembers of its own sending in a subgroup.
+/// The state of this node's own sending in a subgroup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnSender {
-    /// The own place in the sender list.
+    /// Local rank in the sender list.
     pub(crate) rank: SenderRank,
-    /// Which of the node's hand-offs.
+    /// Index of its hand-off in the node's list.
     pub(crate) handoff: usize,
     /// Its ready flags.
     pub(crate) ready: Span,
     /// Slots before this are free again.
     pub(crate) freed: RingCursor,
-    /// The counter that marks used rounds in the next slot, if one was published since the last
+    /// Counter that marks used rounds in the next slot, if one was published since the last
     /// message.
     pub(crate) marker: u64,
     /// Rounds below this are declared silent.
     pub(crate) silent_below: Round,
-    /// Steps in a row in which rounds were owed and left to the messages that are coming.
+    /// Consecutive steps in which owed rounds were left to the messages about to be sent.
     pub(crate) grace_used: u32,
-    /// Since when the next slot has been reserved but not ready.
+    /// Time since which the next slot has been reserved but not ready.
     pub(crate) held_since: Option<Time>,
 }
 
-/// What a node remembers of one sender of a subgroup, itself included.
+/// A node's state of one sender of a subgroup, itself included.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderState {
     pub(crate) rank: Rank,
     pub(crate) ring: RingPlace,
-    /// Where its control block lies in its row.
+    /// Offset of its control block in its row.
     pub(crate) control: usize,
-    /// The next slot to look at; for the own ring, to publish.
+    /// Next slot to receive; in the local ring, the next slot to publish.
     pub(crate) take: RingCursor,
-    /// Rounds of it that are here: used by messages or nulls.
+    /// Its rounds that have been received, used by messages or nulls.
     pub(crate) taken: Round,
-    /// The rounds that oblige others to use up theirs: `taken`, without declared silence.
+    /// Rounds that oblige others to use up theirs: `taken`, without declared silence.
     pub(crate) obliging: Round,
-    /// The next slot to hand over.
+    /// Next slot to hand over.
     pub(crate) hand: RingCursor,
-    /// Nothing more is taken from it.
+    /// Nothing more is received from it.
     pub(crate) lost: bool,
-    /// Steps in which its next slot, or its silence, failed a check.
+    /// Consecutive steps in which its next slot or its silence failed a check.
     pub(crate) unreadable: Unreadable,
     /// Whether it may send large messages here.
     pub(crate) allows_large: bool,
-    /// Large messages of it whose blocks are here, as the node's caller said.
+    /// Its large messages whose blocks have arrived, as reported by the node's caller.
     pub(crate) large_here: u64,
-    /// Those whose slots were taken, all of the own; and those that were handed over.
+    /// Its large messages whose slots were received (for the local sender, all of them);
+    /// `large_handed` counts those handed over.
     pub(crate) large_taken: u64,
     pub(crate) large_handed: u64,
-    /// `hand` and `large_handed` as they were before messages were shown that stay undelivered.
+    /// `hand` and `large_handed` as they were before undelivered messages were shown.
     #[cfg(all(feature = "durable", feature = "views"))]
     pub(crate) before_shown: (RingCursor, u64),
 }
 
-/// What a node remembers of one member of a subgroup, itself included.
+/// A node's state of one member of a subgroup, itself included.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemberState {
     pub(crate) rank: Rank,
-    /// Where its control block lies in its row.
+    /// Offset of its control block in its row.
     pub(crate) control: usize,
     /// Its received frontier as last seen.
     pub(crate) received: Watched,
-    /// Its delivered frontier as last seen; in an unordered subgroup, its consumed count of the own
-    /// messages.
+    /// Its delivered frontier as last seen; in an unordered subgroup, its consumed count of this
+    /// node's messages.
     pub(crate) delivered: Watched,
-    /// Its row is not read any more.
+    /// Its row is no longer read.
     pub(crate) lost: bool,
-    /// How much it showed as durable when it was last looked at. The own member's is what it shows.
+    /// Its durable count as last seen; for the local member, the one that it shows.
     #[cfg(feature = "durable")]
     pub(crate) durable: Watched,
 }
 
-/// What a node remembers of what it posted to one peer for one subgroup.
+/// A record of what was posted to one peer for one subgroup.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Link {
     pub(crate) peer: Rank,
-    /// Which of the node's subgroups.
+    /// Index of the subgroup in the node's list.
     pub(crate) subgroup: usize,
-    /// What the fabric took.
+    /// State up to which the fabric accepted posts.
     pub(crate) posted: Posted,
-    /// What the list under construction would bring it to.
+    /// State after the list under construction.
     pub(crate) pending: Posted,
-    /// A list that must complete before the next, on a fabric that does not keep writes in order.
+    /// A list must complete before the next one, on a fabric that does not keep writes in order.
     pub(crate) in_flight: bool,
     pub(crate) lost: bool,
-    /// It is lost because it takes no writes from this node any more.
+    /// It is lost because it no longer accepts writes from this node.
     pub(crate) denied: bool,
 }
 
-/// How far a peer was served.
+/// The point up to which a peer was served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Posted {
     /// Messages whose content was posted.
     pub(crate) content: RingCursor,
     /// Messages whose counter was posted.
     pub(crate) counters: RingCursor,
-    /// The marker that was posted last.
+    /// Last posted marker.
     pub(crate) marker: u64,
-    /// The control block was posted as of this version.
+    /// Version of the control block when it was last posted.
     pub(crate) control_version: u64,
-    /// All was posted as of this version.
+    /// Version of which everything was posted.
     pub(crate) version: u64,
 }
 
 impl SubgroupState {
-    /// A place to be filled by [`Node::open`](crate::node::Node::open).
+    /// An entry to be filled in by [`Node::open`](crate::node::Node::open).
     pub const VACANT: Self = Self {
         id: SubgroupId::ZERO,
         delivery: Delivery::Ordered,
@@ -211,7 +213,7 @@ impl Default for SubgroupState {
 }
 
 impl SenderState {
-    /// A place to be filled by [`Node::open`](crate::node::Node::open).
+    /// An entry to be filled in by [`Node::open`](crate::node::Node::open).
     pub const VACANT: Self = Self {
         rank: Rank::ZERO,
         ring: RingPlace::VACANT,
@@ -232,15 +234,16 @@ impl SenderState {
 }
 
 impl SenderState {
-    /// Whether the next large message was one already when its slot was taken: its blocks are here
-    /// then. A sender that writes to a slot after it was received is not believed.
+    /// Returns whether the next large message was already large when its slot was received; its
+    /// blocks have then arrived. A sender that changes a slot after it was received is not
+    /// believed.
     pub(crate) const fn has_large(&self) -> bool {
         self.large_handed < self.large_taken
     }
 }
 
 impl MemberState {
-    /// A place to be filled by [`Node::open`](crate::node::Node::open).
+    /// An entry to be filled in by [`Node::open`](crate::node::Node::open).
     pub const VACANT: Self = Self {
         rank: Rank::ZERO,
         control: 0,
@@ -251,7 +254,7 @@ impl MemberState {
         durable: Watched::ZERO,
     };
 
-    /// Whether one of its cells failed its check in the last step.
+    /// Returns whether one of its cells failed its check in the last step.
     pub(crate) const fn is_unreadable(&self) -> bool {
         let unreadable = self.received.is_unreadable() || self.delivered.is_unreadable();
         #[cfg(feature = "durable")]
@@ -261,7 +264,7 @@ impl MemberState {
 }
 
 impl Link {
-    /// A place to be filled by [`Node::open`](crate::node::Node::open).
+    /// An entry to be filled in by [`Node::open`](crate::node::Node::open).
     pub const VACANT: Self = Self {
         peer: Rank::ZERO,
         subgroup: 0,
@@ -283,7 +286,7 @@ impl Posted {
     };
 }
 
-/// One subgroup with everything that a stage needs of it, for the time of a step.
+/// One subgroup with everything that a stage needs of it, during a step.
 pub(crate) struct Work<'w, 'm> {
     pub(crate) subgroup: &'w mut SubgroupState,
     pub(crate) order: Order,
@@ -294,13 +297,13 @@ pub(crate) struct Work<'w, 'm> {
     pub(crate) control: Control<'m>,
     pub(crate) own_rank: Rank,
     pub(crate) switches: Switches,
-    /// The most messages of a stage.
+    /// Most messages in a stage.
     pub(crate) messages_max: u32,
     pub(crate) capabilities: Capabilities,
 }
 
 impl Work<'_, '_> {
-    /// Notes what a peer published, for the step's report.
+    /// Records an impossible value of a peer for the step's report.
     #[cold]
     pub(crate) fn refuse(&mut self, rank: Rank, what: Impossible) -> Misbehaved {
         self.subgroup.refused.get_or_insert(Refused { rank, what });
@@ -308,7 +311,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// The own control block, to be published in.
+/// The local control block, for publishing.
 #[derive(Clone, Copy)]
 pub(crate) struct Control<'m> {
     row: RowWriter<'m>,
@@ -327,7 +330,7 @@ impl<'m> Control<'m> {
         Ok(())
     }
 
-    /// What was last published.
+    /// Returns the value that was last published.
     #[inline]
     pub(crate) fn load(&self, cell: ControlCell) -> Result<u64, OutOfRow> {
         Ok(self.checks.own(self.cell(cell)?.load()))
@@ -339,7 +342,7 @@ impl<'m> Control<'m> {
     }
 }
 
-/// What a cell of a peer's control block says; within, nothing if it fails its check.
+/// Returns the value of a cell in a peer's control block, or `Ok(None)` if it fails its check.
 #[inline]
 pub(crate) fn peer_value(
     rows: &[Row<'_>],

@@ -1,22 +1,23 @@
-//! What of Spindle is on.
+//! The optimisations of Spindle, each of which can be switched off.
 //!
 //! Requirements: BAT-1, BAT-3.
 
 bitflags::bitflags! {
-    /// What of Spindle is on. All of it is the default; none of it is the paper's baseline.
+    /// The optimisations of Spindle. All of them are on by default; none of them is the paper's
+    /// baseline.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Switches: u8 {
-        /// Send takes all ready messages; without it, one a step.
+        /// Send takes all ready messages; without it, one per step.
         const SEND_BATCHING = 1;
-        /// Receive takes all new messages; without it, one a step in all, each with its
+        /// Receive takes all new messages; without it, one per step in total, each with its own
         /// acknowledgement.
         const RECEIVE_BATCHING = 1 << 1;
-        /// Delivery takes all stable messages; without it, one a step.
+        /// Delivery takes all stable messages; without it, one per step.
         const DELIVERY_BATCHING = 1 << 2;
         /// Senders that lag use up their rounds (Spindle III-B).
         const NULLS = 1 << 3;
-        /// Posts wait for the end of the step; without it, each stage posts its own (Spindle
-        /// III-C).
+        /// Posts wait for the end of the step; without it, each stage posts its own changes
+        /// (Spindle III-C).
         const LATE_POSTING = 1 << 4;
     }
 }
@@ -35,7 +36,7 @@ impl Default for Switches {
 }
 
 impl Switches {
-    /// Whether stages post for themselves.
+    /// Returns whether each stage posts its own changes.
     pub(crate) const fn posts_early(self) -> bool {
         !self.contains(Self::LATE_POSTING)
     }

@@ -1,42 +1,42 @@
-//! A count that a peer publishes, as it was last seen: it must grow, and stay within what the peer
-//! can have reached.
+//! A count that a peer publishes, as last seen: it must grow, and stay within what the peer can
+//! have reached.
 //!
 //! Requirement: FLT-1.
 
 use crate::check::STEPS_UNREADABLE;
 use crate::ids::Rank;
 
-/// What no correct member publishes. The numbers are stable.
+/// A value that no correct member publishes. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Impossible {
-    /// A slot's counter names a round that its sender cannot have reached.
+    /// A slot's counter has a round that its sender cannot have reached.
     Round = 1,
-    /// A slot holds an older message than the one that it held before.
+    /// A slot holds an older message than before.
     OlderMessage = 2,
-    /// A slot holds more bytes than a message has, or a large message where there are none.
+    /// A slot holds more bytes than a message can have, or a large message where none are allowed.
     Length = 3,
     /// A slot changed between receipt and delivery.
     SlotChanged = 4,
-    /// More rounds were used in silence than can be.
+    /// More rounds were used in silence than is possible.
     Silence = 5,
     /// A count shrank.
     Shrunk = 6,
     /// A member has received more than was sent.
     Received = 7,
-    /// A member has delivered more than everybody has.
+    /// A member has delivered a message that not every member has received.
     Delivered = 8,
     /// A member has consumed more than was sent.
     Consumed = 9,
-    /// A cell failed its check in [`STEPS_UNREADABLE`] steps in a row.
+    /// A cell failed its check in [`STEPS_UNREADABLE`] consecutive steps.
     CellCheck = 10,
-    /// A slot failed its check in [`STEPS_UNREADABLE`] steps in a row.
+    /// A slot failed its check in [`STEPS_UNREADABLE`] consecutive steps.
     SlotCheck = 11,
 }
 
 impl Impossible {
-    /// The stable number.
+    /// Returns the stable number.
     #[allow(clippy::as_conversions)]
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -64,14 +64,14 @@ impl core::fmt::Display for Impossible {
 
 impl core::error::Error for Impossible {}
 
-/// Who published something impossible, and what.
+/// A member that published something impossible, and what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) rank: Rank,
     pub(crate) what: Impossible,
 }
 
-/// A sender published something that no correct member can publish. The group must go on without
+/// A member published something that no correct member can publish. The group must continue without
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -83,7 +83,7 @@ impl From<Refused> for Misbehaved {
     }
 }
 
-/// Steps in a row in which something failed its check.
+/// The number of consecutive steps in which a check failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) struct Unreadable(u32);
@@ -92,10 +92,10 @@ impl Unreadable {
     /// Nothing has failed.
     pub(crate) const NONE: Self = Self(0);
 
-    /// Counts a step in which something failed its check, or starts again from zero.
+    /// Counts a step in which a check failed, or resets the count to zero.
     ///
     /// # Errors
-    /// It has failed in as many steps in a row as are waited for.
+    /// Checks have failed in `STEPS_UNREADABLE` consecutive steps.
     #[inline]
     pub(crate) const fn count(&mut self, failed: bool) -> Result<(), ()> {
         if !failed {
@@ -106,7 +106,7 @@ impl Unreadable {
         if self.0 >= STEPS_UNREADABLE { Err(()) } else { Ok(()) }
     }
 
-    /// Whether something failed its check in the last step.
+    /// Returns whether a check failed in the last step.
     pub(crate) const fn is_waiting(self) -> bool {
         self.0 > 0
     }
@@ -115,7 +115,7 @@ impl Unreadable {
 /// A count of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Watched {
-    /// As it was last seen.
+    /// Value as last seen.
     pub(crate) count: u64,
     unreadable: Unreadable,
 }
@@ -124,11 +124,11 @@ impl Watched {
     /// Nothing was seen yet.
     pub(crate) const ZERO: Self = Self { count: 0, unreadable: Unreadable::NONE };
 
-    /// Takes in what a cell shows now; nothing if it fails its check. `most` is what the peer can
-    /// have reached, and `beyond` what is wrong with more.
+    /// Records the value that a cell shows now, or `None` if it fails its check. `most` is the
+    /// largest value that the peer can have reached, and `beyond` is the error for a larger one.
     ///
     /// # Errors
-    /// It shrank, is more than it can be, or has failed its check for too long. Then the count
+    /// The count shrank, is larger than possible, or has failed its check for too long. It then
     /// stays as it was.
     #[inline]
     pub(crate) fn look(
@@ -151,7 +151,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Whether its cell failed its check in the last step.
+    /// Returns whether its cell failed its check in the last step.
     pub(crate) const fn is_unreadable(self) -> bool {
         self.unreadable.is_waiting()
     }

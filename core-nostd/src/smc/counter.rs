@@ -1,13 +1,13 @@
-//! What a slot's counter says. One cell says everything, so no count can overtake a message
+//! The content of a slot's counter. It is a single cell, so no count can overtake a message
 //! (SMC-5).
 
 use crate::ids::Round;
 
-/// A slot's counter, decoded.
+/// A decoded slot counter.
 ///
-/// A reader looks only at a sender's next slot. There, a message is new if its round is at least
-/// the rounds already taken, a marker is new if it is more, and anything else is from the previous
-/// lap.
+/// A reader examines only a sender's next slot. There, a message is new if its round is at least
+/// the number of rounds already received, a marker is new if it is greater than that number, and
+/// anything else is from the previous lap.
 ///
 /// ```
 /// use tramontane_core::{ids::Round, smc::SlotCounter};
@@ -18,14 +18,14 @@ use crate::ids::Round;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SlotCounter {
-    /// `2*round + 1`: the message of that round is here.
+    /// `2*round + 1`: the slot contains the message of that round.
     Message(Round),
-    /// `2*round`: all the sender's rounds below are used, and no message is here yet.
+    /// `2*round`: all the sender's earlier rounds are used, and the slot has no message yet.
     UsedBelow(Round),
 }
 
 impl SlotCounter {
-    /// Reads a counter. Every number is one.
+    /// Decodes a counter. Every number is valid.
     #[inline]
     #[must_use]
     pub const fn decode(counter: u64) -> Self {
@@ -33,7 +33,7 @@ impl SlotCounter {
         if counter & 1 == 1 { Self::Message(round) } else { Self::UsedBelow(round) }
     }
 
-    /// The round that it names: that of the message, or the first that is not used.
+    /// Returns the round in the counter: that of the message, or the first unused one.
     #[inline]
     pub(crate) const fn round(self) -> Round {
         match self {
@@ -41,7 +41,7 @@ impl SlotCounter {
         }
     }
 
-    /// The number, or nothing where the round needs all 64 bits.
+    /// Returns the number, or `None` if the round needs all 64 bits.
     #[inline]
     #[must_use]
     pub const fn encode(self) -> Option<u64> {
@@ -60,11 +60,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The first round of which there is no counter: twice it is one number too many.
+    /// The first round without a counter: twice its number does not fit.
     const FIRST_WITHOUT: u64 = 1 << 63;
 
     proptest! {
-        /// SMC-5: each number says one thing, and each thing is said by one number.
+        /// SMC-5: the encoding is one to one.
         #[test]
         fn a_counter_is_the_number_of_what_it_says(counter: u64) {
             prop_assert_eq!(SlotCounter::decode(counter).encode(), Some(counter));
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// One less has counters: the two greatest there are.
+    /// The round before has counters: the two greatest possible.
     #[test]
     fn the_last_round_with_counters_has_the_greatest() {
         let last = Round(FIRST_WITHOUT.wrapping_sub(1));

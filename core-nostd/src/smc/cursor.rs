@@ -1,24 +1,24 @@
-//! A place in a ring.
+//! A position in a ring.
 //!
 //! Requirement: SMC-2.
 
 use crate::ids::{Position, Slot};
 
-/// A position and the slot that it falls on. Moved together, they need no division.
+/// A position and its slot. They advance together, so no division is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RingCursor {
-    /// Messages before this place.
+    /// Number of messages before this position.
     pub position: Position,
     /// `position mod window`.
     pub slot: Slot,
 }
 
 impl RingCursor {
-    /// The start of a ring.
+    /// Start of a ring.
     pub const START: Self = Self { position: Position::ZERO, slot: Slot::ZERO };
 
-    /// One slot on, in a ring of `window` slots.
+    /// Returns the next position in a ring of `window` slots.
     ///
     /// Neither sum wraps: a slot is below the window, and no position reaches 2^63 (`handoff`).
     #[inline]
@@ -31,7 +31,7 @@ impl RingCursor {
         }
     }
 
-    /// `count` slots on, at most one window.
+    /// Returns the position `count` slots later; `count` is at most one window.
     #[inline]
     #[must_use]
     pub const fn advanced(self, count: u32, window: u32) -> Self {
@@ -42,7 +42,7 @@ impl RingCursor {
         }
     }
 
-    /// Messages from `earlier` to here.
+    /// Returns the number of messages from `earlier` to here.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {

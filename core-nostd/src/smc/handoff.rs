@@ -1,16 +1,15 @@
-//! From application threads to the step, without a lock (SMC-3).
+//! The lock-free hand-off from application threads to the step (SMC-3).
 //!
-//! Three kinds of private cells. Application threads move `reserved` by compare-and-swap, never
-//! past `limit`; the step alone moves `limit`, when slots come free (SMC-2); and each slot has a
-//! ready flag that its reservation's holder sets, and the step reads.
+//! The hand-off has three kinds of private cells. Application threads advance `reserved` by
+//! compare-and-swap, never past `limit`. Only the step advances `limit`, when slots become free
+//! (SMC-2). Each slot has a ready flag that the holder of its reservation sets and the step reads.
 //!
-//! A ready flag is never cleared: it carries the position that it speaks for, so an old lap's flag
-//! is simply not the one that is looked for, and the step writes nothing that application threads
-//! read.
+//! A ready flag is never cleared: it contains the position that it refers to, so a flag from an
+//! old lap does not match. The step never writes to a flag.
 //!
-//! Order: a flag is stored with release after the message was built and loaded with acquire before
-//! it is published; `limit` is stored with release after the peers' frontiers were seen and loaded
-//! with acquire before a slot is built in. `loom` searches the interleavings
+//! Order: a flag is stored with release after the message was built, and loaded with acquire before
+//! the message is published. `limit` is stored with release after the peers' frontiers were seen,
+//! and loaded with acquire before a message is built in the slot. `loom` searches the interleavings
 //! (`tests/loom_handoff.rs`).
 
 use core::num::NonZeroU64;
@@ -18,15 +17,15 @@ use core::num::NonZeroU64;
 use crate::ids::{Position, Slot, index_from_u32, u64_from_index};
 use crate::sync::{AtomicU64, Ordering};
 
-/// How often a reservation tries again after losing to another thread. Each loss is another's
-/// success, so it takes that many other senders at the same instant to be refused.
+/// Attempts of a reservation that loses to other threads. Each loss is another thread's success, so
+/// a refusal requires that many other senders at the same instant.
 const ATTEMPTS: u32 = 64;
 
-/// Set in `reserved` once nothing more may be reserved: no position is so high, so no limit is
+/// Set in `reserved` once nothing more may be reserved. No position is this high, so no limit is
 /// above it.
 const CLOSED: u64 = 1 << 63;
 
-/// Keeps what different threads write on lines of their own.
+/// Aligns a value so that cells written by different threads are on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -38,14 +37,14 @@ pub struct HandOffCells {
     reserved: Apart<AtomicU64>,
     /// Positions below this may be reserved.
     limit: Apart<AtomicU64>,
-    /// Rounds of silence asked for and not yet taken up by the step (NUL-5).
+    /// Requested rounds of silence that the step has not taken up yet (NUL-5).
     silence: AtomicU64,
-    /// The position from which they count: messages reserved before are still to be sent.
+    /// Position at which the silence begins; messages reserved before it must still be sent.
     silence_from: AtomicU64,
 }
 
 impl HandOffCells {
-    /// Cells of an outbox from which no reservation can be made yet: a node opens it.
+    /// Creates the cells of an outbox. No reservation can be made until a node opens it.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
@@ -57,7 +56,7 @@ impl HandOffCells {
         }
     }
 
-    /// Cells of an outbox from which no reservation can be made yet: a node opens it.
+    /// Creates the cells of an outbox. No reservation can be made until a node opens it.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
@@ -76,20 +75,20 @@ impl Default for HandOffCells {
     }
 }
 
-/// The private flag of a slot: which position's reservation ended, and how.
+/// The private flag of a slot: the position whose reservation ended, and its outcome.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct ReadyFlag(AtomicU64);
 
 impl ReadyFlag {
-    /// No reservation ended yet.
+    /// Creates a flag for which no reservation has ended yet.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// No reservation ended yet.
+    /// Creates a flag for which no reservation has ended yet.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
@@ -103,23 +102,23 @@ impl Default for ReadyFlag {
     }
 }
 
-/// What became of a reservation.
+/// The outcome of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
-    /// A message was built; it goes out.
+    /// A message was built and will be sent.
     Message,
-    /// It was dropped; its slot goes out as a null.
+    /// The reservation was dropped; its slot is sent as a null.
     Dropped,
 }
 
-/// Why there is no reservation to be had now.
+/// Reason why a reservation is refused now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
     /// All slots are in use.
     Full,
-    /// Too many other threads reserved at this very moment.
+    /// Too many other threads reserved at this moment.
     Contended,
 }
 
@@ -133,8 +132,8 @@ pub struct HandOff<'m> {
 
 static_assertions::assert_impl_all!(HandOff<'static>: Send, Sync, Copy);
 
-/// A method of the core alone, which the search of interleavings calls too. If it were public, safe
-/// code could say that a slot is free while a reservation builds in it.
+/// Declares a method that is private to the core but public for the search of interleavings. If it
+/// were always public, safe code could declare a slot free while a reservation builds in it.
 macro_rules! own {
     ($(#[$attribute:meta])* fn $($method:tt)*) => {
         #[cfg(not(loom))]
@@ -146,7 +145,8 @@ macro_rules! own {
 
 impl<'m> HandOff<'m> {
     own! {
-        /// A hand-off over its cells; `ready` has one flag a slot. Nothing if it has none.
+        /// Creates a hand-off over its cells; `ready` has one flag per slot. Returns `None` if it
+        /// is empty.
         #[must_use]
         fn new(cells: &'m HandOffCells, ready: &'m [ReadyFlag]) -> Option<Self> {
             let window = NonZeroU64::new(u64_from_index(ready.len()))?;
@@ -155,11 +155,11 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// Takes the next positions, at least one and at most `most`: the first of them, and how
-        /// many. Lock-free, and bounded.
+        /// Reserves the next positions, at least one and at most `most`. Returns the first of them
+        /// and their number. Lock-free and bounded.
         ///
         /// # Errors
-        /// No slot is free, or too many threads at once.
+        /// Fails if no slot is free or too many threads reserve at once.
         #[inline]
         fn reserve(&self, most: u32) -> Result<(Position, u32), Refusal> {
             let mut position = self.cells.reserved.0.load(Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl<'m> HandOff<'m> {
             // bound: ATTEMPTS
             while attempts < ATTEMPTS {
                 let free = self.cells.limit.0.load(Ordering::Acquire).saturating_sub(position);
-                // A free count above 32 bits cannot be: it is at most a window.
+                // The number of free slots is at most a window, so it always fits 32 bits.
                 let count = most.max(1).min(u32::try_from(free).unwrap_or(u32::MAX));
                 if count == 0 {
                     return Err(Refusal::Full);
@@ -188,7 +188,7 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// The slot that a position falls on.
+        /// Returns the slot of a position.
         #[inline]
         #[must_use]
         fn slot_of(&self, position: Position) -> Slot {
@@ -208,7 +208,7 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// What became of a position's reservation, if it ended.
+        /// Returns the outcome of a position's reservation, if it has ended.
         #[inline]
         #[must_use]
         fn outcome(&self, position: Position, slot: Slot) -> Option<Outcome> {
@@ -221,7 +221,8 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// Positions below this were reserved at some moment before the call.
+        /// Returns a position below which all positions were reserved at some moment before the
+        /// call.
         #[inline]
         #[must_use]
         fn reserved(&self) -> Position {
@@ -231,7 +232,8 @@ impl<'m> HandOff<'m> {
 
     own! {
         #[cfg(any(feature = "views", loom))]
-        /// Whether [`HandOff::close`] was called when positions below `end` were reserved.
+        /// Returns whether [`HandOff::close`] was called when exactly the positions below `end`
+        /// were reserved.
         fn is_closed_at(&self, end: Position) -> bool {
             self.cells.reserved.0.load(Ordering::Relaxed) == end.0 | CLOSED
         }
@@ -239,16 +241,16 @@ impl<'m> HandOff<'m> {
 
     own! {
         #[cfg(any(feature = "views", loom))]
-        /// Refuses every reservation from now on, as if all slots were in use. Positions below the
-        /// one that this returns were reserved, and none after it: a reservation comes before the
-        /// close or is refused (VIE-7).
+        /// Refuses every further reservation, as if all slots were in use. All positions below the
+        /// returned one were reserved, and none from it on: a reservation either precedes the close
+        /// or is refused (VIE-7).
         fn close(&self) -> Position {
             Position(self.cells.reserved.0.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED)
         }
     }
 
     own! {
-        /// Lets positions below `limit` be reserved. For the step alone.
+        /// Allows reservations of positions below `limit`. Only the step may call this.
         #[inline]
         fn set_limit(&self, limit: Position) {
             self.cells.limit.0.store(limit.0, Ordering::Release);
@@ -257,7 +259,7 @@ impl<'m> HandOff<'m> {
 
     own! {
         /// Declares that this sender will be silent for `rounds` rounds, or until its next message
-        /// (NUL-5). Messages that are reserved already come before the silence.
+        /// (NUL-5). Messages that are already reserved precede the silence.
         fn declare_silence(&self, rounds: u64) {
             self.cells.silence_from.store(self.reserved().0, Ordering::Relaxed);
             self.cells.silence.store(rounds, Ordering::Release);
@@ -265,8 +267,9 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// The rounds of silence that begin at `position`, if any were declared. A silence that
-        /// begins later stays; one that a message has ended is forgotten. For the step alone.
+        /// Takes the rounds of silence that begin at `position`, if any were declared. A silence
+        /// that begins later is kept; one that a message has ended is discarded. Only the step may
+        /// call this.
         #[inline]
         fn take_silence(&self, position: Position) -> u64 {
             let rounds = self.cells.silence.load(Ordering::Acquire);
@@ -283,7 +286,8 @@ impl<'m> HandOff<'m> {
     }
 }
 
-/// What a ready flag holds for a position: never zero, and different for each position and outcome.
+/// Returns the ready flag's value for a position: never zero, and different for each position and
+/// outcome.
 #[inline]
 const fn stamp(position: Position, outcome: Outcome) -> u64 {
     let twice = position.0.wrapping_mul(2);

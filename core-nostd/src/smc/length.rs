@@ -1,27 +1,28 @@
-//! What the length of a slot says.
+//! The length stored in a slot.
 //!
 //! Requirement: SMC-4.
 
-/// The length that marks a slot whose reservation was dropped: it holds a place, and no message.
+/// Length that marks a slot whose reservation was dropped: it has a place in the order, but no
+/// message.
 const LENGTH_OF_NULL: u32 = u32::MAX;
 
-/// Set in the length of a slot whose message goes by block multicast (RDM-7): the slot holds what
-/// describes it. Above every length of a message, as that of a null is.
+/// Flag in the length of a slot whose message is sent by block multicast (RDM-7): the slot contains
+/// its descriptor. Such a length is above every length of a message, as is that of a null.
 const LARGE: u32 = 1 << 31;
 
-/// What a slot's length says of it. One number, like its counter.
+/// A decoded slot length. It is encoded as one number, like the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotLength {
-    /// A message of so many bytes.
+    /// Message with its length in bytes.
     Message(u32),
-    /// What describes a large message, in so many bytes.
+    /// Descriptor of a large message, with the descriptor's length in bytes.
     Large(u32),
     /// No message.
     Null,
 }
 
 impl SlotLength {
-    /// Reads a length. Every number is one; whether so many bytes fit is for the reader to see.
+    /// Decodes a length. Every number is valid; the reader must check whether that many bytes fit.
     pub(crate) const fn decode(length: u32) -> Self {
         if length == LENGTH_OF_NULL {
             Self::Null
@@ -32,7 +33,7 @@ impl SlotLength {
         }
     }
 
-    /// How many bytes of the slot it speaks for.
+    /// Returns the number of bytes used in the slot.
     pub(crate) const fn bytes(self) -> u32 {
         match self {
             Self::Message(length) | Self::Large(length) => length,
@@ -49,7 +50,7 @@ impl SlotLength {
     }
 }
 
-// No message's length has the mark.
+// No message length has the flag `LARGE`.
 const _: () = assert!(crate::layout::MESSAGE_MAX < LARGE);
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// RDM-7: each number says one thing, and each thing is said by one number.
+        /// RDM-7: the encoding is one to one.
         #[test]
         fn a_length_is_the_number_of_what_it_says(length: u32) {
             prop_assert_eq!(SlotLength::decode(length).encode(), length);

@@ -1,4 +1,5 @@
-//! Small-message multicast: a ring of slots in each sender's row (Spindle II-C; SMC-1 to SMC-6).
+//! Small-message multicast (SMC): a ring of slots in each sender's row (Spindle II-C; SMC-1 to
+//! SMC-6).
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -19,8 +20,8 @@ pub use cursor::RingCursor;
 #[cfg(not(loom))]
 pub(crate) use handoff::HandOff;
 pub use handoff::{HandOffCells, ReadyFlag};
-// The search of interleavings drives the hand-off by itself. No other code may say which slots are
-// free.
+// The search of interleavings drives the hand-off directly. No other code may decide which slots
+// are free.
 #[cfg(loom)]
 pub use handoff::{HandOff, Outcome, Refusal};
 pub(crate) use length::SlotLength;

@@ -1,4 +1,4 @@
-//! Where a member's messages of one subgroup start: reserve a slot, build in it, commit.
+//! The sending side of a subgroup: reserve a slot, build the message in it, commit.
 
 use super::cursor::RingCursor;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
@@ -7,19 +7,19 @@ use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::RingShape;
 use crate::memory::{NodeMemory, OutOfRow, OwnRing, RingPlace, RowWriter};
 
-/// Why there is no reservation.
+/// Reason why a reservation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ReserveError {
-    /// No slot is free now (SMC-2). Step the node, or wait.
+    /// No slot is free now (SMC-2). Step the node or wait.
     Full,
-    /// Too many threads reserved at this very moment. Try again.
+    /// Too many threads reserved at this moment. Try again.
     Contended,
-    /// The message is larger than a slot takes (SMC-4).
+    /// The message does not fit in a slot (SMC-4).
     TooLarge {
-        /// Bytes asked for.
+        /// Requested bytes.
         length: usize,
-        /// Bytes that a slot takes.
+        /// Bytes that a slot holds.
         limit: u32,
     },
 }
@@ -38,7 +38,7 @@ impl core::fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
-/// The sending end of one subgroup at one member. Copies share it; any thread may use one.
+/// The sending end of one subgroup at one member. Copies share it, and any thread may use one.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbox<'m> {
     handoff: HandOff<'m>,
@@ -48,12 +48,13 @@ pub struct Outbox<'m> {
 static_assertions::assert_impl_all!(Outbox<'static>: Send, Sync, Copy);
 
 impl<'m> Outbox<'m> {
-    /// The outbox of one subgroup, where it cannot be had from its
-    /// [node](crate::node::Node::outbox): over memory that has the hand-off of that subgroup alone,
-    /// and over the ring that the layout gives the subgroup in the own row.
+    /// Creates the outbox of one subgroup when its [node](crate::node::Node::outbox) is not
+    /// available. `memory` contains only that subgroup's hand-off, and `shape` is the layout's ring
+    /// for the subgroup in the local row.
     ///
     /// # Errors
-    /// If the ring is not inside the row, there is not one hand-off, or not one flag a slot.
+    /// Fails if the ring is not inside the row, if there is not exactly one hand-off, or if there
+    /// is not one flag per slot.
     pub fn new(memory: NodeMemory<'m>, shape: &RingShape) -> Result<Self, OutOfRow> {
         match memory.cells {
             [cells] => Self::at(memory.row, &RingPlace::new(shape)?, cells, memory.ready),
@@ -61,10 +62,11 @@ impl<'m> Outbox<'m> {
         }
     }
 
-    /// Over the ring at a place that was checked before; `ready` has one flag a slot.
+    /// Creates the outbox over a ring at a place that was checked before; `ready` has one flag per
+    /// slot.
     ///
     /// # Errors
-    /// As [`Outbox::new`].
+    /// The same as for [`Outbox::new`].
     #[inline]
     pub(crate) fn at(
         row: RowWriter<'m>,
@@ -80,10 +82,10 @@ impl<'m> Outbox<'m> {
         Ok(Self { handoff, ring })
     }
 
-    /// Takes a slot for a message of `length` bytes. Lock-free, and bounded.
+    /// Reserves a slot for a message of `length` bytes. Lock-free and bounded.
     ///
     /// # Errors
-    /// See [`ReserveError`]; only `TooLarge` is final.
+    /// See [`ReserveError`]. Only `TooLarge` is final.
     #[inline]
     pub fn reserve(&self, length: usize) -> Result<Reservation<'m>, ReserveError> {
         let length = self.fitting(length)?;
@@ -92,11 +94,11 @@ impl<'m> Outbox<'m> {
         Ok(Reservation { outbox: *self, position, slot, length })
     }
 
-    /// Takes up to `most` slots in a row with one compare-and-swap, for a burst of messages.
+    /// Reserves up to `most` consecutive slots with one compare-and-swap, for a burst of messages.
     ///
     /// A compare-and-swap waits until all earlier stores of its processor have reached the cache,
-    /// and those to slots that peers have read take long. With one for each message, no two
-    /// messages are on their way there at once.
+    /// and stores to slots that peers have read are slow. With one compare-and-swap for each
+    /// message, the stores of two messages would never overlap.
     ///
     /// # Errors
     /// [`ReserveError::Full`] or [`ReserveError::Contended`].
@@ -130,8 +132,8 @@ impl<'m> Outbox<'m> {
     }
 }
 
-/// Slots in a row that are reserved and not yet handed out. Those that are left when it is dropped
-/// go out as nulls, each in its place: take no more than will be used.
+/// Consecutive slots that are reserved and not yet handed out. Dropping the run sends its remaining
+/// slots as nulls, so reserve no more than you will use.
 #[derive(Debug)]
 pub struct ReservedRun<'m> {
     outbox: Outbox<'m>,
@@ -140,13 +142,13 @@ pub struct ReservedRun<'m> {
 }
 
 impl<'m> ReservedRun<'m> {
-    /// How many slots are left.
+    /// Returns the number of slots left.
     #[must_use]
     pub const fn left(&self) -> u32 {
         self.left
     }
 
-    /// The next slot, for a message of `length` bytes; none when all were handed out.
+    /// Returns the next slot, for a message of `length` bytes, or `None` if all were handed out.
     ///
     /// # Errors
     /// [`ReserveError::TooLarge`]; the slot stays in the run.
@@ -174,7 +176,7 @@ impl<'m> ReservedRun<'m> {
 
 impl Drop for ReservedRun<'_> {
     fn drop(&mut self) {
-        // bound: what was reserved: a window
+        // bound: the reserved slots, at most a window
         while self.left > 0 {
             drop(self.hand_out(0));
         }
@@ -190,10 +192,10 @@ impl From<Refusal> for ReserveError {
     }
 }
 
-/// A slot that is being built in. Committing sends it; dropping it sends a null in its place
+/// A slot in which a message is being built. Committing sends it; dropping it sends a null instead
 /// (SMC-3).
 ///
-/// A reservation that lives on holds back later messages of its own ring, and nothing else.
+/// An open reservation holds back later messages of its own ring, and nothing else.
 #[derive(Debug)]
 pub struct Reservation<'m> {
     outbox: Outbox<'m>,
@@ -203,20 +205,20 @@ pub struct Reservation<'m> {
 }
 
 impl Reservation<'_> {
-    /// The message to be built: `length` bytes, holding whatever an earlier message left there.
+    /// Returns the message to build: `length` bytes with the leftovers of an earlier message.
     #[inline]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
         self.outbox.ring.payload_mut(self.slot, self.length)
     }
 
-    /// How many messages of this outbox were reserved before this one.
+    /// Returns the number of messages of this outbox that were reserved before this one.
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
     }
 
-    /// Makes the message shorter. A length above the present one changes nothing.
+    /// Shortens the message. A length above the current one changes nothing.
     pub fn truncate(&mut self, length: usize) {
         if let Ok(length) = u32::try_from(length) {
             self.length = self.length.min(length);
@@ -230,9 +232,10 @@ impl Reservation<'_> {
         self.hand_over(length);
     }
 
-    /// Hands over a large message: its bytes go by block multicast, and what was built here
-    /// describes it. Its place is here once its blocks are (RDM-7). Only in a subgroup that was
-    /// laid out for large messages; elsewhere the others take this sender for one that misbehaves.
+    /// Commits a large message: its bytes are sent by block multicast, and the slot contains its
+    /// descriptor. The message is received once its blocks are (RDM-7). Only allowed in a subgroup
+    /// that was laid out for large messages; in others, the members treat this sender as
+    /// misbehaving.
     pub fn commit_large(self) {
         let length = SlotLength::Large(self.length);
         self.hand_over(length);

@@ -1,5 +1,5 @@
-//! What a thread does between two accesses to rows: for searches alone, which are built with
-//! `--cfg tramontane_interleave`. No other build has this file.
+//! Interleaving of threads between two accesses to rows. Only searches use it; they are built with
+//! `--cfg tramontane_interleave`. No other build includes this file.
 //!
 //! Requirement: COR-4.
 
@@ -9,8 +9,8 @@ std::thread_local! {
     static BETWEEN: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
-/// Has this thread call a function before each load of a cell of a row, and before each store to
-/// one of the own row.
+/// Makes this thread call a function before each load of a row's cell and before each store to a
+/// cell of the local row.
 pub fn set_between_accesses(between: Option<fn()>) {
     BETWEEN.set(between);
 }
