@@ -1,4 +1,4 @@
-//! Answers reach a client as soon as they are there, whatever it waits for beside them.
+//! A client gets an answer as soon as it arrives, whatever else the client waits for.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Answers, Destinations, ReplicaId};
@@ -28,9 +28,9 @@ fn a_group_that_is_silent_holds_up_no_answer_of_another() {
     }
 }
 
-/// Nobody of groups 1 and 2 has delivered the first message. That says nothing of groups 0 and 3,
-/// whose followers have replied to the others: the second waits for the leaders, and the third for
-/// anybody.
+/// No replica of groups 1 and 2 has delivered the first message. That must not affect groups 0 and
+/// 3, whose followers have replied to the other messages: the second waits for the leaders, and the
+/// third for any replica.
 #[test]
 fn groups_that_are_silent_hold_up_no_followers_replies_of_other_groups() {
     let mut world = World::new(&[None, Some(0), Some(0), Some(0)], 3, Settings::default());

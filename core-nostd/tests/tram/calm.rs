@@ -94,7 +94,7 @@ fn one_entry_at_a_time_is_not_decided() {
     assert_eq!(world.leader(GroupId(0)), Some(leader));
 }
 
-/// A step always takes one payload, however few bytes it may copy.
+/// A step always takes at least one payload, however few bytes it may copy.
 #[test]
 fn steps_that_may_copy_nothing_take_one_message_each() {
     for references_from in [0, 40] {
@@ -133,17 +133,17 @@ fn a_client_that_has_left_may_come_again_and_its_place_begins_anew() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// The place of a client that leaves at once is opened for what it has multicast.
+/// A client that leaves at once is still registered for the messages that it has multicast.
 #[test]
 fn what_a_client_multicast_before_it_left_is_delivered() {
     for seed in 1..20 {
-        // In a short log, the last entry of the client has to wait for room.
+        // In a short log, the client's last entry has to wait for room.
         let log_entries = 2 << (seed % 4);
         let settings = Settings { seed, log_entries, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
         let number = ClientNumber(0);
         if seed % 2 == 0 {
-            // Both groups have opened its place.
+            // Both groups have registered the client.
             for group in [0, 1] {
                 let to = Destinations::of(GroupId(group));
                 world.multicast(number, to, 8).expect("there is room");
@@ -169,7 +169,7 @@ fn what_a_client_multicast_before_it_left_is_delivered() {
     }
 }
 
-/// A place takes an entry of the log, and is kept while its client is connected.
+/// A registration takes an entry of the log, and is kept while its client is connected.
 #[test]
 fn a_client_that_multicasts_nothing_takes_no_place() {
     let mut world = World::new(&[None], 3, Settings::default());

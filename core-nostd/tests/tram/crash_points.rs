@@ -1,9 +1,9 @@
-//! Every point of a small run at which something may fail: a replica crashes, or stops for so long
-//! that another leads, and then goes on. One group of three with two messages and every pair of
-//! such faults; two groups and every single one.
+//! Failures at every point of a small run: a replica crashes, or pauses for so long that another
+//! one leads, and then resumes. Covered are one group of three with two messages and every pair of
+//! such faults, and two groups with every single fault.
 //!
-//! A point is one thing that happens: a step of a process, or a write that lands. The ordinary test
-//! run leaves out most points, each time others for each seed; `TRAMONTANE_POINTS=all` tries all.
+//! A point is one event: a step of a process, or a write that lands. The ordinary test run leaves
+//! out most points, and each seed tries different ones; `TRAMONTANE_POINTS=all` tries all.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Destinations, ReplicaId};
@@ -13,19 +13,19 @@ use super::world::{Settings, World};
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// It comes back without memory, after a while.
+    /// The replica returns without memory after a while.
     Crash(ReplicaId),
-    /// It does nothing for longer than the others wait for it.
+    /// The replica pauses for longer than the others wait for it.
     Pause(ReplicaId),
 }
 
-/// How many things happen between a crash and the return.
+/// Number of events between a crash and the return.
 const AWAY: usize = 700;
 
-/// How long a pause is, in virtual time: longer than the time to suspect, and a campaign.
+/// Length of a pause in virtual time: longer than the suspicion timeout and a campaign.
 const PAUSE_NS: u64 = 400_000;
 
-/// Seeds from here on have the messages' payloads by reference.
+/// First seed whose messages have payloads by reference.
 const BY_REFERENCE: u64 = 3;
 
 fn run(parents: &[Option<u16>], seed: u64, faults: &[(usize, Fault)]) -> usize {
@@ -40,7 +40,7 @@ fn run(parents: &[Option<u16>], seed: u64, faults: &[(usize, Fault)]) -> usize {
     let (mut sent, mut length) = (0, 0);
     let last = faults.iter().map(|(at, _)| *at).max().unwrap_or(0) + AWAY + 1;
     for at in 0..40_000 {
-        // One to all groups, and one to the first alone.
+        // The first message goes to all groups, and the second only to group 0.
         let due = sent < 2 && at >= 200 + 150 * sent;
         let to = if sent == 0 { to } else { Destinations::of(GroupId(0)) };
         if due && world.multicast(client, to, 24).is_ok() {
@@ -82,7 +82,7 @@ fn faults_of(groups: u16) -> Vec<Fault> {
     ids.flat_map(|id| [Fault::Crash(id), Fault::Pause(id)]).collect()
 }
 
-/// Things that happen until both messages are delivered everywhere, without faults.
+/// Number of events until both messages are delivered everywhere without faults.
 const POINTS: usize = 700;
 
 #[test]

@@ -1,6 +1,6 @@
-//! Runs with faults that a seed chooses: crashes of leaders, followers and clients, restarts
-//! without memory, pauses and cut links, one way or both. At the end all is healed, and nothing may
-//! be missing; nor after all leaders have failed once more.
+//! Runs with faults chosen by a seed: crashes of leaders, followers and clients, restarts without
+//! memory, pauses, and links cut in one direction or both. At the end everything is healed and no
+//! message may be missing, even after every leader has failed once more.
 
 use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::tram::ReplicaId;
@@ -9,7 +9,7 @@ use super::calm::some_groups;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
-/// What a run has reached.
+/// Counts of the situations that a run has reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
     pub refusals: u64,
@@ -30,7 +30,7 @@ fn one_fault(world: &mut World) {
     let some = ids[world.random.below(ids.len())];
     match world.random.below(12) {
         0..=2 => {
-            // A leader, or any replica.
+            // The fault hits a leader if there is one.
             let id = world.leader(some.group).unwrap_or(some);
             if world.replicas.contains_key(&id) && world.may_crash(id) {
                 world.crash_replica(id);
@@ -82,7 +82,7 @@ fn one_fault(world: &mut World) {
     }
 }
 
-/// One after the other, so that one leader may bring all of them back.
+/// Makes followers fall behind one after another, so that one leader can bring all of them back.
 fn followers_fall_behind(world: &mut World, group: GroupId) {
     let leader = world.leader(group);
     for id in world.ids().into_iter().filter(|id| id.group == group && Some(*id) != leader) {
@@ -91,7 +91,7 @@ fn followers_fall_behind(world: &mut World, group: GroupId) {
     }
 }
 
-/// Messages, with faults between them.
+/// Multicasts messages, with faults between them.
 pub fn thirty_faults(world: &mut World) {
     let clients = usize::from(world.settings.clients);
     for _ in 0..30 {
@@ -106,7 +106,7 @@ pub fn thirty_faults(world: &mut World) {
     }
 }
 
-/// A run of thirty faults. The judge has found nothing wrong, and nothing is missing at the end.
+/// Runs thirty faults, and asserts that the judge finds no error and no missing message at the end.
 pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Reached {
     let mut world = World::new(parents, replicas, settings);
     thirty_faults(&mut world);
@@ -147,7 +147,8 @@ fn settle(world: &mut World, when: &str) {
     assert!(is_over, "seed {seed}, {when}: {:?} {}", missing(world), report(world));
 }
 
-/// All is quiet. Whatever became of the others' logs meanwhile, one of them has to lead now.
+/// Crashes every leader while nothing else happens. Whatever the other logs contain, one of the
+/// remaining replicas has to lead.
 fn leaders_fail_once_more(world: &mut World) {
     for group in world.overlay.all().iter() {
         if let Some(id) = world.leader(group).filter(|id| world.may_crash(*id)) {
@@ -210,10 +211,10 @@ pub fn settings_of(seed: u64) -> Settings {
     }
 }
 
-/// About half of the messages are so long.
+/// Payload length from which references are used; about half of the messages are this long.
 pub const REFERENCES_FROM: u32 = 30;
 
-/// Shorter than most of them: a step takes one, and leaves the rest to the next.
+/// Shorter than most of those messages: a step takes one, and leaves the rest to the next step.
 const SHORT_RUN: u64 = 40;
 
 fn faulty_settings(seed: u64, references_from: u32) -> Settings {
@@ -258,14 +259,15 @@ fn by_reference_nothing_is_lost_either() {
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
 }
 
-/// Plans of which one has shown a fault of the core. A change of the core may lead them elsewhere.
+/// Seeds of plans that once revealed a fault of the core. A change of the core may alter the runs
+/// that they lead to.
 const FAILED_ONCE: [u64; 10] =
     [10_347, 34_419, 37_423, 42_222, 45_996, 52_449, 313_855, 443_292, 756_876, 1_029_962];
 
-/// The same of plans whose entries refer to payloads. In the first a follower lacks the body of an
-/// entry that its leader's log has no more, and has to be told that it needs a snapshot. In the
-/// second it has had a snapshot behind such an entry, and in the third its leader waits to carry
-/// what it has not got either.
+/// The same for plans whose entries refer to payloads. In the first, a follower lacks the body of
+/// an entry that its leader's log no longer has, and must learn that it needs a snapshot. In the
+/// second, it has restored a snapshot past such an entry. In the third, its leader waits to carry a
+/// body that it lacks too.
 const FAILED_BY_REFERENCE: [u64; 3] = [30_010_185, 40_021_011, 40_080_643];
 
 #[test]

@@ -1,5 +1,5 @@
-//! What peers may write that no correct peer does. It is an error or nothing, never a panic, and
-//! never a message that nobody sent.
+//! Values that only a faulty peer writes. They cause an error or nothing, but never a panic or the
+//! delivery of a message that was never sent.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Destinations, LinkId, LinkRole, ReplicaLinks, SendError, Timestamp};
@@ -8,18 +8,19 @@ use super::faults::REFERENCES_FROM;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
-/// Cells of a client's row, as the core lays it out.
+/// Offsets of cells in a client's row, as in the core's layout.
 const WRITTEN: usize = 0;
-/// Of a replica's row towards a client: whose messages are taken.
+/// Offset of the cell in a replica's row that tells a client whose messages it takes.
 const OPENED: usize = 8;
-/// Of a replica's row towards a peer: the highest timestamp that it has granted.
+/// Offset of the cell in a replica's row that tells a peer the highest timestamp that it has
+/// granted.
 const PROMISED: usize = 32;
 const SLOT: usize = 64;
 const PARTY: usize = SLOT + 8;
 const DESTINATIONS: usize = SLOT + 24;
 const LENGTH: usize = SLOT + 32;
 
-/// Stores a message of client 1 in its rings at both groups' replicas, with cells changed.
+/// Stores a message of client 1 in its rings at both groups' replicas, with some cells changed.
 fn forge(world: &mut World, changes: &[(usize, u64)]) {
     let client = ClientNumber(1);
     for id in world.ids() {
@@ -62,8 +63,8 @@ fn a_message_that_no_correct_client_writes_is_not_ordered_and_its_client_is_clos
     }
 }
 
-/// A replica of the parent shows a message that goes to no group that the child reaches. The child
-/// takes nothing from that replica, and what the others pass on in its place.
+/// A replica of the parent publishes a message for no group that the child reaches. The child takes
+/// no messages from that replica, and uses those that the other replicas pass on.
 #[test]
 fn what_a_parent_passes_on_that_is_not_for_the_child_is_not_ordered() {
     for seed in 1..4 {
@@ -93,7 +94,7 @@ fn what_a_parent_passes_on_that_is_not_for_the_child_is_not_ordered() {
     }
 }
 
-/// A reference whose body its client gives to nobody waits, and nobody else with it.
+/// A reference whose client gives its body to no replica waits, without delaying other clients.
 #[test]
 fn a_reference_without_its_body_holds_up_no_other_client() {
     for seed in 1..6 {
@@ -113,7 +114,8 @@ fn a_reference_without_its_body_holds_up_no_other_client() {
     }
 }
 
-/// A replica that says that the client's place is another's by now. It is never given back.
+/// A replica says that the client's registration now belongs to another incarnation. The client
+/// never gets it back.
 #[test]
 fn a_client_whose_place_another_has_is_closed() {
     let mut world = World::new(&[None], 3, Settings::default());
@@ -140,14 +142,14 @@ fn a_replica_that_is_shown_the_last_round_takes_it_once() {
         }
         world.run(200);
     }
-    // They are at the end of all rounds: who has promised one promises no lower one.
+    // The rounds are exhausted: a replica that has promised the last round promises no lower one.
     let rounds = world.replicas.values().map(|running| running.replica.promised().round());
     assert_eq!(rounds.max(), Some(most));
     world.run(50_000);
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// A change of a cell that a hostile process might make.
+/// Returns a change of a cell that a hostile process might make.
 fn change(world: &mut World) -> impl Fn(u64) -> u64 + use<> {
     let (kind, bit) = (world.random.below(6), world.random.below(64) as u32);
     let random = world.random.next().checked_shr(bit).unwrap_or(0);
@@ -161,8 +163,8 @@ fn change(world: &mut World) -> impl Fn(u64) -> u64 + use<> {
     }
 }
 
-/// Changes one cell that another process can write: of a row, of a log's control line, or of an
-/// entry, whose seal is made right.
+/// Changes one cell that another process can write: a cell of a row, of a log's control line, or of
+/// an entry. An entry's seal is corrected afterwards.
 fn spoil(world: &mut World) {
     let ids = world.ids();
     let id = ids[world.random.below(ids.len())];
@@ -198,9 +200,8 @@ fn spoil(world: &mut World) {
     }
 }
 
-/// Rows, logs and entries of any content. Whatever the replicas make of it: none panics or reads
-/// outside of its memory, and none takes a place twice. Leaders fail meanwhile, so that logs are
-/// read by others.
+/// Rows, logs and entries with arbitrary content. No replica panics, reads outside its memory or
+/// takes a position twice. Leaders fail meanwhile, so that their logs are read by others.
 #[test]
 fn rows_and_logs_of_any_content_make_no_replica_panic() {
     let mut halts = 0;

@@ -1,4 +1,4 @@
-//! The judge of a run: TRM-2 over what the replicas delivered. It knows nothing of logs.
+//! The judge of a run: it checks TRM-2 on the replicas' deliveries, without using their logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use tramontane_core::tram::{MessageId, ReplicaId};
 
 use super::world::World;
 
-/// What one replica delivered: places and messages.
+/// The deliveries of one replica: log positions and messages.
 type Order<'h> = &'h [(u64, MessageId)];
 
-/// What is wrong with the histories so far, whatever comes later.
+/// Returns the errors in the histories so far; later deliveries cannot correct them.
 pub fn safety(world: &World) -> Vec<String> {
     let mut wrong = world.complaints.clone();
     let mut longest: BTreeMap<GroupId, (ReplicaId, Order<'_>)> = BTreeMap::new();
@@ -40,7 +40,7 @@ pub fn safety(world: &World) -> Vec<String> {
     wrong
 }
 
-/// Whether several sequences have no common order.
+/// Returns whether several sequences have no common order.
 fn has_cycle(orders: &[Order<'_>]) -> bool {
     let mut before: BTreeMap<MessageId, usize> = BTreeMap::new();
     let mut after: BTreeMap<MessageId, Vec<MessageId>> = BTreeMap::new();
@@ -69,8 +69,8 @@ fn has_cycle(orders: &[Order<'_>]) -> bool {
     taken < before.len()
 }
 
-/// What is missing once all is quiet: messages of clients that are there, and messages that anyone
-/// has delivered, at replicas that are there.
+/// Returns what is missing once everything is idle: messages that the remaining replicas have not
+/// delivered although their client still runs or some replica delivered them.
 pub fn missing(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
     let delivered: BTreeSet<MessageId> = world.ever.values().copied().collect();

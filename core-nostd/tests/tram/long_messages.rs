@@ -1,4 +1,4 @@
-//! Long messages by reference: how their client gives them to the replicas.
+//! Long messages by reference, and how their client gives them to the replicas.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use tramontane_core::tram::Destinations;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
-/// Longer than what one step gives.
+/// Longer than the bytes that a client's step gives.
 const LENGTH: u32 = 20_000;
 
-/// A group of three that has a leader, and three clients that have nothing to send.
+/// Opens a group of three that has a leader, and three idle clients.
 fn three_clients() -> World {
     let settings =
         Settings { clients: 3, references_from: 40, payload_max: LENGTH, ..Settings::default() };
@@ -86,8 +86,8 @@ fn a_list_gives_several_short_messages_and_a_step_all_of_them() {
     }
 }
 
-/// A stream of messages to a group of which one follower is slow: how long it takes, and how many
-/// payloads the leader carried to followers.
+/// Sends a stream of messages to a group with one slow follower. Returns the duration, and the
+/// number of payloads that the leader carried to followers.
 fn with_a_slow_follower(references_from: u32, seed: u64) -> (u64, u32) {
     let heartbeat_ns = 50_000;
     let settings =
@@ -96,7 +96,7 @@ fn with_a_slow_follower(references_from: u32, seed: u64) -> (u64, u32) {
     assert!(world.run_until(1_000_000, |world| world.leader(GroupId(0)).is_some()));
     let leader = world.leader(GroupId(0)).expect("it has one");
     let slow = *world.replicas.keys().find(|id| **id != leader).expect("there are three");
-    // Much shorter than what peers wait for a heartbeat.
+    // Much shorter than the time that peers wait for a heartbeat.
     let pause_ns = 30_000;
     let (client, to) = (ClientNumber(0), Destinations::of(GroupId(0)));
     let begun = world.now;

@@ -1,4 +1,4 @@
-//! TRAM in the core: replicas and clients over a network whose every move a seed decides.
+//! TRAM in the core: replicas and clients over a network whose every event is decided by a seed.
 
 #![allow(
     clippy::integer_division,

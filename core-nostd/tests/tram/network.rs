@@ -1,5 +1,5 @@
 //! A network of processes for tests: views of two, regions with rights, and writes that land piece
-//! by piece at moments that a seed chooses.
+//! by piece at times chosen by a seed.
 
 mod end;
 
@@ -31,16 +31,16 @@ struct End {
 }
 
 enum Flight {
-    /// Bytes that land at a place of a region, and how many have.
+    /// Bytes that land at an offset of a region, and how many have landed.
     Write { region: Region, offset: usize, bytes: Bytes, landed: usize },
-    /// All before is there.
+    /// All earlier writes have landed.
     Done(Token),
-    /// A piece of the target's region goes into the own one.
+    /// A part of the target's region is read into the local one.
     Read { source: usize, into: usize, length: usize, done: usize, token: Token },
 }
 
 enum Bytes {
-    /// As they were when they were posted.
+    /// The bytes as they were when posted.
     Taken(Vec<u8>),
     /// Read from the writer's memory when they land.
     Late { region: Region, offset: usize, length: usize },
@@ -48,18 +48,19 @@ enum Bytes {
 
 struct View {
     ends: [End; 2],
-    /// By the rank of the writer.
+    /// Indexed by the rank of the writer.
     flights: [VecDeque<Flight>; 2],
-    /// By the rank of the writer: its peer's logs take nothing until the writer knows.
+    /// Indexed by the rank of the writer: whether its peer's log refuses its writes until the
+    /// writer knows of the denial.
     denied: [bool; 2],
-    /// By the rank of the writer: it has been told that its peer is ready.
+    /// Indexed by the rank of the writer: whether it knows that its peer is ready.
     knows_ready: [bool; 2],
 }
 
 struct Process {
     is_alive: bool,
     log: Rc<Vec<Line>>,
-    /// Which peers may write to the log: by view.
+    /// Views whose peers may write to the log.
     rights: BTreeSet<ViewId>,
     events: VecDeque<Event>,
     permissions: VecDeque<PermissionEvent>,
@@ -68,33 +69,33 @@ struct Process {
 /// The whole network.
 pub struct Network {
     processes: Vec<Process>,
-    /// By id, from zero.
+    /// Indexed by id, from zero.
     views: Vec<Option<View>>,
-    /// Ways on which something is under way, each once: a view, and the rank of its writer.
+    /// Links with something in flight, each listed once: a view, and the rank of its writer.
     busy: Vec<(usize, usize)>,
-    /// Pairs of processes between which nothing moves, from and to.
+    /// Pairs of processes, from and to, between which nothing moves.
     blocked: BTreeSet<(usize, usize)>,
     pub random: Random,
-    /// A write lands in one piece.
+    /// Whether a write lands in one piece.
     pub lands_whole: bool,
-    /// All contents are read when they land, and not only half of them.
+    /// Whether all contents are read when they land, and not only half of them.
     pub reads_late: bool,
     pub pieces: u64,
     pub denials: u64,
-    /// How many of a hundred calls are refused for once; as often, an event says nothing.
+    /// Percentage of calls that are refused once; an idle event is returned equally often.
     pub refuses: usize,
     pub refusals: u64,
     whims: Random,
-    /// Lists that were taken, by the process that posted them.
+    /// Number of accepted lists, by the process that posted them.
     pub lists: BTreeMap<usize, u64>,
-    /// The most bytes of a write, of a list to a log, and of a read.
+    /// Maximum bytes of a write, of a list to a log, and of a read.
     pub write_bytes_max: usize,
-    /// How often of a hundred times a piece lands when a process, in the middle of its step, asks
-    /// for the rows of a link.
+    /// Percentage of a process's requests for the rows of a link, during its step, at which a piece
+    /// lands.
     pub lands_within: usize,
-    /// Nobody is ready for a view that is connected now.
+    /// Whether views connected now stay unready.
     pub is_slow_to_open: bool,
-    /// Of the reads that a process has under way at a peer, the last is carried out first.
+    /// Whether the last of a process's reads in flight from a peer is carried out first.
     pub reads_last_first: bool,
 }
 
@@ -121,7 +122,7 @@ impl Network {
         }))
     }
 
-    /// Whether a call is refused.
+    /// Decides whether a call is refused.
     fn refuse(&mut self) -> Result<(), ErrorKind> {
         if self.refuses == 0 || !self.whims.chance(self.refuses) {
             return Ok(());
@@ -130,22 +131,22 @@ impl Network {
         Err(ErrorKind::QueueFull)
     }
 
-    /// An event that says nothing to anybody.
+    /// Returns an event without meaning, sometimes.
     fn idle_event(&mut self) -> Option<Event> {
         self.refuse().err()?;
-        // No view has these ids, not even a link that has none.
+        // No view has these ids, and no link without a view has them either.
         let view = ViewId(if self.whims.chance(50) { 0 } else { u64::MAX });
         let peer = Rank(0);
         Some(match self.whims.below(4) {
             0 => Event::Woken,
             1 => Event::Ready { view, peer },
             2 => Event::PeerLost { view, peer, cause: LossCause::Left },
-            // Of a list that nobody here has posted.
+            // The token of a list that no process here has posted.
             _ => Event::Completed(Token(u64::MAX)),
         })
     }
 
-    /// A process with so many bytes of log.
+    /// Adds a process with `log_bytes` bytes of log.
     pub fn add(&mut self, log_bytes: usize) -> usize {
         self.processes.push(Process {
             is_alive: true,
@@ -161,7 +162,7 @@ impl Network {
         Rc::clone(&self.processes[process].log)
     }
 
-    /// Opens a view of two processes whose rows have so many bytes.
+    /// Opens a view of two processes whose rows have `bytes` bytes.
     pub fn connect(&mut self, processes: [usize; 2], bytes: [usize; 2]) -> (ViewId, [Rc<Rows>; 2]) {
         let view = ViewId(self.views.len() as u64);
         let rows = [0, 1].map(|end: usize| {
@@ -174,7 +175,7 @@ impl Network {
         (view, rows)
     }
 
-    /// A process ends: what it has under way is lost, and its peers are told.
+    /// Ends a process: its writes in flight are lost, and its peers get an event.
     pub fn crash(&mut self, process: usize) {
         self.processes[process].is_alive = false;
         self.processes[process].rights.clear();
@@ -194,7 +195,7 @@ impl Network {
         }
     }
 
-    /// The tokens of what a process reads of its peers' logs.
+    /// Returns the tokens of a process's reads from its peers' logs.
     pub fn reads(&self, process: usize) -> Vec<Token> {
         let token = |flight: &Flight| match flight {
             Flight::Read { token, .. } => Some(*token),
@@ -208,13 +209,13 @@ impl Network {
         self.views.iter().flatten().flat_map(of_view).collect()
     }
 
-    /// A process is told that something is done.
+    /// Reports a completion to a process.
     pub fn complete(&mut self, process: usize, token: Token) {
         self.processes[process].events.push_back(Event::Completed(token));
     }
 
-    /// The connections between two processes end. What is under way there is lost, and both are
-    /// told.
+    /// Ends the connections between two processes. Everything in flight there is lost, and both get
+    /// an event.
     pub fn disconnect(&mut self, processes: [usize; 2]) {
         for (id, place) in self.views.iter_mut().enumerate() {
             let Some(view) = place else { continue };
@@ -235,7 +236,7 @@ impl Network {
         self.blocked.insert((from, to));
     }
 
-    /// Nothing moves but between these processes.
+    /// Blocks all traffic except that between these processes.
     pub fn allow_only(&mut self, processes: &[usize]) {
         let all = 0..self.processes.len();
         let ways = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));
@@ -248,7 +249,7 @@ impl Network {
         self.blocked.clear();
     }
 
-    /// How much a process reads into the same place of its own log.
+    /// Returns the number of reads by a process into the same offset of its own log.
     pub fn reads_in_place(&self, process: usize) -> usize {
         let is_in_place = |flight: &&Flight| match flight {
             Flight::Read { source, into, .. } => source == into,
@@ -262,17 +263,17 @@ impl Network {
         self.views.iter().flatten().map(of_view).sum()
     }
 
-    /// How many events a process has not taken.
+    /// Returns the number of events that a process has not taken.
     pub fn events(&self, process: usize) -> usize {
         self.processes[process].events.len()
     }
 
-    /// The processes to which a process has something under way.
+    /// Returns the processes to which a process has writes in flight.
     pub fn writes_to(&self, process: usize) -> BTreeSet<usize> {
         self.writes_in_order(process).into_iter().collect()
     }
 
-    /// The same, in the order in which the first of what is under way to each was posted.
+    /// Does the same, in the order in which the first write in flight to each was posted.
     pub fn writes_in_order(&self, process: usize) -> Vec<usize> {
         let target = |(id, end): &(usize, usize)| {
             let view = self.views[*id].as_ref()?;
@@ -280,7 +281,7 @@ impl Network {
             is_writing.then(|| view.ends[1 - end].process)
         };
         let mut targets = Vec::new();
-        // A way on which nothing was under way in between may be there twice.
+        // A link that was idle in between may be listed twice.
         for process in self.busy.iter().rev().filter_map(target) {
             if !targets.contains(&process) {
                 targets.insert(0, process);
@@ -289,14 +290,15 @@ impl Network {
         targets
     }
 
-    /// A process is in the middle of its step.
+    /// Lets a piece land, sometimes, while a process is in the middle of its step.
     pub fn move_within_a_step(&mut self) {
         if self.lands_within > 0 && self.whims.chance(self.lands_within) {
             self.deliver_if_any_can();
         }
     }
 
-    /// Lets one piece of something under way land. False if nothing that was tried can move.
+    /// Lets one piece of something in flight land. Returns false if nothing that was tried can
+    /// move.
     pub fn deliver(&mut self) -> bool {
         for _ in 0..4 {
             if self.busy.is_empty() {
@@ -318,7 +320,7 @@ impl Network {
         false
     }
 
-    /// The same, and false only if nothing can move.
+    /// Does the same, but returns false only if nothing can move.
     pub fn deliver_if_any_can(&mut self) -> bool {
         let first = self.random.below(self.busy.len().max(1));
         let mut order = (0..self.busy.len()).map(|at| (first + at) % self.busy.len());
@@ -328,7 +330,7 @@ impl Network {
         true
     }
 
-    /// Whether what is under way there can move. None if nothing is.
+    /// Returns whether the traffic of a link can move, or `None` if there is none.
     fn open_way(&self, at: usize) -> Option<bool> {
         let (id, end) = self.busy[at];
         let view = self.views[id].as_ref().filter(|view| !view.flights[end].is_empty())?;
@@ -340,7 +342,7 @@ impl Network {
         self.views.get_mut(view.0 as usize)?.as_mut()
     }
 
-    /// Something is under way there.
+    /// Marks a link as having something in flight.
     fn is_busy(&mut self, view: ViewId, end: usize, had: usize) {
         if had == 0 {
             self.busy.push((view.0 as usize, end));
@@ -370,7 +372,7 @@ impl Network {
             }
             Flight::Write { region, offset, bytes, landed } => {
                 if *region != Region::ROW && !self.processes[target].rights.contains(&id) {
-                    // The rest of this list is given up, with all behind it to the region.
+                    // The rest of this list is dropped, with everything after it to the region.
                     view.flights[end].retain(|flight| match flight {
                         Flight::Write { region, .. } => *region == Region::ROW,
                         Flight::Done(_) | Flight::Read { .. } => false,

@@ -1,4 +1,4 @@
-//! What replicas and clients are opened with and asked for: what is refused, and what they say of
+//! Opening and querying replicas and clients: refused arguments, and what they report about
 //! themselves.
 
 use std::rc::Rc;
@@ -20,14 +20,14 @@ const ROOT: GroupId = GroupId(0);
 const CHILD: GroupId = GroupId(1);
 const NUMBER: ClientNumber = ClientNumber(0);
 const FIRST: ReplicaId = ReplicaId { group: ROOT, rank: Rank(0) };
-/// A link that nobody has.
+/// A link that does not exist.
 const NOWHERE: LinkId = LinkId(999);
 
 fn overlay() -> Overlay {
     tree(&[None, Some(0)], 3, &Settings::default())
 }
 
-/// What is wrong with a replica on slices of these lengths.
+/// Opens a replica on slices of these lengths, and returns the error.
 fn replica(id: ReplicaId, lengths: [usize; 4], limits: Capabilities) -> Option<OpenError> {
     let overlay = overlay();
     let state = (
@@ -132,7 +132,7 @@ fn a_client_opens_under_a_number_of_the_overlay_with_room_for_its_window() {
     assert_eq!(client(options, right, limits), Err(OpenError::FabricPromises));
 }
 
-/// A client's links to the replicas of one group follow those of another.
+/// A client's links to the replicas of one group follow those of the previous group.
 #[test]
 fn a_client_has_no_link_to_a_replica_that_is_none() {
     let overlay = overlay();
@@ -151,7 +151,7 @@ fn what_no_group_can_deliver_is_not_taken() {
     let mut multicast = |to, length| world.multicast(NUMBER, to, length).map(drop);
     assert_eq!(multicast(Destinations::default(), 1), Err(SendError::NoDestination));
     assert_eq!(multicast(Destinations::of(GroupId(2)), 1), Err(SendError::UnknownDestination));
-    // No set holds a group that no overlay can have.
+    // A set cannot contain a group number that no overlay can have.
     assert_eq!(multicast(Destinations::of(GroupId(64)), 1), Err(SendError::NoDestination));
     assert_eq!(multicast(to, long + 1), Err(SendError::TooLong));
     for _ in 0..settings.window {
@@ -161,7 +161,7 @@ fn what_no_group_can_deliver_is_not_taken() {
     assert_eq!(world.clients[&NUMBER].client.under_way(), u64::from(settings.window));
 }
 
-/// TRM-7: a client waits for those that it asked to wait for, and sees who they were.
+/// TRM-7: a client waits for the replicas that it asked to wait for, and sees which they were.
 #[test]
 fn a_client_is_answered_by_those_that_it_waits_for() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
@@ -183,7 +183,7 @@ fn a_client_is_answered_by_those_that_it_waits_for() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// TRM-5: by what a host finds out that its group is whole, or lost.
+/// TRM-5: from these values a host sees that its group is whole, or lost.
 #[test]
 fn a_replica_says_how_far_its_log_is_and_who_counts() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
@@ -202,7 +202,7 @@ fn a_replica_says_how_far_its_log_is_and_who_counts() {
     let votes = [0, 1, 2, 3]
         .map(|rank| running.replica.is_voting_here(Rank(rank), &&running.memory).expect("it fits"));
     assert_eq!(votes, [true, true, false, false], "one is gone, and one is none");
-    // It comes back. It is connected before it counts again.
+    // The replica returns, and is connected before it counts again.
     world.start_replica(gone, false);
     let mut before = 0;
     while !world.replicas[&gone].replica.is_voter() {
@@ -218,8 +218,8 @@ fn a_replica_says_how_far_its_log_is_and_who_counts() {
     assert!(before > 0);
 }
 
-/// TRM-5: a replica whose connection is not open yet is not here, whatever its row says. A host
-/// that counted it would take its group for whole.
+/// TRM-5: a replica whose connection is not open yet does not count as present, whatever its row
+/// says. A host that counted it would regard its group as whole.
 #[test]
 fn a_replica_that_is_not_connected_yet_does_not_count_as_here() {
     const STANDING: usize = 48;
@@ -235,7 +235,7 @@ fn a_replica_that_is_not_connected_yet_does_not_count_as_here() {
     assert_eq!(is_voting(&world), (Stage::Ready, Ok(true)));
 }
 
-/// A host's mistake: its own links are not touched.
+/// A mistake of the host does not affect the links that exist.
 #[test]
 fn a_link_that_is_none_is_attached_and_detached_without_effect() {
     let mut world = World::new(&[None], 3, Settings::default());
@@ -253,7 +253,7 @@ fn a_link_that_is_none_is_attached_and_detached_without_effect() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// A client waits for its fabric, and what was detached comes back by no step.
+/// A client waits for its fabric, and steps do not restore a detached link.
 #[test]
 fn a_clients_link_is_ready_once_it_is_attached_and_its_fabric_has_the_peer() {
     let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
@@ -273,8 +273,8 @@ fn a_clients_link_is_ready_once_it_is_attached_and_its_fabric_has_the_peer() {
     assert_eq!(stages(&world), [Stage::Ready, Stage::Absent, Stage::Ready]);
 }
 
-/// A host that has no rows of a link yet when it attaches it: what the client multicasts meanwhile
-/// goes once it has them.
+/// A host attaches a link before it has the link's rows. Messages that the client multicasts
+/// meanwhile are sent once the rows are there.
 #[test]
 fn a_client_that_is_attached_before_its_rows_are_there_multicasts_once_they_are() {
     let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
@@ -304,7 +304,7 @@ fn a_client_that_is_attached_before_its_rows_are_there_multicasts_once_they_are(
     assert!(world.run_until(400_000, |world| world.has_left(NUMBER)), "and it leaves as any");
 }
 
-/// TRM-5: cells that are not of this overlay, or of an older moment, change nothing.
+/// TRM-5: a snapshot of another overlay or of an earlier state changes nothing.
 #[test]
 fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
     let mut world = World::new(&[None], 3, Settings::default());
@@ -328,7 +328,7 @@ fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
     }
     assert_eq!(running.replica.restore(&old, &running.memory), Ok(false), "it is older");
     assert_eq!(running.replica.delivered(), before);
-    // Of a later moment; but the second client has an incarnation that there is not.
+    // A later state, except that the second client has an impossible incarnation.
     let saved = |replica: &Replica<'_>| {
         let mut cells = vec![0; count];
         replica.snapshot(&mut cells).expect("as many cells");
@@ -347,7 +347,7 @@ fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
     assert_eq!(saved(&running.replica), now);
 }
 
-/// A header of a group with many children is longer than a slot of a short message.
+/// The header in a group with many children is longer than a slot of a short message.
 #[test]
 fn a_fabric_carries_the_longest_header_with_its_payload_in_one_list() {
     let of = |parent: Option<u16>| Group { parent: parent.map(GroupId), replicas: 1 };
@@ -368,13 +368,14 @@ fn a_fabric_carries_the_longest_header_with_its_payload_in_one_list() {
         Replica::open(&overlay, FIRST, ReplicaOptions::default(), limits, lent).err()
     };
     assert_eq!(open(128), Some(OpenError::FabricTooSmall), "a slot, and no header");
-    // A list to a log has the header, the payload, and the control line: else it would never go.
+    // A list to a log has the header, the payload and the control line; a smaller fabric could
+    // never send it.
     let entry = 192 + 1 + 24;
     assert_eq!(open(entry - 1), Some(OpenError::FabricTooSmall));
     assert_eq!(open(entry), None);
 }
 
-/// Slots have whole lines. Where messages are short, they are longer than an entry.
+/// Slots occupy whole lines. If messages are short, slots are longer than an entry.
 #[test]
 fn a_fabric_carries_a_slot_in_one_write() {
     let settings = Settings { payload_max: 1, ..Settings::default() };
@@ -415,7 +416,7 @@ fn an_overlay_has_clients_and_groups_of_some_replicas_and_not_too_many() {
     assert_eq!(with(1, 0), Some(OverlayError::Limits));
 }
 
-/// Memory that a host lends, and that is shorter than it was asked for.
+/// Memory from the host that is shorter than required.
 #[test]
 fn a_replica_whose_log_is_too_short_stops_and_says_so() {
     let mut world = World::new(&[None], 3, Settings::default());

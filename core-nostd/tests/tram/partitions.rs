@@ -1,6 +1,6 @@
-//! Groups of which two replicas at a time hear each other, in turns that a seed chooses, while
-//! clients reach some of them: each turn has another leader, and what the one before has posted
-//! lands in the middle of it, or not at all.
+//! Groups in which three replicas at most hear each other, in turns chosen by a seed, while clients
+//! reach some of them. Each turn has another leader, and the posts of the previous leader land in
+//! the middle of the turn, or not at all.
 
 use tramontane_core::ids::{ClientNumber, Rank};
 use tramontane_core::tram::ReplicaId;
@@ -10,7 +10,7 @@ use super::faults::seeds;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
-/// Lets a part of each group, and some clients, talk to each other for a while.
+/// Lets a part of each group, and some clients, communicate for a while.
 fn one_turn(world: &mut World) {
     let mut replicas = Vec::new();
     for group in world.overlay.all().iter() {
@@ -27,7 +27,7 @@ fn one_turn(world: &mut World) {
         let (groups, length) = (some_groups(world), world.random.below(60));
         let _ = world.multicast(client, groups, length);
     }
-    // Sometimes long enough for another to lead and decide, and often in the middle of it.
+    // A turn is sometimes long enough for another leader to decide, and often ends before that.
     let actions = world.random.below(4_000);
     world.run(actions);
     if world.random.chance(10) {

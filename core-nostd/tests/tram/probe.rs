@@ -1,4 +1,4 @@
-//! What tests look at in a world and its memory, and what they put there.
+//! Helpers with which tests inspect a world and its memory, and change it.
 
 use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::memory::{Row, RowWriter};
@@ -6,7 +6,7 @@ use tramontane_core::tram::{LinkId, MessageId, ReplicaId, Shape};
 
 use super::world::{RunningReplica, World};
 
-/// Which cell of a header is its seal.
+/// Index of a header's seal among its cells.
 const SEAL: usize = 7;
 
 impl World {
@@ -16,7 +16,7 @@ impl World {
         leading.max_by_key(|(_, running)| running.replica.promised()).map(|(id, _)| *id)
     }
 
-    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
+    /// Returns whether a group may lose a replica: the other counting replicas still form a quorum.
     pub fn may_crash(&self, id: ReplicaId) -> bool {
         let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
             other.group == id.group && **other != id && running.replica.is_voter()
@@ -25,24 +25,25 @@ impl World {
         counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
     }
 
-    /// The stamp, tail and decided count of a replica's log.
+    /// Returns the stamp, tail and decided count of a replica's log.
     pub fn log_control(&self, id: ReplicaId) -> [u64; 3] {
         let Some(running) = self.replicas.get(&id) else { return [0; 3] };
         let log = Row::from_lines(&running.memory.log);
         [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
     }
 
-    /// Whether reads of payloads into a replica's log are under way.
+    /// Returns whether reads of payloads into a replica's log are in flight.
     pub fn reads_payloads(&self, id: ReplicaId) -> bool {
         self.payloads_read(id) > 0
     }
 
-    /// How many.
+    /// Returns the number of such reads.
     pub fn payloads_read(&self, id: ReplicaId) -> usize {
         self.network.borrow().reads_in_place(self.process_of(id).expect("it runs"))
     }
 
-    /// What the header at a place of a replica's log names, in a group without children.
+    /// Returns the message that the header at a position of a replica's log names, in a group
+    /// without children.
     pub fn ordered_at(&self, id: ReplicaId, place: u64) -> Option<MessageId> {
         let log = Row::from_lines(&self.replicas[&id].memory.log);
         let at = 64 + 64 * (place % u64::from(self.settings.log_entries)) as usize;
@@ -53,7 +54,7 @@ impl World {
         (mark == place + 1).then_some(MessageId { client, incarnation, number })
     }
 
-    /// Whether the bytes of a message lie anywhere in a replica's log.
+    /// Returns whether the bytes of a message are anywhere in a replica's log.
     pub fn has_bytes(&self, id: ReplicaId, message: MessageId) -> bool {
         let log = Row::from_lines(&self.replicas[&id].memory.log);
         let shape = Shape::of(self.overlay, id.group);
@@ -63,8 +64,8 @@ impl World {
         bytes.windows(payload.len()).any(|window| window == payload)
     }
 
-    /// A replica's log has no name any more for the body that it keeps for a place. Names have a
-    /// line each, behind the headers, which begin alike.
+    /// Removes the name of the body that a replica's log keeps for a position. Each name has a
+    /// line, after the headers, which begin the same way.
     pub fn forget_body(&self, id: ReplicaId, place: u64) {
         let log = RowWriter::from_lines(&self.replicas[&id].memory.log);
         let bytes = Shape::of(self.overlay, id.group).log_bytes();
@@ -74,12 +75,12 @@ impl World {
         cell(name.expect("a name")).publish(0);
     }
 
-    /// Whether a replica has delivered a message.
+    /// Returns whether a replica has delivered a message.
     pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
         self.histories[&id].messages.iter().any(|(_, other)| *other == message)
     }
 
-    /// Puts a cell into a replica's log, as a process with the right to it does.
+    /// Changes a cell of a replica's log, as a process with the right to write there could.
     pub fn poke_log(&mut self, id: ReplicaId, offset: usize, change: impl Fn(u64) -> u64) {
         let Some(running) = self.replicas.get(&id) else { return };
         if let Ok(cell) = RowWriter::from_lines(&running.memory.log).cell(offset) {
@@ -87,14 +88,14 @@ impl World {
         }
     }
 
-    /// What a replica shows to a link's peer in a cell of its row.
+    /// Returns a cell of the row that a replica shows to a link's peer.
     pub fn shown(&self, id: ReplicaId, link: LinkId, offset: usize) -> u64 {
         let rows = self.replicas[&id].memory.links[link.index()].as_ref().expect("connected");
         Row::from_lines(&rows.own).cell(offset).expect("in the row").load()
     }
 
-    /// Where the copied header of a place of a peer's log is in a replica's, in a group without
-    /// children.
+    /// Returns the offset, in a replica's log, of the copied header for a position of a peer's log,
+    /// in a group without children.
     pub fn copied_header_at(&self, id: ReplicaId, peer: ReplicaId, place: u64) -> usize {
         let entries = self.settings.log_entries as usize;
         let payloads = 64 + 64 * entries;
@@ -103,7 +104,7 @@ impl World {
         copy + self.header_at(id, place)
     }
 
-    /// The header at a place of a replica's log gets the seal that its cells ask for.
+    /// Recomputes the seal of the header at a position of a replica's log.
     pub fn seal(&mut self, id: ReplicaId, place: u64) {
         let at = self.header_at(id, place);
         let cells = 8 + usize::from(self.overlay.children_count(id.group));
@@ -116,14 +117,14 @@ impl World {
         self.poke_log(id, at + 8 * SEAL, |_| seal);
     }
 
-    /// Where the header of a place is in a replica's log.
+    /// Returns the offset of a position's header in a replica's log.
     pub fn header_at(&self, id: ReplicaId, place: u64) -> usize {
         let cells = 8 + usize::from(self.overlay.children_count(id.group));
         let index = (place % u64::from(self.settings.log_entries)) as usize;
         64 + index * (cells * 8).next_multiple_of(64)
     }
 
-    /// A replica shows something to a client.
+    /// Publishes a value in a cell of the row that a replica shows to a client.
     pub fn poke_client(&mut self, number: ClientNumber, link: LinkId, offset: usize, value: u64) {
         let Some(running) = self.clients.get(&number) else { return };
         let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
@@ -132,7 +133,7 @@ impl World {
         }
     }
 
-    /// A link's peer shows something to a replica.
+    /// Publishes a value in a cell of the row that a link's peer shows to a replica.
     pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
         let Some(running) = self.replicas.get(&id) else { return };
         let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };

@@ -1,4 +1,4 @@
-//! Chance that a seed decides.
+//! Random numbers decided by a seed.
 
 /// A generator (splitmix64).
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `count`.
+    /// Returns a number below `count`.
     pub fn below(&mut self, count: usize) -> usize {
         (self.next() % count as u64) as usize
     }

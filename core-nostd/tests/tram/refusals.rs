@@ -1,5 +1,5 @@
-//! A fabric that refuses for once what it is asked for, and a host that has no rows of a link for
-//! once. Both are free to: what is refused is tried again at a later step.
+//! A fabric that sometimes refuses a call, and a host that sometimes lacks the rows of a link. Both
+//! are allowed: a refused call is retried in a later step.
 
 use super::faults::{REFERENCES_FROM, faulty_run, settings_of, shape_of, thirty_faults};
 use super::judge::{missing, safety};
@@ -7,14 +7,14 @@ use super::world::{Settings, World};
 use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::tram::LinkId;
 
-/// Half of the seeds with references.
+/// Half of the seeds use references.
 fn settings(seed: u64) -> Settings {
     let references_from = if seed.is_multiple_of(2) { REFERENCES_FROM } else { 0 };
     Settings { references_from, ..settings_of(seed) }
 }
 
-/// TRM-8: posts, reads, grants and their withdrawal are refused, peers are not ready yet, and
-/// events come that mean nothing to anybody.
+/// TRM-8: posts, reads, grants and revocations are refused, peers are not ready yet, and
+/// meaningless events arrive.
 #[test]
 fn what_a_fabric_refuses_now_and_then_is_not_lost() {
     let mut refusals = 0;
@@ -26,8 +26,8 @@ fn what_a_fabric_refuses_now_and_then_is_not_lost() {
     assert!(refusals > 1_000, "{refusals}");
 }
 
-/// Where a host has no rows of an attached link, nothing is read or written there. Messages may
-/// wait for ever; none is doubled, reordered or made up.
+/// If a host lacks the rows of an attached link, nothing is read or written there. Messages may
+/// wait indefinitely, but none is duplicated, reordered or invented.
 #[test]
 fn a_link_without_rows_harms_no_order() {
     let mut delivered = 0;
@@ -42,8 +42,8 @@ fn a_link_without_rows_harms_no_order() {
     assert!(delivered > 200, "{delivered}");
 }
 
-/// TRM-3: what peers write lands while a process is in the middle of its step: what it has read of
-/// a row or a log may be another's by the time that it reads the rest. Nothing comes of a mixture.
+/// TRM-3: writes of peers land in the middle of a process's step, so a row or a log may change
+/// before the process has read the rest of it. A mixture must have no effect.
 #[test]
 fn what_lands_in_the_middle_of_a_step_is_not_mixed_with_what_was_there() {
     let mut reached = 0;
@@ -55,14 +55,14 @@ fn what_lands_in_the_middle_of_a_step_is_not_mixed_with_what_was_there() {
     assert!(reached > 40, "{reached}");
 }
 
-/// TRM-3: lists to a log, and reads of one, are no longer than its fabric takes: what has no room
-/// goes with the next. The network of these tests sees to that.
+/// TRM-3: lists to a log, and reads of one, are no longer than the fabric accepts; the rest goes
+/// with the next. The network of these tests checks that.
 #[test]
 fn a_log_is_written_and_read_in_pieces_that_its_fabric_takes() {
     for seed in 1..16 {
         let (parents, replicas) = shape_of(seed);
-        // Several entries in a list; or so few bytes that one has room for its header, and not for
-        // its payload behind that of another.
+        // Either several entries fit in a list, or so few bytes that a list has room for an entry's
+        // header but not for its payload after another's.
         let write_bytes_max = if seed % 3 == 1 { 280 } else { 640 };
         let settings = Settings { write_bytes_max, payload_max: 100, ..settings(seed) };
         let mut world = World::new(parents, replicas, settings);
@@ -79,8 +79,8 @@ fn a_log_is_written_and_read_in_pieces_that_its_fabric_takes() {
     }
 }
 
-/// A client that is about to leave, and has no rows of any replica: nobody has shown it that its
-/// place is closed.
+/// A client is about to leave, and has no rows of any replica, so none has shown it that its
+/// registration is closed.
 #[test]
 fn a_client_that_sees_no_replica_has_not_left() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
@@ -95,9 +95,9 @@ fn a_client_that_sees_no_replica_has_not_left() {
     assert!(world.has_left(number));
 }
 
-/// A client comes again and leaves at once. Until its group has met it, replicas show the place of
-/// its former self, open or closed. The group has not taken its messages yet: they would be lost if
-/// the client left now.
+/// A client restarts and leaves at once. Until its group has met it, replicas show the registration
+/// of its earlier incarnation, open or closed. The group has not taken its messages yet, so they
+/// would be lost if the client left now.
 #[test]
 fn a_client_whose_former_self_alone_is_known_has_not_left() {
     const OPENED: usize = 8;

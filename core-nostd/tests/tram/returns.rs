@@ -1,4 +1,4 @@
-//! A replica that comes back finds a leader, and leaves it in its place.
+//! A returning replica finds a leader, and does not depose it.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Destinations, ReplicaId, Timestamp};
@@ -10,20 +10,20 @@ const GROUP: GroupId = GroupId(0);
 const TAIL: usize = 1;
 const DECIDED: usize = 2;
 
-/// Clients multicast on while the world goes on, until something holds.
+/// Lets clients multicast while the world runs, until a condition holds.
 fn load_until(world: &mut World, holds: impl Fn(&World) -> bool) {
     for _ in 0..4_000 {
         if holds(world) {
             return;
         }
-        // A window that is full is no fault.
+        // A full window is not an error.
         let _ = world.multicast(ClientNumber(0), Destinations::of(GROUP), 8);
         world.run(50);
     }
     panic!("seed {}: it does not come to that", world.settings.seed);
 }
 
-/// The timestamp of the group's leader, and the highest that anyone has promised.
+/// Returns the timestamp of the group's leader, and the highest that any replica has promised.
 fn terms(world: &World) -> (Option<Timestamp>, Option<Timestamp>) {
     let promised = |id: &ReplicaId| Some(world.replicas.get(id)?.replica.promised());
     let highest = world.ids().iter().filter_map(promised).max();
@@ -34,7 +34,7 @@ fn terms(world: &World) -> (Option<Timestamp>, Option<Timestamp>) {
 fn a_leader_that_comes_back_deposes_nobody() {
     let mut later = 0;
     for seed in 1..=40 {
-        // It counts again sooner than its peers' next heartbeats.
+        // The replica counts again sooner than its peers' next heartbeats.
         let settings = Settings { seed, heartbeat_ns: 100_000, ..Settings::default() };
         let mut world = World::new(&[None], 3, settings);
         load_until(&mut world, |world| world.leader(GROUP).is_some());
@@ -59,8 +59,9 @@ fn a_leader_that_comes_back_deposes_nobody() {
     assert_eq!(later, 0, "campaigns after a return");
 }
 
-/// TRM-5: replicas 3 and 4 have both come back, in incarnation 2. Replica 4 finds the admission of
-/// replica 3 in the log. It must not count by that: it may lack what its former self had shown.
+/// TRM-5: replicas 3 and 4 have both returned, in incarnation 2. Replica 4 finds the admission of
+/// replica 3 in the log. It must not count because of that, since it may lack entries that its
+/// earlier incarnation had shown.
 #[test]
 fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
     let mut world = World::new(&[None], 5, Settings::default());
@@ -73,12 +74,12 @@ fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
     world.run(2_000);
     world.start_replica(third, false);
     world.start_replica(fourth, false);
-    // Replica 4 has its snapshot, and hears nobody.
+    // Replica 4 has its snapshot, and hears no other process.
     let clients = [ClientNumber(0)];
     world.allow_only(&ids[..4], &clients);
     assert!(!world.replicas[&fourth].replica.is_voter());
     load_until(&mut world, |world| world.replicas[&third].replica.is_voter());
-    // Nothing more comes, so what is behind this is the admission of replica 4.
+    // No more messages are sent, so the next entry is the admission of replica 4.
     let is_quiet = |world: &World| {
         let first = world.log_control(ids[0]);
         first[TAIL] == first[DECIDED] && ids[1..4].iter().all(|id| world.log_control(*id) == first)
@@ -100,8 +101,8 @@ fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// TRM-5: both followers are given a snapshot in which nothing is new to them. Their logs are as
-/// whole as before, so one of them leads when their leader is gone.
+/// TRM-5: both followers get a snapshot with nothing new to them. Their logs are as complete as
+/// before, so one of them leads when their leader is gone.
 #[test]
 fn a_snapshot_that_is_no_newer_keeps_nobody_from_leading() {
     let mut world = World::new(&[None], 3, Settings::default());

@@ -1,4 +1,4 @@
-//! How much memory an overlay asks of its processes.
+//! The memory that an overlay requires from its processes.
 
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{
@@ -8,14 +8,14 @@ use tramontane_core::tram::{
 const LIMITS: Limits =
     Limits { clients: 3, log_entries: 16, client_window: 4, parent_window: 5, payload_max: 100 };
 
-/// A root of three, its two children, and a group below the first of these.
+/// Returns a root of three, its two children, and a group below the first child.
 fn overlay(limits: Limits) -> Overlay {
     let of = |parent: Option<u16>, replicas| Group { parent: parent.map(GroupId), replicas };
     let groups = [of(None, 3), of(Some(0), 2), of(Some(0), 4), of(Some(1), 1)];
     Overlay::new(&groups, limits).expect("a tree")
 }
 
-/// Both rows of each link of a replica, its link to itself left out, added up one by one.
+/// Sums both rows of each link of a replica, except its link to itself, one by one.
 fn rows_one_by_one(overlay: &Overlay, group: GroupId) -> usize {
     let links = ReplicaLinks::of(overlay, group);
     let own = Shape::of(overlay, group);
@@ -46,8 +46,8 @@ fn the_rows_of_a_replica_are_those_of_its_links() {
     }
 }
 
-/// TRM-6.1: a ring has a slot for each message of its window, a log a payload for each entry, and
-/// both begin on cache lines.
+/// TRM-6.1: a ring has a slot for each message of its window, and a log has a payload for each
+/// entry; both begin on cache lines.
 #[test]
 fn what_one_more_entry_or_slot_takes_is_its_payload_and_its_header() {
     let root = GroupId(0);
@@ -65,9 +65,9 @@ fn what_one_more_entry_or_slot_takes_is_its_payload_and_its_header() {
     }
 }
 
-/// If this fails, what processes write to each other has changed: raise `FORMAT` in
-/// `core-nostd/src/tram/overlay.rs`, and write down the new numbers here. Otherwise two builds meet
-/// that read each other's rows wrongly.
+/// If this fails, the layout of the rows that processes exchange has changed: increase `FORMAT` in
+/// `core-nostd/src/tram/overlay.rs`, and put the new numbers here. Otherwise two different builds
+/// would connect and misread each other's rows.
 #[cfg(target_endian = "little")]
 #[test]
 fn the_format_in_the_digest_is_raised_with_the_layout_of_rows() {

@@ -1,4 +1,4 @@
-//! What errors, halts and names of the overlay say.
+//! Texts of the errors, halts and names of the overlay.
 
 use crate::words_apart::tell_apart;
 use tramontane_core::ids::{GroupId, Rank};
@@ -25,7 +25,7 @@ fn each_refusal_and_halt_of_an_overlay_says_what_is_wrong() {
     tell_apart(&[&S::Full, &S::TooLong, &S::NoDestination, &S::UnknownDestination, &S::Closed]);
 }
 
-/// TRM-4.1: who reads a log tells two leaders apart.
+/// TRM-4.1: the reader of a log can tell two leaders apart.
 #[test]
 fn a_timestamp_says_its_round_and_its_owner() {
     let stamp = Timestamp::new(12, 3, Rank(4));

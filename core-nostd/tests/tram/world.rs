@@ -1,4 +1,4 @@
-//! Replicas and clients over the network of these tests, stepped in an order that a seed chooses.
+//! Replicas and clients over the network of these tests, stepped in an order chosen by a seed.
 
 mod clients;
 mod lending;
@@ -21,7 +21,7 @@ use super::network::{Network, NetworkEnd, capabilities};
 use super::random::Random;
 pub use lending::{Lending, Lent};
 
-/// How long a client may be away.
+/// Time that a client may be away.
 pub const LEASE_NS: u64 = 300_000;
 
 /// One running replica.
@@ -42,8 +42,7 @@ pub struct RunningClient {
     _state: (Lent<ClientLink>, Lent<GroupState>, Lent<MessageState>, Lent<u8>),
 }
 
-/// What a replica has delivered, over all its incarnations' state: a snapshot brings what was
-/// delivered before it.
+/// The deliveries of a replica over all its incarnations; a snapshot brings those before it.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub messages: Vec<(u64, MessageId)>,
@@ -66,24 +65,24 @@ pub struct Settings {
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
-    /// From how many bytes on entries refer to payloads. Zero: never.
+    /// Payload length from which entries use references. Zero for never.
     pub references_from: u32,
-    /// The longest message.
+    /// Maximum length of a message.
     pub payload_max: u32,
-    /// From heartbeat to heartbeat, for each replica of the overlay.
+    /// Interval between heartbeats, for each replica of the overlay.
     pub heartbeat_ns: u64,
-    /// Replicas fall behind now and then by more than a log, or are given snapshots for which they
-    /// have not asked.
+    /// Whether replicas sometimes fall behind by more than a log, or get snapshots that they have
+    /// not asked for.
     pub more_snapshots: bool,
-    /// How many of a hundred calls the fabric refuses.
+    /// Percentage of calls that the fabric refuses.
     pub refuses: usize,
-    /// How many of a hundred links a process has no rows of, in a step, although it is attached.
+    /// Percentage of attached links whose rows a process lacks in a step.
     pub hides: usize,
-    /// How often of a hundred times something lands in the middle of a step.
+    /// Percentage of row requests, within a step, at which something lands.
     pub lands_within: usize,
-    /// How many bytes of payloads a step copies before it takes no more.
+    /// Bytes of payloads that a step copies before it takes no more.
     pub run_bytes: u64,
-    /// How many bytes the fabric takes in one write, and in one list to a log.
+    /// Maximum bytes that the fabric takes in one write, and in one list to a log.
     pub write_bytes_max: usize,
 }
 
@@ -99,7 +98,7 @@ impl Default for Settings {
             clients: 2,
             references_from: 0,
             payload_max: 200,
-            // Long enough that this network carries them beside everything else.
+            // Long enough that this network can carry heartbeats in addition to all other traffic.
             heartbeat_ns: 2_500,
             more_snapshots: false,
             refuses: 0,
@@ -119,37 +118,39 @@ pub struct World {
     pub replicas: BTreeMap<ReplicaId, RunningReplica>,
     incarnations: BTreeMap<ReplicaId, u16>,
     pub histories: BTreeMap<ReplicaId, History>,
-    /// What any replica has ever delivered at a place of its group, those that are gone included.
+    /// The message that any replica, including crashed ones, has ever delivered at a position of
+    /// its group.
     pub ever: BTreeMap<(GroupId, u64), MessageId>,
     pub clients: BTreeMap<ClientNumber, RunningClient>,
     client_incarnations: BTreeMap<ClientNumber, u32>,
     pub sent: BTreeMap<MessageId, Sent>,
-    /// Who had replied to a message when it was answered, and whether it led its group then.
+    /// The replicas that had replied to a message when it was answered, and whether each led its
+    /// group then.
     pub replied: BTreeMap<MessageId, Vec<(ReplicaId, bool)>>,
     paused: BTreeMap<usize, u64>,
     pub random: Random,
     /// Pairs of replicas whose connection was lost.
     broken: Vec<(ReplicaId, ReplicaId)>,
     pub complaints: Vec<String>,
-    /// Replicas get snapshots of those that count.
+    /// Whether replicas get snapshots from those that count.
     pub gives_snapshots: bool,
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
-    /// What all steps of replicas did with references.
+    /// Counts of what all steps of replicas did with references.
     pub references: u32,
     pub carried: u32,
     pub fetched: u32,
     pub given_up: u32,
-    /// The most bytes of payloads that a step of a replica has copied.
+    /// Maximum bytes of payloads that a step of a replica has copied.
     pub most_copied: u64,
     /// Lists that clients have posted.
     pub clients_lists: u32,
-    /// Steps of replicas that say that they did nothing.
+    /// Steps of replicas that report no work.
     pub idle_steps: u32,
 }
 
-/// A tree by its groups' parents, with so many replicas each.
+/// Returns a tree of groups, given each group's parent, with `replicas` replicas per group.
 pub fn tree(parents: &[Option<u16>], replicas: u16, settings: &Settings) -> Overlay {
     let groups: Vec<Group> =
         parents.iter().map(|parent| Group { parent: parent.map(GroupId), replicas }).collect();
@@ -309,7 +310,7 @@ impl World {
         }
     }
 
-    /// A process does nothing until a moment; what its peers write still lands.
+    /// Pauses a process until a given time; its peers' writes still land.
     pub fn pause(&mut self, id: ReplicaId, until: u64) {
         if let Some(running) = self.replicas.get(&id) {
             self.paused.insert(running.end.process, until);
@@ -320,7 +321,7 @@ impl World {
         self.replicas.get(&id).map(|running| running.end.process)
     }
 
-    /// From here on nothing moves but between these.
+    /// Blocks all traffic except that between these processes.
     pub fn allow_only(&mut self, replicas: &[ReplicaId], clients: &[ClientNumber]) {
         let replicas = replicas.iter().filter_map(|id| self.replicas.get(id));
         let clients = clients.iter().filter_map(|number| self.clients.get(number));
@@ -331,7 +332,7 @@ impl World {
         self.network.borrow_mut().allow_only(&processes);
     }
 
-    /// One thing happens: a piece lands, or a process steps.
+    /// Performs one event: a piece lands, or a process steps.
     pub fn advance(&mut self) {
         self.now += 100;
         if !self.broken.is_empty() && self.random.chance(2) {
@@ -351,7 +352,7 @@ impl World {
         }
     }
 
-    /// Two replicas that are there meet again, once both know that they have lost each other.
+    /// Reconnects two running replicas once both know that they have lost each other.
     pub fn reconnect(&mut self) {
         if self.broken.is_empty() {
             return;
@@ -462,7 +463,7 @@ impl World {
         }
     }
 
-    /// Goes on until a condition holds. False if it does not come to hold.
+    /// Runs until a condition holds. Returns false if it does not come to hold.
     pub fn run_until(&mut self, actions: usize, mut holds: impl FnMut(&Self) -> bool) -> bool {
         for action in 0..actions {
             if action % 64 == 0 && holds(self) {

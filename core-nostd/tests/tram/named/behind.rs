@@ -1,4 +1,5 @@
-//! TRM-4: histories of logs that are far apart: what one has dropped, and another lacks.
+//! TRM-4: histories of logs that differ by many entries: one replica has dropped entries that
+//! another lacks.
 
 use tramontane_core::ids::Rank;
 use tramontane_core::tram::{MessageId, ReplicaId};
@@ -6,10 +7,10 @@ use tramontane_core::tram::{MessageId, ReplicaId};
 use super::script::{P, STAMP, Script, TAIL, here};
 use crate::world::World;
 
-/// Replica 0 is away for exactly as many entries as a log has. Leader 1 orders one more, which
-/// reaches replica 3 alone. Replica 2 is about to copy it, and its payload is there: where the
-/// payload was of the first entry that replica 0 lacks. Then replica 0 reads the log of replica 2.
-/// It must not find the header of that entry beside the payload of the other.
+/// Replica 0 is away for exactly as many entries as a log holds. Leader 1 orders one more, which
+/// reaches only replica 3. Replica 2 is about to copy it, and has its payload already, in the slot
+/// of the payload of the first entry that replica 0 lacks. Then replica 0 reads the log of replica
+/// 2. It must not find the old entry's header together with the new payload.
 #[test]
 fn a_slot_whose_payload_is_replaced_has_no_longer_the_entry_of_before() {
     let mut script = Script::of(&[None], 5);
@@ -35,8 +36,8 @@ fn a_slot_whose_payload_is_replaced_has_no_longer_the_entry_of_before() {
     script.end();
 }
 
-/// A replica comes back after the log has gone around a few times. The leader gives it the entries
-/// that the log still has, and none before them.
+/// A replica returns after the log has wrapped a few times. The leader gives it the entries that
+/// the log still has, and no earlier ones.
 #[test]
 fn a_replica_that_comes_back_late_is_given_what_is_kept() {
     let mut script = Script::new(&[None]);
@@ -48,8 +49,8 @@ fn a_replica_that_comes_back_late_is_given_what_is_kept() {
     script.end();
 }
 
-/// The fabric refuses reads of payloads that a candidate lacks, now and then. It must not lead with
-/// a header beside a payload that it has not read.
+/// The fabric sometimes refuses a candidate's reads of payloads that it lacks. The candidate must
+/// not lead with a header whose payload it has not read.
 #[test]
 fn a_payload_whose_read_is_refused_is_read_later() {
     let mut refusals = 0;
@@ -66,9 +67,10 @@ fn a_payload_whose_read_is_refused_is_read_later() {
     assert!(refusals > 20, "{refusals}");
 }
 
-/// Replica 0 has an entry that it has not delivered. Replica 2 has it by a snapshot and not in its
-/// log, which is ahead; or has had it, and its log has gone around since. Replica 0 needs a
-/// snapshot, too. Until it has one it must keep what it has: it may have been counted.
+/// Replica 0 has an entry that it has not delivered. Replica 2 has that entry only by a snapshot,
+/// because its log begins later; or it had the entry, and its log has wrapped since. Replica 0
+/// needs a snapshot too, and until it has one it must keep its entries, because they may have been
+/// counted.
 #[test]
 fn a_candidate_that_lacks_a_snapshot_keeps_its_entries() {
     for by_snapshot in [true, false] {
@@ -102,7 +104,7 @@ fn a_candidate_that_lacks_a_snapshot_keeps_its_entries() {
     }
 }
 
-/// Replica 2 has the snapshot of one of the others that has a message, in the end.
+/// Restarts replica 2 until it has the snapshot of a replica that has delivered the message.
 fn comes_back_with_a_snapshot_of(script: &mut Script, message: MessageId) {
     script.world.crash_replica(P[2]);
     script.world.start_replica(P[2], false);

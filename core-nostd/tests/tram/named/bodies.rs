@@ -1,4 +1,5 @@
-//! TRM-9: what replicas keep of payloads that entries refer to, and what they show of it.
+//! TRM-9: the payloads that replicas keep for entries with references, and what they publish about
+//! them.
 
 use tramontane_core::ids::{ClientNumber, Rank};
 use tramontane_core::tram::{LinkId, LinkRole, ReplicaId, ReplicaLinks};
@@ -6,11 +7,12 @@ use tramontane_core::tram::{LinkId, LinkRole, ReplicaId, ReplicaLinks};
 use super::script::{C, DECIDED, P, Script, TAIL, both, here};
 use crate::world::World;
 
-/// Of a replica's row towards a peer: below which place it has all bodies, and for which leader.
+/// Offsets of the cells in a replica's row that tell a peer the position below which it has all
+/// bodies, and for which leader.
 const BODIES: usize = 104;
 const BODIES_FOR: usize = 112;
 
-/// A replica asks for all logs, above all that leaders have asked before.
+/// Makes a replica ask for all logs, with a higher timestamp than any leader before.
 fn asks(script: &mut Script, id: ReplicaId, among: &[ReplicaId]) {
     let all = script.world.replicas.values();
     let before = all.map(|running| running.replica.promised()).max();
@@ -18,8 +20,8 @@ fn asks(script: &mut Script, id: ReplicaId, among: &[ReplicaId]) {
 }
 
 /// Replica 1 has X and its payload, under leader 0. It copies the log of leader 2, which has Y in
-/// X's place and is gone when the payload of Y has landed. Leader 0 comes back with X. Replica 1
-/// must not take what it keeps there for the payload of X.
+/// X's position and crashes when the payload of Y has landed. Leader 0 returns with X. Replica 1
+/// must not mistake the payload of Y for that of X.
 #[test]
 fn a_payload_whose_place_another_was_read_into_is_not_delivered() {
     let mut script = Script::by_reference_of(5, 2);
@@ -46,8 +48,8 @@ fn a_payload_whose_place_another_was_read_into_is_not_delivered() {
     script.end();
 }
 
-/// A child's leader waits for the payload of one message, which comes in the end, and then for that
-/// of the next. It asks the parent for neither, since it has not waited long for the second.
+/// A child's leader waits for the payload of one message, which finally arrives, and then for that
+/// of the next. It asks the parent for neither, because it has not yet waited long for the second.
 #[test]
 fn a_child_waits_for_each_payload_anew() {
     const WANTED: usize = 24;
@@ -85,8 +87,9 @@ fn a_follower_that_keeps_no_payloads_shows_none() {
     script.end();
 }
 
-/// Replica 1 has shown leader 0 a payload. That leader gives way to another and leads again, and
-/// what replica 1 has is the same as before. It must be shown anew: it is counted for a term.
+/// Replica 1 has shown leader 0 a payload. That leader yields to another and then leads again,
+/// while replica 1 still has the same payloads. It must show them again, because they are counted
+/// per term.
 #[test]
 fn what_a_follower_has_shown_to_a_leader_is_shown_anew_when_that_one_leads_again() {
     let mut script = Script::by_reference_of(5, 2);
@@ -106,8 +109,8 @@ fn what_a_follower_has_shown_to_a_leader_is_shown_anew_when_that_one_leads_again
     script.end();
 }
 
-/// A step takes the payload of one message. It delivers that message in the same step if the
-/// message is decided.
+/// A step takes the payload of one message, and delivers that message in the same step if it is
+/// decided.
 #[test]
 fn a_step_that_takes_no_more_payloads_delivers_what_it_has_taken() {
     let mut script = Script::by_reference_one_a_step(&[None]);
@@ -124,8 +127,8 @@ fn a_step_that_takes_no_more_payloads_delivers_what_it_has_taken() {
     script.end();
 }
 
-/// A follower has three payloads, and the header of one of the first two is spoilt in its log. Its
-/// leader must not count those behind it: the follower does not know which payload it lacks.
+/// A follower has three payloads, and the header of one of the first two is corrupt in its log. Its
+/// leader must not count the later payloads, because the follower does not know which one it lacks.
 #[test]
 fn a_follower_shows_no_payloads_behind_a_header_that_is_spoilt() {
     for spoilt in [0, 1] {

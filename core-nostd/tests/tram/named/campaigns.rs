@@ -6,10 +6,10 @@ use tramontane_core::tram::{LinkId, ReplicaId, Timestamp};
 use super::script::{P, Script, here};
 use crate::world::World;
 
-/// TRM-3: of five replicas, four have decided A. Leader 0's write of it to replica 4 is under way,
-/// and is read from leader 0's log as it lands: its header has landed, and its payload not. The
-/// others go once around the log, under leader 1. Then replica 0 campaigns, and copies what it
-/// lacks over A. Replica 4 must not deliver A with the bytes of another message.
+/// TRM-3: of five replicas, four have decided A. Leader 0's write of A to replica 4 is in flight,
+/// and is read from leader 0's log as it lands: the header has landed, but the payload has not. The
+/// others fill the log once around under leader 1. Then replica 0 campaigns, and copies the entries
+/// that it lacks over A. Replica 4 must not deliver A with the bytes of another message.
 #[test]
 fn a_candidate_copies_nothing_over_what_its_writes_under_way_read() {
     let mut script = Script::of(&[None], 5);
@@ -35,7 +35,7 @@ fn a_candidate_copies_nothing_over_what_its_writes_under_way_read() {
     script.end();
 }
 
-/// TRM-4: a candidate with no writes under way waits for nobody but a quorum.
+/// TRM-4: a candidate without writes in flight waits only for a quorum.
 #[test]
 fn a_candidate_that_has_no_writes_under_way_leads_without_a_wait() {
     let mut script = Script::new(&[None]);
@@ -50,9 +50,9 @@ fn a_candidate_that_has_no_writes_under_way_leads_without_a_wait() {
     script.end();
 }
 
-/// TRM-8: others pass a leader over, again and again, and it decides nothing. It waits before it
-/// campaigns anew, each time for longer and at last for 64 heartbeats: else two such replicas could
-/// depose each other for ever. Once it has decided something it waits no longer.
+/// TRM-8: others depose a leader repeatedly before it decides anything. It waits before each new
+/// campaign, longer each time, up to 64 heartbeats; otherwise two such replicas could depose each
+/// other indefinitely. Once it has decided something, it no longer waits.
 #[test]
 fn a_leader_that_decides_nothing_waits_for_longer_before_each_campaign() {
     const PROMISED: usize = 32;

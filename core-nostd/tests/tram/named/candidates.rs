@@ -1,4 +1,4 @@
-//! TRM-4: what a candidate waits for, and what it goes on without.
+//! TRM-4: what a candidate waits for, and what it can do without.
 
 use tramontane_core::ids::{ClientNumber, Rank};
 use tramontane_core::tram::{LinkId, MessageId, ReplicaId, Stage, Timestamp};
@@ -10,7 +10,7 @@ fn promised(world: &World, id: ReplicaId) -> Timestamp {
     world.replicas[&id].replica.promised()
 }
 
-/// Replica 0 hears others before these hear it, and asks for all logs.
+/// Lets replica 0 hear others before they hear it, so that it asks for all logs first.
 fn asks_first(script: &mut Script, reached: &[ReplicaId]) {
     let before = promised(&script.world, P[0]).max(promised(&script.world, P[2]));
     for _ in 0..400 {
@@ -22,8 +22,8 @@ fn asks_first(script: &mut Script, reached: &[ReplicaId]) {
     panic!("it does not ask");
 }
 
-/// Leader 1 has decided a message, since so many others have its payload, too. They do not know
-/// that. The leader is gone, and so is the client. Replica 0 asks for the logs of the rest.
+/// Lets leader 1 decide a message, because enough others have its payload, although they do not
+/// know that. The leader and the client are gone. Replica 0 asks the rest for their logs.
 fn decided_by_one_that_is_gone(
     mut script: Script,
     with: &[ReplicaId],
@@ -39,10 +39,9 @@ fn decided_by_one_that_is_gone(
     (script, message)
 }
 
-/// Replica 0 has read the logs of replicas 2 and 3. It asks replica 2 whether it has the payload,
-/// which replica 3 lacks, or for the payload itself, and the connection ends before that is there.
-/// Replica 0 hears enough others to go on. It must not take the message for one whose payload
-/// nobody has.
+/// Replica 0 has read the logs of replicas 2 and 3. It asks replica 2 for the payload that replica
+/// 3 lacks, or whether replica 2 has it, and the connection ends before the answer arrives. Replica
+/// 0 hears enough others to continue. It must not conclude that the payload is lost everywhere.
 #[test]
 fn a_payload_is_not_given_up_because_the_replica_that_was_asked_is_out_of_reach() {
     for is_payload in [false, true] {
@@ -64,8 +63,8 @@ fn a_payload_is_not_given_up_because_the_replica_that_was_asked_is_out_of_reach(
     }
 }
 
-/// Replica 0 asks replica 2 for the payload again and again, since the connection ends. What was
-/// asked for in an earlier campaign is reported as done when the next one waits for the same.
+/// Replica 0 asks replica 2 for the payload repeatedly, because the connection keeps ending. A read
+/// of an earlier campaign completes while the next campaign waits for the same payload.
 #[test]
 fn what_is_done_late_counts_for_no_later_campaign() {
     let script = Script::by_reference(&[None]);
@@ -98,7 +97,7 @@ fn what_is_done_late_counts_for_no_later_campaign() {
 }
 
 /// Replica 0 lacks messages that the others have. It leads once it has read all their payloads, in
-/// whatever order these come, and not once it has asked for them.
+/// whatever order they arrive, and not when it has merely asked for them.
 #[test]
 fn a_candidate_waits_for_all_payloads_in_whatever_order_they_come() {
     let mut script = Script::new(&[None]);
@@ -116,8 +115,8 @@ fn a_candidate_waits_for_all_payloads_in_whatever_order_they_come() {
     script.end();
 }
 
-/// Leader 0 of five has a write to replica 3 under way. Replica 1 has asked the others for their
-/// logs, and is gone. So leader 0 asks them again, too.
+/// Gives leader 0 of five a write to replica 3 in flight. Replica 1 has asked the others for their
+/// logs, and crashes. So leader 0 asks them again as well.
 fn asks_again() -> (Script, [ReplicaId; 3]) {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
@@ -129,8 +128,8 @@ fn asks_again() -> (Script, [ReplicaId; 3]) {
     (script, reached)
 }
 
-/// What is under way to replica 3 reads the log of replica 0, which therefore waits before it leads
-/// again. After a heartbeat it gives up the connection, and not before.
+/// A write in flight to replica 3 reads the log of replica 0, which therefore waits before it leads
+/// again. It gives up the connection after exactly one heartbeat.
 #[test]
 fn a_candidate_waits_a_heartbeat_for_what_reads_its_log() {
     let (mut script, reached) = asks_again();
@@ -147,7 +146,7 @@ fn a_candidate_waits_a_heartbeat_for_what_reads_its_log() {
     script.end();
 }
 
-/// The same, and replica 3 has refused the write since, for which replica 0 need not wait.
+/// The same, but replica 3 has since refused the write, so replica 0 need not wait for it.
 #[test]
 fn a_candidate_waits_for_no_write_that_was_refused() {
     let (mut script, reached) = asks_again();
@@ -163,8 +162,8 @@ fn a_candidate_waits_for_no_write_that_was_refused() {
     script.end();
 }
 
-/// Leader 0 is gone, and nobody has the payload of a message any more that all have delivered, as
-/// after snapshots. The next leader goes on without it.
+/// Leader 0 is gone, and no replica has the payload of a message that all have delivered, as after
+/// snapshots. The next leader continues without it.
 #[test]
 fn a_payload_of_what_was_delivered_is_not_needed_to_lead() {
     let mut script = Script::by_reference(&[None]);
@@ -181,9 +180,9 @@ fn a_payload_of_what_was_delivered_is_not_needed_to_lead() {
     script.end();
 }
 
-/// Replica 1 fetches a payload from replica 2. After it, it reads its name once more, to see that
-/// it is whole. Reads may overtake each other. Meanwhile replica 2 gives its log to replica 0, and
-/// keeps another payload in that place. Replica 1 must not take that for the first.
+/// Replica 1 fetches a payload from replica 2, and then reads its name again to check that it is
+/// whole. Reads may overtake each other. Meanwhile replica 2 gives its log to replica 0, and keeps
+/// another payload in that slot. Replica 1 must not mistake it for the first.
 #[test]
 fn a_payload_that_was_replaced_while_it_was_fetched_is_not_delivered() {
     let mut script = Script::by_reference_of(5, 2);

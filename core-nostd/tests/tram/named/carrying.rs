@@ -1,4 +1,4 @@
-//! TRM-9: when a leader carries payloads to a follower that lacks them, and which.
+//! TRM-9: when a leader carries payloads to a follower that lacks them, and which ones.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId};
@@ -6,18 +6,19 @@ use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId};
 use super::script::{C, P, STAMP, Script, TAIL, both, here};
 use crate::world::World;
 
-/// Of a leader's row towards a peer: from where on it has what the peer's log lacks.
+/// Offset of the cell in a leader's row that tells a peer from which position the leader has the
+/// entries that the peer's log lacks.
 const KEPT_FROM: usize = 56;
 
-/// A client's messages, in a world of short lists: the payload of each fills a list.
+/// Multicasts messages of a client in a world of short lists: each payload fills a list.
 fn long(script: &mut Script, to: Destinations, count: usize) -> Vec<MessageId> {
     let client = ClientNumber(0);
     let mut one = || script.world.multicast(client, to, 190).expect("there is room");
     (0..count).map(|_| one()).collect()
 }
 
-/// The parent has delivered messages that the child has not got, and their client is gone. Then
-/// replica 2 comes back by a snapshot behind them.
+/// Lets the parent deliver messages that the child lacks, and crashes their client. Then replica 2
+/// returns by a snapshot past them.
 fn coming_back() -> (Script, Vec<MessageId>) {
     let mut script = Script::by_reference_in_short_lists(&[None, Some(0)]);
     let messages = long(&mut script, both(), 4);
@@ -34,7 +35,7 @@ fn lacks(world: &World, id: ReplicaId, messages: &[MessageId]) -> usize {
     messages.iter().filter(|message| !world.has_bytes(id, **message)).count()
 }
 
-/// A child may want them from any replica that counts.
+/// A child may ask any replica that counts for them.
 #[test]
 fn a_replica_that_comes_back_counts_once_it_has_all_payloads() {
     let (mut script, messages) = coming_back();
@@ -43,8 +44,8 @@ fn a_replica_that_comes_back_counts_once_it_has_all_payloads() {
     script.end();
 }
 
-/// The connection to the leader ends when replica 2 has the headers, and not the payloads. The next
-/// connection brings those, though the logs are alike.
+/// The connection to the leader ends when replica 2 has the headers but not the payloads. The next
+/// connection brings the payloads, although the logs are equal.
 #[test]
 fn a_replica_that_comes_back_with_the_headers_alone_is_given_all_payloads() {
     let (mut script, messages) = coming_back();
@@ -57,8 +58,8 @@ fn a_replica_that_comes_back_with_the_headers_alone_is_given_all_payloads() {
     script.end();
 }
 
-/// Replica 2 lacks the payload of one message, which its client gives it in the end, and then that
-/// of the next. It has not lacked the second for long: the leader carries neither yet.
+/// Replica 2 lacks the payload of one message, which its client finally gives it, and then that of
+/// the next. It has not lacked the second for long, so the leader carries neither yet.
 #[test]
 fn a_leader_waits_for_each_payload_anew() {
     let mut script = Script::by_reference(&[None]);
@@ -80,8 +81,8 @@ fn a_leader_waits_for_each_payload_anew() {
     script.end();
 }
 
-/// What the leader carries lands late, and replica 2 has lacked the first of two payloads for long
-/// by then. The leader carries the second next, and none twice.
+/// A carried payload lands late, and by then replica 2 has long lacked the first of two payloads.
+/// The leader carries the second next, and neither twice.
 #[test]
 fn what_is_being_carried_is_not_carried_again() {
     let mut script = Script::by_reference_in_short_lists(&[None]);
@@ -100,9 +101,9 @@ fn what_is_being_carried_is_not_carried_again() {
     script.end();
 }
 
-/// The child has a message, and the leader has not heard that. Replica 2 has its header, and a
-/// snapshot behind it. Nobody in reach has the payload. They meet over another connection, by which
-/// replica 2 must learn that nothing is to come: else it would show no later payload.
+/// The child has a message, and the leader does not know that. Replica 2 has its header, and a
+/// snapshot past it. No reachable replica has the payload. The leader and replica 2 connect again,
+/// and replica 2 must learn that no payload will come; otherwise it would show no later payload.
 #[test]
 fn a_follower_is_told_from_where_on_payloads_come() {
     let mut script = Script::by_reference(&[None, Some(0)]);

@@ -1,4 +1,4 @@
-//! Histories of a parent and its child: what is passed on, and kept until it is taken.
+//! Histories of a parent and its child: which messages are passed on, and how long they are kept.
 
 use std::rc::Rc;
 
@@ -8,9 +8,9 @@ use tramontane_core::tram::{Destinations, LinkRole, MessageId, ReplicaId, Replic
 use super::script::{C, DECIDED, P, Script, TAIL, both, here};
 use crate::world::World;
 
-/// TRM-6: a child's group has a message that its parent's leader passed on early. The next leader
-/// of the parent decides another in its place: the child must replace it, and deliver the first
-/// only once the parent has ordered it anew.
+/// TRM-6: a child's group has a message that its parent's leader passed on early. The parent's next
+/// leader decides another message in its position. The child must replace the first, and deliver it
+/// only once the parent has ordered it again.
 #[test]
 fn a_child_takes_one_message_of_two_parents_leaders() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -26,8 +26,9 @@ fn a_child_takes_one_message_of_two_parents_leaders() {
     script.end();
 }
 
-/// TRM-6: the first leader of the parent leads again, with another message at a position that it
-/// has passed on early. Its rows towards the child must not show one message decided as another.
+/// TRM-6: the parent's first leader leads again, with another message at a position that it has
+/// passed on early. Its rows towards the child must not show one message decided in place of
+/// another.
 #[test]
 fn a_parents_leader_that_leads_again_does_not_rewrite_its_rows() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -44,8 +45,8 @@ fn a_parents_leader_that_leads_again_does_not_rewrite_its_rows() {
     script.end();
 }
 
-/// TRM-6: a child is out of reach for longer than its parent's log is. What the parent keeps for it
-/// bounds what the parent takes.
+/// TRM-6: a child is unreachable for longer than its parent's log lasts. The entries kept for the
+/// child limit the messages that the parent accepts.
 #[test]
 fn a_log_keeps_what_a_child_has_not_taken() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -64,8 +65,8 @@ fn a_log_keeps_what_a_child_has_not_taken() {
     script.end();
 }
 
-/// The log of the parent is full of what comes behind a message that the child has not taken. Gives
-/// that message, and the end of the log.
+/// Fills the log of the parent with messages after one that the child has not taken. Returns that
+/// message, and the tail of the log.
 fn full_log() -> (Script, MessageId, u64) {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
@@ -83,7 +84,7 @@ fn full_log() -> (Script, MessageId, u64) {
     (script, first, place + entries)
 }
 
-/// TRM-6: the next leader of the parent owes its children a null, which has to wait: it would
+/// TRM-6: the parent's next leader owes its children a null, which has to wait because it would
 /// replace that message.
 #[test]
 fn a_new_leaders_null_waits_until_there_is_room() {
@@ -95,7 +96,7 @@ fn a_new_leaders_null_waits_until_there_is_room() {
     script.end();
 }
 
-/// TRM-5, TRM-6: neither does the admission of a replica that comes back replace it.
+/// TRM-5, TRM-6: the admission of a returning replica does not replace it either.
 #[test]
 fn an_admission_waits_until_there_is_room() {
     let (mut script, first, tail) = full_log();
@@ -110,8 +111,8 @@ fn an_admission_waits_until_there_is_room() {
     script.end();
 }
 
-/// Nor is it the peers' fault. Replica 2 is silent from some time on, and everything that was
-/// written to its log is there: it does not hold the log up, and keeps its connection.
+/// The peers are not at fault either. Replica 2 falls silent at some time, when everything written
+/// to its log has landed: it does not hold up the log, and keeps its connection.
 #[test]
 fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
     let (mut script, _, _) = full_log();
@@ -124,7 +125,7 @@ fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
     let before = views(&script.world);
     for round in 0..800 {
         for id in &P[..if round < 200 { 3 } else { 2 }] {
-            // Its posts to the other replicas have not landed when it looks again.
+            // Its posts to the other replicas have not landed when it steps again.
             script.world.step_replica(*id);
             script.world.step_replica(*id);
             while script.world.network.borrow_mut().deliver_if_any_can() {}
@@ -138,8 +139,8 @@ fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
     script.end();
 }
 
-/// TRM-6: the parent's leader leads anew, and its row has what it passed on before, at the same
-/// position. The connection to the child stays as it is.
+/// TRM-6: the parent's leader begins a new term, and its row has the messages that it passed on
+/// before, at the same positions. The connection to the child stays open.
 #[test]
 fn a_parents_leader_that_leads_again_keeps_a_row_that_is_right() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -159,8 +160,8 @@ fn a_parents_leader_that_leads_again_keeps_a_row_that_is_right() {
     script.end();
 }
 
-/// TRM-9: a child's replica asks for the payload of a position that it has taken. Its slot has a
-/// later message by now, whose payload must not be replaced by that one.
+/// TRM-9: a child's replica asks for the payload of a position that it has already taken. Its slot
+/// now holds a later message, whose payload must not be replaced.
 #[test]
 fn what_a_child_asks_for_late_replaces_no_other_payload() {
     const WRITTEN: usize = 0;
@@ -173,7 +174,7 @@ fn what_a_child_asks_for_late_replaces_no_other_payload() {
     let links = ReplicaLinks::of(script.world.overlay, P[0].group);
     let link = links.find(LinkRole::Child { child: 0, rank: C[0].rank }).expect("a link");
     let wanted = script.world.shown(P[0], link, WRITTEN);
-    // Too short for references.
+    // These messages are too short for references.
     let window = script.world.settings.window;
     let short = |script: &mut Script| script.world.multicast(ClientNumber(0), both(), 8);
     let last = (0..window).map(|_| short(&mut script).expect("there is room")).last();
@@ -186,7 +187,7 @@ fn what_a_child_asks_for_late_replaces_no_other_payload() {
     script.end();
 }
 
-/// TRM-1: messages wait for no round trip to the child, as long as it has room for them.
+/// TRM-1: messages need no round trip to the child, as long as it has room for them.
 #[test]
 fn a_parent_passes_on_a_whole_window_at_once() {
     const WRITTEN: usize = 0;
@@ -206,13 +207,13 @@ fn a_parent_passes_on_a_whole_window_at_once() {
     script.end();
 }
 
-/// TRM-6: replica 0 has a snapshot, and not yet the entry below it that the child lacks. It must
-/// not lead before it has that.
+/// TRM-6: replica 0 has a snapshot, but not yet the earlier entry that the child lacks. It must not
+/// lead before it has that entry.
 #[test]
 fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
     let mut script = Script::new(&[None, Some(0)]);
     script.leads(P[1], &P[1..]);
-    // The child has all that came before M.
+    // The child has all messages before M.
     script.does_come(&[P[1], P[2], C[0], C[1], C[2]], &[], 100, |_| false);
     let decide = |script: &mut Script, client, to| {
         let message = script.multicast(client, to);
@@ -231,9 +232,9 @@ fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
     script.end();
 }
 
-/// The parent's leader passes a message on while it alone has it, and is lost with the client.
-/// Nothing more goes from the parent to the child. What a client multicasts to the child alone must
-/// not wait behind the lost message.
+/// The parent's leader passes on a message that no other replica has, and is lost together with the
+/// client. The parent passes on nothing more to the child. A message that a client multicasts only
+/// to the child must not wait for the lost message.
 #[test]
 fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -251,9 +252,9 @@ fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
     script.end();
 }
 
-/// The parent's leader passes two messages on while it alone has them, and is deposed. The next one
-/// orders a null at the position of the first, and nothing at that of the second. The child must
-/// not take the second: what a client multicasts to the child alone would wait behind it.
+/// The parent's leader passes on two messages that no other replica has, and is deposed. The next
+/// leader orders a null at the position of the first, and nothing at that of the second. The child
+/// must not take the second, because messages multicast only to the child would wait for it.
 #[test]
 fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -270,8 +271,8 @@ fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
     script.end();
 }
 
-/// TRM-1: only a child's leader can use a message of its parent, so it is served alone, and before
-/// anybody else. A replica that leads later gets what its group lacks.
+/// TRM-1: only a child's leader can use a message of its parent, so it alone is served, and before
+/// all others. A replica that leads later gets the messages that its group lacks.
 #[test]
 fn a_childs_leader_alone_is_served_and_before_all_others() {
     for leader in [0, 1] {
@@ -293,7 +294,7 @@ fn a_childs_leader_alone_is_served_and_before_all_others() {
     }
 }
 
-/// TRM-1: a replica that has come back is shown by the child's leader that it leads.
+/// TRM-1: the child's leader shows a returning replica that it leads.
 #[test]
 fn a_parents_leader_that_is_new_to_a_child_serves_its_leader_first() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -307,8 +308,8 @@ fn a_parents_leader_that_is_new_to_a_child_serves_its_leader_first() {
     script.end();
 }
 
-/// TRM-1: what the parent has ordered since a child's replica last led is not gone through entry by
-/// entry once it leads again: its group has decided what the log has dropped.
+/// TRM-1: when a child's replica leads again, the parent does not go through every entry that it
+/// has ordered since: the child's group has decided the entries that the log has dropped.
 #[test]
 fn a_child_that_follows_another_leader_is_served_at_once() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -327,8 +328,8 @@ fn a_child_that_follows_another_leader_is_served_at_once() {
     script.end();
 }
 
-/// TRM-1: where all replicas of a child are served, as in the paper, the others get a message once
-/// it is decided, and whoever leads them then needs nothing more of the parent.
+/// TRM-1: if all replicas of a child are served, as in the paper, the others get a message once it
+/// is decided, and the next leader among them needs nothing more from the parent.
 #[test]
 fn a_childs_other_replicas_may_be_served_too() {
     let mut script = Script::serving_all(&[None, Some(0)]);
@@ -341,8 +342,9 @@ fn a_childs_other_replicas_may_be_served_too() {
     script.end();
 }
 
-/// TRM-1: the parent passes on as much as the child has room for. The child says how much it has
-/// taken before that room is full: else the parent would wait for the child's next heartbeat.
+/// TRM-1: the parent passes on as many messages as the child has room for. The child publishes how
+/// many it has taken before that room is full; otherwise the parent would wait for the child's next
+/// heartbeat.
 #[test]
 fn a_child_makes_room_for_its_parent_without_a_heartbeat() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -357,8 +359,9 @@ fn a_child_makes_room_for_its_parent_without_a_heartbeat() {
     script.end();
 }
 
-/// The parent's leader orders a message, and its group decides it. Of the child, the leader is
-/// written to ahead of all others; the rest is not, or not before. Gives it with the message.
+/// Lets the parent's leader order a message and its group decide it. Asserts that the child's
+/// leader is written to before all others, and the rest of the child not or later. Returns the
+/// leader with the message.
 fn served_first(script: &mut Script) -> (ReplicaId, MessageId) {
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

@@ -1,4 +1,4 @@
-//! Histories of clients that come, go and come back.
+//! Histories of clients that arrive, leave and return.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::Answers;
@@ -6,8 +6,9 @@ use tramontane_core::tram::Answers;
 use super::script::{DECIDED, P, Script, TAIL, here};
 use crate::world::LEASE_NS;
 
-/// TRM-7: all connections of a client break before a reply to its message comes. The replicas show
-/// their replies over the new ones, also one that took a snapshot instead of the message.
+/// TRM-7: all connections of a client break before a reply to its message arrives. The replicas
+/// show their replies over the new connections; so does a replica that restored a snapshot instead
+/// of delivering the message.
 #[test]
 fn a_client_that_was_away_is_told_who_delivered() {
     let mut script = Script::new(&[None]);
@@ -28,8 +29,8 @@ fn a_client_that_was_away_is_told_who_delivered() {
     script.end();
 }
 
-/// TRM-7: replica 2 delivers a client's message after the client has come again. Its reply must not
-/// answer the message of the same number that the client multicasts now.
+/// TRM-7: replica 2 delivers a client's message after the client has restarted. Its reply must not
+/// answer the message with the same number that the client multicasts now.
 #[test]
 fn a_reply_to_a_former_self_answers_nothing() {
     let mut script = Script::new(&[None]);
@@ -57,7 +58,7 @@ fn a_reply_to_a_former_self_answers_nothing() {
 }
 
 /// TRM-7: a client's message is in the log of the next leader, which has not delivered it, and in
-/// the client's ring there: it is ordered once.
+/// the client's ring there. It is ordered only once.
 #[test]
 fn a_clients_message_is_ordered_once_by_two_leaders() {
     let mut script = Script::new(&[None]);
@@ -72,8 +73,8 @@ fn a_clients_message_is_ordered_once_by_two_leaders() {
     script.end();
 }
 
-/// TRM-7: a client has written a message to one replica alone when it comes again elsewhere. That
-/// replica leads next, and has not met the client's new incarnation: the message is void.
+/// TRM-7: a client has written a message only to one replica when it restarts elsewhere. That
+/// replica leads next, and has not met the client's new incarnation. The message is void.
 #[test]
 fn what_an_old_incarnation_left_unordered_is_void() {
     let mut script = Script::new(&[None]);
@@ -92,8 +93,8 @@ fn what_an_old_incarnation_left_unordered_is_void() {
     script.end();
 }
 
-/// TRM-7: a client's new connections take longer to open than its lease is. It has not gone, so its
-/// place is not closed.
+/// TRM-7: a client's new connections take longer to open than its lease lasts. The client is still
+/// there, so its registration is not closed.
 #[test]
 fn a_client_whose_connections_open_slowly_keeps_its_place() {
     let mut script = Script::new(&[None]);
@@ -111,7 +112,7 @@ fn a_client_whose_connections_open_slowly_keeps_its_place() {
     script.end();
 }
 
-/// TRM-7: a client is gone. Its place is kept for as long as its lease is, and then closed.
+/// TRM-7: a client is gone. Its registration is kept for its lease, and then closed.
 #[test]
 fn the_place_of_a_client_that_is_gone_is_kept_for_its_lease() {
     let mut script = Script::new(&[None]);
@@ -128,9 +129,9 @@ fn the_place_of_a_client_that_is_gone_is_kept_for_its_lease() {
     script.end();
 }
 
-/// TRM-7: a client has replies of followers, and none of the leader. A message that asks for the
-/// leader's reply is not answered yet. One that asks for any replica's reply is answered, also
-/// where an earlier message still waits for the leader.
+/// TRM-7: a client has replies from followers, but none from the leader. A message that asks for
+/// the leader's reply is not answered yet. A message that asks for any replica's reply is answered,
+/// even if an earlier message still waits for the leader.
 #[test]
 fn a_followers_reply_answers_those_alone_that_wait_for_no_leader() {
     let mut script = Script::new(&[None]);
@@ -152,8 +153,8 @@ fn a_followers_reply_answers_those_alone_that_wait_for_no_leader() {
     script.end();
 }
 
-/// A client waits for its reply, and nobody for how much the followers may deliver: the reply is
-/// posted first.
+/// A client waits for its reply, whereas no one waits for the number of messages that the followers
+/// may deliver. So the reply is posted first.
 #[test]
 fn a_leader_replies_before_it_tells_its_followers_what_is_decided() {
     let mut script = Script::new(&[None]);

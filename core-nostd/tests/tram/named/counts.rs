@@ -1,5 +1,6 @@
-//! Histories of counts that replicas show so that others may use memory again. They need not go out
-//! at once, and must before that memory is full: else all would wait for the next heartbeat.
+//! Histories of counts that a replica publishes so that others can reuse memory. They need not be
+//! sent at once, but must be sent before that memory is full; otherwise all would wait for the next
+//! heartbeat.
 
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::Destinations;
@@ -20,8 +21,8 @@ fn followers_make_room_in_their_leaders_log_without_a_heartbeat() {
     script.end();
 }
 
-/// TRM-7: a group orders messages that are for its children alone, so it does not reply to them. It
-/// makes room in its client's ring all the same.
+/// TRM-7: a group orders messages that only its children deliver, so it does not reply to them. It
+/// still makes room in its client's ring.
 #[test]
 fn a_group_that_delivers_nothing_makes_room_for_its_client_without_a_heartbeat() {
     let mut script = Script::new(&[None, Some(0), Some(0)]);

@@ -1,5 +1,5 @@
-//! TRM-9: a new leader fetches payloads that its log refers to, and its peers or its fabric do not
-//! help it. Nor does every child that asks for a payload lack it.
+//! TRM-9: a new leader fetches the payloads that its log refers to, although its peers or its
+//! fabric fail. A child may also ask for payloads that it does not lack.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::{LinkId, LinkRole, MessageId, ReplicaLinks, Stage};
@@ -7,11 +7,12 @@ use tramontane_core::tram::{LinkId, LinkRole, MessageId, ReplicaLinks, Stage};
 use super::script::{C, P, Script, TAIL, both, here};
 use crate::world::{LEASE_NS, World};
 
-/// Of a leader's row towards a peer: from where on it has what the peer's log lacks.
+/// Offset of the cell in a leader's row that tells a peer from which position the leader has the
+/// entries that the peer's log lacks.
 const KEPT_FROM: usize = 56;
 
-/// Two of three have delivered a message, and its client is gone. The third is about to lead, and
-/// has the header alone.
+/// Two of three replicas have delivered a message, and its client is gone. The third is about to
+/// lead, and has only the header.
 fn lacking_at_the_first() -> (Script, MessageId) {
     let mut script = Script::by_reference(&[None]);
     script.leads(P[1], &P[1..]);
@@ -38,7 +39,7 @@ fn a_fetch_that_the_fabric_refuses_is_tried_again() {
     assert!(refusals > 20, "{refusals}");
 }
 
-/// The replica that was asked goes in the middle of it. The other one has the payload too.
+/// The replica that was asked crashes during the fetch. The other one has the payload too.
 #[test]
 fn a_fetch_ends_with_the_replica_that_was_asked() {
     let (mut script, a) = lacking_at_the_first();
@@ -50,14 +51,14 @@ fn a_fetch_ends_with_the_replica_that_was_asked() {
     script.end();
 }
 
-/// Replica 1 goes while replica 0 fetches from replica 2. It was not asked for its log: what it had
-/// is not needed, and the campaign goes on.
+/// Replica 1 crashes while replica 0 fetches from replica 2. Replica 1 was not asked for its log,
+/// so its entries are not needed, and the campaign continues.
 #[test]
 fn a_fetch_goes_on_without_a_replica_that_was_not_asked() {
     let (mut script, a) = lacking_at_the_first();
     script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
     let promised = script.world.replicas[&P[0]].replica.promised();
-    // They meet again, and nothing comes of that.
+    // They connect again, without any effect.
     script.world.allow_only(&[], &[]);
     let stage = |world: &World| world.replicas[&P[0]].replica.stage(LinkId(1));
     while stage(&script.world) != Stage::Ready {
@@ -73,8 +74,8 @@ fn a_fetch_goes_on_without_a_replica_that_was_not_asked() {
     script.end();
 }
 
-/// Nobody has the payload, and a voter shows that it has delivered the entry: the replica lacks
-/// what was decided, and must not lead without it.
+/// No replica has the payload, and a voter shows that it has delivered the entry. The replica
+/// therefore lacks a decided message, and must not lead without it.
 #[test]
 fn a_reference_that_somebody_has_delivered_is_not_given_up() {
     const DELIVERED: usize = 40;
@@ -97,8 +98,8 @@ fn a_reference_that_somebody_has_delivered_is_not_given_up() {
     panic!("it never asks for a snapshot");
 }
 
-/// A child's replica asks for positions of short messages and of nulls, for those that it has long
-/// taken, and for those that there are not yet.
+/// A child's replica asks for positions of short messages and nulls, for positions that it took
+/// long ago, and for positions that do not exist yet.
 #[test]
 fn what_a_child_asks_for_without_lacking_it_harms_nobody() {
     const WANTED: usize = 24;
@@ -125,8 +126,8 @@ fn what_a_child_asks_for_without_lacking_it_harms_nobody() {
     }
 }
 
-/// The client reaches the parent alone and dies, and the fabric refuses what the parent carries now
-/// and then.
+/// The client reaches only the parent and dies, and the fabric sometimes refuses the payloads that
+/// the parent carries.
 #[test]
 fn what_is_carried_to_a_child_is_carried_again_if_it_was_refused() {
     let mut refusals = 0;
@@ -146,8 +147,8 @@ fn what_is_carried_to_a_child_is_carried_again_if_it_was_refused() {
     assert!(refusals > 20, "{refusals}");
 }
 
-/// Two of three have delivered a message, and its client is gone. The third got the header alone,
-/// and then a snapshot behind it.
+/// Two of three replicas have delivered a message, and its client is gone. The third got only the
+/// header, and then a snapshot past it.
 fn passed_by_a_snapshot() -> Script {
     let mut script = Script::by_reference(&[None]);
     let tail = script.world.log_control(P[2])[TAIL];
@@ -176,13 +177,13 @@ fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
     script.end();
 }
 
-/// The leader lacks the payload too, as a leader may that has had a snapshot. Nobody needs it
-/// there: later entries count without it.
+/// The leader lacks the payload too, as it may after a snapshot. It is not needed any longer, so
+/// later entries count without it.
 #[test]
 fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
     let mut script = passed_by_a_snapshot();
     script.world.crash_replica(P[1]);
-    // The leader is told that replica 2 has delivered the entry.
+    // The leader learns that replica 2 has delivered the entry.
     script.moves(&P[2..], &[P[0], P[2]], 2);
     let place = script.world.replicas[&P[0]].replica.delivered() - 1;
     script.world.forget_body(P[0], place);
@@ -193,7 +194,7 @@ fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
     script.end();
 }
 
-/// What a replica has asked for is asked for once: it does nothing while it waits.
+/// A replica asks for a payload once, and does nothing while it waits.
 #[test]
 fn a_payload_is_asked_for_once() {
     let mut script = passed_by_a_snapshot();
@@ -206,8 +207,8 @@ fn a_payload_is_asked_for_once() {
     script.end();
 }
 
-/// The replica asks for a payload that a snapshot has passed. Its leader is about to carry it, and
-/// has it no more when its fabric takes posts again. Later the replica asks for another payload,
+/// The replica asks for a payload that a snapshot covers. Its leader is about to carry it, but no
+/// longer has it when its fabric accepts posts again. Later the replica asks for another payload,
 /// whose client has died meanwhile. The leader carries that one.
 #[test]
 fn a_payload_that_is_gone_before_it_is_carried_holds_up_no_other() {

@@ -1,4 +1,4 @@
-//! Histories of replicas that a client loses, of clients that come again, and of those that leave.
+//! Histories of replicas that a client loses, of clients that restart, and of clients that leave.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::{Answers, LinkId, Stage};
@@ -7,7 +7,7 @@ use super::script::{P, Script, here};
 
 const NUMBER: ClientNumber = ClientNumber(0);
 
-/// TRM-7: a client that waits for all replicas waits for those that it has a connection to.
+/// TRM-7: a client that waits for all replicas waits only for those that it is connected to.
 #[test]
 fn a_client_waits_for_no_replica_that_it_has_lost() {
     let mut script = Script::new(&[None]);
@@ -21,8 +21,7 @@ fn a_client_waits_for_no_replica_that_it_has_lost() {
     script.end();
 }
 
-/// TRM-7: the place of a client is kept as long as it does not say that it leaves, whichever
-/// incarnation of it has it.
+/// TRM-7: a client stays registered until it says that it leaves, whichever incarnation it is.
 #[test]
 fn a_client_that_has_come_again_and_does_not_leave_keeps_its_place() {
     let mut script = Script::new(&[None]);
@@ -39,8 +38,8 @@ fn a_client_that_has_come_again_and_does_not_leave_keeps_its_place() {
     script.end();
 }
 
-/// TRM-7: a client has left once its own place is closed. A place of the same number that was
-/// closed before says nothing of that.
+/// TRM-7: a client has left once its own registration is closed. An earlier closed registration
+/// under the same number does not count.
 #[test]
 fn a_client_has_not_left_where_a_former_self_has() {
     const OPENED: usize = 8;

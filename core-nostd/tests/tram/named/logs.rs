@@ -1,4 +1,4 @@
-//! Histories of logs: what leaders write to them, and what candidates read there.
+//! Histories of logs: the entries that leaders write to them, and those that candidates read there.
 
 use std::cell::Cell;
 
@@ -8,8 +8,8 @@ use tramontane_core::tram::{LinkId, MessageId, ReplicaId, Stage};
 use super::script::{DECIDED, P, STAMP, Script, TAIL, here};
 use crate::world::World;
 
-/// TRM-4: leader 1 puts A on its own log alone, leader 2 puts B on its own alone. Leader 3 takes A
-/// and delivers it. Leader 4 finds A and B, and must take A.
+/// TRM-4: leader 1 puts A only on its own log, and leader 2 puts B only on its own. Leader 3 takes
+/// A and delivers it. Leader 4 finds A and B, and must take A.
 #[test]
 fn what_a_third_leader_took_from_the_first_goes_before_what_the_second_had() {
     let mut script = Script::new(&[None]);
@@ -22,8 +22,8 @@ fn what_a_third_leader_took_from_the_first_goes_before_what_the_second_had() {
     script.end();
 }
 
-/// TRM-4: leader 1 has X and Y alone. Leader 2 decides Y in X's place. Leader 3, which is the first
-/// again, must take Y once.
+/// TRM-4: leader 1 alone has X and Y. Leader 2 decides Y in X's position. Leader 3, which is the
+/// first again, must take Y once.
 #[test]
 fn a_message_that_stands_in_two_logs_at_two_places_is_taken_once() {
     let mut script = Script::new(&[None]);
@@ -35,8 +35,8 @@ fn a_message_that_stands_in_two_logs_at_two_places_is_taken_once() {
     script.end();
 }
 
-/// TRM-3: a leader that was deposed has a dead entry, and grants its log late. What it is shown as
-/// decided must not make it deliver that.
+/// TRM-3: a deposed leader has a dead entry, and grants its log late. It then sees a decided count,
+/// which must not make it deliver that entry.
 #[test]
 fn a_dead_entry_is_not_delivered_by_a_replica_that_grants_late() {
     let mut script = Script::new(&[None]);
@@ -52,8 +52,8 @@ fn a_dead_entry_is_not_delivered_by_a_replica_that_grants_late() {
     script.end();
 }
 
-/// TRM-3: a leader dies while it puts its stamp on a follower's log. A log with its stamp must have
-/// all that was decided before.
+/// TRM-3: a leader dies while it writes its stamp to a follower's log. A log with its stamp must
+/// have all entries decided before.
 #[test]
 fn a_log_that_has_a_stamp_has_all_before_it() {
     let mut script = Script::new(&[None]);
@@ -70,10 +70,10 @@ fn a_log_that_has_a_stamp_has_all_before_it() {
     script.end();
 }
 
-/// TRM-3: of five replicas, four have decided A. Leader 1's write of it to replica 4 is under way,
-/// and is read from leader 1's log as it lands: its header has landed, and its payload not. Leader
-/// 2 goes once around the logs, that of leader 1 among them. Replica 4 must not deliver A with the
-/// bytes of another message.
+/// TRM-3: of five replicas, four have decided A. Leader 1's write of A to replica 4 is in flight,
+/// and is read from leader 1's log as it lands: the header has landed, but the payload has not.
+/// Leader 2 fills the logs once around, including that of leader 1. Replica 4 must not deliver A
+/// with the bytes of another message.
 #[test]
 fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
     let mut script = Script::of(&[None], 5);
@@ -103,8 +103,8 @@ fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
     script.end();
 }
 
-/// TRM-3: leader 1 has X and Y alone, and leader 2 Y and Z. Leader 2 is cut off when it has
-/// replaced X by Y in the log of the first, whose old entries must not count any more.
+/// TRM-3: leader 1 alone has X and Y, and leader 2 has Y and Z. Leader 2 is cut off when it has
+/// replaced X by Y in the log of leader 1, whose old entries must no longer count.
 #[test]
 fn a_log_that_is_being_replaced_does_not_count() {
     let mut script = Script::new(&[None]);
@@ -119,9 +119,9 @@ fn a_log_that_is_being_replaced_does_not_count() {
     script.end();
 }
 
-/// TRM-4: of five replicas, leader 1 has X alone, and leader 2 has B and another on two logs, no
-/// quorum. Leader 1 is cut off when it has copied B. In the next campaign, without B, it must not
-/// lead with X and the bytes of B.
+/// TRM-4: of five replicas, leader 1 alone has X, and leader 2 has B and another entry on two logs,
+/// which is not a quorum. Leader 1 is cut off when it has copied B. In its next campaign, without
+/// B, it must not lead with X and the bytes of B.
 #[test]
 fn a_log_that_is_copied_over_does_not_count() {
     let mut script = Script::of(&[None], 5);
@@ -139,8 +139,8 @@ fn a_log_that_is_copied_over_does_not_count() {
     script.end();
 }
 
-/// TRM-5: A is on replicas 0 and 1. Replica 1 comes back without memory. Without replica 0 it must
-/// not lead, nor let replica 2 lead.
+/// TRM-5: A is on replicas 0 and 1. Replica 1 returns without memory. Without replica 0 it must not
+/// lead, nor let replica 2 lead.
 #[test]
 fn a_replica_without_memory_makes_no_quorum_that_leads() {
     let mut script = Script::new(&[None]);
@@ -158,8 +158,8 @@ fn a_replica_without_memory_makes_no_quorum_that_leads() {
     script.end();
 }
 
-/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 comes back without memory, and gives
-/// its log to replica 0, which has not heard that it was deposed. They must decide nothing.
+/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 returns without memory, and gives its
+/// log to replica 0, which does not know that it was deposed. They must decide nothing.
 #[test]
 fn a_replica_without_memory_makes_no_quorum_that_decides() {
     let mut script = Script::new(&[None]);
@@ -179,8 +179,9 @@ fn a_replica_without_memory_makes_no_quorum_that_decides() {
     script.end();
 }
 
-/// TRM-6: replica 2 is out of reach, and writes to its log are under way that are read as they
-/// land. The others go once around the log: what lands later must not be of the next lap.
+/// TRM-6: replica 2 is unreachable, and writes to its log are in flight that are read as they land.
+/// The others fill the log once around. A write that lands later must not carry entries of the next
+/// lap.
 #[test]
 fn a_slot_is_not_reused_while_a_write_reads_it() {
     let mut script = Script::new(&[None]);
@@ -192,15 +193,16 @@ fn a_slot_is_not_reused_while_a_write_reads_it() {
     script.end();
 }
 
-/// TRM-6: replica 2 stands still, and what is written to its log lands. As long as its heartbeat is
-/// not overdue, the leader takes no slot again whose entry replica 2 has not delivered.
+/// TRM-6: replica 2 is stalled, and writes to its log still land. Until its heartbeat is overdue,
+/// the leader reuses no slot whose entry replica 2 has not delivered.
 #[test]
 fn a_slot_is_not_reused_while_a_replica_that_is_heard_has_not_delivered_it() {
     let mut script = Script::new(&[None]);
     let delivered = script.world.log_control(P[2])[DECIDED];
     let limit = delivered + u64::from(script.world.settings.log_entries);
     script.world.pause(P[2], u64::MAX);
-    // As many as both windows hold: the log is full before the heartbeat is overdue.
+    // Each round sends as many messages as both windows hold, so the log is full before the
+    // heartbeat is overdue.
     for _ in 0..8 {
         let last = [0, 1, 0, 1, 0, 1, 0, 1].map(|client| script.multicast(client, here()));
         let are_answered = |world: &World| last.iter().all(|id| world.sent[id].answered);
@@ -213,7 +215,7 @@ fn a_slot_is_not_reused_while_a_replica_that_is_heard_has_not_delivered_it() {
     script.end();
 }
 
-/// TRM-6: its peers take slots again only below that.
+/// TRM-6: its peers reuse only slots below that count.
 #[test]
 fn a_replica_shows_what_it_has_delivered_in_the_step_that_delivers_it() {
     const DELIVERED: usize = 40;
@@ -226,9 +228,9 @@ fn a_replica_shows_what_it_has_delivered_in_the_step_that_delivers_it() {
     script.end();
 }
 
-/// Replica 1 has copied the headers of a log that it was given, and its reads of payloads are under
-/// way when that log is given to replica 0. Replica 0 goes once around the log. Replica 1 must not
-/// lead with what it reads there then.
+/// Replica 1 has copied the headers of a log granted to it, and its reads of payloads are in flight
+/// when that log is given to replica 0. Replica 0 fills the log once around. Replica 1 must not
+/// lead with the payloads that it reads then.
 #[test]
 fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
     let mut script = Script::of(&[None], 5);
@@ -251,9 +253,10 @@ fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
     script.end();
 }
 
-/// TRM-4: replica 1 has X alone. Leader 2 decides Y at that place with two others, and is about to
-/// replace X in the log of replica 1. Replica 0 asks for that log meanwhile. It must not read the
-/// entries before the log is granted, and the stamp of leader 2 after it: X would count as decided.
+/// TRM-4: replica 1 alone has X. Leader 2 decides Y at that position with two others, and is about
+/// to replace X in the log of replica 1. Meanwhile replica 0 asks for that log. It must not read
+/// the entries before the log is granted and the stamp of leader 2 afterwards, or X would count as
+/// decided.
 #[test]
 fn a_log_is_not_read_before_it_is_granted() {
     let mut script = Script::of(&[None], 5);
@@ -279,8 +282,8 @@ fn a_log_is_not_read_before_it_is_granted() {
     script.end();
 }
 
-/// Replica 1 copies the log of replica 2, which loses its memory and comes back. Replica 1 must not
-/// take what replica 2 has now for the rest.
+/// Replica 1 copies the log of replica 2, which loses its memory and returns. Replica 1 must not
+/// use the new log of replica 2 as the rest of the copy.
 #[test]
 fn a_copy_ends_with_the_replica_that_it_was_made_of() {
     let mut script = Script::of(&[None], 5);
@@ -299,9 +302,9 @@ fn a_copy_ends_with_the_replica_that_it_was_made_of() {
     script.end();
 }
 
-/// Replica 1 has reads of payloads under way, from a replica that it hears, when a later candidate
-/// asks for its log. It gives its log away only once they have landed: they would replace what the
-/// next leader writes there.
+/// Replica 1 has reads of payloads in flight, from a live replica, when a later candidate asks for
+/// its log. It gives its log away only once the reads have landed, because they would replace the
+/// next leader's entries.
 #[test]
 fn a_log_is_given_away_once_what_is_read_into_it_has_landed() {
     let mut script = Script::of(&[None], 5);
@@ -316,8 +319,8 @@ fn a_log_is_given_away_once_what_is_read_into_it_has_landed() {
     script.among(&next, &[], |world| world.reads_payloads(P[1]));
     let promised = |world: &World| world.replicas[&P[1]].replica.promised();
     let before = promised(&script.world);
-    // The leader before hears nothing of replica 1, and sees that it was passed over: it asks for
-    // all logs again.
+    // The previous leader does not hear replica 1, and sees that it was deposed: it asks for all
+    // logs again.
     let without_it = [P[0], P[1], three, four];
     script.world.allow_only(&without_it, &[]);
     let [from, to] = [P[1], P[0]].map(|id| script.world.process_of(id).expect("it runs"));
@@ -336,8 +339,8 @@ fn a_log_is_given_away_once_what_is_read_into_it_has_landed() {
     script.end();
 }
 
-/// Replica 0 lacks so many messages that replicas 1 and 2 have delivered, and comes to read their
-/// payloads from replica 2. Gives the last of them.
+/// Makes replica 0 lack `messages` messages that replicas 1 and 2 have delivered, until it reads
+/// their payloads from replica 2. Returns the last message.
 fn reads_of(messages: u32) -> (Script, MessageId) {
     let mut script = Script::new(&[None]);
     script.leads(P[1], &P[1..]);
@@ -359,9 +362,9 @@ fn a_candidate_reads_sixteen_payloads_at_a_time() {
     script.end();
 }
 
-/// The payloads come so slowly that a campaign is given up meanwhile, from a replica that is heard.
-/// No other begins before all of them are there: they would land in a log that has another's
-/// entries.
+/// The payloads arrive so slowly, from a live replica, that the campaign is given up meanwhile. No
+/// other campaign begins before all of them have landed, because they would land in a log with
+/// other entries.
 #[test]
 fn a_campaign_is_not_begun_anew_before_what_is_read_is_there() {
     for landed in 0..3 {
@@ -389,18 +392,17 @@ fn a_campaign_is_not_begun_anew_before_what_is_read_is_there() {
     }
 }
 
-/// The replica that is read is silent, and the candidate gives up its connection. What is read
-/// lands in the middle of that very step: it counts for no later campaign, whose payloads are not
-/// there.
+/// The replica that is read falls silent, and the candidate gives up its connection. A read lands
+/// during that very step. It must not count for a later campaign, whose payloads have not arrived.
 #[test]
 fn what_lands_as_its_connection_is_given_up_counts_for_no_later_campaign() {
     let (mut script, last) = reads_of(3);
     let before = script.world.replicas[&P[0]].replica.promised();
     let [reader, silent] = [P[0], P[2]].map(|id| script.world.process_of(id).expect("it runs"));
-    // Longer than a silence that is suspected, and shorter than a campaign may take.
+    // Longer than the silence that causes suspicion, and shorter than the limit of a campaign.
     script.does_come(&P[..2], &[], 250, |_| false);
     assert!(script.world.reads_payloads(P[0]));
-    // Replica 1 shows life until the campaign has taken too long.
+    // Replica 1 sends heartbeats until the campaign has taken too long.
     for _ in 0..400 {
         script.world.step_replica(P[1]);
         while script.world.network.borrow_mut().deliver_if_any_can() {}
@@ -419,8 +421,8 @@ fn what_lands_as_its_connection_is_given_up_counts_for_no_later_campaign() {
     script.end();
 }
 
-/// A header that was copied is not there any more when the entries are taken over. The replica does
-/// not lead with what is left: it copies all anew.
+/// A copied header is gone when the entries are taken over. The replica does not lead with the
+/// rest, but copies everything again.
 #[test]
 fn a_copied_header_that_is_spoilt_ends_the_campaign() {
     let (mut script, last) = reads_of(3);
@@ -434,9 +436,9 @@ fn a_copied_header_that_is_spoilt_ends_the_campaign() {
     script.end();
 }
 
-/// TRM-5: replica 2 comes back without memory, and is told from which place on the log is kept.
-/// When it has come so far, by a snapshot, the log has gone on. It is told anew: else it would wait
-/// for what nobody has.
+/// TRM-5: replica 2 returns without memory, and learns from which position the log is kept. By the
+/// time it has reached that position with a snapshot, the log has advanced. It must learn the new
+/// position; otherwise it would wait for entries that no replica has.
 #[test]
 fn a_replica_that_is_behind_again_is_told_so_again() {
     const DELIVERED: usize = 40;

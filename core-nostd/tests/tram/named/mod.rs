@@ -1,9 +1,10 @@
-//! The histories by which protocols of this kind lose messages, step by step: those that TRM-3 to
-//! TRM-7 and TRM-9 name, and one of our own. Each says who reaches whom, and how far that goes.
-//! Replicas are named by their ranks: `P` for the parent's, or the only group's, and `C` for the
-//! child's.
+//! Histories in which protocols of this kind lose messages, step by step: those that TRM-3 to TRM-7
+//! and TRM-9 name, and one of our own. Each history says which processes reach each other, and
+//! until when. Replicas are named by their ranks: `P` for those of the parent, or of the only
+//! group, and `C` for those of the child.
 //!
-//! At the end all reach all, and each message must be delivered everywhere, once and in one order.
+//! At the end all processes reach each other, and each message must be delivered everywhere, once
+//! and in one order.
 
 mod behind;
 mod bodies;

@@ -1,5 +1,5 @@
-//! Histories of a parent and its child whose leaders change: what the parent's next leader passes
-//! on, and what the child's next leader learns of it.
+//! Histories of a parent and its child whose leaders change: the messages that the parent's next
+//! leader passes on, and what the child's next leader learns of them.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::{LinkId, LinkRole, ReplicaId, ReplicaLinks, Shape};
@@ -7,26 +7,27 @@ use tramontane_core::tram::{LinkId, LinkRole, ReplicaId, ReplicaLinks, Shape};
 use super::script::{C, P, Script, TAIL, both};
 use crate::world::World;
 
-/// Of a row of the parent's replica: how many positions it has passed on.
+/// Offset of the cell in a row of the parent's replica that counts the positions that it has passed
+/// on.
 const WRITTEN: usize = 0;
-/// And how many of them the child shows as decided.
+/// Offset of the cell that counts how many of those the child shows as decided.
 const SETTLED: usize = 16;
-/// Of a row of the child's replica: how many of them it has taken.
+/// Offset of the cell in a row of the child's replica that counts how many of those it has taken.
 const TAKEN: usize = 0;
 
-/// The link of a parent's replica to the first replica of the child.
+/// Returns the link of a parent's replica to the first replica of the child.
 fn to_child(script: &Script) -> LinkId {
     let links = ReplicaLinks::of(script.world.overlay, P[0].group);
     links.find(LinkRole::Child { child: 0, rank: C[0].rank }).expect("a link")
 }
 
-/// The link of a child's replica to the first replica of the parent.
+/// Returns the link of a child's replica to the first replica of the parent.
 fn to_parent(script: &Script) -> LinkId {
     let links = ReplicaLinks::of(script.world.overlay, C[0].group);
     links.find(LinkRole::Parent(P[0].rank)).expect("a link")
 }
 
-/// The positions, plus one, whose messages are in a row of a parent's replica.
+/// Returns the positions, plus one, of the messages in a row of a parent's replica.
 fn marks(script: &Script, id: ReplicaId) -> Vec<u64> {
     let window = script.world.settings.window as usize;
     let slots = Shape::of(script.world.overlay, C[0].group).parent_row_bytes() - 64;
@@ -36,8 +37,8 @@ fn marks(script: &Script, id: ReplicaId) -> Vec<u64> {
 }
 
 /// TRM-6: a leader of the parent leads again, and its row towards the child's leader has another
-/// message at a position. It passes on what it has in a new view: the child has no other leader
-/// that could be served instead.
+/// message at a position. It passes on its messages in a new view, because the child has no other
+/// leader that could be served instead.
 #[test]
 fn a_row_with_another_message_is_given_up_though_the_child_keeps_its_leader() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -47,7 +48,7 @@ fn a_row_with_another_message_is_given_up_though_the_child_keeps_its_leader() {
         (0..3).all(|at| world.log_control(C[at])[TAIL] > tails[at])
     });
     let n = script.multicast(1, both());
-    // Replicas 1 and 2 of the parent hear each other, and so do all of the child.
+    // Replicas 1 and 2 of the parent hear each other, and so do all replicas of the child.
     let two_groups = [&P[1..], &C].concat();
     script.world.allow_only(&two_groups, &[ClientNumber(1)]);
     for (parent, child) in P.into_iter().flat_map(|parent| C.map(|child| (parent, child))) {
@@ -65,19 +66,19 @@ fn a_row_with_another_message_is_given_up_though_the_child_keeps_its_leader() {
     script.end();
 }
 
-/// TRM-6: the parent's next leader has in its log what the child's leader has taken. It passes on
-/// what comes behind that: its null.
+/// TRM-6: the parent's next leader has entries in its log that the child's leader has taken. It
+/// passes on only what follows them: its null.
 #[test]
 fn a_new_leader_of_the_parent_passes_on_nothing_that_the_child_has_taken() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
-    // Its rows have nothing of a time when it led.
+    // Its rows contain nothing from a time when it led.
     script.world.crash_replica(P[1]);
     script.world.start_replica(P[1], false);
     script.among(&all, &[0, 1], |world| world.replicas[&P[1]].replica.is_voter());
     let last = (0..3).map(|_| script.multicast(0, both())).last().expect("three");
     all.iter().for_each(|id| script.delivers(*id, last, &all, &[0]));
-    // It shows how much it has taken.
+    // The child shows how much it has taken.
     script.does_come(&all, &[0, 1], 400, |_| false);
     let taken = script.world.shown(C[0], to_parent(&script), TAKEN);
     let link = to_child(&script);
@@ -91,9 +92,10 @@ fn a_new_leader_of_the_parent_passes_on_nothing_that_the_child_has_taken() {
 }
 
 /// TRM-6: the child's leader has decided a message, and shown the parent that it has taken it. The
-/// parent's log has dropped that message when both leaders die. The child's next leader has it,
-/// and does not know that it is decided. It learns that from the parent's next leader, to which
-/// no replica that is left has shown it: what that one has kept for the child begins behind it.
+/// parent's log has dropped that message when both leaders die. The child's next leader has the
+/// message, without knowing that it is decided. It learns that from the parent's next leader,
+/// although no remaining replica has shown it to that leader: the entries kept for the child begin
+/// after the message.
 #[test]
 fn a_childs_next_leader_learns_that_what_the_parent_has_dropped_is_decided() {
     let mut script = Script::new(&[None, Some(0)]);
@@ -103,7 +105,7 @@ fn a_childs_next_leader_learns_that_what_the_parent_has_dropped_is_decided() {
     let tail = script.world.log_control(C[1])[TAIL];
     script
         .among(&[P[0], P[1], P[2], C[0], C[1]], &[0], |world| world.log_control(C[1])[TAIL] > tail);
-    // The leader is told that its write is there, and nothing more comes to replica 1.
+    // The leader learns that its write has landed, and no further writes reach replica 1.
     script.world.allow_only(&C[..2], &[]);
     while script.world.network.borrow_mut().deliver_if_any_can() {}
     script.delivers(C[0], m, &[P[0], P[1], P[2], C[0]], &[]);
@@ -119,8 +121,8 @@ fn a_childs_next_leader_learns_that_what_the_parent_has_dropped_is_decided() {
     script.end();
 }
 
-/// TRM-6: that a child has taken a message matters to its next leader alone, and goes to it with
-/// what comes next.
+/// TRM-6: only a child's next leader needs to know that the child has taken a message, so that
+/// information goes out with the next message.
 #[test]
 fn a_child_is_not_told_at_once_how_much_it_is_seen_to_have_taken() {
     let mut script = Script::new(&[None, Some(0)]);

@@ -1,5 +1,5 @@
-//! TRM-9: histories of entries that refer to payloads, which clients give to each replica. Messages
-//! of these scripts are long enough.
+//! TRM-9: histories of entries that refer to payloads, which clients give to each replica. The
+//! messages of these scripts are long enough for that.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Destinations, LinkId, LinkRole, MessageId, ReplicaId, ReplicaLinks};
@@ -7,15 +7,15 @@ use tramontane_core::tram::{Destinations, LinkId, LinkRole, MessageId, ReplicaId
 use super::script::{C, P, Script, TAIL, both, here};
 use crate::world::{LEASE_NS, World};
 
-/// A message reaches the leader alone, and its client dies.
+/// Multicasts a message that reaches only the leader, and crashes its client.
 fn known_to_the_leader_alone(script: &mut Script, to: Destinations) -> MessageId {
     let message = script.ordered_by(P[0], 0, to);
     script.world.crash_client(ClientNumber(0));
     message
 }
 
-/// The client reaches the leader alone and dies, and the leader delivers and dies: a quorum must
-/// have the payload, and not the header alone.
+/// The client reaches only the leader and dies, and the leader delivers and dies. A quorum must
+/// have the payload, and not only the header.
 #[test]
 fn what_the_leader_alone_has_is_not_delivered_by_it() {
     let mut script = Script::by_reference(&[None]);
@@ -29,8 +29,9 @@ fn what_the_leader_alone_has_is_not_delivered_by_it() {
     script.end();
 }
 
-/// The client reaches the leader alone and dies. The leader writes the header to its followers'
-/// logs and dies. The next leader finds it there, and nobody has the payload: it was never decided.
+/// The client reaches only the leader and dies. The leader writes the header to its followers' logs
+/// and dies. The next leader finds the header there, but no replica has the payload: the entry was
+/// never decided.
 #[test]
 fn a_reference_whose_payload_nobody_has_is_given_up() {
     let mut script = Script::by_reference(&[None]);
@@ -46,8 +47,8 @@ fn a_reference_whose_payload_nobody_has_is_given_up() {
     script.end();
 }
 
-/// The client reaches two of three and dies. The third gets the header, and must not deliver the
-/// message before it has the payload.
+/// The client reaches two of three replicas and dies. The third gets the header, and must not
+/// deliver the message before it has the payload.
 #[test]
 fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
     let mut script = Script::by_reference(&[None]);
@@ -60,8 +61,8 @@ fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
     script.end();
 }
 
-/// The client lives and gives nothing to the third, which therefore asks for nothing. The leader
-/// carries the payload once its patience ends, long before the client's lease does.
+/// The client lives but gives nothing to the third replica, which therefore asks for nothing. The
+/// leader carries the payload once its patience ends, long before the client's lease does.
 #[test]
 fn a_payload_that_its_client_does_not_give_is_carried_unasked() {
     let mut script = Script::by_reference(&[None]);
@@ -74,8 +75,8 @@ fn a_payload_that_its_client_does_not_give_is_carried_unasked() {
     script.end();
 }
 
-/// The same with two messages, where a list to a log is so short that it carries one payload: the
-/// other goes with the next.
+/// The same with two messages, where a list to a log is so short that it carries one payload; the
+/// other goes with the next list.
 #[test]
 fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
     let mut script = Script::by_reference_in_short_lists(&[None]);
@@ -93,8 +94,8 @@ fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
     script.end();
 }
 
-/// Two of three have delivered a message. Its client dies, and one of them is gone. The third
-/// leads: it takes the header from the other's log, and must fetch the payload.
+/// Two of three replicas have delivered a message. Its client dies, and one of the two is gone. The
+/// third leads: it takes the header from the other's log, and must fetch the payload.
 #[test]
 fn a_new_leader_fetches_the_payloads_of_its_log() {
     let mut script = Script::by_reference(&[None]);
@@ -112,7 +113,7 @@ fn a_new_leader_fetches_the_payloads_of_its_log() {
 }
 
 /// The client reaches the parent and dies. The child's leader finds a reference in the parent's
-/// ring, and nobody of the child has the payload: the parent carries it.
+/// ring, and no replica of the child has the payload, so the parent carries it.
 #[test]
 fn a_child_that_lacks_a_payload_gets_it_from_its_parent() {
     let mut script = Script::by_reference(&[None, Some(0)]);
@@ -128,9 +129,9 @@ fn a_child_that_lacks_a_payload_gets_it_from_its_parent() {
     script.end();
 }
 
-/// Replicas of the parent come back, one after the other, by snapshots behind a message that the
-/// child has not got, and whose client is dead. Then the last that had it dies. The child must get
-/// it still.
+/// Replicas of the parent return, one after another, by snapshots past a message that the child
+/// lacks and whose client is dead. Then the last replica that had the message dies. The child must
+/// still get it.
 #[test]
 fn what_a_snapshot_stands_for_is_there_for_a_child() {
     let mut script = Script::by_reference(&[None, Some(0)]);
@@ -152,8 +153,9 @@ fn what_a_snapshot_stands_for_is_there_for_a_child() {
     script.end();
 }
 
-/// What a client has posted to a replica is read as late as it lands. Meanwhile all others answer
-/// this message, and a window more: the client must not give another body in its place.
+/// The client's posts to a replica are read only when they land. Meanwhile all other replicas
+/// answer this message, and a further window of messages. The client must not give another body in
+/// its place.
 #[test]
 fn a_body_is_not_replaced_before_its_replica_has_delivered_it() {
     let mut script = Script::by_reference(&[None]);
@@ -179,8 +181,9 @@ fn a_body_is_not_replaced_before_its_replica_has_delivered_it() {
     script.end();
 }
 
-/// A client has reached two of three. The third gets the header ahead of the payload, and waits: a
-/// leader that carried what a client is giving would send each long message twice.
+/// A client has reached two of three replicas. The third gets the header before the payload, and
+/// waits: if the leader carried payloads that a client is still giving, each long message would be
+/// sent twice.
 #[test]
 fn a_follower_asks_for_no_payload_that_its_client_may_be_giving() {
     const ASKS: usize = 16;
@@ -197,8 +200,8 @@ fn a_follower_asks_for_no_payload_that_its_client_may_be_giving() {
     script.end();
 }
 
-/// A follower lacks what a client that is gone has not given, and also what another client may be
-/// giving. A list carries as many of the first as it has room for, and none of the other.
+/// A follower lacks payloads that a dead client has not given, and one that another client may be
+/// giving. A list carries as many of the first as it has room for, and not the other.
 #[test]
 fn a_list_carries_all_that_was_asked_for_and_nothing_else() {
     for lost in [1, 2] {
@@ -247,7 +250,7 @@ fn a_child_asks_for_no_payload_before_it_has_waited_for_its_client() {
 }
 
 /// Two messages are at all replicas. A follower takes the payload of the first, and leaves the
-/// other to its next step. Its leader must not count the other as there.
+/// other to its next step. Its leader must not count the other as present.
 #[test]
 fn a_follower_shows_no_payload_that_it_has_left_to_its_next_step() {
     let mut script = Script::by_reference_one_a_step(&[None]);
@@ -266,9 +269,9 @@ fn a_follower_shows_no_payload_that_it_has_left_to_its_next_step() {
     script.end();
 }
 
-/// Replica 2 has taken A and B, under leader 0 and nobody else. Leader 1 orders X in A's place, and
-/// B behind it as before. X's client goes before it has reached replica 2, which asks for X, and
-/// not for B: it has that.
+/// Replica 2 alone has taken A and B, under leader 0. Leader 1 orders X in A's position, followed
+/// by B as before. X's client dies before it has reached replica 2, which asks for X, but not for
+/// B, because it has B.
 #[test]
 fn a_follower_asks_for_those_payloads_alone_that_it_lacks() {
     const ASKS: usize = 16;
@@ -288,7 +291,8 @@ fn a_follower_asks_for_those_payloads_alone_that_it_lacks() {
     let ordered = [0, 1].map(|behind| script.world.ordered_at(P[1], place + behind));
     assert_eq!(ordered, [Some(x), Some(b)]);
     assert!(!script.world.has_bytes(P[2], x));
-    // Replica 2 looks after each write: its leader carries what it lacks behind the headers.
+    // Replica 2 steps after each write, because its leader carries the missing payloads after the
+    // headers.
     script.world.allow_only(&[P[1], P[2]], &[]);
     let asks = |world: &World| world.shown(P[2], LinkId(1), ASKS);
     for _ in 0..400 {

@@ -1,4 +1,4 @@
-//! A world in which a test says which processes reach each other, and how far that goes.
+//! A world in which a test says which processes reach each other, and until when.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Answers, Destinations, MessageId, ReplicaId};
@@ -22,13 +22,14 @@ pub(super) const STAMP: usize = 0;
 pub(super) const TAIL: usize = 1;
 pub(super) const DECIDED: usize = 2;
 
-/// A world in which the text says who reaches whom.
+/// A scripted world.
 pub(super) struct Script {
     pub(super) world: World,
 }
 
 impl Script {
-    /// All groups have leaders, all logs their stamps, and each client its place in all groups.
+    /// Opens a world in which all groups have leaders, all logs have their stamps, and each client
+    /// is registered in all groups.
     pub(super) fn new(parents: &[Option<u16>]) -> Self {
         Self::of(parents, 3)
     }
@@ -37,29 +38,29 @@ impl Script {
         Self::with(parents, replicas, Settings::default())
     }
 
-    /// The same. A child's other replicas are written to, and not its leader alone.
+    /// Does the same, but all replicas of a child are written to, and not only its leader.
     pub(super) fn serving_all(parents: &[Option<u16>]) -> Self {
         Self::with(parents, 3, Settings { leaders_alone: false, ..Settings::default() })
     }
 
-    /// The same. Entries of the messages that the text multicasts refer to their payloads.
+    /// Does the same, with entries that refer to the payloads of the script's messages.
     pub(super) fn by_reference(parents: &[Option<u16>]) -> Self {
         Self::with(parents, 3, Settings { references_from: 16, ..Settings::default() })
     }
 
-    /// The same, and a step takes the payload of one message.
+    /// Does the same as `by_reference`, with steps that take the payload of one message.
     pub(super) fn by_reference_one_a_step(parents: &[Option<u16>]) -> Self {
         let settings = Settings { references_from: 16, run_bytes: 1, ..Settings::default() };
         Self::with(parents, 3, settings)
     }
 
-    /// The same with more replicas, and more clients.
+    /// Does the same as `by_reference`, with more replicas and clients.
     pub(super) fn by_reference_of(replicas: u16, clients: u16) -> Self {
         let settings = Settings { references_from: 16, clients, ..Settings::default() };
         Self::with(&[None], replicas, settings)
     }
 
-    /// The same, and a list to a log has room for one payload.
+    /// Does the same as `by_reference`, with lists to a log that have room for one payload.
     pub(super) fn by_reference_in_short_lists(parents: &[Option<u16>]) -> Self {
         let settings =
             Settings { references_from: 16, write_bytes_max: 400, ..Settings::default() };
@@ -87,7 +88,7 @@ impl Script {
         for group in [P, C].iter().take(parents.len()) {
             let leader = script.world.leader(group[0].group);
             if leader != Some(group[0]) {
-                // All others go on, so that those of the other group hear each other.
+                // All others continue, so that those of the other group hear each other.
                 let others: Vec<ReplicaId> =
                     all.iter().copied().filter(|id| Some(*id) != leader).collect();
                 script.leads(group[0], &others);
@@ -100,8 +101,8 @@ impl Script {
         script
     }
 
-    /// Goes on among some replicas and clients, until something holds: looked at after each step
-    /// and each write that lands.
+    /// Runs some replicas and clients until a condition holds, which is checked after each step and
+    /// each write that lands.
     pub(super) fn among(
         &mut self,
         ids: &[ReplicaId],
@@ -125,7 +126,7 @@ impl Script {
         self.goes_on(ids, clients, rounds, holds)
     }
 
-    /// The same, over the ways that are open already.
+    /// Does the same over the open connections only; returns whether the condition came to hold.
     pub(super) fn goes_on(
         &mut self,
         ids: &[ReplicaId],
@@ -158,8 +159,8 @@ impl Script {
         false
     }
 
-    /// Some replicas go on with messages of a client, one after the other, while the others hear
-    /// nothing of it.
+    /// Lets some replicas deliver messages of a client, one after another, while the others hear
+    /// none of it.
     pub(super) fn go_on(&mut self, among: &[ReplicaId], client: u16, messages: u32) -> MessageId {
         let mut last = None;
         for _ in 0..messages {
@@ -173,7 +174,7 @@ impl Script {
         last.expect("some")
     }
 
-    /// Some replicas step so many times, and writes and reads land between more of them.
+    /// Lets some replicas step `rounds` times, while writes and reads land among `reached`.
     pub(super) fn moves(&mut self, stepping: &[ReplicaId], reached: &[ReplicaId], rounds: usize) {
         self.world.allow_only(reached, &[]);
         for _ in 0..rounds {
@@ -185,13 +186,14 @@ impl Script {
         }
     }
 
-    /// The connection between two replicas ends.
+    /// Ends the connection between two replicas.
     pub(super) fn disconnect(&mut self, replicas: [ReplicaId; 2]) {
         let processes = replicas.map(|id| self.world.process_of(id).expect("it runs"));
         self.world.network.borrow_mut().disconnect(processes);
     }
 
-    /// All replicas and a client go on, so many times, and no time passes: no heartbeat is due.
+    /// Runs all replicas and a client for `rounds` rounds while time stands still, so that no
+    /// heartbeat is due.
     pub(super) fn at_one_moment(&mut self, client: u16, rounds: usize) {
         let (all, now) = (self.world.ids(), self.world.now);
         for _ in 0..rounds {
@@ -203,7 +205,7 @@ impl Script {
         }
     }
 
-    /// A replica comes to lead, by a campaign among some.
+    /// Lets a replica become leader, by a campaign among some replicas.
     pub(super) fn leads(&mut self, id: ReplicaId, among: &[ReplicaId]) {
         let before = self
             .world
@@ -218,7 +220,7 @@ impl Script {
         });
     }
 
-    /// A client multicasts a message, and one replica alone orders it.
+    /// Multicasts a client's message that only one replica orders.
     pub(super) fn ordered_by(&mut self, id: ReplicaId, client: u16, to: Destinations) -> MessageId {
         let message = self.multicast(client, to);
         let tail = self.world.log_control(id)[TAIL];
@@ -249,7 +251,7 @@ impl Script {
         self.among(among, clients, |world| world.has_delivered(id, message));
     }
 
-    /// All reach all.
+    /// Ends the script: all processes reach each other, and nothing may be missing.
     pub(super) fn end(mut self) {
         self.world.network.borrow_mut().heal();
         let is_over = self.world.run_until(400_000, |world| missing(world).is_empty());

@@ -1,5 +1,5 @@
-//! Histories of replicas that took a snapshot, and whose logs have gaps below it, or entries that
-//! were never decided.
+//! Histories of replicas that restored a snapshot, and whose logs have gaps below it, or entries
+//! that were never decided.
 
 use tramontane_core::ids::Rank;
 use tramontane_core::tram::{LinkId, ReplicaId};
@@ -7,8 +7,8 @@ use tramontane_core::tram::{LinkId, ReplicaId};
 use super::script::{C, P, STAMP, Script, TAIL, both, here};
 use crate::world::World;
 
-/// Two followers, one after the other, are away for longer than a log is, and take snapshots. Their
-/// leader brings their logs up to date. When it is gone, one of them leads.
+/// Two followers, one after the other, are away for longer than a log lasts, and restore snapshots.
+/// Their leader brings their logs up to date. When it is gone, one of them leads.
 #[test]
 fn followers_that_took_snapshots_lead_when_their_leader_is_gone() {
     for (tree, child) in [(&[None][..], &C[..0]), (&[None, Some(0)], &C)] {
@@ -38,7 +38,7 @@ fn followers_that_took_snapshots_lead_when_their_leader_is_gone() {
     }
 }
 
-/// A host may give a replica a snapshot that it does not need, or does not need any more.
+/// A host may give a replica a snapshot that it does not need, or no longer needs.
 #[test]
 fn a_replica_that_needs_no_snapshot_takes_none() {
     let mut script = Script::new(&[None]);
@@ -52,9 +52,9 @@ fn a_replica_that_needs_no_snapshot_takes_none() {
     script.end();
 }
 
-/// Replicas 2 and 4 of five are away for longer than a log is, and replica 4 has delivered less.
-/// Replica 2 comes back, by a snapshot, and then leads. Its log has what replica 4 lacks next, and
-/// a gap behind that: replica 4 needs a snapshot too.
+/// Replicas 2 and 4 of five are away for longer than a log lasts, and replica 4 has delivered less.
+/// Replica 2 returns by a snapshot, and then leads. Its log has the entry that replica 4 lacks
+/// next, but a gap after that, so replica 4 needs a snapshot too.
 #[test]
 fn a_leader_with_a_gap_in_its_log_sends_nothing_from_below_it() {
     let mut script = Script::of(&[None], 5);
@@ -76,9 +76,9 @@ fn a_leader_with_a_gap_in_its_log_sends_nothing_from_below_it() {
     script.end();
 }
 
-/// Leader 0 of five has X on its own log and that of replica 2. Leader 1 decides Y in its place
-/// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 comes back once the log
-/// has gone around, by a snapshot, and then leads. It must not give X to replica 0.
+/// Leader 0 of five has X on its own log and that of replica 2. Leader 1 decides Y in its position
+/// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 returns by a snapshot once
+/// the log has wrapped, and then leads. It must not give X to replica 0.
 #[test]
 fn a_leader_gives_nobody_what_its_log_had_before_its_snapshot() {
     let mut script = Script::of(&[None], 5);
@@ -104,9 +104,9 @@ fn a_leader_gives_nobody_what_its_log_had_before_its_snapshot() {
 }
 
 /// Leader 0 of five has A, B, X and Y on its own log and that of replica 2, and decides A and B
-/// with replica 3. Leader 1 decides others in the places of X and Y. Replica 2 has delivered none
-/// of them. It takes a snapshot behind them, and its log is brought up to date from there on.
-/// Replica 0 reads that log, and must not take X and Y for decided.
+/// with replica 3. Leader 1 decides others in the positions of X and Y. Replica 2 has delivered
+/// none of them. It restores a snapshot past them, and its log is brought up to date from there on.
+/// Replica 0 reads that log, and must not regard X and Y as decided.
 #[test]
 fn a_candidate_takes_from_a_log_nothing_that_is_below_its_owners_snapshot() {
     let mut script = Script::of(&[None], 5);
@@ -140,8 +140,8 @@ fn a_candidate_takes_from_a_log_nothing_that_is_below_its_owners_snapshot() {
     script.end();
 }
 
-/// Replica 2 is told that it lacks what its leader has no more. The next leader has it. Once
-/// replica 2 has delivered that it needs no snapshot, and asks for none.
+/// Replica 2 learns that it lacks entries that its leader no longer has. The next leader has them.
+/// Once replica 2 has delivered them, it needs no snapshot and asks for none.
 #[test]
 fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
     const KEPT_FROM: usize = 56;
@@ -152,7 +152,7 @@ fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
     let tail = script.world.log_control(P[0])[TAIL];
     script.world.poke(P[2], LinkId(0), KEPT_FROM, tail);
     script.world.step_replica(P[2]);
-    // One that has no more than it has itself does not help.
+    // A snapshot that is not newer than its own state does not help.
     let own = script.world.snapshot_of(P[2]);
     assert!(!script.world.give(P[2], &own));
     assert!(script.world.replicas[&P[2]].replica.needs_snapshot());
@@ -163,8 +163,8 @@ fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
     script.end();
 }
 
-/// The same with a child, which has taken the null of leader 1 in the place of X. Replica 2 leads
-/// then, and must not pass on Y, though it has the child's next position.
+/// The same with a child, which has taken the null of leader 1 in the position of X. Then replica 2
+/// leads, and must not pass on Y, although Y is at the child's next position.
 #[test]
 fn a_parents_leader_passes_on_nothing_that_its_log_had_before_its_snapshot() {
     let mut script = Script::of(&[None, Some(0)], 5);
@@ -194,7 +194,7 @@ fn a_parents_leader_passes_on_nothing_that_its_log_had_before_its_snapshot() {
     assert_eq!(script.world.replicas[&P[1]].replica.delivered(), end);
     let snapshot = script.world.snapshot_of(P[1]);
     let entries = script.world.settings.log_entries;
-    // Leader 1 has nothing below X any more.
+    // Leader 1 no longer has any entry below X.
     script.go_on(&others, 1, entries - 2);
     script.world.gives_snapshots = false;
     let back = [P[1], P[2], three, four];

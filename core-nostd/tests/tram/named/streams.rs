@@ -1,4 +1,4 @@
-//! Histories of what a leader writes to its followers' logs, list by list.
+//! Histories of the writes from a leader to its followers' logs, list by list.
 
 use tramontane_core::ids::{ClientNumber, Rank};
 use tramontane_core::tram::{LinkId, ReplicaId};
@@ -6,12 +6,13 @@ use tramontane_core::tram::{LinkId, ReplicaId};
 use super::script::{DECIDED, P, STAMP, Script, TAIL, here};
 use crate::world::World;
 
-/// Of a leader's row towards a peer: the stamp that goes to the peer's log.
+/// Offset of the cell in a leader's row that holds the stamp for the peer's log.
 const STAGED: usize = 64;
-/// And from where on it has what the peer's log lacks.
+/// Offset of the cell that says from which position the leader has the entries that the peer's log
+/// lacks.
 const KEPT_FROM: usize = 56;
 
-/// TRM-3: what a follower lacks goes in one step, in as many lists as that takes.
+/// TRM-3: all entries that a follower lacks are posted in one step, in as many lists as needed.
 #[test]
 fn a_step_posts_all_lists_that_a_follower_lacks() {
     let mut script = Script::new(&[None]);
@@ -32,8 +33,8 @@ fn a_step_posts_all_lists_that_a_follower_lacks() {
     script.end();
 }
 
-/// TRM-3: a log counts once the list with its stamp is there. Later lists are under way all the
-/// time, and it need not wait for them.
+/// TRM-3: a log counts once the list with its stamp has landed. Later lists are constantly in
+/// flight, and the leader need not wait for them.
 #[test]
 fn a_log_counts_once_its_stamp_is_there_though_later_lists_are_under_way() {
     let mut script = Script::new(&[None]);
@@ -62,10 +63,10 @@ fn a_log_counts_once_its_stamp_is_there_though_later_lists_are_under_way() {
     script.end();
 }
 
-/// TRM-4: replica 1 was away, and comes to lead with replica 2, which has a snapshot and an empty
-/// log. Replica 1 has not delivered yet what replica 2 lacks in its log. In the step in which it
-/// does it takes new messages, and their entries replace the first of those. Nobody needs them any
-/// more: it gives replica 2 the others.
+/// TRM-4: replica 1 was away, and becomes leader with replica 2, which has a snapshot and an empty
+/// log. Replica 1 has not yet delivered the entries that replica 2 lacks. In the step that delivers
+/// them it takes new messages, whose entries replace the first of those. These are no longer
+/// needed, so replica 1 gives replica 2 only the others.
 #[test]
 fn what_a_log_lacks_and_nobody_needs_any_more_is_left_out() {
     let mut script = Script::of(&[None], 5);
@@ -99,9 +100,9 @@ fn what_a_log_lacks_and_nobody_needs_any_more_is_left_out() {
     script.end();
 }
 
-/// TRM-5: a leader that does not know yet that it was deposed is given the log of a replica that
-/// has come back, and that has delivered more than this leader has. It writes nothing there, and
-/// asks for no snapshot.
+/// TRM-5: a leader that does not yet know that it was deposed is granted the log of a returning
+/// replica that has delivered more than this leader has. It writes nothing there, and does not ask
+/// it to restore a snapshot.
 #[test]
 fn a_deposed_leader_writes_to_no_log_that_is_ahead_of_its_own() {
     let mut script = Script::new(&[None]);

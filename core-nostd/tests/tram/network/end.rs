@@ -1,4 +1,4 @@
-//! What a process sees of the network: its fabric.
+//! A process's end of the network, which is its fabric.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,7 +32,8 @@ impl NetworkEnd {
     }
 }
 
-/// What these tests' fabric promises. Lists of four writes show what does not fit in one.
+/// Returns the promises of the test fabric. With only four writes per list, overflowing lists are
+/// tested too.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         promises: Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE),
@@ -176,7 +177,7 @@ impl Permissions for NetworkEnd {
     ) -> Result<(), ErrorKind> {
         let network = &mut *self.network.borrow_mut();
         let end = Self::end(network, view, self.process)?;
-        // A fabric may refuse a read of nothing, or say nothing of its end.
+        // A fabric may refuse a read of no bytes, or never report its completion.
         assert!((1..=network.write_bytes_max).contains(&length), "a read of {length} bytes");
         if let Err(kind) = network.refuse() {
             return Err(if network.whims.chance(30) { ErrorKind::Revoked } else { kind });

@@ -1,4 +1,4 @@
-//! What the clients of a world do.
+//! The clients of a world.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ impl World {
         self.start_client_towards(number, &replicas);
     }
 
-    /// Starts a client that meets these replicas alone. The others keep the view of the one before.
+    /// Starts a client that connects only to these replicas. The others keep the view of its
+    /// previous incarnation.
     pub fn start_client_towards(&mut self, number: ClientNumber, replicas: &[ReplicaId]) {
         let links = ClientLinks::of(self.overlay);
         let incarnation = self.client_incarnations.entry(number).or_insert(0);
@@ -71,7 +72,7 @@ impl World {
         }
     }
 
-    /// A client does nothing any more, and nobody is told.
+    /// Stops a client without informing anyone.
     pub fn silence_client(&mut self, number: ClientNumber) {
         self.clients.remove(&number);
     }
@@ -100,7 +101,7 @@ impl World {
         Ok(id)
     }
 
-    /// The replicas to which a client has something under way.
+    /// Returns the replicas to which a client has writes in flight.
     pub fn written_to(&self, number: ClientNumber) -> BTreeSet<ReplicaId> {
         let writes = self.network.borrow().writes_to(self.clients[&number].end.process);
         let is_one = |id: &ReplicaId| self.process_of(*id).is_some_and(|of| writes.contains(&of));
@@ -150,13 +151,13 @@ impl World {
         self.clients[&number].end.process
     }
 
-    /// Whether no group keeps a place for a client.
+    /// Returns whether no group keeps a registration for a client.
     pub fn has_left(&self, number: ClientNumber) -> bool {
         let running = &self.clients[&number];
         running.client.has_left(&running.memory).expect("it fits")
     }
 
-    /// A client says that it leaves.
+    /// Lets a client announce that it leaves.
     pub fn leave(&mut self, number: ClientNumber) {
         if let Some(running) = self.clients.get_mut(&number) {
             running.client.leave();

@@ -1,4 +1,4 @@
-//! What a process of a world is lent: its state, and the memory of its links.
+//! The state and link memory lent to a process of a world.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use tramontane_core::tram::{LinkId, Memory};
 use crate::network::{Network, Rows};
 use crate::random::Random;
 
-/// State that is lent for as long as its owner lives, and freed behind it.
+/// State that is lent for as long as its owner lives, and freed afterwards.
 pub struct Lent<T>(*mut [T]);
 
 impl<T: Default + Clone> Lent<T> {
@@ -17,9 +17,9 @@ impl<T: Default + Clone> Lent<T> {
         Self(Box::into_raw(vec![T::default(); count].into_boxed_slice()))
     }
 
-    /// Lends it, once.
+    /// Lends the state, once.
     pub fn lend(&self) -> &'static mut [T] {
-        // SAFETY: made by `new`, and lent once: whoever borrows it is dropped before this.
+        // SAFETY: made by `new`, and lent once: the borrower is dropped before this.
         unsafe { &mut *self.0 }
     }
 }
@@ -35,32 +35,32 @@ impl<T> Drop for Lent<T> {
 pub struct Lending {
     pub log: Rc<Vec<Line>>,
     pub links: Vec<Option<Rc<Rows>>>,
-    /// Links whose rows it says that it does not have.
+    /// Links whose rows are hidden from the process.
     hidden: Vec<bool>,
-    /// What moves while its process steps.
+    /// The network that moves while the process steps.
     network: Rc<RefCell<Network>>,
 }
 
 impl Lending {
-    /// No link is attached yet.
+    /// Makes the memory of a process without attached links.
     pub fn new(log: Rc<Vec<Line>>, links: usize, network: &Rc<RefCell<Network>>) -> Self {
         let network = Rc::clone(network);
         Self { log, links: vec![None; links], hidden: vec![false; links], network }
     }
 
-    /// A cell of the log.
+    /// Returns a cell of the log.
     pub fn cell_of_log(&self, offset: usize) -> u64 {
         Row::from_lines(&self.log).cell(offset).expect("in the log").load()
     }
 
-    /// Hides so many of a hundred links.
+    /// Hides `percent` percent of the links.
     pub fn hide(&mut self, percent: usize, random: &mut Random) {
         if percent > 0 {
             self.hidden.fill_with(|| random.chance(percent));
         }
     }
 
-    /// Hides none any more.
+    /// Shows all links again.
     pub fn show(&mut self) {
         self.hidden.fill(false);
     }

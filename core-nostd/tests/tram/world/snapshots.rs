@@ -5,7 +5,7 @@ use tramontane_core::tram::{Destinations, ReplicaId};
 
 use super::{History, RunningReplica, World};
 
-/// What a replica knows, for another one. The judge needs what it has delivered, too.
+/// A replica's state, for another replica, together with its deliveries for the judge.
 pub struct Snapshot {
     pub cells: Vec<u64>,
     history: History,
@@ -19,7 +19,7 @@ impl World {
         Snapshot { cells, history: self.histories[&id].clone() }
     }
 
-    /// Gives a replica a snapshot. False if it takes none.
+    /// Gives a replica a snapshot. Returns false if it refuses it.
     pub fn give(&mut self, id: ReplicaId, snapshot: &Snapshot) -> bool {
         let Some(mut running) = self.replicas.remove(&id) else { return false };
         let is_taken = self.give_to(id, &mut running, snapshot);
@@ -36,7 +36,7 @@ impl World {
         is_taken
     }
 
-    /// The replicas of a group are given snapshots. Those that need none must not be changed by it.
+    /// Gives snapshots to the replicas of a group. They must not change replicas that need none.
     pub fn offer_snapshots(&mut self, group: GroupId) {
         for id in self.ids().into_iter().filter(|id| id.group == group) {
             if let Some(mut running) = self.replicas.remove(&id) {
@@ -46,8 +46,8 @@ impl World {
         }
     }
 
-    /// A replica does nothing while its group goes twice around its log. Once around is what its
-    /// leader has written there before it waits no more.
+    /// Pauses a replica while its group fills its log twice. The leader fills the log once before
+    /// it stops waiting for the replica.
     pub fn fall_behind(&mut self, id: ReplicaId) {
         let Some(client) = self.clients.keys().next().copied() else { return };
         let delivered = |world: &Self| {
@@ -57,7 +57,7 @@ impl World {
         let entries = u64::from(self.settings.log_entries);
         let around = delivered(self) + 2 * entries + 2;
         self.pause(id, u64::MAX);
-        // A group without a quorum gets nowhere.
+        // A group without a quorum makes no progress.
         for _ in 0..40 * entries {
             if delivered(self) >= around {
                 break;
@@ -68,7 +68,7 @@ impl World {
         self.pause(id, self.now);
     }
 
-    /// A new replica takes over the state of one that counts.
+    /// Gives a new replica the state of one that counts.
     pub(super) fn restore(&mut self, id: ReplicaId, running: &mut RunningReplica) {
         if !self.gives_snapshots {
             return;
