@@ -1,9 +1,9 @@
-//! Nodes that were lost soon after they were let in: each time they wait longer until they are let
-//! in again.
+//! Nodes that were lost soon after they were admitted: with each such loss they wait longer until
+//! they are admitted again.
 //!
-//! A joiner shows that it reaches all members before it is let in (`joining`). A link that works
-//! now and then, or a process that ends again at once, would still cost the group two changes of
-//! view each time, with deliveries that wait for a failure timeout.
+//! A joiner proves that it reaches all members before it is admitted (`joining`). A link that works
+//! intermittently, or a process that ends at once, would still cost the group two view changes each
+//! time, with deliveries that wait for a failure timeout.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use tramontane_core::ids::{NodeId, Time};
 
 use crate::poll::nanoseconds;
 
-/// A loss so soon after an admission counts.
+/// The time after an admission within which a loss counts.
 const SOON: Duration = Duration::from_secs(10);
 
-/// What was counted is forgotten after so long.
+/// The time after which losses are forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The pause after the second such loss; after each further one it is twice as long.
+/// The pause after the second such loss; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// Losses of one node.
+/// The losses of one node.
 #[derive(Clone, Copy, Debug)]
 struct Losses {
     node: NodeId,
@@ -32,7 +32,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// How long the node is to wait still.
+    /// Returns how long the node must still wait.
     fn left(&self, now: Time) -> Option<Duration> {
         let doublings = self.times.checked_sub(2)?;
         let pause = PAUSE_MIN.saturating_mul(1 << doublings.min(8)).min(PAUSE_MAX);
@@ -41,23 +41,25 @@ impl Losses {
     }
 }
 
-/// What a member has seen of this.
+/// Early losses that this member has seen.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyLosses {
-    /// Members that came not long ago, and when.
+    /// Members that joined recently, and when.
     came: Vec<(NodeId, Time)>,
-    /// Members whose processes ended in the present view, as this member has seen.
+    /// Members whose processes ended in the present view, as seen by this member.
     ended: Vec<NodeId>,
     lost: Vec<Losses>,
 }
 
 impl EarlyLosses {
-    /// A member's process has ended: whoever starts it again decides how soon.
+    /// Notes that a member's process has ended; it needs no pause, because it returns only when it
+    /// is started again.
     pub(crate) fn process_ended(&mut self, node: NodeId) {
         self.ended.push(node);
     }
 
-    /// A view begins: nodes came, and members were lost, not counting those that left.
+    /// Begins a view: `joined` are the new nodes, and `lost` the lost members, without those that
+    /// left.
     pub(crate) fn view_begins(&mut self, joined: &[NodeId], lost: &[NodeId], now: Time) {
         self.came.retain(|(_, came)| now.since(*came) < nanoseconds(SOON));
         self.lost.retain(|losses| now.since(losses.last) < nanoseconds(FORGOTTEN_AFTER));
@@ -73,7 +75,7 @@ impl EarlyLosses {
         self.came.extend(joined.iter().map(|node| (*node, now)));
     }
 
-    /// Why a node is not let in yet, if so.
+    /// Returns why a node is not admitted yet, if it has to wait.
     pub(crate) fn refusal(&self, node: NodeId, now: Time) -> Option<String> {
         let losses = self.lost.iter().find(|losses| losses.node == node)?;
         let left = losses.left(now)?.as_secs() + 1;
@@ -83,7 +85,7 @@ impl EarlyLosses {
         ))
     }
 
-    /// Says of each node that waits for how long it does, and why.
+    /// Returns, for each node that has to wait, how long and why.
     pub(crate) fn notices(&self, now: Time) -> impl Iterator<Item = String> {
         self.lost.iter().filter_map(move |losses| {
             let why = self.refusal(losses.node, now)?;
@@ -102,7 +104,7 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    /// Pauses after that many losses, each a second after the admission, in ms.
+    /// Returns the pause in ms after that many losses, each one second after the admission.
     fn pause_ms(losses: u32) -> u64 {
         let (mut early, mut now) = (EarlyLosses::default(), 0);
         for _ in 0..losses {

@@ -1,8 +1,8 @@
-//! A member of a group whose membership is fixed: one view, all of whose members came before it
-//! began, and which ends with the first that goes.
+//! A member of a group with fixed membership: one view, which begins when all members are there,
+//! and ends when the first of them goes.
 //!
-//! There is nothing here of view changes, joiners and large messages: the layout has no columns for
-//! views, a step is [`Node::step`], and a group that rests posts nothing.
+//! There are no view changes, joiners or large messages here: the layout has no columns for views,
+//! a step is [`Node::step`], and an idle group posts nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,10 @@ use crate::group::status::statistics::{Seen, Statistics};
 use crate::member::{Memory, PrivateState, Shared, Stopped};
 use crate::poll::{Clock, Ending, Steps, guarded};
 
-/// From one check of the peers to the next: how long a lost process may go unnoticed.
+/// The interval between two checks of the peers: how long a lost process may go unnoticed.
 const CHECK_PEERS: Duration = Duration::from_millis(200);
 
-/// What the node borrows.
+/// The memory that the node borrows.
 struct Borrowed {
     shared: Arc<Shared>,
     layout: ViewLayout,
@@ -37,7 +37,7 @@ struct Borrowed {
 }
 
 self_cell!(
-    /// The node, with what it borrows.
+    /// The node, with the memory that it borrows.
     struct NodeCell {
         owner: MutBorrow<Borrowed>,
         #[not_covariant]
@@ -45,7 +45,7 @@ self_cell!(
     }
 );
 
-/// What is stepped.
+/// The member that is stepped.
 pub(crate) struct Fixed<R: Replica> {
     // Dropped first: it reads the memory that `shared` keeps.
     node: NodeCell,
@@ -107,7 +107,7 @@ impl<R: Replica> Fixed<R> {
         self.parts.replica.application()
     }
 
-    /// What it counts of itself.
+    /// Returns this member's statistics.
     pub(crate) const fn statistics(&self) -> &Statistics {
         &self.parts.statistics
     }
@@ -165,7 +165,7 @@ impl<R: Replica> Steps for Fixed<R> {
 
     fn take_requests(&mut self) -> Result<(), Stopped> {
         while let Ok(request) = self.parts.requests.try_recv() {
-            // Nothing else is ever asked of a member whose membership is fixed.
+            // A member with fixed membership receives no other requests.
             if matches!(request, Request::Leave) {
                 return Err(Stopped::Left);
             }
@@ -242,7 +242,7 @@ impl<R: Replica> Drop for Fixed<R> {
     }
 }
 
-/// Hands stable messages to the application.
+/// Passes stable messages to the application.
 struct Upcalls<'e, R> {
     view: &'e View,
     replica: &'e mut R,

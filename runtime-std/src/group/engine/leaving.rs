@@ -1,22 +1,22 @@
-//! How a member leaves: not before the nodes that it supplies have what they need of it (VIE-9,
+//! How a member leaves: only when the nodes that it supplies have what they need from it (VIE-9,
 //! VIE-10).
 //!
-//! - Asked to leave, it takes on no other node, and waits for those that it supplies: for longer
-//!   where they would lose the state for good without it.
-//! - Once the next view is decided, it stays until the nodes that it admits are told.
+//! - A member that is asked to leave supplies no further node, and waits for those that it is
+//!   supplying: for longer if they would otherwise lose the state for good.
+//! - Once the next view is decided, it stays until the nodes that the view admits are told.
 //!
-//! Neither wait is without end.
+//! - Both waits are bounded.
 
 use tramontane_core::ids::Time;
 
-/// How far a member is on its way out.
+/// The progress of a member that leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leaving {
-    /// When it was asked to leave.
+    /// The time when it was asked to leave.
     pub(crate) since: Option<Time>,
-    /// The group knows, in the present view.
+    /// Whether the group was asked, in the present view.
     pub(crate) is_asked: bool,
-    /// It is out; until when it stays for the nodes that were admitted.
+    /// Set once the member is out: how long it stays for the nodes that were admitted.
     pub(crate) out_until: Option<Time>,
 }
 
@@ -25,7 +25,7 @@ impl Leaving {
         self.since.is_some()
     }
 
-    /// Another view begins: what was asked of the last one counts no more.
+    /// Resets the request to the last view, because another view begins.
     pub(crate) const fn view_begins(&mut self) {
         self.is_asked = false;
     }

@@ -1,15 +1,15 @@
-//! Losses that a fabric reports for one view while another is stepped: two are open during a
-//! change, and a node passes over events of a view that is not its own.
+//! Losses that a fabric reports for one view while another is stepped: two views are open during a
+//! change, and a node ignores events of any view but its own.
 
 use tramontane_core::fabric::{Event, LossCause};
 use tramontane_core::ids::{Rank, ViewId};
 
-/// Losses that no view was told of yet.
+/// Losses that have not been reported to their view yet.
 #[derive(Debug, Default)]
 pub(crate) struct LostPeers(Vec<(ViewId, Rank, LossCause)>);
 
 impl LostPeers {
-    /// Keeps a loss in a view after the present one, to whose node it was reported.
+    /// Keeps a loss in a view after the present one, whose node ignores it.
     #[inline]
     pub(crate) fn keep(&mut self, present: ViewId, event: &Event) {
         if let Event::PeerLost { view, peer, cause } = *event
@@ -20,13 +20,13 @@ impl LostPeers {
     }
 
     fn note(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
-        // The first cause is the likeliest.
+        // The first cause is the most likely one.
         if !self.0.iter().any(|(of, rank, _)| (*of, *rank) == (view, peer)) {
             self.0.push((view, peer, cause));
         }
     }
 
-    /// What a view is to be told. Nothing is kept of it and of views before it.
+    /// Returns the losses to report to a view, and forgets those of this view and earlier ones.
     pub(crate) fn take(&mut self, view: ViewId) -> Vec<(Rank, LossCause)> {
         let taken = self.0.iter().filter(|(of, ..)| *of == view);
         let taken = taken.map(|(_, peer, cause)| (*peer, *cause)).collect();
@@ -34,7 +34,7 @@ impl LostPeers {
         taken
     }
 
-    /// A view does not come: another one of its id may.
+    /// Forgets the losses of a view that is abandoned; another view may have its id.
     pub(crate) fn forget(&mut self, view: ViewId) {
         self.0.retain(|(of, ..)| *of != view);
     }
@@ -48,7 +48,7 @@ mod tests {
         Event::PeerLost { view: ViewId(view), peer: Rank(peer), cause }
     }
 
-    /// As a fabric reports it: once, in each view that is open, to the next poll.
+    /// As a fabric reports a loss: once, in each view that is open, at the next poll.
     #[test]
     fn what_is_polled_in_one_view_is_told_to_the_view_that_it_is_about() {
         let events = [

@@ -1,4 +1,4 @@
-//! A member at work: what its polling thread steps.
+//! A running member: the parts that its polling thread steps.
 //!
 //! | file | subject |
 //! |---|---|

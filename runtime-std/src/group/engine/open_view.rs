@@ -1,4 +1,4 @@
-//! A node in one view, with all that it borrows.
+//! A node in one view, with everything that it borrows.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::group::description::layout::ViewLayout;
 use crate::group::description::view::View;
 use crate::member::{Memory, PrivateState, Shared};
 
-/// What a node and its view protocol borrow.
+/// The memory that a node and its view protocol borrow.
 struct Lent {
     shared: Arc<Shared>,
     layout: Arc<ViewLayout>,
@@ -86,12 +86,12 @@ impl OpenView {
         &self.layout
     }
 
-    /// The rows of the view.
+    /// Returns the rows of the view.
     pub(crate) fn memory(&self) -> Memory {
         self.memory.clone()
     }
 
-    /// What senders share with the node.
+    /// Returns the part that senders share with the node.
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -108,18 +108,17 @@ impl OpenView {
         self.cell.with_dependent_mut(|_, node| change(node))
     }
 
-    /// What the core calls the members of the view to come, once it is decided: see
-    /// [`View::next`].
+    /// Returns the core's list for the next view, once it is decided: see [`View::next`].
     pub(crate) fn next_list(&self) -> Option<Vec<NodeId>> {
         self.read(|node| Some(node.next_view()?.members.to_vec()))
     }
 
-    /// Whether a member has shown itself in the view, or is suspected.
+    /// Returns whether a member has shown itself in the view, or is suspected.
     pub(crate) fn has_come(&self, rank: Rank) -> bool {
         self.read(|node| node.table().load(rank, ViewColumn::Installed) != 0 || node.suspects(rank))
     }
 
-    /// The members that this one suspects.
+    /// Returns the members that this one suspects.
     pub(crate) fn suspected(&self) -> Vec<NodeId> {
         let ranks = (0..).map(Rank).zip(self.view.members.iter().copied());
         self.read(|own| {
@@ -127,7 +126,8 @@ impl OpenView {
         })
     }
 
-    /// The members of an ordered subgroup, and how far each is, as far as that is known here.
+    /// Returns the members of an ordered subgroup with their frontiers, as far as they are known
+    /// here.
     pub(crate) fn frontiers_of_all(
         &self,
         subgroup: SubgroupId,

@@ -1,4 +1,4 @@
-//! What one process brings into its group, the same through all its views.
+//! One process's identity and settings in its group, the same in all its views.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ pub(crate) struct Participant {
     pub(crate) ending: Arc<Ending>,
 }
 
-/// The least time that a member may take to be first seen in a view.
+/// The shortest time that a member has to appear in a view.
 const FIRST_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 
 impl Participant {
-    /// How this member takes part in views.
+    /// Returns this member's options for views.
     pub(crate) fn view_options(&self) -> ViewOptions {
         let failure_timeout = self.failure_timeout();
         let first_timeout = failure_timeout.saturating_mul(self.calls_before_first());
@@ -36,15 +36,15 @@ impl Participant {
         }
     }
 
-    /// Upcalls, each as long as a failure timeout at most, that a member may be in between the
-    /// decision of a view and its first step in it: what the last view still delivers in each
-    /// subgroup, the report of the view, and one that was under way.
+    /// Returns how many upcalls, each at most as long as a failure timeout, may run at a member
+    /// between the decision of a view and its first step in it: the last view's remaining
+    /// deliveries in each subgroup, the report of the view, and one that was already running.
     fn calls_before_first(&self) -> u32 {
         u32::try_from(self.description.subgroups.len()).unwrap_or(u32::MAX).saturating_add(2)
     }
 
-    /// The most ids that the list of a next view may name: all nodes, and each reserved subgroup as
-    /// opened and as closed.
+    /// Returns the most ids that the list of a next view may contain: all nodes, and each reserved
+    /// subgroup both as opened and as closed.
     fn joins_and_members_max(&self) -> usize {
         let reserved = self.description.subgroups.iter().filter(|subgroup| subgroup.reserved);
         self.description.nodes.len().saturating_add(reserved.count().saturating_mul(2))
@@ -54,7 +54,7 @@ impl Participant {
         Duration::from_millis(self.description.failure_timeout_ms)
     }
 
-    /// For how long a member may hold others back; for ever if it is none.
+    /// Returns how long a member may hold others back, or `None` for no limit.
     pub(crate) fn eviction_bound(&self) -> Option<Duration> {
         let bound = self.description.evict_slow_after_ms;
         (bound > 0).then(|| Duration::from_millis(bound))

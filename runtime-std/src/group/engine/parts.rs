@@ -1,4 +1,4 @@
-//! What a member brings along when it starts, whether its group's membership is fixed or changes.
+//! The parts that a member has when it starts, with fixed or changing membership.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,20 +28,20 @@ pub(crate) struct Parts<R> {
     /// The logs of logged subgroups that this node belongs to.
     pub(crate) logs: Logs,
     pub(crate) statistics: Statistics,
-    /// Where messages go that this member ends without.
+    /// The list that receives the messages not sent when this member ends.
     pub(crate) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(crate) idle_time: Option<Duration>,
-    /// The subgroup in which a reservation was reported as held for long.
+    /// The subgroup in which a reservation was reported as held for too long.
     pub(crate) overdue: Option<SubgroupId>,
 }
 
 impl<R> Parts<R> {
-    /// After how long without work this member sleeps.
+    /// Returns the time without work after which this member sleeps.
     pub(crate) fn idle_time(&self) -> Duration {
         self.idle_time.unwrap_or_else(|| self.fabric.idle_time())
     }
 
-    /// Receipts say how much was delivered.
+    /// Updates the delivered counts of receipts.
     #[inline]
     pub(crate) fn note_delivered(&mut self, delivered: impl Fn(SubgroupId) -> Option<Position>) {
         for sending in &mut self.sending {
@@ -51,7 +51,7 @@ impl<R> Parts<R> {
         }
     }
 
-    /// Takes in what a step did.
+    /// Adds the results of a step to the statistics.
     #[inline]
     pub(crate) fn count(&mut self, progress: &Progress) {
         self.statistics.add(progress);
@@ -61,8 +61,8 @@ impl<R> Parts<R> {
         }
     }
 
-    /// Says once that a reservation holds back the messages behind it, and once that it ended
-    /// (SMC-3).
+    /// Reports once that a reservation holds back the messages after it, and once that this has
+    /// ended (SMC-3).
     #[cold]
     fn report_overdue(&mut self, overdue: Option<SubgroupId>) {
         match overdue {
@@ -74,8 +74,8 @@ impl<R> Parts<R> {
         self.overdue = overdue;
     }
 
-    /// This member's part is over: what it had committed and not delivered goes back to its caller
-    /// (VIE-7). `large` has the bytes of large messages.
+    /// Returns messages that were committed but not delivered to the caller, because this member's
+    /// part is over (VIE-7). `large` has the bytes of large messages.
     pub(crate) fn give_back(
         &mut self,
         why: &Stopped,
@@ -92,17 +92,18 @@ impl<R> Parts<R> {
     }
 }
 
-/// What one step of a member did.
+/// The results of one step of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// What the protocol did: messages sent, received and delivered, writes posted.
+    /// The protocol's progress: messages sent, received and delivered, writes posted.
     pub progress: Progress,
-    /// Whether large messages moved.
+    /// Whether large messages made progress.
     pub moved_large: bool,
 }
 
 impl Step {
-    /// Whether nothing was done: another step would find nothing either until something comes.
+    /// Returns whether nothing was done: another step would find no work either until something
+    /// arrives.
     #[inline]
     #[must_use]
     pub const fn is_idle(&self) -> bool {

@@ -12,16 +12,16 @@ use crate::group::description::layout::ViewLayout;
 use crate::group::description::view::View;
 use crate::member::{Memory, Stopped};
 
-/// The next view, as far as it is there.
+/// The next view, as far as it is prepared.
 pub(crate) struct Prepared {
     pub(crate) view: View,
-    /// The list that it was made of.
+    /// The list that it was made from.
     pub(crate) list: Vec<NodeId>,
     layout: Arc<ViewLayout>,
     memory: Memory,
 }
 
-/// Makes a view's memory. `list` is what the core calls its members.
+/// Allocates a view's memory. `list` is the core's list of its members.
 pub(crate) fn prepare<R>(
     parts: &mut Parts<R>,
     view: View,

@@ -1,7 +1,7 @@
-//! What a member promises before a view ends, on disk before the others see it (DUR-6).
+//! The promises of a member before a view ends: on disk before others see them (DUR-6).
 //!
-//! The core asks within a step. What it asks for is written after that step, and the core is told
-//! so with a later one.
+//! The core asks for a promise within a step. The promise is written after that step, and a later
+//! step informs the core.
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::NodeId;
@@ -12,15 +12,15 @@ use tramontane_core::view::{Ballot, NextView};
 use crate::group::description::subgroup_change::nodes_of;
 use crate::group::description::terms::Description;
 
-/// A view that a node promised to go to.
+/// A view that a node promised to move to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Promised {
-    /// Under which leader: the attempt of a restart, and the leader in it.
+    /// The leader to whom it was promised: the attempt of a restart, and the leader in it.
     pub(crate) ballot: (u32, u32),
     pub(crate) view: u64,
     pub(crate) members: Vec<u32>,
-    /// For each logged subgroup of the description where its log ends then; nothing where this node
-    /// has none.
+    /// For each logged subgroup of the description, where this node's log ends in that view; `None`
+    /// if the node has no log.
     pub(crate) ends: Vec<Option<u64>>,
 }
 
@@ -30,7 +30,7 @@ impl Promised {
     }
 }
 
-/// What the core asked to be promised, before the ends of logs are known.
+/// A promise that the core asked for, before the ends of logs are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) ballot: Ballot,
@@ -43,8 +43,9 @@ impl Asked {
         Self { ballot, view: next.id.0, list: next.members.to_vec() }
     }
 
-    /// With the ends of the logs, which have all up to the trims. Which reserved subgroups the view
-    /// opens is not promised: after a total restart all of them are closed.
+    /// Adds the ends of the logs, which contain everything up to the ragged trims. The reserved
+    /// subgroups that the view opens are not part of the promise: after a total restart all of them
+    /// are closed.
     pub(crate) fn with_ends(self, description: &Description, ends: Vec<Option<u64>>) -> Promised {
         let ballot = (0, u32::from(self.ballot.0));
         let members = nodes_of(description, &self.list).into_iter().map(NodeId::get).collect();
@@ -52,16 +53,16 @@ impl Asked {
     }
 }
 
-/// The promise of the present view: what is on disk, and what is to be.
+/// The promise of the present view: the one on disk, and the one still to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Promising {
     pub(crate) kept: Option<Asked>,
     pub(crate) wanted: Option<Asked>,
-    /// Nothing has to be promised: no subgroup of the group is logged.
+    /// No promise is needed, because no subgroup of the group is logged.
     pub(crate) is_free: bool,
 }
 
-/// What the core asks for within a step: memory, as `prepare` says, and a promise.
+/// The core's requests within a step: memory, through `prepare`, and a promise.
 pub(crate) struct Preparing<'p, P> {
     pub(crate) prepare: P,
     pub(crate) promising: &'p mut Promising,

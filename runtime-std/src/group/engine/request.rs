@@ -1,4 +1,4 @@
-//! What other threads ask of the one that drives a member.
+//! Requests of other threads to the thread that drives a member.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,16 +12,16 @@ use crate::group::supply::wanted::Wanted;
 
 /// One request.
 pub(crate) enum Request {
-    /// A node that is to be a member, or is one, is connected.
+    /// A node that is a member, or is to become one, is connected.
     Connected { node: NodeId, session: Session, call: Call },
-    /// A node wants the state of these subgroups, and all that is delivered after it: of some the
-    /// records of their logs from a number on, instead of a state.
+    /// A node wants the state of these subgroups, and everything delivered after it; for some
+    /// subgroups, the records of the log from a number on instead of a state.
     Supply { node: NodeId, wanted: Wanted, sink: Sink },
-    /// A node that takes over state has caught up: it is to be admitted. Each of its subgroups
-    /// comes from that member.
+    /// A node that takes over state has caught up, and is to be admitted. Each of its subgroups is
+    /// supplied by the member given.
     Wish { node: NodeId, sources: Vec<(SubgroupId, NodeId)> },
-    /// A node that takes over state is gone; or, if it was admitted already, before it reported
-    /// that it is up. `led` says whether this member leads its join.
+    /// A node that takes over state is gone, or was admitted and is gone before it reported that it
+    /// is ready. `led` says whether this member leads its join.
     Gone { node: NodeId, led: bool, queue: QueueId },
     /// Open or close a reserved subgroup.
     Change(SubgroupChange),
@@ -29,10 +29,10 @@ pub(crate) enum Request {
     Leave,
 }
 
-/// Where requests go in.
+/// The sending end of the requests.
 pub(crate) type Requests = crate::requests::Requests<Request>;
 
-/// Whose call led to a connection.
+/// The side whose call made a connection.
 #[derive(Debug)]
 pub(crate) enum Call {
     /// This process's.
@@ -40,6 +40,6 @@ pub(crate) enum Call {
         /// True once the node is out of the view.
         is_ended: Arc<AtomicBool>,
     },
-    /// That of a node which came in this view.
+    /// The call of a node that joined in this view.
     Theirs { view: ViewId },
 }

@@ -5,8 +5,8 @@ use tramontane_core::ids::SubgroupId;
 use super::request::{Request, Requests};
 use crate::group::description::subgroup_change::SubgroupChange;
 
-/// Opens and closes the reserved subgroups of a group. Any thread may have one, also one that is in
-/// an upcall.
+/// Opens and closes the reserved subgroups of a group. Any thread may own one, and may use it in an
+/// upcall.
 #[derive(Clone)]
 pub struct ReservedSubgroups {
     requests: Requests,
@@ -17,20 +17,20 @@ impl ReservedSubgroups {
         Self { requests: requests.clone() }
     }
 
-    /// Asks for a view in which a reserved subgroup has members: those of its description. It has
-    /// no messages then, and applications begin its state anew when they are told of that view.
-    /// Where it is open, or is not reserved, nothing happens. The request outlives views, until one
-    /// has it open, and ends with this member. False if the member has ended.
+    /// Requests a view in which a reserved subgroup has the members of its description. The
+    /// subgroup starts without messages, and applications reset its state when they are told of
+    /// that view. Nothing happens if it is open already, or is not reserved. The request persists
+    /// across views until one has the subgroup open, and ends with this member. Returns false if
+    /// the member has ended.
     pub fn open(&self, subgroup: SubgroupId) -> bool {
         self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: true }))
     }
 
-    /// Asks for a view in which a reserved subgroup has no members. What is delivered of it before
-    /// is delivered at all its members; what was sent and is not delivered by then is dropped, and
-    /// a receipt for that says no more than it did, until the subgroup is open again: then it says
-    /// nothing that counts. What was known of its clients is forgotten; those that follow it are
-    /// told that it is closed, once they have been told all that was delivered. As
-    /// [`ReservedSubgroups::open`] otherwise.
+    /// Requests a view in which a reserved subgroup has no members. Messages delivered before that
+    /// view are delivered at all its members; messages sent but not delivered by then are dropped.
+    /// A receipt for a dropped message stays as it was, and is meaningless once the subgroup is
+    /// open again. The subgroup's clients are forgotten; those that follow it are told that it is
+    /// closed, after everything that was delivered. Otherwise as [`ReservedSubgroups::open`].
     pub fn close(&self, subgroup: SubgroupId) -> bool {
         self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: false }))
     }

@@ -1,4 +1,4 @@
-//! Where the memory of each view comes from.
+//! The memory of each view.
 
 use tramontane_core::fabric::{ErrorKind, ViewPlan};
 use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewRows as _};
@@ -16,12 +16,12 @@ pub enum MemoryError {
     /// There is no memory left.
     #[error(transparent)]
     None(#[from] fabric::MemoryError),
-    /// The fabric refuses it.
+    /// The fabric refuses the view.
     #[error("the fabric cannot open the view: {0}")]
     Fabric(#[from] ErrorKind),
 }
 
-/// Makes fresh memory for a view, and opens it (VIE-11).
+/// Allocates fresh memory for a view, and opens it (VIE-11).
 pub(crate) fn open_view(
     fabric: &mut AnyFabric,
     layout: &Layout<'_>,

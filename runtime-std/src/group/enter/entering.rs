@@ -1,8 +1,8 @@
-//! From the group as a process finds it to the first view that this process is in.
+//! From the group as a process finds it to the first view that contains this process.
 //!
-//! All members may leave or fail while a node joins them. Then nobody is left that could let it in,
-//! and to the initial nodes that come next it looks as if it ran. So it looks for the group again:
-//! it forms or restarts the group with them, as if it had just been started.
+//! All members may leave or fail while a node joins them. Then no member is left to admit it, and
+//! to the initial nodes that come next the joining node looks like a running group. So it looks for
+//! the group again, and forms or restarts the group with them, as if it had just been started.
 
 use std::io;
 use std::sync::Arc;
@@ -61,12 +61,12 @@ impl Reception {
 pub(crate) struct Entered {
     pub(crate) admission: Admission,
     pub(crate) reception: Reception,
-    /// If a member let it in.
+    /// Set if a member admitted the process.
     pub(crate) let_in: Option<LetIn>,
 }
 
 impl StartingMember {
-    /// Finds the group, and comes into a view of it.
+    /// Finds the group, and enters a view of it.
     pub(crate) fn enter<R: Replica>(
         &mut self,
         description: &Description,

@@ -9,14 +9,14 @@ use crate::group::description::terms::Description;
 use crate::group::restart;
 use crate::group::state::folder::StateFolder;
 
-/// How long a node meets others before it asks again whether one of them restarts.
+/// How long a node meets others before it checks again whether one of them restarts.
 const FORMING_TURN: Duration = Duration::from_secs(2);
 
 impl StartingMember {
-    /// Finds the group running, restarts it, or forms it.
+    /// Finds the running group, restarts it, or forms it.
     ///
     /// A node that has noted that the group was being formed cannot know whether it was: another
-    /// one may have become a member, and restarts. So it asks the others and meets those that form
+    /// node may have become a member, and restart. So it asks the others, and meets those that form
     /// the group, in turn.
     pub(crate) fn find_group(
         &mut self,
@@ -39,10 +39,11 @@ impl StartingMember {
             let is_only_over = turn < until && Instant::now() >= turn;
             match met {
                 Ok(Some(sessions)) => return Ok(Found::First(sessions)),
-                // To those that meet, a node that restarts or joins looks as if it ran.
+                // To the nodes that meet, a node that restarts or joins looks like a running
+                // member.
                 Ok(None) => {
                     let probed = self.probe();
-                    // The join says what is wrong with another process, and that the time is up.
+                    // The join reports a problem with another process, or that the time is up.
                     let is_told = probed.has_members
                         || probed.other_configuration.is_some()
                         || probed.refused.is_some();
@@ -53,7 +54,7 @@ impl StartingMember {
                     std::thread::sleep(restart::LOOK_PAUSE);
                 }
                 Err(error) if !is_only_over => return Err(error),
-                // Not all came in this turn.
+                // Not all nodes came in this turn.
                 Err(_) => {}
             }
         }

@@ -1,10 +1,10 @@
 //! Whether the initial nodes may form the group (VIE-12).
 //!
-//! To form a group again is a decision: the one that was formed before may go on somewhere. So
-//! every initial node states at the barrier what it remembers, and all of them reach the same
-//! verdict: a group is formed if none of them was ever a member of it, and each has a place to
-//! remember it in; or if each was told to form a new one. A live process that is a member forbids
-//! it in any case, where that can be seen: on shared memory.
+//! Forming a group again needs a decision, because the group that was formed before may still be
+//! running somewhere. So every initial node states what it remembers when the nodes meet, and all
+//! reach the same verdict. A group is formed if no node was ever a member of it and each can record
+//! its membership, or if each was told to form a new one. A live member process forbids it in any
+//! case, if it can be detected: over shared memory.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,69 +17,68 @@ use crate::group::state::last_membership::{LastMembership, MembershipEnd};
 /// How a process takes part in forming its group.
 #[derive(Clone, Debug, Default)]
 pub struct Forming {
-    /// The folder where this node remembers its membership; that of the description if there is
-    /// none here. Without one a node on a network forms no group, unless it is told to form a new
-    /// one.
+    /// The folder where this node records its membership; the description's folder if `None`.
+    /// Without a folder, a node on a network forms no group, unless it is told to form a new one.
     pub state: Option<PathBuf>,
-    /// Form the group anew, whatever was before: all initial nodes must be told so. A person
-    /// decides this, once: two groups of one name may run if members of the earlier one are only
-    /// out of reach. A group that is found running is joined all the same.
+    /// Form the group anew, regardless of an earlier one; all initial nodes must be given this. An
+    /// operator decides this, once: two groups of one name may run if members of the earlier one
+    /// are merely unreachable. If the group is found running, the node still joins it.
     pub new_group: bool,
-    /// Be a member from the first view on, or not at all: a group of this name that runs is not
-    /// joined, and that is an error. For groups that live for one task. All nodes of the
-    /// description must be initial ones.
+    /// Be a member from the first view on, or not at all: it is an error if a group of this name is
+    /// already running. For groups that serve one task. All nodes of the description must be
+    /// initial ones.
     pub first_view_only: bool,
-    /// Restart a group that logs with the nodes that are there, whatever only others have: that is
-    /// lost. A person decides this, once, at one node, if the others never come back.
+    /// Restart a logged group with the nodes that are there; anything that only missing nodes have
+    /// is lost. An operator decides this, once, at one node, if the missing nodes never return.
     pub with_less: bool,
-    /// Called with what this node waits for, once it has waited for a few seconds, and every few
-    /// seconds again.
+    /// Called with the reason why this node waits, first after a few seconds, and then every few
+    /// seconds.
     pub told: Option<fn(&Waiting)>,
 }
 
-/// What a node waits for.
+/// The reason why a node waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waiting {
-    /// For the initial nodes that are missing.
+    /// Initial nodes are missing.
     Forming {
         /// Their ids.
         missing: Vec<u32>,
         /// Why this node would not form the group even if they came.
         but: Option<NotFormed>,
     },
-    /// For a running member: it may not form the group.
+    /// There is no running member, and this node may not form the group.
     Member {
-        /// The nodes that may.
+        /// The nodes that may form it.
         initial: Vec<u32>,
-        /// Why they do not, as far as this node knows it.
+        /// Why they do not, as far as this node knows.
         but: Option<NotFormed>,
     },
-    /// For nodes without which the group cannot go on from its logs.
+    /// Nodes are missing without which the group cannot continue from its logs.
     Restart(RestartWaiting),
-    /// For a node: the process at its address did not show that it has the key.
+    /// The process at a node's address has not shown that it has the key.
     Stranger {
         /// The node.
         node: u32,
-        /// Where, and how it answered.
+        /// The address, and how it answered.
         answer: String,
     },
-    /// For the nodes that have the group's logs: this one has nothing of the group.
+    /// This node has nothing of the group, and waits for those that have its logs.
     Others {
-        /// One that has something, and waits for the others that have.
+        /// A node that has something, and waits for the others.
         node: u32,
     },
 }
 
-/// What a group that restarts waits for.
+/// What a restarting group waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestartWaiting {
-    /// The view whose members are waited for.
+    /// The view whose members are awaited.
     pub view: u64,
-    /// The nodes of which some have to come. None, if all are here and cannot go on yet.
+    /// The missing nodes, some of which are needed. Empty if all are here but cannot continue yet.
     pub missing: Vec<u32>,
-    /// Why they are waited for, or what failed last.
+    /// Why they are needed, or the last error.
     pub why: String,
 }
 
@@ -128,7 +127,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// What to do at a node without a log while another one restarts.
+/// Returns the advice for a node without a log while another one restarts.
 pub(crate) fn others(node: u32) -> String {
     format!(
         "this node has nothing of the group: start the other nodes that have, give this one its folders back, or, if \
@@ -136,30 +135,30 @@ pub(crate) fn others(node: u32) -> String {
     )
 }
 
-/// What an initial node states at the barrier.
+/// A node's statement when the initial nodes meet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Statement {
     pub(crate) remembers: Remembers,
     pub(crate) new_group: bool,
-    /// Members that live, as far as this node can see that, and do not meet.
+    /// Live members that do not take part, as far as this node can see them.
     pub(crate) living: Vec<u32>,
 }
 
-/// What a node knows of the group before this start.
+/// What a node knows of the group from earlier incarnations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Remembers {
-    /// It has no folder to remember anything.
+    /// It has no folder for its membership.
     Nothing,
     /// It was never a member.
     Fresh,
-    /// It was a member.
+    /// It was a member of this view.
     View { view: u64, members: Vec<u32>, end: Option<MembershipEnd> },
-    /// It has logs of so many records, and has forgotten of which view.
+    /// It has logs with this number of records, but no record of its membership.
     Log { records: u64 },
 }
 
 impl Remembers {
-    /// What a node knows that has such a record, and so many records in its logs.
+    /// Derives it from a node's membership record, and the number of records in its logs.
     pub(crate) fn of(last: Option<&LastMembership>, records: u64) -> Self {
         match last.filter(|last| !last.is_note()) {
             Some(LastMembership { view, members, end, .. }) => {
@@ -175,7 +174,7 @@ impl Remembers {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotFormed {
-    /// A process of the group lives.
+    /// A member process of the group is running.
     #[error(
         "node {node} is a member of the group still, and does not answer; let it go on, or end its process before the \
          group is formed anew"
@@ -197,10 +196,10 @@ pub enum NotFormed {
         view: u64,
         /// Its members.
         members: Vec<u32>,
-        /// How it ended.
+        /// How its membership ended.
         how: &'static str,
     },
-    /// A node has a log of the group, and has lost its record of the membership.
+    /// A node has a log of the group, but has lost its record of the membership.
     #[error(
         "node {node} has a log of {records} records of this group, and no record of the membership; start a member that \
          still has one, or start the node whose log goes furthest with --restart-with-less"
@@ -208,10 +207,10 @@ pub enum NotFormed {
     HasLog {
         /// The node.
         node: u32,
-        /// How many records.
+        /// The number of records.
         records: u64,
     },
-    /// A node has no folder to remember anything.
+    /// A node has no folder for its membership.
     #[error(
         "node {node} cannot know whether it was a member before; give each node a --log or a --state folder"
     )]
@@ -230,8 +229,8 @@ pub enum NotFormed {
 }
 
 impl NotFormed {
-    /// What else may be done once the nodes have met in vain. Nothing that is known of the group
-    /// runs then, and nothing is logged.
+    /// Returns the remaining option once the nodes have met in vain. By then no known part of the
+    /// group is running, and nothing is logged.
     pub(crate) const fn last_resort(&self) -> &'static str {
         match self {
             Self::WasMember { .. } | Self::NoState { .. } => {
@@ -243,7 +242,7 @@ impl NotFormed {
     }
 }
 
-/// The verdict of all initial nodes, the same at each.
+/// Returns the verdict of all initial nodes, which is the same at each.
 pub(crate) fn judge(said: &[(NodeId, Statement)]) -> Result<(), NotFormed> {
     if let Some(node) = said.iter().flat_map(|(_, statement)| &statement.living).min() {
         return Err(NotFormed::Lives { node: *node });
@@ -255,14 +254,14 @@ pub(crate) fn judge(said: &[(NodeId, Statement)]) -> Result<(), NotFormed> {
     if is_first {
         return Ok(());
     }
-    // A node that was told to already is not the reason.
+    // A node that was already told to form a new group is not the reason.
     let untold = || said.iter().filter(|(_, statement)| !statement.new_group);
     let found = untold().find_map(|(node, statement)| reason(*node, statement));
     let any = untold().next().map_or(0, |(node, _)| node.get());
     Err(found.unwrap_or(NotFormed::NotTold { node: any }))
 }
 
-/// Why this node does not form the group by itself.
+/// Returns why this node does not form the group of its own accord.
 pub(crate) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
     let node = node.get();
     match &statement.remembers {
@@ -282,7 +281,7 @@ pub(crate) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
     }
 }
 
-/// Ids as people list them.
+/// Formats ids as a readable list.
 pub(crate) struct List<'l>(pub(crate) &'l [u32]);
 
 impl fmt::Display for List<'_> {

@@ -1,5 +1,5 @@
-//! Before a process is a member: it looks for one that runs, meets the other initial nodes, and
-//! reports what it waits for.
+//! A process before it is a member: it looks for a running member, meets the other initial nodes,
+//! and reports why it waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,14 +23,14 @@ use crate::group::description::view::{FIRST_VIEW, View};
 use crate::group::status::operator;
 use crate::session_messages::{receive_message, send_message};
 
-/// Between two looks while the initial nodes meet.
+/// The interval between two probes while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
-/// From one report of what is waited for to the next; the first comes after as long.
+/// The interval between two reports of why the node waits, and the delay of the first.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
-/// How long a member of another configuration is looked at before that ends a node: one that still
-/// meets others comes to this node meanwhile, and both say what differs.
+/// How long a node must find another configuration before it gives up. A node that still meets
+/// others connects to this node in that time, so that both report the difference.
 pub(crate) const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
 
 /// How long another node may take to write its note.
@@ -39,25 +39,25 @@ const NOTE_PATIENCE: Duration = Duration::from_secs(30);
 /// The longest encoding of [`Noted`].
 const NOTE_BYTES_MAX: u64 = 16;
 
-/// Says that the note that the group is being formed is on disk.
+/// Confirms that the sender's note, saying that the group is being formed, is on disk.
 #[derive(Debug, Serialize, Deserialize)]
 struct Noted;
 
-/// What came of a meeting.
+/// The result of a meeting.
 enum Met {
-    /// All initial nodes form the group, on these sessions.
+    /// All initial nodes form the group, over these sessions.
     All(Vec<(NodeId, Session)>),
     /// Somebody runs.
     Running,
     /// All came, and may not form the group.
     NotFormed(NotFormed),
-    /// One that had come went away again.
+    /// A node that had come went away again.
     Again(MeshError),
 }
 
 impl StartingMember {
-    /// Meets all other initial nodes; nothing once a member is found running, which this node can
-    /// then join.
+    /// Meets all other initial nodes. Returns `None` once a running member is found, which this
+    /// node can then join.
     pub(crate) fn meet_unless_running(
         &mut self,
         description: &Description,
@@ -65,12 +65,12 @@ impl StartingMember {
         cancel: &AtomicBool,
     ) -> Result<Option<Vec<(NodeId, Session)>>, StartError> {
         let is_initial = description.initial.contains(&self.own.get());
-        // No member can run that would admit this node.
+        // No running member could exist that would admit this node.
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
         let (mut not_formed, mut gone) = (None, None);
-        // Operators are answered meanwhile; where nodes meet, by the meeting.
+        // Answers operators meanwhile; when nodes meet, the meeting does this.
         let server = || {
             let nodes = description.nodes.iter().map(|node| NodeId(node.id));
             ControlService::default().open(
@@ -109,7 +109,7 @@ impl StartingMember {
                 return Err(StartError::Cancelled);
             }
             if Instant::now() >= until {
-                // Whoever has another key may be a member that runs.
+                // A process with another key may be a running member.
                 if let Some((node, why)) = probed.refused {
                     return Err(StartError::Refused { node: node.get(), why });
                 }
@@ -131,8 +131,8 @@ impl StartingMember {
         }
     }
 
-    /// In a group that logs, notes that it is being formed, and waits until all have: see
-    /// `membership_record`. False if one of them is gone.
+    /// In a logged group, records that the group is being formed, and waits until all nodes have
+    /// done so: see `membership_record`. Returns false if one of them is gone.
     fn note_forming(
         &mut self,
         description: &Description,
@@ -140,7 +140,7 @@ impl StartingMember {
     ) -> Result<bool, StartError> {
         let is_logged = logged_subgroups(description).next().is_some();
         let Some(state) = self.state.as_mut().filter(|_| is_logged) else { return Ok(true) };
-        // What is known of a group before, which is formed anew, is not forgotten for it.
+        // A record of an earlier group, which is now formed anew, is not overwritten.
         if state.last_membership().is_none() {
             state.note_forming(description, self.own)?;
         }
@@ -198,11 +198,11 @@ impl StartingMember {
         Some(StartError::other_configuration(node, self.identity.digest, digest))
     }
 
-    /// What this node states at the barrier.
+    /// Returns this node's statement for the meeting.
     fn statement(&self, description: &Description) -> Result<Statement, StartError> {
         let remembers = match (&self.state, &self.residence) {
             (Some(state), _) => Remembers::of(state.last_membership(), self.data.records()),
-            // Locks tell which members live.
+            // Locks show which members are alive.
             (None, Some(_)) => Remembers::Fresh,
             (None, None) => Remembers::Nothing,
         };
@@ -219,7 +219,7 @@ impl StartingMember {
         Ok(Statement { remembers, new_group: self.forming.new_group, living })
     }
 
-    /// Meets the other initial nodes, and goes on looking for a running one meanwhile.
+    /// Meets the other initial nodes, and keeps looking for a running member meanwhile.
     fn meet(
         &self,
         description: &Description,
@@ -300,7 +300,7 @@ impl StartingMember {
         }
     }
 
-    /// Meets all, and comes to the verdict with them: whether the group is formed.
+    /// Meets all nodes, and reaches the common verdict whether the group is formed.
     fn meet_all(
         &self,
         description: &Description,
@@ -322,7 +322,7 @@ impl StartingMember {
             view: FIRST_VIEW,
             digest: description.forming_digest() ^ self.terms,
             key: self.key.clone(),
-            // Probed at before.
+            // Checked before.
             allow_clear: true,
             time_limit: until.saturating_duration_since(Instant::now()),
             cancel: stop,
@@ -349,13 +349,13 @@ impl StartingMember {
 }
 
 impl StartError {
-    /// Of a node whose digest is another one.
+    /// Builds the error for a node with another digest.
     pub(crate) fn other_configuration(node: NodeId, own: u64, other: u64) -> Self {
         Self::OtherConfiguration { node: node.get(), fields: differing(own, other) }
     }
 }
 
-/// Says every few seconds what is waited for.
+/// Reports every few seconds why the node waits.
 pub(crate) struct Telling {
     told: Option<fn(&Waiting)>,
     next: Mutex<Instant>,
@@ -383,13 +383,13 @@ impl Telling {
     }
 }
 
-/// Hears of the meeting, and answers operators meanwhile.
+/// Receives the meeting's progress, and answers operators meanwhile.
 struct FormingHandler<'p> {
     digest: u64,
     telling: &'p Telling,
     but: Option<NotFormed>,
     missing: Mutex<Vec<u32>>,
-    /// What it waits for rather than for those that are missing.
+    /// A reason to wait that is more important than missing nodes.
     seen: Mutex<Option<Waiting>>,
 }
 

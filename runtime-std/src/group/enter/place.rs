@@ -1,4 +1,4 @@
-//! What a process has before it is a member.
+//! The resources of a process before it is a member.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -25,36 +25,36 @@ use crate::shared_memory::Residence;
 
 /// How a process finds its group.
 pub(crate) enum Found {
-    /// A member runs, which lets it in.
+    /// A member is running, which can admit this process.
     Running,
-    /// The group begins with its first view, on these sessions.
+    /// The group begins with its first view, over these sessions.
     First(Vec<(NodeId, Session)>),
-    /// The group goes on from its logs in this view, on these sessions.
+    /// The group continues from its logs in this view, over these sessions.
     Again(View, Vec<(NodeId, Session)>),
 }
 
-/// What a process has before it is a member.
+/// The resources of a process before it is a member.
 pub(crate) struct StartingMember {
     pub(crate) own: NodeId,
     pub(crate) identity: Identity,
     pub(crate) addresses: BTreeMap<NodeId, Address>,
     pub(crate) key: Option<SharedKey>,
     pub(crate) listener: Listener,
-    /// Over shared memory.
+    /// Set over shared memory.
     pub(crate) residence: Option<Arc<Residence>>,
     pub(crate) forming: Forming,
-    /// Mixed with the digest by which nodes meet.
+    /// Combined with the digest by which nodes meet.
     pub(crate) terms: u64,
     pub(crate) rates: Vec<(u32, NonZeroU64)>,
-    /// What it remembers, if it has a folder for that.
+    /// The membership that it recorded, if it has a folder for that.
     pub(crate) state: Option<StateFolder>,
     /// Its logs.
     pub(crate) data: DataFolder,
 }
 
 impl StartingMember {
-    /// Takes it, and what will carry the writes: what this machine lacks is told before others wait
-    /// for it.
+    /// Claims the node's place and its fabric first: anything this machine lacks is reported before
+    /// others wait for it.
     pub(crate) fn take(
         description: &Description,
         options: StartOptions<'_>,

@@ -1,4 +1,4 @@
-//! What senders of a member share with its engine, from the beginning.
+//! The parts that senders of a member share with its engine from the beginning.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::group::send::send_state::SendState;
 use crate::group::send::subgroup_sending::SubgroupSending;
 use crate::poll::Ending;
 
-/// What there is of each subgroup in which this node sends: for senders, for the engine, and for
-/// large messages.
+/// The ends of each subgroup in which this node sends: for senders, for the engine, and for large
+/// messages.
 pub(crate) struct Senders {
     pub(crate) send_states: Vec<Arc<SendState>>,
     pub(crate) sending: Vec<SubgroupSending>,

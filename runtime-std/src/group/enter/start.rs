@@ -1,11 +1,11 @@
-//! How a process becomes a member: with all initial nodes in the first view, or let into a group
-//! that runs (VIE-12).
+//! How a process becomes a member: with all initial nodes in the first view, or admitted to a
+//! running group (VIE-12).
 //!
-//! A node looks for a member first. If one runs, it joins. If none does, and it is an initial node,
-//! it meets the others (`meeting`), until all are there or a member is found running after all. So
-//! nodes may be started in any order, and a node that comes back needs no other command than one
-//! that comes first. Nodes that meet form the group if none of them was ever a member of it, or if
-//! all of them are told to (`forming`).
+//! A node first looks for a running member, and joins it if there is one. Otherwise an initial node
+//! meets the others (`meeting`), until all are there or a running member is found after all. So
+//! nodes may be started in any order, and a node that returns uses the same command as a new one.
+//! Nodes that meet form the group if none of them was ever a member of it, or if all of them are
+//! told to (`forming`).
 
 use std::time::Instant;
 
@@ -15,12 +15,12 @@ use crate::group::delivery::replica::Replica;
 use crate::group::description::terms::{Description, Membership};
 use crate::group::running::{Running, Stepped};
 
-/// Becomes a member of a group, and runs as one: a thread of its own drives it.
+/// Becomes a member of a group, driven by a thread of its own.
 ///
 /// Returns once this process is in a view: [`Replica::view_changed`] was called.
 ///
 /// # Errors
-/// [`StartError`]; nothing is left behind then, but a folder for its state.
+/// [`StartError`]; nothing is left behind in that case, except a folder for the node's state.
 pub fn start<R: Replica + 'static>(
     description: Description,
     options: StartOptions<'_>,
@@ -29,8 +29,8 @@ pub fn start<R: Replica + 'static>(
     start_boxed(description, options, Box::new(replica))
 }
 
-/// One for all applications: each program would compile the whole member again, once for each type
-/// of its own.
+/// One instance for all applications, so that a program does not compile the whole member again for
+/// each of its types.
 fn start_boxed(
     description: Description,
     options: StartOptions<'_>,
@@ -39,7 +39,7 @@ fn start_boxed(
     Ok(start_stepped(description, options, replica)?.spawn()?)
 }
 
-/// Becomes a member of a group, which the caller [steps](Running::step) in a loop of its own. Where
+/// Becomes a member of a group, which the caller [steps](Running::step) in its own loop. If
 /// membership changes, the others remove a member that is not stepped for the group's failure
 /// timeout.
 ///

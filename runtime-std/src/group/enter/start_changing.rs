@@ -84,7 +84,7 @@ impl StartingMember {
             service.board.clone(),
             shared_logs.clone(),
         )?;
-        // Visitors are answered from now on.
+        // Clients and operators are served from now on.
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),
             connector: Some(connector),

@@ -1,5 +1,5 @@
-//! How a process becomes a member of a group with fixed membership: it meets all others, all make
-//! the view's memory ready, and only then the group starts.
+//! How a process becomes a member of a group with fixed membership: it meets all others, all
+//! prepare the view's memory, and only then the group starts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,11 +32,11 @@ use crate::group::running::{Handle, Running, Stepped};
 use crate::group::status::statistics::Statistics;
 use crate::member::{Memory, Settings, Stopped};
 
-/// Between two looks whether all peers are ready.
+/// The interval between two checks whether all peers are ready.
 const READY_PAUSE: Duration = Duration::from_micros(200);
 
-/// Nodes that have met, and whose one view is open and ready at all of them. Dropped without
-/// [`leave`](Self::leave), this process counts as failed.
+/// Nodes that have met, and whose one view is open and ready at all of them. If it is dropped
+/// without [`leave`](Self::leave), this process counts as failed.
 pub struct Connected {
     pub(crate) fabric: AnyFabric,
     pub(crate) memory: Memory,
@@ -44,7 +44,7 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// The rows of the view.
+    /// Returns the rows of the view.
     #[must_use]
     pub fn memory(&self) -> ViewMemory<'_> {
         self.memory.memory()
@@ -56,12 +56,12 @@ impl Connected {
     }
 }
 
-/// Meets all nodes of a group with fixed membership, and makes memory of this layout: for what runs
-/// among them without a node. `layout` is of the description's nodes, in their order, and its
-/// digest is part of what all must have alike.
+/// Meets all nodes of a group with fixed membership, and allocates memory of this layout, for
+/// protocols that run among them without a node. `layout` is for the description's nodes, in their
+/// order, and its digest must be the same at all of them.
 ///
 /// # Errors
-/// [`ConnectError`]; nothing is left behind then.
+/// [`ConnectError`]; nothing is left behind in that case.
 pub fn connect(
     mut description: Description,
     mut options: StartOptions<'_>,
@@ -80,14 +80,14 @@ pub fn connect(
     Ok(Connected { fabric, memory, own })
 }
 
-/// Why nodes do not come together.
+/// Why nodes cannot connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// What is wrong with the description.
+    /// An error in the description.
     #[error(transparent)]
     Description(#[from] DescriptionError),
-    /// As for a group.
+    /// An error as when a group starts.
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -99,7 +99,7 @@ impl StartingMember {
             .ok_or_else(|| StartError::UnknownNode { node: self.own.get(), known: known() })
     }
 
-    /// Meets all others, and hands their connections to the fabric.
+    /// Meets all others, and passes their connections to the fabric.
     fn connect_all(
         &self,
         description: &Description,
@@ -145,7 +145,7 @@ impl StartingMember {
             fabric,
             sending,
             requests: receiver,
-            // Its subgroups take no clients.
+            // Its subgroups accept no clients.
             replica: Served::without(replica),
             logs: Logs::default(),
             statistics: Statistics::new(service.board.clone()),
@@ -175,8 +175,8 @@ impl StartingMember {
     }
 }
 
-/// Opens the view here, and waits until it is open at all peers: a member that returns from here
-/// may post.
+/// Opens the view here, and waits until it is open at all peers. A member may post once this
+/// returns.
 fn open_at_all(
     fabric: &mut AnyFabric,
     layout: &Layout<'_>,

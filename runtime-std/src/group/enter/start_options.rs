@@ -1,4 +1,4 @@
-//! What a process is started with, and why it did not become a member.
+//! Options for starting a process as a member, and the reasons why it does not become one.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -17,45 +17,45 @@ use crate::rdma::{DeviceOptions, NoFabric};
 use crate::shared_memory;
 use crate::shared_memory::Root;
 
-/// How long it may take to become a member, unless set otherwise.
+/// The default time limit for becoming a member.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where and how a process becomes a member.
 #[derive(Debug)]
 pub struct StartOptions<'s> {
-    /// Which node of the description this is.
+    /// This process's node of the description.
     pub node: u32,
-    /// Where groups of this user live, over shared memory.
+    /// The folder of this user's groups, over shared memory.
     pub root: Root,
-    /// A socket that listens at the own address already, if there is one; over TCP and RDMA.
+    /// A socket that already listens at this node's address, if there is one; over TCP and RDMA.
     pub listener: Option<Listener>,
-    /// Which device, over RDMA.
+    /// The device and its options, over RDMA.
     pub device: DeviceOptions,
-    /// How long it may take to become a member.
+    /// The time limit for becoming a member.
     pub time_limit: Duration,
     /// Ends the wait when it becomes true.
     pub cancel: &'s AtomicBool,
-    /// How the member behaves.
+    /// The member's settings.
     pub settings: Settings,
-    /// Whether it may form the group, and where it remembers that it did.
+    /// Whether it may form the group, and where it records its membership.
     pub forming: Forming,
-    /// The folder of this node's logs, where it belongs to logged subgroups: one for each node, and
+    /// The folder of this node's logs, if it belongs to logged subgroups: one for each node, and
     /// the same at every start.
     pub data: Option<PathBuf>,
-    /// About how many bytes of records each of these logs keeps; at most about twice as many,
-    /// beside a snapshot of the application. All records are kept if nothing is said.
+    /// The approximate number of bytes of records that each of these logs keeps; at most about
+    /// twice as many, plus a snapshot of the application. `None` keeps all records.
     pub data_keep_bytes: Option<u64>,
-    /// What else all members must have been told alike, as a number: a member with another one is
-    /// refused, as with another description.
+    /// A digest of further settings that must be the same at all members: a member with another
+    /// value is refused, as with another description.
     pub terms: u64,
-    /// The most bytes a second that this member sends to each of these nodes, over TCP. For
-    /// experiments, and where others share the network.
+    /// The most bytes per second that this member sends to each of these nodes, over TCP. For
+    /// experiments, and for shared networks.
     pub rates: Vec<(u32, NonZeroU64)>,
 }
 
 impl StartOptions<'static> {
-    /// As most programs want it: groups live where those of this user do, any device will do, and
-    /// it may take a minute to become a member.
+    /// Returns the options that suit most programs: the user's default folder for groups, any
+    /// device, and one minute to become a member.
     #[must_use]
     pub fn new(node: u32) -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
@@ -87,19 +87,19 @@ pub enum StartError {
     UnknownNode {
         /// The node.
         node: u32,
-        /// Those that it has.
+        /// The nodes that it has.
         known: Vec<u32>,
     },
     /// The others' control servers cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
-    /// No place in shared memory.
+    /// There is no place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
-    /// Nothing to carry the writes.
+    /// There is no fabric to carry the writes.
     #[error(transparent)]
     Fabric(#[from] NoFabric),
-    /// The own address is taken, or none.
+    /// This node's address is in use, or does not exist.
     #[error(
         "cannot listen at {address}: {source}; is node {node} running already, or a node of another group? End that \
          one, or give this node a free address of this host"
@@ -109,16 +109,16 @@ pub enum StartError {
         address: Address,
         /// This node.
         node: u32,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The node's logs cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The initial nodes did not come together.
+    /// The initial nodes did not meet.
     #[error(transparent)]
     Meet(#[from] MeshError),
-    /// The group runs, and did not let this node in.
+    /// The group is running, and did not admit this node.
     #[error("the group did not let node {node} in: {why}; see 'tramontane status', and try again")]
     NotLetIn {
         /// This node.
@@ -126,7 +126,7 @@ pub enum StartError {
         /// The last reason.
         why: String,
     },
-    /// Nobody runs, and this is no initial node.
+    /// No member is running, and this is not an initial node.
     #[error(
         "no member of group \"{group}\" is running, and node {node} is not among its initial nodes; start those first"
     )]
@@ -136,7 +136,7 @@ pub enum StartError {
         /// This node.
         node: u32,
     },
-    /// The group runs, and its membership is fixed.
+    /// The group is running, and its membership is fixed.
     #[error(
         "the group runs already, and its membership is fixed: node {node} cannot join it; end all its members, and start \
          all nodes again"
@@ -154,7 +154,7 @@ pub enum StartError {
     /// The view's layout is wrong.
     #[error("the group is wrong: {0}; correct the group file")]
     Layout(#[from] LayoutError),
-    /// A node goes by another description.
+    /// A node has another description.
     #[error(
         "node {node} has another configuration{}",
         if fields.is_empty() {
@@ -169,10 +169,10 @@ pub enum StartError {
     OtherConfiguration {
         /// The node.
         node: u32,
-        /// The fields that differ, as far as that can be told.
+        /// The fields that differ, as far as they can be determined.
         fields: String,
     },
-    /// The initial nodes came together, and may not form the group.
+    /// The initial nodes met, and may not form the group.
     #[error("{}{}", .0, .0.last_resort())]
     NotFormed(#[from] NotFormed),
     /// The group's members died, and not enough of them came back.
@@ -184,28 +184,28 @@ pub enum StartError {
         /// That node.
         node: u32,
     },
-    /// This node's disk failed while the group restarted from its logs: which file, why, and what
-    /// to do. The other nodes go on waiting for it, or without it.
+    /// This node's disk failed while the group restarted from its logs: the file, the reason, and
+    /// the remedy. The other nodes keep waiting for it, or continue without it.
     #[error("{0}")]
     DiskFailed(String),
-    /// What this node remembers cannot be had.
+    /// This node's recorded state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A process of the group goes by another key or program, and no other one runs.
+    /// A process of the group has another key or program, and no other process is running.
     #[error("node {node}: {why}")]
     Refused {
         /// The node.
         node: u32,
-        /// What it said.
+        /// Its answer.
         why: OpenSessionError,
     },
-    /// The wait was ended.
+    /// The wait was cancelled.
     #[error("interrupted while joining")]
     Cancelled,
-    /// The member ended before it was one.
+    /// The process stopped before it became a member.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The system refused something.
+    /// A system call failed.
     #[error("cannot start: {0}; see what the system says, and try again")]
     Io(#[from] std::io::Error),
 }

@@ -1,17 +1,17 @@
-//! Why a member cannot go on with large messages.
+//! Failures of large messages that stop a member.
 
 use crate::member::Stopped;
 
-/// Why this member cannot go on with large messages.
+/// Why this member cannot continue with large messages.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LargeFailure {
-    /// Memory cannot be had.
+    /// Memory cannot be allocated.
     #[error("{0}")]
     Memory(String),
-    /// The fabric refuses what it should take.
+    /// The fabric refuses a valid post.
     #[error("{0}")]
     Fabric(String),
-    /// A message that was to be delivered is not what its slot says.
+    /// A message about to be delivered does not match its slot.
     #[error("{0}")]
     DescriptorMismatch(String),
 }

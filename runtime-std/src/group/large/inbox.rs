@@ -1,9 +1,9 @@
-//! What one sender's large messages come into at another member.
+//! The memory for one sender's large messages at another member.
 //!
 //! # Invariant
-//! `whole` holds the messages that are here and not delivered, in the order of their sends; the
-//! first is number `first` of that sender's in this view. A correct sender has at most a window of
-//! them, since it waits until all have delivered.
+//! `whole` holds the messages that are complete here but not delivered, in the order in which they
+//! were sent; the first is number `first` of that sender in this view. A correct sender has at most
+//! a window of them, because it waits until all members have delivered.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use tramontane_core::rdmc::transfer::MessageMemory;
 use super::pool::Pool;
 use crate::block_transfer::buffer::{Buffer, place_block};
 
-/// Why nothing more is taken.
+/// Why nothing further is accepted.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The sender has more under way than its window, or a longer message than there may be.
+    /// The sender has more messages in flight than its window, or one above the limit.
     Misbehaved,
     /// There is no memory here.
     NoMemory(String),
@@ -34,7 +34,7 @@ pub(super) struct Inbox {
     pub(super) refusal: Option<Refusal>,
 }
 
-/// An inbox for the time of a step, with where its buffers come from.
+/// An inbox during a step, with the pool of its buffers.
 pub(super) struct Receiving<'i> {
     pub(super) inbox: &'i mut Inbox,
     pub(super) pool: &'i mut Pool,
@@ -54,29 +54,30 @@ impl Inbox {
         }
     }
 
-    /// Where first blocks go.
+    /// Returns the area for first blocks.
     pub(super) fn staging(&self) -> Area {
         self.staging.area()
     }
 
-    /// How many messages have come whole in this view.
+    /// Returns the number of messages that have arrived whole in this view.
     pub(super) fn arrived(&self) -> u64 {
         self.first.saturating_add(u64::try_from(self.whole.len()).unwrap_or(u64::MAX))
     }
 
-    /// Whether no message waits for its delivery.
+    /// Returns whether no message waits for its delivery.
     pub(super) fn is_empty(&self) -> bool {
         self.whole.is_empty()
     }
 
-    /// Message `number` of this view, while it is here.
+    /// Returns message `number` of this view, while it is here.
     pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let (buffer, bytes) = self.whole.get(index)?;
         buffer.get(..*bytes)
     }
 
-    /// Messages below `number` were delivered: `exchange` may keep their buffers, and give others.
+    /// Releases messages below `number`, which were delivered. `exchange` may keep their buffers,
+    /// and return others.
     pub(super) fn delivered(
         &mut self,
         number: u64,
@@ -90,7 +91,7 @@ impl Inbox {
         }
     }
 
-    /// The view has ended: what is not delivered comes again, or never.
+    /// Ends the view: undelivered messages are sent again, or never.
     pub(super) fn end(self, pool: &mut Pool) {
         self.whole.into_iter().for_each(|(buffer, _)| pool.put(buffer));
         self.under_way
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!((inbox.arrived(), inbox.get(1).map(<[u8]>::len)), (2, Some(100)));
         assert!(!receive(&mut inbox, &mut pool, 1));
         assert!(matches!(inbox.refusal, Some(Refusal::Misbehaved)));
-        // What is delivered is numbered no more, and makes room.
+        // Delivered messages lose their number, and make room.
         let mut delivered = Vec::new();
         inbox.delivered(1, &mut pool, |buffer, bytes| {
             delivered.push(bytes);

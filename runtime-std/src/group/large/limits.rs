@@ -1,36 +1,36 @@
-//! Bounds of large messages, and what stands in their slots.
+//! Limits of large messages, and the content of their slots.
 
 use tramontane_core::rdmc::Algorithm;
 
-/// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is
-/// made, and one is handed over, in the thread that keeps up the member's heartbeats, some tenth of
-/// a second for so much. What is larger goes by `tramontane-copy`.
+/// The longest large message that a group file may allow, in bytes: 256 MiB. The thread that keeps
+/// up the member's heartbeats also allocates the memory for a message and delivers it, which takes
+/// about a tenth of a second at this size. `tramontane-copy` transfers anything larger.
 pub const LARGE_MAX: u64 = 256 << 20;
 
-/// Large messages of one sender under way at a time, at most.
+/// The largest number of large messages of one sender in flight at a time.
 pub(crate) const WINDOW_MAX: u32 = 64;
 
-/// Buffers of a member that large messages are in: so many may be asked for by the group file, of
-/// the 1024 that a process can have. Over RDMA up to two of three of them are the device's for a
-/// moment, when a view ends, and the next view has others.
+/// The most buffers for large messages that a group file may require of a member, out of the 1024
+/// that a process can have. Over RDMA the device may still hold up to two thirds of them for a
+/// moment when a view ends, while the next view has others.
 pub(crate) const BUFFERS_MAX: usize = 600;
 
-/// Buffers that are kept for what comes next.
+/// The number of buffers kept for reuse.
 pub(crate) const POOL_MAX: usize = 256;
 
-/// How the blocks of a subgroup's large messages go.
+/// How the blocks of a subgroup's large messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargeBlocks {
-    /// Which member sends which block to which.
+    /// The schedule: which member sends which block to which.
     pub algorithm: Algorithm,
-    /// Bytes of every block but a message's last; at least one.
+    /// The size in bytes of every block except a message's last; at least one.
     pub bytes: usize,
 }
 
-/// Bytes of what stands in a large message's slot: its length.
+/// The size in bytes of a large message's slot content: its length.
 pub(crate) const DESCRIPTION_BYTES: usize = 8;
 
-/// What stands in the slot of a message of so many bytes.
+/// Returns the slot content of a message of `bytes` bytes.
 pub(crate) fn describe(bytes: usize) -> [u8; DESCRIPTION_BYTES] {
     u64::try_from(bytes).unwrap_or(u64::MAX).to_le_bytes()
 }

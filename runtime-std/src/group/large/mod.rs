@@ -1,26 +1,27 @@
-//! Large messages in the total order: their blocks go by block multicast, and one slot of the ring
-//! describes each (RDM-7).
+//! Large messages in the total order: their blocks travel by block multicast, and one slot of the
+//! ring describes each (RDM-7).
 //!
 //! # The course of a large message
-//! 1. A sender takes a slot, writes how many bytes there are, and hands the bytes over:
-//!    [`Sender::send_large`].
-//! 2. Each sender of a subgroup has a *stream* in a view: a block group of the subgroup's members,
-//!    whose root it is. Its large messages go through it one after the other, in the order of their
-//!    slots.
-//! 3. At the others the core is told how many of a sender have come whole. A slot counts as
-//!    received once its message is among them; so what is stable is everywhere with all its bytes.
-//! 4. It is delivered in its place, as any other, from the buffer that it came into; then that is
-//!    free.
-//! 5. The sender keeps the bytes until all have delivered. A view that ends without the message
-//!    leaves them to the next, in which it is sent again from its first block.
+//! 1. A sender takes a slot, writes the length, and queues the bytes: [`Sender::send_large`].
+//! 2. Each sender of a subgroup has a *stream* in a view: a block group of the subgroup's members
+//!    with the sender as its root. Its large messages go through the stream one after the other, in
+//!    the order of their slots.
+//! 3. At the other members, the core is told how many of a sender's messages have arrived whole. A
+//!    slot counts as received once its message is among them, so a stable message is everywhere
+//!    with all its bytes.
+//! 4. The message is delivered in order, like any other, from the buffer that received it. Then the
+//!    buffer is free.
+//! 5. The sender keeps the bytes until all members have delivered. If a view ends without the
+//!    message, the next view sends it again from its first block.
 //!
 //! # Invariants
-//! - What is not here as its slot says is not delivered, nor anything after it: this member stops.
-//! - The end of a view stops its streams before anything of the next is done; what comes later is
-//!   not counted.
+//! - If a message does not match its slot, neither it nor anything after it is delivered: this
+//!   member stops.
+//! - The end of a view stops its streams before anything of the next is done; blocks that arrive
+//!   later do not count.
 //! - Nothing is allocated for a message, once the pool has buffers of its size.
-//! - Memory is bounded: at each member, for each sender, a window of messages, one block, and a
-//!   pool of as much again.
+//! - Memory is bounded: each member has, for each sender, a window of messages, one block, and a
+//!   pool of the same size.
 //!
 //! | file | subject |
 //! |---|---|
@@ -61,13 +62,14 @@ use crate::group::description::layout::ViewLayout;
 use crate::group::description::terms::Description;
 use crate::group::engine::open_view::OpenView;
 
-/// Events that are taken in a step.
+/// The largest number of events taken in a step.
 const EVENTS_MAX: usize = 64;
 
-/// While other messages keep the engine busy, streams at rest are looked at every so many steps.
+/// The number of steps between two checks of streams at rest, while other messages keep the engine
+/// busy.
 const STEPS_PER_LOOK: u32 = 16;
 
-/// A message that is not what its slot says.
+/// A message that does not match its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DescriptorMismatch {
     subgroup: SubgroupId,
@@ -75,23 +77,22 @@ struct DescriptorMismatch {
     number: u64,
 }
 
-/// What is here of a message, if it is what its slot says.
+/// Returns the bytes of a message, if they match its slot.
 fn as_described<'b>(bytes: Option<&'b [u8]>, description: &[u8]) -> Option<&'b [u8]> {
     bytes.filter(|bytes| describe(bytes.len()) == description)
 }
 
 /// All large messages of a member.
 pub(crate) struct Large {
-    /// Of each subgroup in which this node sends such.
+    /// The outbox of each subgroup in which this node sends large messages.
     outboxes: Vec<(SubgroupId, Outbox)>,
-    /// Of the present view; none once it ends.
+    /// The streams of the present view; none once it ends.
     streams: Vec<SenderStream>,
     table: Option<Arc<TransferView>>,
     pool: Pool,
     is_awake: bool,
     until_look: u32,
-    /// A message whose slot and blocks do not belong together; of what comes after it nothing is
-    /// handed over.
+    /// A message whose slot and blocks do not match. Nothing after it is delivered.
     mismatch: Cell<Option<DescriptorMismatch>>,
 }
 
@@ -114,8 +115,8 @@ impl Large {
         }
     }
 
-    /// A view begins: opens its streams. `ring_first` says with which of its messages this node's
-    /// ring in a subgroup begins.
+    /// Begins a view: opens its streams. `ring_first` returns the first message of this node's ring
+    /// in a subgroup.
     pub(crate) fn begin(
         &mut self,
         present: &OpenView,
@@ -181,7 +182,7 @@ impl Large {
         Ok(())
     }
 
-    /// Whether there is anything to be stepped now. `is_idle`: nothing else is to be done.
+    /// Returns whether there is anything to step now. `is_idle`: there is no other work.
     pub(crate) fn is_due(&mut self, is_idle: bool) -> bool {
         if self.streams.is_empty() {
             return false;
@@ -194,8 +195,8 @@ impl Large {
         false
     }
 
-    /// Takes what has come, and posts what there is to post; tells the node what is here now. True
-    /// if something was done.
+    /// Handles arrivals, posts what is due, and tells the node what is here now. Returns whether
+    /// anything was done.
     pub(crate) fn step(
         &mut self,
         present: &mut OpenView,
@@ -230,7 +231,7 @@ impl Large {
         Ok(is_busy)
     }
 
-    /// Takes what senders have handed over.
+    /// Fetches the messages that senders have queued.
     pub(crate) fn receive_message(&mut self) -> bool {
         self.outboxes
             .iter_mut()
@@ -254,8 +255,8 @@ impl Large {
         is_busy
     }
 
-    /// After a step: what was delivered, here and everywhere, is needed no more.
-    /// `exchange` is given the buffers of others' messages, with their lengths, and may keep them.
+    /// Releases messages that were delivered, here and everywhere. Called after a step. `exchange`
+    /// receives the buffers of others' messages, with their lengths, and may keep them.
     pub(crate) fn release(
         &mut self,
         present: &mut OpenView,
@@ -285,9 +286,9 @@ impl Large {
         }
     }
 
-    /// The bytes of a large message that is being delivered: number `number` of its sender's in
-    /// this view, of which its slot says `description`. Nothing if that is not what is here: then
-    /// [`Large::failure`] says so.
+    /// Returns the bytes of a large message that is being delivered: the sender's number `number`
+    /// in this view, with the slot content `description`. Returns `None` if they do not match;
+    /// [`Large::failure`] then has the reason.
     pub(crate) fn payload(
         &self,
         subgroup: SubgroupId,
@@ -308,26 +309,26 @@ impl Large {
         described
     }
 
-    /// Whether the present view has no large messages.
+    /// Returns whether the present view has no large messages.
     #[inline]
     pub(crate) fn has_none(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// Whether nothing more is to be handed over.
+    /// Returns whether a message did not match its slot, so that nothing further is delivered.
     pub(crate) fn is_mistold(&self) -> bool {
         self.mismatch.get().is_some()
     }
 
-    /// Why nothing more is handed over, if that is so.
+    /// Returns why nothing further is delivered, if that is so.
     pub(crate) fn failure(&self) -> Option<LargeFailure> {
         let DescriptorMismatch { subgroup, rank, number } = self.mismatch.get()?;
         let what = format!("number {number} of the member of rank {rank}, in subgroup {subgroup}");
         Some(LargeFailure::DescriptorMismatch(what))
     }
 
-    /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here
-    /// stay until [`Large::end`].
+    /// Stops the streams, because the view ends: nothing that arrives from now on counts (RDM-7).
+    /// Messages that are here stay until [`Large::end`].
     pub(crate) fn stop(&mut self, fabric: &mut AnyFabric) {
         if let Some(table) = self.table.take() {
             for stream in &self.streams {
@@ -336,7 +337,7 @@ impl Large {
         }
     }
 
-    /// The view is over: whatever it did not deliver comes again, or never.
+    /// Ends the view: messages that it did not deliver are sent again, or never.
     pub(crate) fn end(&mut self, fabric: &mut AnyFabric) {
         self.stop(fabric);
         for stream in self.streams.drain(..) {
@@ -346,13 +347,13 @@ impl Large {
         }
     }
 
-    /// The bytes of a message that this node ends without.
+    /// Returns the bytes of a message that this node has not delivered when it ends.
     pub(crate) fn take(&mut self, subgroup: SubgroupId, ordinal: u64) -> Option<Vec<u8>> {
         let (_, outbox) = self.outboxes.iter_mut().find(|(of, _)| *of == subgroup)?;
         outbox.take(ordinal)
     }
 
-    /// Whether nothing of this node's is under way.
+    /// Returns whether none of this node's messages is in flight.
     pub(crate) fn is_settled(&self) -> bool {
         self.outboxes.iter().all(|(_, outbox)| outbox.is_empty())
     }
@@ -369,7 +370,7 @@ mod tests {
         let store = BlockStore::Tcp(Default::default());
         let large = Large::new(&description, store, std::iter::empty());
         assert!(!large.is_mistold() && large.failure().is_none());
-        // Not even as an empty one: there is none.
+        // It is not even delivered as an empty message, because there is none.
         assert_eq!(large.payload(SubgroupId(0), Rank(1), 3, &describe(0)), None);
         assert!(large.is_mistold());
         let stopped = Stopped::from(large.failure().expect("it is known"));

@@ -1,5 +1,5 @@
-//! How large messages go in a subgroup: the same at all members, since it follows from the group
-//! file.
+//! The options for a subgroup's large messages: the same at all members, because they follow from
+//! the group file.
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::rdmc::Algorithm;
@@ -8,7 +8,7 @@ use super::limits::{DESCRIPTION_BYTES, LARGE_MAX, LargeBlocks, WINDOW_MAX};
 use crate::block_transfer::options::GroupOptions;
 use crate::group::description::terms::{Description, SubgroupDescription};
 
-/// How large messages go in one subgroup.
+/// How large messages are sent in one subgroup.
 pub(crate) struct LargeOptions {
     pub(super) options: GroupOptions,
     pub(crate) window: usize,
@@ -16,7 +16,8 @@ pub(crate) struct LargeOptions {
 }
 
 impl LargeOptions {
-    /// What a receiver is asked for at most: whole blocks, and in a pipeline two at least.
+    /// Returns the largest buffer that a receiver needs: whole blocks, and at least two in a
+    /// pipeline.
     pub(super) fn whole_blocks_max(&self) -> usize {
         let blocks = usize::try_from(self.options.blocks_max()).unwrap_or(usize::MAX);
         blocks.saturating_mul(self.options.block_bytes)
@@ -24,7 +25,7 @@ impl LargeOptions {
 }
 
 impl SubgroupDescription {
-    /// Whether its large messages can be as it says.
+    /// Returns whether the subgroup's settings for large messages are valid.
     pub(crate) fn has_possible_large(&self) -> bool {
         let has_slots =
             usize::try_from(self.message_max).is_ok_and(|bytes| bytes >= DESCRIPTION_BYTES);
@@ -36,14 +37,14 @@ impl SubgroupDescription {
 }
 
 impl Description {
-    /// How large messages go in a subgroup, if it takes such.
+    /// Returns how large messages are sent in a subgroup, if it allows them.
     pub(crate) fn large(&self, subgroup: SubgroupId) -> Option<LargeOptions> {
         let described =
             self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
         let bytes_max = usize::try_from(described.large_max).unwrap_or(usize::MAX);
         let mut options = GroupOptions::for_fabric(self.fabric, bytes_max);
         if described.senders().len() > 1 {
-            // Several roots at a time: a pipeline uses everybody's port.
+            // With several roots at a time, a pipeline uses the ports of all members.
             options.algorithm = Algorithm::Pipeline;
         }
         if let Some(LargeBlocks { algorithm, bytes }) = described.large_blocks {
@@ -54,8 +55,8 @@ impl Description {
         Some(LargeOptions { options, window, bytes_max })
     }
 
-    /// Buffers that all large messages under way may take at a member: a window of each sender, a
-    /// block, and one that comes.
+    /// Returns the number of buffers that all large messages in flight may need at a member: per
+    /// sender, a window, a block, and one that is arriving.
     pub(crate) fn large_buffers(&self) -> usize {
         let large = self.subgroups.iter().filter(|subgroup| subgroup.large_max > 0);
         let buffers = large.map(|subgroup| {
@@ -65,7 +66,7 @@ impl Description {
         buffers.fold(0, usize::saturating_add)
     }
 
-    /// Bytes of buffers that are kept for what comes next: as much as can be under way.
+    /// Returns the bytes of buffers kept for reuse: as many as can be in flight.
     pub(crate) fn large_pool_bytes(&self) -> usize {
         let bytes = (0..).map(SubgroupId).zip(&self.subgroups).filter_map(|(id, described)| {
             let large = self.large(id)?;

@@ -1,10 +1,9 @@
 //! This node's own large messages in one subgroup, through all views.
 //!
 //! # Invariants
-//! - They stand in the order of their slots: senders take a slot and hand over the bytes under one
-//!   lock.
-//! - Bytes stay until the message was delivered everywhere, so that a view that ends without it
-//!   leaves them to be sent again (RDM-7); and until no block of them is under way.
+//! - They are in the order of their slots: senders take a slot and queue the bytes under one lock.
+//! - Bytes are kept until the message was delivered everywhere, so that it can be sent again if a
+//!   view ends without it (RDM-7), and until none of its blocks is in flight.
 
 use std::collections::VecDeque;
 
@@ -18,20 +17,21 @@ use crate::block_transfer::transfer::Transfer;
 /// A large message of this node.
 #[derive(Debug)]
 struct OutboxEntry {
-    /// As [`Ordinal`](crate::group::send::receipt::ordinal::Ordinal)s count.
+    /// The message's number, counted as in
+    /// [`Ordinal`](crate::group::send::receipt::ordinal::Ordinal).
     ordinal: u64,
     buffer: Buffer,
     bytes: usize,
 }
 
-/// All that are not delivered everywhere.
+/// All messages that are not delivered everywhere.
 #[derive(Debug)]
 pub(super) struct Outbox {
     reader: LargeSendQueueReader,
     entries: VecDeque<OutboxEntry>,
-    /// The number in this view of the first entry.
+    /// The number of the first entry in this view.
     first: u64,
-    /// How many of this view's were given to the transfer, and how many are through it.
+    /// How many messages of this view were passed to the transfer, and how many it has completed.
     begun: u64,
     through: u64,
     /// The ordinal of the present ring's first message.
@@ -43,7 +43,7 @@ impl Outbox {
         Self { reader, entries: VecDeque::new(), first: 0, begun: 0, through: 0, ring_first: 0 }
     }
 
-    /// Takes what senders have handed over.
+    /// Fetches the messages that senders have queued.
     pub(super) fn receive_message(&mut self) -> bool {
         let before = self.entries.len();
         while let Some(QueuedBytes { ordinal, buffer, bytes }) = self.reader.take() {
@@ -52,8 +52,8 @@ impl Outbox {
         self.entries.len() > before
     }
 
-    /// A view begins whose ring begins with message `ring_first`: what comes before was delivered,
-    /// and the rest is sent from the start.
+    /// Begins a view whose ring begins with message `ring_first`: earlier messages were delivered,
+    /// and the rest are sent from the start.
     pub(super) fn begin(&mut self, ring_first: u64) {
         self.receive_message();
         while self.entries.front().is_some_and(|entry| entry.ordinal < ring_first) {
@@ -62,27 +62,27 @@ impl Outbox {
         (self.first, self.begun, self.through, self.ring_first) = (0, 0, 0, ring_first);
     }
 
-    /// Gives the transfer its next message.
+    /// Passes the next message to the transfer.
     pub(super) fn submit(&mut self, transfer: &mut Transfer) -> bool {
         if transfer.is_moving() || transfer.outcome().is_some() {
             return false;
         }
         let index = usize::try_from(self.begun - self.first).unwrap_or(usize::MAX);
         let Some(entry) = self.entries.get_mut(index) else { return false };
-        // Its size was compared with the subgroup's limit before it was handed over.
+        // Its size was checked against the subgroup's limit before it was queued.
         let is_sent = transfer.send(entry.buffer.area(), entry.bytes).is_ok();
         self.begun += u64::from(is_sent);
         is_sent
     }
 
-    /// Message `number` of this view, while it is here.
+    /// Returns message `number` of this view, while it is here.
     pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let entry = self.entries.get(index)?;
         entry.buffer.get(..entry.bytes)
     }
 
-    /// Of the present ring's messages those below `position` were delivered everywhere.
+    /// Releases the present ring's messages below `position`, which were delivered everywhere.
     pub(super) fn delivered_everywhere(&mut self, position: u64) {
         let ordinal = self.ring_first.saturating_add(position);
         while self.first < self.through
@@ -99,20 +99,20 @@ impl Outbox {
         }
     }
 
-    /// The bytes of a message that this node ends without.
+    /// Returns the bytes of a message that this node has not delivered when it ends.
     pub(super) fn take(&mut self, ordinal: u64) -> Option<Vec<u8>> {
         self.receive_message();
         let entry = self.entries.iter().find(|entry| entry.ordinal == ordinal)?;
         entry.buffer.get(..entry.bytes).map(<[u8]>::to_vec)
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// The root is given no blocks.
+/// The root receives no blocks.
 impl MessageMemory for Outbox {
     fn incoming(&mut self, _number: u64, _bytes: usize) -> Option<Area> {
         None

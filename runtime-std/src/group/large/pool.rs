@@ -1,22 +1,22 @@
-//! Buffers of large messages that nobody uses now: made once, and used again.
+//! Unused buffers of large messages, kept for reuse.
 
 use tramontane_core::fabric::BlockStore as _;
 
 use crate::block_transfer::buffer::Buffer;
 use crate::fabric::{BlockMemoryError, BlockStore};
 
-/// A buffer is used for smaller messages too, but not for much smaller ones: they would hold what
-/// others need.
+/// How much larger a reused buffer may be than its message. Buffers that are much larger would be
+/// missing for larger messages.
 const WASTE_MAX: usize = 4;
 
-/// Buffers that nobody uses now.
+/// Unused buffers.
 #[derive(Debug)]
 pub(super) struct Pool {
     store: BlockStore,
-    /// What came back first is first.
+    /// The free buffers, in the order in which they were returned.
     free: Vec<Buffer>,
     free_bytes: usize,
-    /// What is kept at most.
+    /// The limits of what is kept.
     buffers_max: usize,
     bytes_max: usize,
 }
@@ -26,12 +26,12 @@ impl Pool {
         Self { store, free: Vec::new(), free_bytes: 0, buffers_max, bytes_max }
     }
 
-    /// A buffer of at least so many bytes, holding whatever was in it before.
+    /// Returns a buffer of at least `bytes` bytes, with arbitrary content.
     pub(super) fn take(&mut self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
         self.find(bytes).map_or_else(|| Buffer::new(&self.store, bytes), Ok)
     }
 
-    /// The same, if there is one.
+    /// Returns a free buffer of at least `bytes` bytes, if there is one.
     pub(super) fn find(&mut self, bytes: usize) -> Option<Buffer> {
         let fits = |buffer: &Buffer| buffer.len() >= bytes && buffer.len() / WASTE_MAX <= bytes;
         let buffer = self.free.remove(self.free.iter().position(fits)?);
@@ -39,16 +39,16 @@ impl Pool {
         Some(buffer)
     }
 
-    /// Takes a buffer back into which blocks may still be posted to come. A device cannot be told
-    /// otherwise: over RDMA it goes once no peer can write to it any more.
+    /// Takes back a buffer that may still have receives posted. A device cannot withdraw them: over
+    /// RDMA the buffer is freed once no peer can write to it any longer.
     pub(super) fn put_unfilled(&mut self, buffer: Buffer) {
         if !self.store.fills_late() {
             self.put(buffer);
         }
     }
 
-    /// Takes a buffer back. Above the bound the one goes that nobody has asked for longest: what is
-    /// sent now is like what was sent last.
+    /// Takes back a buffer. Above the limit, the one unused for longest is freed: the next messages
+    /// resemble the last ones.
     pub(super) fn put(&mut self, buffer: Buffer) {
         self.free_bytes += buffer.len();
         self.free.push(buffer);

@@ -1,7 +1,8 @@
-//! From application threads to the engine: bytes of large messages there, and buffers back.
+//! The queue from application threads to the engine: bytes of large messages in one direction, and
+//! free buffers in the other.
 //!
 //! # Invariant
-//! What is handed over stands in the order of the slots that describe it.
+//! Queued bytes are in the order of the slots that describe them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,24 +15,25 @@ use crate::fabric::{BlockMemoryError, BlockStore};
 /// The bytes of a large message whose slot was taken.
 #[derive(Debug)]
 pub(super) struct QueuedBytes {
-    /// As [`Ordinal`](crate::group::send::receipt::ordinal::Ordinal)s count.
+    /// The message's number, counted as in
+    /// [`Ordinal`](crate::group::send::receipt::ordinal::Ordinal).
     pub(super) ordinal: u64,
     pub(super) buffer: Buffer,
     pub(super) bytes: usize,
 }
 
-/// The senders' side of a subgroup that takes large messages.
+/// The senders' side of a subgroup that allows large messages.
 #[derive(Debug)]
 pub(crate) struct LargeSendQueue {
     /// The longest message, in bytes.
     pub(super) bytes_max: usize,
-    /// Messages that may be under way at a time.
+    /// The number of messages that may be in flight at a time.
     window: usize,
     store: BlockStore,
-    /// Locked while a slot is taken, so that both orders are one.
+    /// Locked while a slot is taken, so that slots and bytes have the same order.
     way: Mutex<Sender<QueuedBytes>>,
     under_way: AtomicUsize,
-    /// Buffers to be used again, as many as may be under way at most.
+    /// Buffers for reuse, at most as many as may be in flight.
     spent: Mutex<Pool>,
 }
 
@@ -59,7 +61,8 @@ impl LargeSendQueue {
             window,
             way: Mutex::new(sender),
             under_way: AtomicUsize::new(0),
-            // None is longer than the longest message, so that their number bounds their bytes.
+            // No buffer is longer than the longest message, so the number of buffers limits their
+            // bytes.
             spent: Mutex::new(Pool::new(store.clone(), window, usize::MAX)),
             store,
         });
@@ -67,13 +70,13 @@ impl LargeSendQueue {
     }
 
     pub(super) fn buffer(&self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
-        // The engine gives buffers back: it must not wait while memory is made.
+        // The engine returns buffers under this lock, so memory is allocated after it is released.
         let found = locked(&self.spent).find(bytes);
         found.map_or_else(|| Buffer::new(&self.store, bytes), Ok)
     }
 
-    /// The turn of one message, if there is room. Its holder takes a slot and hands the bytes over
-    /// before any other sender does.
+    /// Returns the turn to send one message, if there is room. Its holder takes a slot and queues
+    /// the bytes before any other sender does.
     pub(super) fn enter(&self) -> Option<SendTurn<'_>> {
         let way = locked(&self.way);
         (self.under_way.load(Ordering::Relaxed) < self.window)
@@ -81,14 +84,14 @@ impl LargeSendQueue {
     }
 }
 
-/// The turn of one message.
+/// The turn to send one message.
 pub(super) struct SendTurn<'g> {
     send_queue: &'g LargeSendQueue,
     way: MutexGuard<'g, Sender<QueuedBytes>>,
 }
 
 impl SendTurn<'_> {
-    /// Hands bytes over. They come back if the engine is gone.
+    /// Queues the bytes of a message. They are returned if the engine is gone.
     pub(super) fn hand_over(self, queued: QueuedBytes) -> Result<(), QueuedBytes> {
         self.send_queue.under_way.fetch_add(1, Ordering::Relaxed);
         self.way.send(queued).map_err(|refused| refused.0)
@@ -100,7 +103,8 @@ impl LargeSendQueueReader {
         self.queue.try_recv().ok()
     }
 
-    /// A message is delivered everywhere, or was given up: there is room for another.
+    /// Takes back the buffer of a message that was delivered everywhere or given up, which makes
+    /// room for another.
     pub(super) fn give_back(&self, buffer: Buffer) {
         locked(&self.send_queue.spent).put(buffer);
         self.send_queue.under_way.fetch_sub(1, Ordering::Relaxed);
@@ -111,8 +115,8 @@ impl LargeSendQueueReader {
 mod tests {
     use super::*;
 
-    /// Sends messages of these sizes at once, until they are delivered everywhere; how many buffers
-    /// were made for them. A new one is all zero.
+    /// Sends messages of these sizes at once, until they are delivered everywhere. Returns how many
+    /// buffers were allocated for them; a new buffer is all zero.
     fn send(send_queue: &LargeSendQueue, reader: &LargeSendQueueReader, sizes: &[usize]) -> usize {
         let mut buffers: Vec<_> =
             sizes.iter().map(|bytes| send_queue.buffer(*bytes).expect("memory")).collect();
@@ -134,9 +138,9 @@ mod tests {
         const LARGE: usize = 1 << 20;
         let rounds: [(&[usize], usize); 4] = [
             (&[SMALL, SMALL], 2),
-            // The small ones do not stay in their way.
+            // The small buffers do not prevent this.
             (&[LARGE, LARGE], 2),
-            // And large ones are not lent for little.
+            // Large buffers are not used for small messages.
             (&[SMALL, LARGE], 1),
             (&[LARGE, SMALL], 0),
         ];

@@ -1,4 +1,4 @@
-//! One sender's large messages in one subgroup and view: a block group whose root the sender is.
+//! One sender's large messages in one subgroup and view: a block group with the sender as its root.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::block_transfer::options::GroupOptions;
 use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 use crate::fabric::AnyFabric;
 
-/// Where a stream's messages are kept.
+/// The memory for a stream's messages.
 pub(super) enum StreamEnd {
-    /// In the own outbox of that number.
+    /// This node's outbox with that index.
     Own(usize),
     Of(Inbox),
 }
 
 impl StreamEnd {
-    /// Where first blocks go; the root posts no receive.
+    /// Returns the area for first blocks; the root posts no receive.
     pub(super) fn staging(&self) -> Area {
         match self {
             Self::Own(_) => Area { region: Region::ROW, offset: 0 },
@@ -39,25 +39,25 @@ pub(super) struct SenderStream {
     pub(super) rank: Rank,
     pub(super) end: StreamEnd,
     transfer: Transfer,
-    /// How many messages the node was told of.
+    /// The number of messages that were reported to the node.
     told: u64,
-    /// The end of the stream was reported.
+    /// Whether the end of the stream was reported.
     is_explained: bool,
 }
 
-/// What a step of a stream did.
+/// The results of a step of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Stepped {
     pub(super) is_busy: bool,
-    /// A message is under way.
+    /// Whether a message is in flight.
     pub(super) is_moving: bool,
-    /// How many messages of the sender are here now. Set when it has risen.
+    /// The number of the sender's messages that are here now. Set when it has risen.
     pub(super) arrived: Option<u64>,
-    /// A member that nothing more can be had from, or given to.
+    /// A member that can no longer send to, or receive from, this one.
     pub(super) lost: Option<Rank>,
-    /// A member that takes nothing from this one any more.
+    /// A member that accepts nothing from this one any longer.
     pub(super) denied_by: Option<Rank>,
-    /// This member cannot go on.
+    /// The failure that stops this member.
     pub(super) failure: Option<LargeFailure>,
 }
 
@@ -95,7 +95,7 @@ impl SenderStream {
         }
     }
 
-    /// Posts what there is to post now. `own` is this member's rank.
+    /// Posts what is due now. `own` is this member's rank.
     pub(super) fn step(
         &mut self,
         own: Rank,
@@ -145,12 +145,12 @@ impl SenderStream {
 /// What the end of a stream means for this member.
 #[derive(Debug, PartialEq, Eq)]
 enum Consequence {
-    /// Nothing more can be had from a member, or given to it: a change of the view puts that right,
-    /// and tells the others.
+    /// A member can no longer send to, or receive from, this one: a view change removes it, and
+    /// informs the others.
     Lost(Rank),
-    /// A member has taken this one for dead: this one halts.
+    /// A member considers this one dead: this one halts.
     DeniedBy(Rank),
-    /// This member cannot go on.
+    /// This member cannot continue.
     Stop(LargeFailure),
 }
 
@@ -184,7 +184,7 @@ mod tests {
         let ends = |member, cause, refusal: Option<Refusal>| {
             consequence(Failure { member, cause }, refusal.as_ref(), own, sender)
         };
-        // What this member refused is its own failure to the block group.
+        // To the block group, a refusal by this member is this member's own failure.
         assert_eq!(
             ends(own, Cause::NoMemory, Some(Refusal::Misbehaved)),
             Consequence::Lost(sender)

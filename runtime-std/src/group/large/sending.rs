@@ -1,4 +1,4 @@
-//! Sending large messages: in the order of all others, and by block multicast (RDM-7).
+//! Sending large messages, in the same order as all others, by block multicast (RDM-7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,47 +17,47 @@ use crate::poll::wait_driving;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendLargeError {
-    /// The subgroup takes none.
+    /// The subgroup allows none.
     #[error(
         "the subgroup takes no large messages: set large_max in the group file, at all members"
     )]
     NotAllowed,
-    /// The message is longer than its buffer, or than the subgroup takes.
+    /// The message is longer than its buffer, or than the subgroup's limit.
     #[error(
         "a large message of {bytes} bytes does not fit the limit of {limit}: send less, or raise large_max"
     )]
     TooLarge {
         /// Its bytes.
         bytes: usize,
-        /// The most there may be.
+        /// The limit in bytes.
         limit: usize,
     },
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] BlockMemoryError),
-    /// As for any message.
+    /// An error as for any message.
     #[error(transparent)]
     Send(#[from] SendError),
 }
 
-/// A large message that was not sent; its buffer comes back.
+/// A large message that was not sent, with its buffer.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct LargeUnsent {
-    /// What is wrong.
+    /// The reason.
     pub why: SendLargeError,
-    /// What was to be sent; nothing if the member took it along to its end.
+    /// The buffer that was to be sent; `None` if it was lost when the member ended.
     pub buffer: Option<Buffer>,
 }
 
 impl<K> Sender<K> {
-    /// The longest large message of the subgroup, in bytes; nothing if it takes none.
+    /// Returns the longest large message of the subgroup, in bytes; `None` if it allows none.
     #[must_use]
     pub fn large_max(&self) -> Option<usize> {
         Some(self.state.large.as_ref()?.bytes_max)
     }
 
-    /// Memory for a large message of so many bytes; it holds whatever an earlier one left in it.
+    /// Returns memory for a large message of `bytes` bytes; it may contain an earlier message.
     ///
     /// # Errors
     /// [`SendLargeError::NotAllowed`], [`SendLargeError::TooLarge`], [`SendLargeError::Memory`].
@@ -69,13 +69,13 @@ impl<K> Sender<K> {
         Ok(send_queue.buffer(bytes)?)
     }
 
-    /// Sends the first `bytes` bytes of a [buffer](Sender::buffer) as one message, in the order of
-    /// all others. Its bytes go by block multicast while smaller messages pass in their slots; it,
-    /// and what this node sends after it, is delivered once all of it is everywhere. Waits for room
-    /// at most `timeout`: until fewer large messages of this node than the subgroup's
-    /// `large_window` are under way.
+    /// Sends the first `bytes` bytes of a [buffer](Sender::buffer) as one message, in the same
+    /// order as all others. Its bytes travel by block multicast while smaller messages pass in
+    /// their slots; it is delivered, and so are this node's later messages, once all its bytes are
+    /// everywhere. Waits at most `timeout` for room, until fewer large messages of this node than
+    /// the subgroup's `large_window` are in flight.
     ///
-    /// The buffer is kept until every member has delivered the message, and is used again by
+    /// The buffer is kept until every member has delivered the message, and is then reused by
     /// [`Sender::buffer`].
     ///
     /// ```no_run
@@ -90,7 +90,7 @@ impl<K> Sender<K> {
     /// ```
     ///
     /// # Errors
-    /// [`LargeUnsent`]; nothing was sent then.
+    /// [`LargeUnsent`]; nothing was sent in that case.
     pub fn send_large(
         &mut self,
         buffer: Buffer,
@@ -119,13 +119,14 @@ impl<K> Sender<K> {
         }
     }
 
-    /// Sends what is held, if there is room now.
+    /// Sends the held message, if there is room now.
     fn try_large(&mut self, held: &mut Option<Buffer>, bytes: usize) -> Option<Ordinal> {
         let state = Arc::clone(&self.state);
         let turn = state.large.as_ref()?.enter()?;
         let mut slot = self.try_reserve(DESCRIPTION_BYTES).ok()?;
         slot.payload().copy_from_slice(&describe(bytes));
-        // Before the slot is handed over: a member that ends without the message finds its bytes.
+        // Queued before the slot is committed, so that a member that ends without the message finds
+        // its bytes.
         let queued = QueuedBytes { ordinal: slot.ordinal().0, buffer: held.take()?, bytes };
         match turn.hand_over(queued) {
             Ok(()) => Some(slot.commit_large()),

@@ -1,4 +1,4 @@
-//! When a member leaves.
+//! How a member decides when to leave.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::group::join::admission::Admission;
 use crate::member::Stopped;
 use crate::poll::nanoseconds;
 
-/// For how long it waits for nodes that may as well go on with another member.
+/// How long it waits for nodes that could equally be supplied by another member.
 pub(crate) const SUPPLIED_MAX: Duration = Duration::from_secs(3);
 
-/// For how long it waits for nodes that take over what nobody else has.
+/// How long it waits for nodes that take over state which no other member has.
 pub(crate) const NEEDED_MAX: Duration = Duration::from_secs(20);
 
 impl<R: Replica> Engine<R> {
@@ -28,7 +28,7 @@ impl<R: Replica> Engine<R> {
         self.leave_when_free()
     }
 
-    /// Asks the group to go on without this member, once nobody depends on it.
+    /// Asks the group to continue without this member, once no node depends on it.
     pub(crate) fn leave_when_free(&mut self) -> Result<(), Stopped> {
         let Some(since) = self.leaving.since.filter(|_| !self.leaving.is_asked) else {
             return Ok(());
@@ -39,7 +39,7 @@ impl<R: Replica> Engine<R> {
         }
         if self.view.members.len() == 1 {
             // The member that left before this one may not know yet that the view without it is
-            // decided. On its own it would have no majority.
+            // decided. If it were the only one left, it would have no majority.
             return if self.ended.is_none() { Err(Stopped::Left) } else { Ok(()) };
         }
         self.leaving.is_asked = true;
@@ -47,7 +47,7 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Whether a joiner restores a state that no other member has.
+    /// Returns whether a joiner restores a state that no other member has.
     fn is_needed(&self) -> bool {
         let description = &self.parts.participant.description;
         let is_alone =
@@ -55,9 +55,9 @@ impl<R: Replica> Engine<R> {
         self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
     }
 
-    /// This member is out. The nodes that the view without it admitted have its part of what came
-    /// before that view; it ends once they have taken that, and its peers know all that they need
-    /// to.
+    /// Ends this member, which is no longer in the view. Nodes admitted by the view without it
+    /// still need its share of what came before that view; it ends once they have taken that, and
+    /// its peers have everything they need.
     pub(crate) fn go(&mut self) -> Result<(), Stopped> {
         let until = match self.leaving.out_until {
             Some(until) => until,

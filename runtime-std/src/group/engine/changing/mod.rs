@@ -1,5 +1,5 @@
-//! A member whose membership changes: its steps in the present view, and its change from one view
-//! to the next.
+//! A member whose group's membership changes: its steps in the present view, and its change from
+//! one view to the next.
 //!
 //! | file | subject |
 //! |---|---|
@@ -8,15 +8,15 @@
 //! | `requests` | what other threads ask |
 //!
 //! # The change to the next view
-//! 1. The core asks for the next view's memory; it is made after that step, and the core is told so
-//!    with a later one.
-//! 2. The core installs: joiners are told, the node of the new view is opened, undelivered messages
-//!    are carried over, the application is told. From now on that node is stepped.
-//! 3. The old view is stepped for its last posts, until every peer was told; then its memory is
+//! 1. The core asks for the next view's memory; it is allocated after that step, and a later step
+//!    informs the core.
+//! 2. The core installs the view: joiners are told, the node of the new view is opened, undelivered
+//!    messages are carried over, and the application is told. From now on that node is stepped.
+//! 3. The old view is stepped until its last posts have gone to every peer; then its memory is
 //!    released (VIE-11).
 //!
 //! # Invariants
-//! - At most two views are open: the next one's memory is made only after the last one's is
+//! - At most two views are open: the next view's memory is allocated only after the last view's is
 //!   released.
 //! - Nothing is allocated on the path of a message, unless a joiner is supplied.
 
@@ -59,10 +59,10 @@ use crate::group::supply::joiners::Joiners;
 use crate::member::Stopped;
 use crate::poll::{Clock, Ending, Steps, guarded};
 
-/// The longest sleep while something is awaited that rings no bell.
+/// The longest sleep while waiting for something that rings no bell.
 const CARE_PAUSE: Duration = Duration::from_micros(200);
 
-/// What only such a member has.
+/// The parts that only a member with changing membership has.
 pub(crate) struct ChangingParts {
     pub(crate) large: Large,
     pub(crate) connector: Arc<PeerConnector>,
@@ -74,7 +74,7 @@ pub(crate) struct Engine<R: Replica> {
     // Dropped first: they read the memory that the fabric keeps.
     pub(crate) present: OpenView,
     pub(crate) ended: Option<OpenView>,
-    /// Until when peers are told of its end, at most.
+    /// The latest time until which the old view is stepped for its peers.
     ended_until: Time,
     prepared: Option<Prepared>,
     /// Members that were lost in the next view before it began.
@@ -83,20 +83,20 @@ pub(crate) struct Engine<R: Replica> {
     /// How the present view admits joiners, and which ones.
     pub(crate) admission: Arc<Admission>,
     pub(crate) newcomers: Vec<NodeId>,
-    /// The list of the view that the core asked to prepare, and that is not prepared yet.
+    /// The list of the view that the core asked to prepare, if it is not prepared yet.
     wanted: Option<Vec<NodeId>>,
-    /// What it promises before the present view ends.
+    /// The promises made before the present view ends.
     promising: Promising,
     pub(crate) joiners: Joiners,
     pub(crate) early_losses: EarlyLosses,
     pub(crate) leaving: Leaving,
     pub(crate) slow_members: SlowMembers,
-    /// Those that hold others back just now.
+    /// Members that currently hold others back.
     pub(crate) slow: Vec<Slow>,
-    /// The last step of the node found nothing to do.
+    /// The last step of the node found no work.
     was_idle: bool,
-    /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier
-    /// view.
+    /// Something other than messages is awaited: a view change, a peer's memory, or a reservation
+    /// of an earlier view.
     has_cares: bool,
     pub(crate) parts: Parts<R>,
     pub(crate) large: Large,
@@ -154,12 +154,12 @@ impl<R: Replica> Engine<R> {
         self.parts.replica.application()
     }
 
-    /// What it counts of itself.
+    /// Returns this member's statistics.
     pub(crate) const fn statistics(&self) -> &Statistics {
         &self.parts.statistics
     }
 
-    /// Waits for a joiner that is behind, for less time than a failure timeout.
+    /// Waits for a slow joiner, for less than a failure timeout.
     #[cold]
     fn hold_back(&mut self) {
         if self.joiners.hold_back(self.parts.participant.failure_timeout() / 8) {
@@ -172,7 +172,7 @@ impl<R: Replica> Engine<R> {
         Ok(large.step(present, &mut parts.fabric)?)
     }
 
-    /// What was delivered is needed no more, unless the application keeps it.
+    /// Releases large messages that were delivered, unless the application keeps their buffers.
     fn release_large(&mut self) -> Result<(), Stopped> {
         let Self { present, parts, large, .. } = self;
         let replica = &mut parts.replica;
@@ -186,14 +186,15 @@ impl<R: Replica> Engine<R> {
         })
     }
 
-    /// Receipts say how much was delivered.
+    /// Updates the delivered counts of receipts.
     fn note_delivered(&mut self) {
         let Self { parts, present, .. } = self;
         parts.note_delivered(|subgroup| present.read(|node| node.node().own_delivered(subgroup)));
     }
 
-    /// Before a step: tells the group what became durable here. False if the logs have no room for
-    /// what a step delivers: then this member does nothing but show that it lives.
+    /// Reports to the group what became durable here. Called before a step. Returns false if the
+    /// logs have no room for the deliveries of a step; this member then only shows that it is
+    /// alive.
     #[cold]
     fn may_deliver(&mut self) -> Result<bool, Stopped> {
         let Self { present, parts, clock, .. } = self;
@@ -205,7 +206,7 @@ impl<R: Replica> Engine<R> {
         Ok(have_room)
     }
 
-    /// After a step: receipts and the application are told what became durable.
+    /// Reports newly durable messages to receipts and to the application. Called after a step.
     #[cold]
     fn note_durable(&mut self) -> Result<(), Stopped> {
         let Self { present, parts, .. } = self;
@@ -221,7 +222,7 @@ impl<R: Replica> Engine<R> {
         })
     }
 
-    /// Everything beside messages.
+    /// Handles everything other than messages.
     #[cold]
     fn care(&mut self, status: Status, progress: &Progress) -> Result<(), Stopped> {
         if let Some((rank, cause)) = progress.lost {
@@ -257,7 +258,7 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Whether all peers' memory can be written to.
+    /// Returns whether all peers' memory can be written to.
     fn is_connected(&self) -> bool {
         let own = self.present.own();
         let mut peers = (0..).map(Rank).take(self.view.members.len()).filter(|rank| *rank != own);
@@ -322,7 +323,7 @@ impl<R: Replica> Steps for Engine<R> {
         let mut routed = Routed { fabric: &mut *fabric, poll };
         let mut upcalls = Upcalls { view, large, joiners, logs, replica, clock };
         let prepare = |next: NextView<'_>| {
-            // A leaver has no memory in the view without it.
+            // A leaving member has no memory in the view without it.
             let is_there = !next.members.contains(&participant.own)
                 || prepared.as_ref().is_some_and(|prepared| prepared.list == next.members);
             if !is_there {
@@ -335,8 +336,8 @@ impl<R: Replica> Steps for Engine<R> {
             present.change(|node| node.step_logged(now, &mut routed, &mut upcalls, preparing));
         let (progress, status) = stepped.map_err(Stopped::Broken)?;
         if self.clock.now() != now {
-            // An upcall took a while: what is asked of this member, and an end, must not wait for
-            // many more.
+            // An upcall took a while. Requests to this member, and its end, must not wait for many
+            // more steps.
             self.clock.read_at_next_step();
         }
         if progress.delivered > 0 {
@@ -409,7 +410,7 @@ impl<R: Replica> Steps for Engine<R> {
         self.parts.participant.heartbeat()
     }
 
-    /// A third of a heartbeat: that is how often the core looks at a view.
+    /// A third of a heartbeat, which is how often the core checks a view.
     fn sleep_max(&self) -> Duration {
         if self.has_cares { CARE_PAUSE } else { self.parts.participant.heartbeat() / 3 }
     }
@@ -431,7 +432,7 @@ impl<R: Replica> Steps for Engine<R> {
         self.parts.statistics.writes()
     }
 
-    /// Gives back what this member could not send (VIE-7).
+    /// Returns the messages that this member could not send (VIE-7).
     #[cold]
     fn end(&mut self, why: Stopped) -> Stopped {
         let why = self.parts.participant.ending.stop(why);
@@ -456,9 +457,9 @@ impl<R: Replica> Steps for Engine<R> {
         self.end(Stopped::Closed);
         if !self.has_left {
             self.has_left = true;
-            // Senders may keep this alive; joiners must not wait for it.
+            // Senders may keep this member in memory; joiners must not wait for it.
             self.joiners = Joiners::default();
-            // What was delivered becomes durable, and another process may have the logs.
+            // Delivered messages become durable, and another process may then open the logs.
             self.parts.logs = Logs::default();
             self.parts.fabric.leave();
         }

@@ -22,7 +22,7 @@ use crate::poll::Steps as _;
 use crate::poll::guarded;
 
 impl<R: Replica> Engine<R> {
-    /// Releases the last view's memory, once all peers were told of its end.
+    /// Releases the last view's memory, once its end has reached all peers.
     pub(crate) fn let_go(&mut self) -> Result<(), Stopped> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric;
@@ -31,7 +31,8 @@ impl<R: Replica> Engine<R> {
             node.step_logged(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false)
         });
         stepped.map_err(Stopped::Broken)?;
-        // A peer that took nothing for so long is suspected in the new view, if it is in it at all.
+        // A peer that has accepted nothing by then is suspected in the new view, if it is in it at
+        // all.
         let is_over = self.clock.now() >= self.ended_until;
         if (ended.read(|node| node.is_all_posted()) || is_over) && fabric.retire(ended.view().id) {
             let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
@@ -42,12 +43,12 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Writes down what the core asked to be promised, once the logs have all that goes with it.
+    /// Records the promise that the core asked for, once the logs contain everything it covers.
     pub(crate) fn keep_promise(&mut self) -> Result<(), Stopped> {
         let Some(asked) = self.promising.wanted.take() else { return Ok(()) };
         let logs = &self.parts.logs;
         if !logs.are_durable()? {
-            // It is asked for again.
+            // The core asks again.
             return Ok(());
         }
         let ends = logged_subgroups(&self.parts.participant.description);
@@ -71,7 +72,7 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Goes on in the next view.
+    /// Continues in the next view.
     pub(crate) fn install(&mut self) -> Result<(), Stopped> {
         let Some(list) = self.present.next_list() else { return Ok(()) };
         let is_prepared = self.prepared.as_ref().is_some_and(|prepared| prepared.list == list);
@@ -117,10 +118,10 @@ impl<R: Replica> Engine<R> {
         self.begin(&joined, &gone)
     }
 
-    /// A view begins: its rings are handed out, connections are made, the application is told.
+    /// Begins a view: hands out its rings, makes connections, and tells the application.
     pub(crate) fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
         self.has_cares = true;
-        // Before anything is done in the view.
+        // This comes before anything else happens in the view.
         self.parts.logs.view_begins();
         self.record.begins(&self.view, self.parts.logs.notes())?;
         let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
@@ -143,7 +144,7 @@ impl<R: Replica> Engine<R> {
         self.begin_large()?;
         self.connector.forget(gone);
         let below = self.view.members.iter().take(self.present.own().index());
-        // Those that were members before this view have called already, or were called.
+        // Connections with members of the previous view exist, or are being made.
         for node in
             below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node))
         {
@@ -161,7 +162,7 @@ impl<R: Replica> Engine<R> {
             parts.replica.view_changed(&change);
             Ok(())
         })?;
-        // It may have taken a while.
+        // The upcall may have taken a while.
         self.clock.read_at_next_step();
         self.show_status();
         Ok(())

@@ -1,4 +1,4 @@
-//! What other threads ask of the engine, carried out between two steps.
+//! Requests of other threads to the engine, carried out between two steps.
 
 use std::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Takes a connection that is of a member's present process; any other one is closed.
+    /// Accepts a connection from a member's present process, and closes any other.
     fn connected(&mut self, node: NodeId, session: Session, call: &Call) {
         let is_expected = match call {
             Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
@@ -78,7 +78,7 @@ impl<R: Replica> Engine<R> {
         })
     }
 
-    /// Why a node cannot be supplied with these subgroups now.
+    /// Returns why a node cannot be supplied with these subgroups now, if it cannot.
     fn refusal(&mut self, node: NodeId, wanted: &Wanted) -> Option<String> {
         let Wanted { subgroups, records } = wanted;
         let description = &self.parts.participant.description;
@@ -104,8 +104,9 @@ impl<R: Replica> Engine<R> {
         why.map(str::to_owned)
     }
 
-    /// The same for a node that the present view let in: the state is that of the view's beginning
-    /// as long as nothing was delivered in it, which cannot be before the node is up.
+    /// Returns why a node that the present view admitted cannot be supplied. The state is that of
+    /// the view's beginning as long as nothing was delivered in it, and nothing can be before the
+    /// node is ready.
     fn late_refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
         let rank = self.view.rank_of(node).filter(|_| self.newcomers.contains(&node));
         if rank.is_none_or(|rank| self.present.has_come(rank)) {

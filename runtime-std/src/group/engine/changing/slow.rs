@@ -1,4 +1,4 @@
-//! Members that hold the others back, in an engine.
+//! Detects, in an engine, the members that hold the others back.
 
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::group::delivery::replica::Replica;
 use crate::group::status::slow_members::Slow;
 
 impl<R: Replica> Engine<R> {
-    /// Looks who holds the others back, and gives up those that do so for longer than the group
-    /// allows (EXT-2).
+    /// Finds members that hold the others back, and gives up those that do so for longer than the
+    /// group allows (EXT-2).
     pub(crate) fn look_for_slow(&mut self) {
         let Self { present, view, parts, slow_members, slow, .. } = self;
         slow.clear();
@@ -24,7 +24,7 @@ impl<R: Replica> Engine<R> {
             let members = present.frontiers_of_all(id).filter_map(node);
             slow_members.look(id, members, now, slow);
         }
-        // Who is behind itself does not judge.
+        // A member that is slow itself does not judge others.
         let Some(bound) = participant.eviction_bound() else { return };
         if slow.iter().any(|slow| slow.node == participant.own) {
             return;

@@ -1,4 +1,4 @@
-//! What the application is handed.
+//! The application's upcalls.
 
 use tramontane_core::ids::Time;
 use tramontane_core::multicast::{Application, Batch};
@@ -12,7 +12,7 @@ use crate::group::large::Large;
 use crate::group::supply::joiners::Joiners;
 use crate::poll::Clock;
 
-/// Hands stable messages to the application, to logs, and to joiners that are supplied.
+/// Passes stable messages to the application, to logs, and to joiners that are supplied.
 pub(crate) struct Upcalls<'e, R> {
     pub(crate) view: &'e View,
     pub(crate) large: &'e mut Large,
@@ -26,8 +26,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
     #[inline]
     fn deliver(&mut self, batch: &mut Batch<'_>) {
         let Self { view, large, joiners, logs, replica, .. } = self;
-        // What is delivered here was handed over before: its bytes may not have been looked for
-        // yet.
+        // A message delivered here was queued before, but its bytes may not have been fetched yet.
         large.receive_message();
         let large = &**large;
         if large.is_mistold() {
@@ -49,7 +48,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
         messages.finish();
     }
 
-    /// What a log needs before the view is sealed.
+    /// Appends the messages that a log needs before the view is sealed.
     #[cold]
     fn append(&mut self, batch: &mut Batch<'_>) {
         let Self { view, large, logs, .. } = self;
