@@ -15,5 +15,5 @@ pages! {
     views: "../../../docs/guide/src/programs/views.md",
     fixed: "../../../docs/guide/src/programs/fixed.md",
     blocks: "../../../docs/guide/src/programs/blocks.md",
-    shards: "../../../docs/guide/src/programs/shards.md",
+    shards: "../../../docs/guide/src/programs/shard-replicas.md",
 }
