@@ -1,6 +1,6 @@
-//! What a list to a peer's region costs: posted by one thread and applied by another, both in one
-//! thread, and what a poll costs beside many views that are idle. Run with
-//! `cargo bench -p tramontane-shared-memory`.
+//! The cost of a list to a peer's region: posted by one thread and applied by another, both in one
+//! thread, and the cost of a poll next to many idle views. Run with `cargo bench -p
+//! tramontane-shared-memory`.
 
 #![allow(missing_docs, clippy::expect_used)]
 
@@ -24,12 +24,12 @@ use tramontane_shared_memory::{Mappings, Residence, SharedMemory};
 const LOG: Region = Region(1);
 const LOG_BYTES: usize = 1 << 20;
 
-/// Bytes of an entry; its place in the log is a whole number of cells.
+/// Bytes of an entry. Its offset in the log is a whole number of cells.
 const ENTRY_BYTES: usize = 100;
 const ENTRY_PLACE: usize = 104;
 
-/// Two processes' places in this process, with so many views between them; the first writes to the
-/// second's log in the first view.
+/// Two members within this process that share several views. The first writes to the second's log
+/// in the first view.
 struct Pair {
     fabrics: [SharedMemory; 2],
     _rows: Vec<Mappings>,
@@ -82,7 +82,7 @@ impl Pair {
 
 const VIEW: ViewId = ViewId(1);
 
-/// The `turn`th list of so many entries, in so many writes.
+/// Returns the `turn`th list, with this number of entries and writes.
 fn entries(turn: u64, entries: usize, writes: usize) -> Vec<Write> {
     let each = entries.div_ceil(writes);
     let lists = LOG_BYTES / (entries * ENTRY_PLACE);
@@ -95,14 +95,14 @@ fn entries(turn: u64, entries: usize, writes: usize) -> Vec<Write> {
     (0..writes).map(write).collect()
 }
 
-/// Entries and writes of the lists.
+/// Numbers of entries and writes per list.
 const SHAPES: [(usize, usize); 3] = [(1, 1), (16, 1), (16, 16)];
 
 fn lists_of(shape: (usize, usize)) -> Vec<Vec<Write>> {
     (0..64).map(|turn| entries(turn, shape.0, shape.1)).collect()
 }
 
-/// Posts so many lists as fast as there is room, and waits until the last is completed.
+/// Posts `count` lists as fast as there is room, and waits until the last is completed.
 fn stream(writer: &mut SharedMemory, lists: &[Vec<Write>], count: u64) -> Duration {
     let started = Instant::now();
     let (mut posted, mut is_done) = (0, false);
@@ -110,7 +110,7 @@ fn stream(writer: &mut SharedMemory, lists: &[Vec<Write>], count: u64) -> Durati
     let mut next = turns.next().expect("lists");
     while !is_done {
         if posted < count {
-            // A token for each 16th, as a leader has for each of its steps.
+            // Every 16th list has a token, as a leader has one per step.
             let token = (posted % 16 == 0 || posted + 1 == count).then_some(Token(posted));
             if writer.post(VIEW, Rank(1), next, token).is_ok() {
                 posted += 1;
@@ -126,7 +126,7 @@ fn stream(writer: &mut SharedMemory, lists: &[Vec<Write>], count: u64) -> Durati
     started.elapsed()
 }
 
-/// Lists of one turn of two threads.
+/// Lists per turn with two threads.
 const LISTS: u64 = 4096;
 
 fn two_threads(criterion: &mut Criterion) {

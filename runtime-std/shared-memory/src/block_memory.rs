@@ -1,14 +1,14 @@
-//! Block memory: what blocks are sent from and received into.
+//! Block memory: the memory that blocks are sent from and received into.
 //!
-//! Each region is sealed memory, mapped writable by its owner and read-only by the peers that it
-//! sends blocks to, who get its descriptor before the first block. Its number is never used twice
-//! by a process, so that no peer takes a new one for an old.
+//! Each region is sealed memory. Its owner maps it writable; peers that receive blocks from it map
+//! it read-only, and get its descriptor before the first block. A process never reuses a serial
+//! number, so that no peer mistakes a new region for an old one.
 //!
 //! # Invariants
-//! - A region's number belongs to one memory at a time; it is free again when the memory is gone.
-//! - A memory that a fabric still uses (a receive is posted into it, or a block of it is not sent)
-//!   stays until that is over, whatever its owner drops.
-//! - What peers have mapped stays with them as it was.
+//! - A region's number belongs to one memory at a time. It is free again once the memory is gone.
+//! - Memory that a fabric still uses (for a posted receive, or a block that is not sent yet) stays
+//!   until that use is over, even if its owner drops it.
+//! - Memory that a peer has mapped stays valid for that peer.
 
 use std::os::fd::AsFd as _;
 use std::ptr::NonNull;
@@ -31,8 +31,8 @@ use super::space::{check_space, whole_pages};
 /// Block memory of this process.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<OwnRegion>>;
 
-/// Makes block memory for one process's place in a group, which its fabric knows from then on. Any
-/// thread may have one.
+/// Makes block memory for one process's place in a group, whose fabric knows the memory from then
+/// on. Any thread may have a store.
 #[derive(Clone, Debug)]
 pub struct BlockStore(Arc<Residence>);
 
@@ -48,7 +48,7 @@ impl fabric::BlockStore for BlockStore {
 
     /// # Errors
     /// [`Error::TooManyRegions`]; [`Error::NoMemory`]; [`Error::HasLeft`]. Nothing is left behind
-    /// then.
+    /// in these cases.
     fn memory(&self, bytes: usize, _: BlockUse) -> Result<BlockMemory, Error> {
         let whole = bytes.saturating_add(HEADER_BYTES);
         check_space(whole_pages(std::iter::once(whole)), || 0)?;
@@ -58,7 +58,8 @@ impl fabric::BlockStore for BlockStore {
 }
 
 impl OwnRegion {
-    /// Sends the memory to a peer, for blocks in a view. False if it is to be sent again later.
+    /// Sends the memory to a peer for blocks in a view. Returns false if it must be sent again
+    /// later.
     pub(super) fn send_to(
         &self,
         residence: &Residence,
@@ -69,7 +70,8 @@ impl OwnRegion {
         residence.send(peer, subject, self.file.as_fd())
     }
 
-    /// The same of a region, which all views show.
+    /// Sends the memory of a region, which all views show. Returns false if it must be sent again
+    /// later.
     pub(super) fn send_region_to(
         &self,
         residence: &Residence,
@@ -82,7 +84,7 @@ impl OwnRegion {
 }
 
 impl Residence {
-    /// Memory of this process that peers may map, signed.
+    /// Makes signed memory of this process that peers may map.
     pub(super) fn make_memory(&self, bytes: usize) -> Result<Arc<OwnRegion>, Error> {
         if self.has_left() {
             return Err(Error::HasLeft { node: self.node() });
@@ -102,24 +104,24 @@ pub(super) struct PeerRegion {
 }
 
 impl PeerRegion {
-    /// What a peer sent, mapped.
+    /// Wraps the mapping of memory that a peer sent.
     pub(super) const fn new(serial: u64, map: Map) -> Self {
         Self { serial, map }
     }
 
-    /// The address of a range, if it is inside.
+    /// Returns the address of a range, if it is inside.
     pub(super) fn at(&self, offset: u64, length: usize) -> Result<NonNull<u8>, OutOfBlock> {
         let offset = usize::try_from(offset).map_err(|_| OutOfBlock)?;
         let end = offset.checked_add(length).ok_or(OutOfBlock)?;
         if end > self.map.bytes() - HEADER_BYTES {
             return Err(OutOfBlock);
         }
-        // SAFETY: not past the end, by the check; behind the header, which is mapped in the same
-        // piece.
+        // SAFETY: the check excludes an address past the end. The range follows the header, which
+        // is part of the same mapping.
         Ok(unsafe { self.map.base().add(HEADER_BYTES + offset) })
     }
 
-    /// Whether its owner has given it up.
+    /// Returns whether its owner has given the memory up.
     pub(super) fn is_over(&self) -> bool {
         Header::new(&self.map).is_over()
     }

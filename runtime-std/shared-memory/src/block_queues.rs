@@ -1,8 +1,8 @@
-//! A member's block queues, behind its row in the memory of the row: what it says to its peers of
+//! A member's block queues, which follow its row in the same memory: its messages to peers about
 //! blocks.
 //!
-//! Their owner alone writes them; a peer reads the lane that is for it, and the list of closed
-//! channels. All of it starts as zeros, and lasts as long as the view.
+//! Only their owner writes them. A peer reads its own lane and the list of closed channels. All of
+//! it starts as zeros, and lasts as long as the view.
 //!
 //! ```text
 //! 128 bytes          closed channels, a bit each
@@ -16,16 +16,16 @@
 //! ```
 //!
 //! # Invariants
-//! - A count is stored with release, after what it counts, and loaded with acquire.
-//! - An entry's place is used again only once the peer has taken it, an answer's once its sender
-//!   has seen it: no more sends are under way than there are answers.
-//! - **A close is seen before the memory changes.** A member that closes a channel, or ends a lane,
-//!   does so with a full fence behind it, and changes block memory after; a member that copied
-//!   looks at both once more behind its copy, and takes the copy for nothing if either is set. So
-//!   it never takes bytes that changed under it: what a sequence lock is, with a sequence that
+//! - A count is stored with release after the data that it counts, and loaded with acquire.
+//! - The slot of an entry is reused only after the peer has taken the entry, and the slot of an
+//!   answer only after the sender has seen it: there are never more sends in flight than slots for
+//!   answers.
+//! - **A close is seen before the memory changes.** A member that closes a channel or ends a lane
+//!   issues a full fence afterwards, and only then changes block memory. A member that has copied a
+//!   block checks both marks again after the copy, and discards the copy if either is set. So it
+//!   never accepts bytes that changed during the copy. This is a sequence lock whose sequence
 //!   changes once.
-//! - Nothing here is trusted by its reader: every number is compared with what can be before it
-//!   is used.
+//! - The reader trusts nothing here: every number is checked against its limits before it is used.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -35,13 +35,13 @@ use tramontane_core::layout::CACHE_LINE;
 
 use super::map::Map;
 
-/// Channels of a view.
+/// Number of channels of a view.
 pub(super) const CHANNELS: u16 = 1024;
 
-/// Entries to one peer that it has not taken yet, at most.
+/// Largest number of entries to one peer that it has not taken yet.
 pub(super) const ENTRIES: u64 = 128;
 
-/// Sends to one peer that are under way, at most.
+/// Largest number of sends in flight to one peer.
 pub(super) const SENDS: u64 = 512;
 
 const CLOSED_BYTES: usize = CHANNELS as usize / 8;
@@ -51,40 +51,40 @@ const ENTRIES_AT: usize = 2 * CACHE_LINE;
 const ANSWERS_AT: usize = ENTRIES_AT + ENTRIES_BYTES;
 const LANE_BYTES: usize = ANSWERS_AT + 8 * SENDS as usize;
 
-/// What a member's block queues take in a group of so many members, in bytes.
+/// Returns the bytes that a member's block queues take in a group of `members` members.
 pub(super) const fn bytes(members: usize) -> usize {
     CLOSED_BYTES.saturating_add(members.saturating_mul(LANE_BYTES))
 }
 
-/// A block that is offered: where it is, and what is said with it.
+/// An offered block: its location and its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Which of the sender's block memories: a number that none of its others ever has.
+    /// Serial number of the sender's block memory, which is never reused.
     pub(super) memory: u64,
-    /// Bytes from its start.
+    /// Offset from the start of that memory.
     pub(super) offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub(super) length: u64,
     /// Which channel.
     pub(super) channel: u16,
-    /// Comes back with the answer; below [`SENDS`].
+    /// Returned with the answer; below [`SENDS`].
     pub(super) ticket: u16,
-    /// The sender's number.
+    /// Immediate value chosen by the sender.
     pub(super) immediate: u32,
 }
 
-/// What became of an entry.
+/// The outcome of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueAnswer {
-    /// Which: as in the entry.
+    /// Ticket of the entry.
     pub(super) ticket: u16,
-    /// False if there was no receive for it.
+    /// False if there was no receive for the block.
     pub(super) is_taken: bool,
 }
 
 const REFUSED: u64 = 1 << 32;
 
-/// The block queues of a member, from whichever side.
+/// The block queues of a member, seen from either side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockQueues<'m> {
     map: &'m Map,
@@ -92,22 +92,22 @@ pub(super) struct BlockQueues<'m> {
 }
 
 impl<'m> BlockQueues<'m> {
-    /// The block queues at an offset of the mapping, all of which is in it.
+    /// Returns the block queues at an offset of the mapping, which must contain them whole.
     pub(super) const fn new(map: &'m Map, at: usize) -> Self {
         Self { map, at }
     }
 
-    /// What is between the owner and a member.
+    /// Returns the lane between the owner and `peer`.
     pub(super) fn lane(self, peer: Rank) -> Lane<'m> {
         Lane { map: self.map, at: self.at + CLOSED_BYTES + peer.index() * LANE_BYTES }
     }
 
-    /// Whether the owner closed a channel. False for one that there cannot be.
+    /// Returns whether the owner closed a channel. False for an impossible channel.
     pub(super) fn is_closed(self, channel: Channel) -> bool {
         channel.0 < CHANNELS && self.word(channel).load(Ordering::Relaxed) & bit(channel) != 0
     }
 
-    /// Closes a channel: once this returns, memory may change. For the owner.
+    /// Closes a channel: once this returns, memory may change. Called by the owner.
     pub(super) fn close(self, channel: Channel) {
         if channel.0 < CHANNELS {
             let word = self.word(channel);
@@ -125,7 +125,7 @@ const fn bit(channel: Channel) -> u64 {
     1 << (channel.0 % 64)
 }
 
-/// What an owner says to one peer.
+/// An owner's messages to one peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lane<'m> {
     map: &'m Map,
@@ -133,38 +133,38 @@ pub(super) struct Lane<'m> {
 }
 
 impl<'m> Lane<'m> {
-    /// Whether nothing more is to be taken from here.
+    /// Returns whether nothing more may be taken from this lane.
     pub(super) fn is_ended(self) -> bool {
         self.map.cell(self.at).load(Ordering::Relaxed) != 0
     }
 
-    /// Ends the lane: once this returns, memory may change. For the owner.
+    /// Ends the lane: once this returns, memory may change. Called by the owner.
     pub(super) fn end(self) {
         self.map.cell(self.at).store(1, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Entries that were ever posted.
+    /// Returns the number of entries ever posted.
     pub(super) fn posted(self) -> u64 {
         self.map.cell(self.at + 8).load(Ordering::Acquire)
     }
 
-    /// Entries that the owner ever took from the lane which the peer has for it.
+    /// Returns the number of entries that the owner has ever taken from the peer's lane.
     pub(super) fn taken(self) -> u64 {
         self.map.cell(self.at + CACHE_LINE).load(Ordering::Acquire)
     }
 
-    /// Says so. For the owner.
+    /// Publishes the number of entries taken. Called by the owner.
     pub(super) fn set_taken(self, count: u64) {
         self.map.cell(self.at + CACHE_LINE).store(count, Ordering::Release);
     }
 
-    /// Answers that the owner ever gave the peer.
+    /// Returns the number of answers that the owner ever gave the peer.
     pub(super) fn settled(self) -> u64 {
         self.map.cell(self.at + CACHE_LINE + 8).load(Ordering::Acquire)
     }
 
-    /// The entry of that count, once it was posted.
+    /// Returns the entry with number `count`, which must have been posted.
     pub(super) fn entry(self, count: u64) -> Entry {
         let cells = self.entry_cells(count);
         let [memory, offset, length, about] = cells.map(|cell| cell.load(Ordering::Relaxed));
@@ -173,7 +173,7 @@ impl<'m> Lane<'m> {
         Entry { memory, offset, length, channel, ticket, immediate: u32::from_le_bytes(rest) }
     }
 
-    /// Posts an entry as the one of that count. For the owner, who knows that the place is free.
+    /// Posts an entry with number `count`. Called by the owner, who knows that its slot is free.
     pub(super) fn post(self, count: u64, entry: &Entry) {
         let Entry { memory, offset, length, channel, ticket, immediate } = *entry;
         let about = u64::from(channel) | u64::from(ticket) << 16 | u64::from(immediate) << 32;
@@ -185,7 +185,8 @@ impl<'m> Lane<'m> {
         self.map.cell(self.at + 8).store(count + 1, Ordering::Release);
     }
 
-    /// The answer of that count, once it was given. None if it is no answer.
+    /// Returns the answer with number `count`, which must have been given. Returns `None` if it is
+    /// not valid.
     pub(super) fn answer(self, count: u64) -> Option<QueueAnswer> {
         let answer = self.answer_cell(count).load(Ordering::Relaxed);
         let ticket =
@@ -193,7 +194,7 @@ impl<'m> Lane<'m> {
         Some(QueueAnswer { ticket, is_taken: answer & REFUSED == 0 })
     }
 
-    /// Gives an answer, the one of that count. For the owner, once it has done with the block's
+    /// Gives the answer with number `count`. Called by the owner after its last use of the block's
     /// bytes.
     pub(super) fn settle(self, count: u64, answer: QueueAnswer) {
         let refused = if answer.is_taken { 0 } else { REFUSED };
@@ -211,9 +212,9 @@ impl<'m> Lane<'m> {
     }
 }
 
-/// Where the `count`th of a ring is.
+/// Returns the slot of number `count` in a ring.
 fn place(count: u64, ring: u64) -> usize {
-    // Below the ring's size, which is small.
+    // The value is below the ring's size, which is small.
     usize::try_from(count % ring).unwrap_or(0)
 }
 

@@ -1,14 +1,14 @@
-//! `Blocks` over shared memory: the receiver copies, straight from the sender's memory into its
-//! own, once.
+//! `Blocks` over shared memory: the receiver copies each block once, directly from the sender's
+//! memory into its own.
 //!
 //! A send is an entry in the sender's block queues, and a ring if the peer sleeps. The peer takes
-//! entries in, finds their receives, copies a piece, and answers; so one poll stays short, and a
-//! block that is long takes several.
+//! entries, matches them with its receives, copies a piece per poll, and answers. So one poll stays
+//! short, and a long block takes several.
 //!
-//! No allocation or system call is on the way of a block, and no lock but that of the list of
-//! memories, for a look at its memory; but for the wake of a sleeper, the
-//! first receive of a channel from a peer, and the first block from a memory to a peer, which is
-//! sent the memory's descriptor and maps it.
+//! The path of a block has no allocation and no system call, and its only lock is that of the list
+//! of memories, for looking up the block's memory. The exceptions are waking a sleeper, the first
+//! receive of a channel from a peer, and the first block from a memory to a peer, which is sent the
+//! descriptor and maps it.
 
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, HostBlocks, Token, Way,
@@ -21,8 +21,8 @@ use super::fabric::SharedMemory;
 use super::receiving::RECEIVES_MAX;
 
 impl SharedMemory {
-    /// Does what a [`poll_block`](Blocks::poll_block) does that finds nothing to tell: looks at
-    /// what peers say, and copies a piece. What became of it waits for `poll_block`.
+    /// Does the work of a [`poll_block`](Blocks::poll_block) that returns nothing: reads the peers'
+    /// messages, and copies a piece. The results wait for `poll_block`.
     pub fn carry_blocks(&mut self) {
         for view in self.views.iter_mut() {
             view.carry_blocks(&mut self.events);
@@ -39,7 +39,8 @@ impl SharedMemory {
 
 impl Blocks for SharedMemory {
     fn block_limits(&self) -> BlockLimits {
-        // A block is as long as its memory may be; that there is one of such a length is not said.
+        // A block may be as long as its memory can be. This does not promise that memory of such a
+        // length exists.
         let bytes_max = usize::MAX >> 1;
         BlockLimits {
             channels: CHANNELS,

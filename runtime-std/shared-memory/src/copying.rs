@@ -1,37 +1,37 @@
-//! The one copy of a block: from the sender's memory into the receiver's, by the receiver's
+//! The only copy of a block: from the sender's memory into the receiver's, by the receiver's
 //! processor.
 //!
-//! Two ways to store. A usual store first reads the line that it is about to overwrite; a streaming
-//! store does not, and leaves the caches to what is read: so it is the faster where the target is
-//! not in the caches, and the slower where it is. Blocks that go into a large memory one after the
-//! other find it cold, however long each is; so `Stores::into_memory` chooses by the memory.
-//! `docs/lab-notes/blocks-on-shared-memory.md` says what each gained.
+//! There are two ways to store. A normal store first reads the cache line that it overwrites. A
+//! streaming store does not, and leaves the caches to the data being read: it is faster if the
+//! target is not in the caches, and slower if it is. Successive blocks into a large memory find it
+//! cold, whatever their length, so `Stores::into_memory` chooses by the size of the memory.
+//! `docs/lab-notes/blocks-on-shared-memory.md` has the gains of both.
 
 use std::ptr::NonNull;
 
-/// Bytes that are copied at a time: so few that other channels, and the thread that polls, do
-/// not wait long.
+/// Bytes that are copied at a time. Short pieces keep other channels, and the polling thread, from
+/// waiting long.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
-/// From this size on, block memory is stored into past the caches. Where both are as fast, a
-/// smaller one is faster with usual stores.
+/// Block memory of this size or more is written with streaming stores. At the size where both are
+/// equally fast, smaller memory is faster with normal stores.
 const COLD_BYTES_MIN: usize = 8 << 20;
 
-/// Blocks that are shorter are stored as usual: what streaming gains is less than what its fence
+/// Shorter blocks are written with normal stores, because streaming gains less than its fence
 /// costs.
 const STREAM_BYTES_MIN: usize = 16 << 10;
 
-/// How bytes are stored.
+/// Ways to store bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stores {
-    /// As the system's `memcpy` does.
+    /// Through the caches, as the system's `memcpy` does.
     Cached,
-    /// Past the caches, where the processor can; as `Cached` where it cannot.
+    /// Past the caches, if the processor supports it; otherwise like `Cached`.
     Streaming,
 }
 
 impl Stores {
-    /// What is best for a block of a length, into memory of a size; both in bytes.
+    /// Returns the best way for a block of `block_bytes` into memory of `memory_bytes`.
     #[must_use]
     pub(super) const fn into_memory(memory_bytes: usize, block_bytes: usize) -> Self {
         if memory_bytes < COLD_BYTES_MIN || block_bytes < STREAM_BYTES_MIN {
@@ -42,22 +42,22 @@ impl Stores {
     }
 }
 
-/// Copies bytes from memory that another process may write meanwhile: then it yields some mix, as
-/// hardware does that reads late. When it returns, all that was stored is visible before whatever
-/// the caller stores.
+/// Copies bytes from memory that another process may be writing. The result is then a mix of old
+/// and new bytes, as from hardware that reads late. When this returns, all its stores are visible
+/// before any later store of the caller.
 ///
 /// # Safety
-/// So many bytes can be read from `source` and written at `target`, which do not overlap; nobody of
-/// this process touches `target` meanwhile.
+/// `bytes` bytes must be readable at `source` and writable at `target`, and must not overlap.
+/// Nothing in this process may access `target` in the meantime.
 pub unsafe fn copy(source: NonNull<u8>, target: NonNull<u8>, bytes: usize, stores: Stores) {
     #[cfg(target_arch = "x86_64")]
     if stores == Stores::Streaming && is_x86_feature_detected!("avx") {
-        // SAFETY: the caller's promise; the processor has AVX.
+        // SAFETY: by the caller's promise; the processor has AVX.
         unsafe { x86::stream(source, target, bytes) };
         return;
     }
     let _ = stores;
-    // SAFETY: the caller's promise.
+    // SAFETY: by the caller's promise.
     unsafe { source.copy_to_nonoverlapping(target, bytes) };
 }
 
@@ -67,30 +67,30 @@ mod x86 {
     use std::arch::x86_64::{__m256i, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
     use std::ptr::NonNull;
 
-    /// What one turn copies: two lines, each stored whole, since a line that is stored in parts is
-    /// written in parts.
+    /// Bytes copied per turn: two cache lines, each stored whole, because a line that is stored in
+    /// parts is written in parts.
     const TURN_BYTES: usize = 128;
     const VECTOR_BYTES: usize = 32;
 
     /// # Safety
-    /// As `super::copy`; and the processor has AVX.
+    /// The requirements of `super::copy`; and the processor must have AVX.
     #[target_feature(enable = "avx")]
     pub(super) unsafe fn stream(source: NonNull<u8>, target: NonNull<u8>, bytes: usize) {
-        // The target's first line may begin before it, and its last may end behind it: those are
-        // stored as usual.
+        // The target may begin in the middle of a line and end in the middle of another. Those
+        // parts use normal stores.
         let head = target.align_offset(64).min(bytes);
         let turns = (bytes - head) / TURN_BYTES;
         let tail = bytes - head - turns * TURN_BYTES;
-        // SAFETY: head, turns and tail are `bytes` bytes together; the turns' target is aligned to
-        // a line.
+        // SAFETY: head, turns and tail are `bytes` bytes together; the target of the turns is
+        // aligned to a line.
         unsafe {
             source.copy_to_nonoverlapping(target, head);
             let (mut from, mut to) = (source.add(head), target.add(head));
             for _ in 0..turns {
                 let (load, store) =
                     (from.cast::<__m256i>().as_ptr(), to.cast::<__m256i>().as_ptr());
-                // One by one: a closure that an array's `map` calls knows of no AVX unless the
-                // compiler takes it apart, which it does at its highest level alone.
+                // Written out: a closure that an array's `map` calls does not use AVX unless the
+                // compiler inlines it, which it does only at its highest level.
                 let (a, b) = (_mm256_loadu_si256(load), _mm256_loadu_si256(load.add(1)));
                 let (c, d) = (_mm256_loadu_si256(load.add(2)), _mm256_loadu_si256(load.add(3)));
                 _mm256_stream_si256(store, a);
@@ -102,7 +102,8 @@ mod x86 {
             from.copy_to_nonoverlapping(to, tail);
         }
         const _: () = assert!(TURN_BYTES == 4 * VECTOR_BYTES);
-        // Streaming stores pass the stores behind them, even releases; not this.
+        // Streaming stores can be overtaken by later stores, even releases. The fence prevents
+        // that.
         _mm_sfence();
     }
 }
@@ -121,7 +122,8 @@ mod tests {
                         let mut target = vec![0xee; 5000];
                         let base = NonNull::from(&source[from..]).cast();
                         let into = NonNull::from(&mut target[to..]).cast();
-                        // SAFETY: 64 and 4700 are below 5000, twice; two vectors do not overlap.
+                        // SAFETY: 64 and 4700 are below 5000, twice; the two vectors do not
+                        // overlap.
                         unsafe { copy(base, into, bytes, stores) };
                         let rest = target.split_off(to + bytes);
                         let here = target.split_off(to);

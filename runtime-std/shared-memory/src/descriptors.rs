@@ -1,10 +1,10 @@
-//! How descriptors go from process to process: by datagrams to a socket in the group's folder.
+//! The exchange of descriptors between processes: by datagrams to a socket in the group's folder.
 //!
-//! Each process has one socket, which others send to and nobody answers on. A datagram is in its
-//! receiver's queue when the send returns, so what a sender says afterwards, in its own memory, may
-//! speak of a descriptor that it sent before.
+//! Each process has one socket, to which others send and on which nothing is answered. A datagram
+//! is in its receiver's queue when the send returns. So what the sender writes to its own memory
+//! afterwards may refer to a descriptor that it sent before.
 //!
-//! No call waits. A queue that is full, for whatever reason, is tried again later.
+//! No call blocks. If a queue is full, for any reason, the send is retried later.
 
 use std::ffi::CStr;
 use std::io::{IoSlice, IoSliceMut};
@@ -23,34 +23,34 @@ use tramontane_core::ids::{NodeId, ViewId};
 
 use super::folder::Folder;
 
-/// Descriptors in one datagram, at most.
+/// Largest number of descriptors in one datagram.
 const FILES_MAX: usize = 2;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tramfds\x02");
 
-/// The words of a message, 8 bytes each, little endian.
+/// Number of words in a message, each 8 bytes, little-endian.
 const WORDS: usize = 6;
 
-/// What a descriptor is of.
+/// The subject of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     /// The row of a view: descriptors of the row and of its owner's doorbell.
     Row { view: ViewId, digest: u64 },
-    /// Block memory that is sent from in a view: its one descriptor.
+    /// Block memory that is sent from in a view: one descriptor.
     Block { view: ViewId, serial: u64 },
-    /// A region, which all views of the two processes show: its one descriptor.
+    /// A region, which all views of the two processes show: one descriptor.
     Region { region: Region, serial: u64 },
-    /// A queue of writes to the receiver's regions in a view: its one descriptor.
+    /// A queue of writes to the receiver's regions in a view: one descriptor.
     Queue { view: ViewId, serial: u64 },
 }
 
 impl Subject {
-    /// The number that stands in the memory's own header.
+    /// Returns the number in the memory's own header.
     pub(super) fn number(self) -> u64 {
         self.to_words()[2]
     }
 
-    /// Which kind, of which view or region, and its number.
+    /// Returns the kind, the view or region, and the number.
     fn to_words(self) -> [u64; 3] {
         match self {
             Self::Row { view, digest } => [1, view.0, digest],
@@ -72,7 +72,7 @@ impl Subject {
     }
 }
 
-/// What is said with descriptors: whose they are, and of what.
+/// A message that comes with descriptors: their owner and subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DescriptorMessage {
     pub(super) node: NodeId,
@@ -102,35 +102,35 @@ impl DescriptorMessage {
     }
 }
 
-/// What came in one datagram.
+/// The contents of one datagram.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// None if it is not understood.
+    /// `None` if the message is not understood.
     pub(super) message: Option<DescriptorMessage>,
-    /// None in the places of descriptors that were not sent.
+    /// `None` for descriptors that were not sent.
     pub(super) files: [Option<OwnedFd>; FILES_MAX],
 }
 
-/// A socket for datagrams, on which no call waits.
+/// Returns a non-blocking datagram socket.
 fn datagrams() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// The way to another process's socket: it stays when the socket loses its name.
+/// A connection to another process's socket, which stays valid when the socket loses its name.
 #[derive(Debug)]
 pub(super) struct WayTo(OwnedFd);
 
 impl WayTo {
-    /// Connects to the socket of that name.
+    /// Connects to the socket with that name.
     pub(super) fn open(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
         let socket = datagrams()?;
         connect(&socket, &address(folder, name)?)?;
         Ok(Self(socket))
     }
 
-    /// Sends descriptors. False if they are to be sent again later: that process is not there, or
-    /// its queue is full.
+    /// Sends descriptors. Returns false if they must be sent again later: the process is not there,
+    /// or its queue is full.
     pub(super) fn send(
         &self,
         message: DescriptorMessage,
@@ -156,23 +156,24 @@ impl WayTo {
 pub(super) struct DescriptorSocket(OwnedFd);
 
 impl DescriptorSocket {
-    /// Makes the socket, under that name in the folder.
+    /// Makes the socket under that name in the folder.
     pub(super) fn bind(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
         let socket = datagrams()?;
         bind(&socket, &address(folder, name)?)?;
         Ok(Self(socket))
     }
 
-    /// The next datagram, if there is one. One call at a time.
+    /// Returns the next datagram, if there is one. Only one call may run at a time.
     pub(super) fn receive(&self) -> rustix::io::Result<Option<Received>> {
         if let Err(errno) = recv(&self.0, &mut [0_u8; 1][..], RecvFlags::PEEK) {
             return if errno == Errno::AGAIN { Ok(None) } else { Err(errno) };
         }
-        // A process that has no descriptor left would lose what is sent to it: then it stays where
-        // it is.
+        // Without a free descriptor, this process would lose what is sent to it. In that case, the
+        // datagram stays in the queue.
         let spare = (fcntl_dupfd_cloexec(&self.0, 0)?, fcntl_dupfd_cloexec(&self.0, 0)?);
         drop(spare);
-        // Room for a message that is too long, so that it is not taken for one of the right length.
+        // The buffer has room for a longer message, so that a message of the wrong length is not
+        // truncated to the right one.
         let mut bytes = [0; 8 * WORDS + 8];
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -191,7 +192,8 @@ impl DescriptorSocket {
     }
 }
 
-/// The address of a socket in the folder; by way of `/proc` where its path is too long for one.
+/// Returns the address of a socket in the folder, through `/proc` if its path is too long for a
+/// socket address.
 fn address(folder: &Folder, name: &CStr) -> rustix::io::Result<SocketAddrUnix> {
     let name = name.to_string_lossy();
     SocketAddrUnix::new(folder.path().join(name.as_ref())).or_else(|_| {

@@ -1,4 +1,4 @@
-//! Everything that can keep a member from joining, as one line that says what to do.
+//! Every error that can keep a member from joining, each as one line that says what to do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,21 @@ use rustix::io::Errno;
 use tramontane_core::fabric::TooManyRegions;
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
-/// Why a member could not join its group, or a folder could not be swept.
+/// The reason why a member could not join its group, or a folder could not be swept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A group's name that cannot be a folder's.
+    /// The group's name cannot be the name of a folder.
     #[error(
         "the group name {0:?} is not usable; take 1 to 64 letters, digits, '.', '_' or '-', not starting with '.'"
     )]
     BadName(String),
-    /// The own rank is not in the layout.
+    /// The local rank is not in the layout.
     #[error("rank {rank} is not in a group of {members}; ranks start at 0")]
     NotAMember {
         /// The rank that was given.
         rank: Rank,
-        /// How many members the layout has.
+        /// Number of members in the layout.
         members: usize,
     },
     /// The layout has another node at that rank.
@@ -33,16 +33,16 @@ pub enum Error {
         rank: Rank,
         /// The node that has that rank.
         listed: NodeId,
-        /// The node that asked.
+        /// The local node.
         node: NodeId,
     },
-    /// The memory of a view was made already, for the same list of members.
+    /// The memory of a view was already made for the same list of members.
     #[error("the memory of view {view} is there already; retire it before it is made again")]
     ViewIsThere {
         /// The view.
         view: ViewId,
     },
-    /// As many block memories as there may be are there.
+    /// All block memories that are permitted exist already.
     #[error(transparent)]
     TooManyRegions(#[from] TooManyRegions),
     /// A region cannot be made.
@@ -50,7 +50,7 @@ pub enum Error {
     RegionRefused {
         /// Its number.
         region: u16,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// This process has left the group.
@@ -59,20 +59,20 @@ pub enum Error {
         /// The node.
         node: NodeId,
     },
-    /// A live process is this member already.
+    /// A live process already is this member.
     #[error(
         "member {id} of group '{group}' is running already (process {pid}{}); stop it or take another id, or \
          give the group another name if that process is of another group",
         folder.as_ref().map_or_else(String::new, |folder| format!(" in {}", folder.display()))
     )]
     DuplicateId {
-        /// The id that is taken.
+        /// The id in use.
         id: NodeId,
         /// The group.
         group: String,
-        /// Which process has it, as that process wrote it down.
+        /// Process id of that process, as it recorded it.
         pid: u64,
-        /// The folder in which that process runs, if the system says it.
+        /// The working directory of that process, if the system reveals it.
         folder: Option<PathBuf>,
     },
     /// A peer is joining with another configuration.
@@ -89,15 +89,15 @@ pub enum Error {
         /// The peer.
         peer: NodeId,
     },
-    /// The rows, or block memory, do not fit.
+    /// The rows or block memory do not fit.
     #[error(
         "not enough shared memory: {} needed, {} free; free some, or take a smaller window, message size or group",
         Bytes(*needed), Bytes(*free)
     )]
     NoMemory {
-        /// Bytes that are still to be allocated: for the whole group, or for one memory.
+        /// Bytes still to be allocated, for the whole group or for one memory.
         needed: u64,
-        /// Bytes that can be had.
+        /// Bytes available.
         free: u64,
     },
     /// The kernel cannot keep peers from writing to a row.
@@ -113,20 +113,20 @@ pub enum Error {
     NoSpace {
         /// Where.
         path: PathBuf,
-        /// Bytes that are still to be allocated.
+        /// Bytes still to be allocated.
         needed: u64,
-        /// Bytes that can be had.
+        /// Bytes available.
         free: u64,
     },
-    /// A place that is not ours, or that we may not use.
+    /// The path belongs to another user, or may not be used.
     #[error("may not use {}: {reason}", path.display())]
     NotPermitted {
         /// Where.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// Somebody holds the folder's lock for longer than any of its uses takes.
+    /// Another process holds the folder's lock for longer than any normal use takes.
     #[error("{} is locked by another process; is one stopped while it starts?", path.display())]
     Busy {
         /// Which folder.
@@ -135,20 +135,20 @@ pub enum Error {
     /// The caller asked to stop waiting.
     #[error("interrupted while waiting for the other members")]
     Cancelled,
-    /// The operating system refused something else.
+    /// The operating system refused another operation.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was tried: "cannot create" and the like.
+        /// The operation: "cannot create" and the like.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// The error for a failed system call on a path.
+    /// Creates the error for a failed system call on a path.
     pub(super) fn from_errno(action: &'static str, path: &Path, errno: Errno) -> Self {
         let path = path.to_path_buf();
         match errno {
@@ -157,14 +157,15 @@ impl Error {
             Errno::LOOP | Errno::NOTDIR => {
                 Self::NotPermitted { path, reason: "it is not a folder" }
             }
-            // Not even a folder or an empty file: the file system is out of pages or of inodes.
+            // Even a folder or an empty file does not fit: the file system is out of pages or of
+            // inodes.
             Errno::NOSPC | Errno::DQUOT => Self::NoSpace { path, needed: 4096, free: 0 },
             other => Self::Io { action, path, source: other.into() },
         }
     }
 }
 
-/// A size in the unit that suits it.
+/// A size in a suitable unit.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {

@@ -1,10 +1,10 @@
-//! The blocks of one open view: what is between this member and each of the others.
+//! The blocks of one open view, between this member and each of the others.
 //!
 //! # Invariants
-//! - A channel of a peer is on the list of copies once, while there is something to copy on it;
-//!   pieces are copied in turn, so no channel and no peer waits until another has nothing to send.
-//! - The room for events is never smaller than what may still become one: receives that are posted,
-//!   sends without an answer, and events that nobody took.
+//! - A peer's channel is in the list of copies once, as long as there is something to copy on it.
+//!   Pieces are copied in turn, so no channel or peer waits until another has nothing to send.
+//! - The capacity for events is never smaller than the number of possible events: posted receives,
+//!   sends without an answer, and events not yet taken.
 
 use std::collections::VecDeque;
 
@@ -18,10 +18,10 @@ use super::peer::Peer;
 use super::receiving::{Copied, Ends, Inbox, Receive, TakenIn};
 use super::sending::{Outbox, Source};
 
-/// Receives that are posted, sends without an answer and events that wait, in one view.
+/// Largest number of posted receives, sends without an answer, and waiting events in one view.
 const BLOCKS_MAX: usize = 4096;
 
-/// What is between this member and another.
+/// The state between this member and another.
 #[derive(Debug)]
 struct Between {
     inbox: Inbox,
@@ -37,15 +37,15 @@ pub(super) struct Exchange {
     between: Vec<Between>,
     /// Channels with something to copy, in turn.
     copies: VecDeque<(Rank, Channel)>,
-    /// Inlets that were ever made: the list of copies has room for all.
+    /// Number of inlets ever made. The list of copies has room for all of them.
     inlets: usize,
     events: VecDeque<BlockEvent>,
-    /// Receives and sends.
+    /// Number of receives and sends in flight.
     under_way: usize,
 }
 
 impl Exchange {
-    /// The blocks of a view, if its rows have block queues.
+    /// Creates the blocks of a view, if its rows have block queues.
     pub(super) fn new(view: ViewId, membership: &Membership) -> Option<Self> {
         membership.queues(membership.own())?;
         let place = |_| Between { inbox: Inbox::new(), outbox: Outbox::new() };
@@ -60,7 +60,7 @@ impl Exchange {
         })
     }
 
-    /// Whether there is something to tell or to copy.
+    /// Returns whether there is something to report or to copy.
     pub(super) fn has_work(&self) -> bool {
         !self.events.is_empty() || !self.copies.is_empty()
     }
@@ -91,8 +91,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Offers a block to a peer that is there; the caller rings. The peer has the memory's
-    /// descriptor before it is told of the block.
+    /// Offers a block to a peer that is there; the caller rings. The peer gets the memory's
+    /// descriptor before it sees the block.
     pub(super) fn send(
         &mut self,
         membership: &Membership,
@@ -106,7 +106,7 @@ impl Exchange {
         let between = self.between.get_mut(to.index()).ok_or(ErrorKind::OutOfRange)?;
         let Range { memory, offset, length } = from;
         if between.outbox.has_room(ends.theirs) && !between.outbox.has_sent(&memory) {
-            // The queue to the peer is full, or this process may send no more descriptors: for now.
+            // The queue to the peer is full, or this process may not send more descriptors for now.
             if memory.send_to(membership.residence(), peer, self.view) != Ok(true) {
                 return Err(ErrorKind::QueueFull);
             }
@@ -118,7 +118,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Whether a channel may be used, and there is room for one more event.
+    /// Checks that a channel may be used, and that there is room for one more event.
     fn check(&self, membership: &Membership, channel: Channel) -> Result<(), ErrorKind> {
         let is_closed = membership.queues(self.own).is_none_or(|queues| queues.is_closed(channel));
         if channel.0 >= CHANNELS || is_closed {
@@ -130,8 +130,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Looks at what a peer says: what it took, and what it offers. An error ends all that is with
-    /// it. True if it is to be rung, if it sleeps.
+    /// Reads a peer's messages: the entries that it took, and those that it offers. An error ends
+    /// all traffic with the peer. Returns true if the peer is to be rung if it sleeps.
     pub(super) fn look(
         &mut self,
         membership: &Membership,
@@ -143,7 +143,7 @@ impl Exchange {
         else {
             return Ok(false);
         };
-        // Memory that is not there may be that of a process that just went.
+        // Missing memory may belong to a process that has just ended.
         let misbehaved = || peer.loss().unwrap_or(LossCause::Misbehaved);
         while let Some((offered, is_taken)) =
             between.outbox.next_answer(ends.theirs).map_err(|_| misbehaved())?
@@ -170,7 +170,8 @@ impl Exchange {
         Ok(is_answered)
     }
 
-    /// Copies one piece. Gives who is to be rung, if it sleeps: its block is done.
+    /// Copies one piece. If that completes a block, returns the peer that is to be rung if it
+    /// sleeps.
     pub(super) fn copy_piece(&mut self, membership: &Membership) -> Option<Rank> {
         let (rank, channel) = self.copies.pop_front()?;
         let ends = ends(membership, rank)?;
@@ -195,8 +196,8 @@ impl Exchange {
         }
     }
 
-    /// Ends a channel with all peers: memory may change when this returns. What they had offered on
-    /// it is answered, so the caller rings.
+    /// Ends a channel with all peers: memory may change when this returns. Blocks that peers had
+    /// offered on it are answered, so the caller rings.
     pub(super) fn close(&mut self, membership: &Membership, channel: Channel) {
         let Some(queues) = membership.queues(self.own) else { return };
         queues.close(channel);
@@ -207,7 +208,7 @@ impl Exchange {
         self.events.retain(|event| way_of(event).channel != channel);
     }
 
-    /// Ends all that is with a peer: memory may change when this returns.
+    /// Ends all traffic with a peer: memory may change when this returns.
     pub(super) fn give_up(&mut self, membership: &Membership, peer: Rank) {
         if let Some(queues) = membership.queues(self.own) {
             queues.lane(peer).end();
@@ -219,7 +220,7 @@ impl Exchange {
         self.events.retain(|event| way_of(event).peer != peer);
     }
 
-    /// Ends all that is with anybody: memory may change when this returns.
+    /// Ends all traffic with all peers: memory may change when this returns.
     pub(super) fn end(&mut self, membership: &Membership) {
         for rank in (0..).map(Rank).take(self.between.len()) {
             self.give_up(membership, rank);
@@ -233,7 +234,7 @@ fn way_of(event: &BlockEvent) -> &Way {
     }
 }
 
-/// What this member and another say to each other.
+/// Returns the lanes between this member and another.
 fn ends(membership: &Membership, peer: Rank) -> Option<Ends<'_>> {
     let (own_queues, their_queues) =
         (membership.queues(membership.own())?, membership.queues(peer)?);

@@ -1,17 +1,17 @@
-//! The `Fabric` over shared rows: of rows, nothing travels.
+//! The `Fabric` over shared rows: a write to a row is not transferred at all.
 //!
-//! The release store in the own row is the write, and it is visible before `post` is called; so a
-//! post has only to check its ranges and to wake its target if that sleeps. A list is complete when
-//! it is posted. The bytes of a guard cannot be held back as they were at the call, and need not
-//! be: a cell only grows, and its own release store stands behind the content that it speaks for.
+//! The release store in the local row is the write, and it is visible before `post` is called. So a
+//! post only has to check its ranges, and to wake its target if that sleeps. A list is complete as
+//! soon as it is posted. The bytes of a guard cannot be held back as they were at the call, and
+//! need not be: a cell only grows, and its own release store follows the content that it covers.
 //!
-//! A view opens before its peers' rows exist. The own row goes to each peer that is there as a
-//! descriptor; while rows are missing at either end, `poll` looks now and then, and a member that
-//! has got a row rings its owner.
+//! A view opens before its peers' rows exist. Each peer that is there is sent the descriptor of the
+//! local row. While rows are missing at either end, `poll` checks for them at intervals, and a
+//! member that has received a row rings its owner.
 //!
-//! No call here allocates once all views are open and all peers are found. The system calls are:
-//! one in a post or a wake whose target sleeps, those of [`SharedMemory::sleep`] and `arm`, those
-//! of [`SharedMemory::check_peers`], and those of looking for a row that is missing.
+//! No call here allocates once all views are open and all peers are found. The only system calls
+//! are: one in a post or a wake whose target sleeps, those of [`SharedMemory::sleep`] and `arm`,
+//! those of [`SharedMemory::check_peers`], and those of the search for a missing row.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -36,22 +36,22 @@ use super::residence::Residence;
 use super::view_regions::is_to_region;
 use super::write_queue::{list_bytes_max, ring_bytes};
 
-/// Completions that may wait for a poll; beyond it, a post with a token is refused for now.
+/// Largest number of completions that wait for a poll. Beyond it, a post with a token is refused
+/// for now.
 pub(super) const COMPLETIONS_MAX: usize = 1024;
 
-/// What is told of a member of a view: that it is ready, and that it is lost.
+/// Events about a member of a view: it is ready, and it is lost.
 const EVENTS_A_MEMBER: usize = 2;
 
-/// What may be told of a region between two polls of rights, if its owner changes its mind at each
-/// poll: for more, there is an allocation.
+/// Capacity for events about a region between two polls, for an owner that changes the right at
+/// each poll. More events cause an allocation.
 const EVENTS_A_REGION: usize = 4;
 
-/// Polls between two looks for rows that are missing: at first, and where nobody has come for long.
+/// Polls between two checks for missing rows: at first, and after a long time without a new one.
 const LOOK_POLLS_MIN: u32 = 64;
 const LOOK_POLLS_MAX: u32 = 1 << 14;
 
-/// When to look for rows that are missing: less and less often, until something says that it is
-/// worth while.
+/// The schedule of checks for missing rows. They become rarer until there is a reason to check.
 #[derive(Debug)]
 struct Pace {
     polls_left: u32,
@@ -63,7 +63,7 @@ impl Pace {
         Self { polls_left: LOOK_POLLS_MIN, polls: LOOK_POLLS_MIN }
     }
 
-    /// Counts a poll. True if it is to look.
+    /// Counts a poll. Returns true if a check is due.
     fn is_due(&mut self) -> bool {
         self.polls_left = self.polls_left.saturating_sub(1);
         if self.polls_left > 0 {
@@ -80,35 +80,36 @@ impl Pace {
 pub struct SharedMemory {
     pub(super) residence: Arc<Residence>,
     bell: Bell,
-    /// Memory of views that are not open yet; the caller that asked for it keeps it.
+    /// Memory of views that are not open yet. The caller that asked for it keeps it.
     made: Vec<Weak<Membership>>,
-    /// Memory for a view was made: the regions are as they stay.
+    /// Whether memory for a view was made: from then on, the set of regions is fixed.
     pub(super) has_made_rows: bool,
     pub(super) views: OpenViews,
     pub(super) own_regions: OwnRegions,
-    /// Of each queue of writes that this process makes.
+    /// Bytes of each queue of writes that this process makes.
     pub(super) ring_bytes: usize,
-    /// Views in which something may go between regions: the only ones that a poll looks into.
+    /// Views with queues between regions: the only ones that a poll examines.
     with_queues: Vec<ViewId>,
     pub(super) completed: VecDeque<Token>,
-    /// Readiness and losses that `poll` has not told yet.
+    /// Readiness and losses that `poll` has not reported yet.
     pub(super) events: VecDeque<Event>,
-    /// What became of rights, and was not told yet.
+    /// Changes of rights that were not reported yet.
     pub(super) told: VecDeque<PermissionEvent>,
-    /// A member's row or queue is missing, and that member may still bring it.
+    /// Whether a member's row or queue is missing, and that member may still send it.
     is_awaiting: bool,
     is_armed: bool,
     pace: Pace,
 }
 
 impl SharedMemory {
-    /// Two processes have met again: a cut between them no longer holds for views that come. In
-    /// views that are open it does. For hosts whose members part and meet while they live.
+    /// Notes that two processes have met again: a cut between them no longer applies to future
+    /// views. It still applies to open views. For hosts whose members separate and reconnect while
+    /// they live.
     pub fn meet(&self, node: NodeId) {
         self.residence.meet(node);
     }
 
-    /// The fabric of a process. No view is open.
+    /// Creates the fabric of a process. No view is open.
     #[must_use]
     pub fn for_residence(residence: &Arc<Residence>) -> Self {
         Self {
@@ -129,13 +130,13 @@ impl SharedMemory {
         }
     }
 
-    /// This process's place in the group.
+    /// Returns this process's place in the group.
     #[must_use]
     pub const fn residence(&self) -> &Arc<Residence> {
         &self.residence
     }
 
-    /// What is new about the peers, which are looked for now and then: rarely anything.
+    /// Returns news about peers, which are checked for at intervals. There is rarely any.
     #[cold]
     fn next_news(&mut self) -> Option<Event> {
         if self.is_awaiting && self.pace.is_due() {
@@ -144,7 +145,7 @@ impl SharedMemory {
         self.events.pop_front()
     }
 
-    /// Somebody rang: perhaps for a row that was made, or a right that was given.
+    /// Handles a ring, perhaps about a row that was made or a right that was granted.
     #[cold]
     fn woken(&mut self) -> Event {
         if self.bell.take_news() {
@@ -154,14 +155,14 @@ impl SharedMemory {
         Event::Woken
     }
 
-    /// Something is expected of a peer: polls look for it, at first often.
+    /// Notes that something is expected of a peer. Polls check for it, often at first.
     pub(super) fn await_news(&mut self) {
         (self.is_awaiting, self.pace) = (true, Pace::new());
     }
 
-    /// Sends rows that peers do not have, and looks for those that are missing here or were made
-    /// anew. The first comes first: of two that look for each other, one at least finds the other's
-    /// row, and rings. Then the same for the queues of regions.
+    /// Sends rows that peers lack, and checks for those that are missing here or were made anew.
+    /// Sending comes first: of two members that check for each other, at least one then finds the
+    /// other's row, and rings. Then does the same for the queues of regions.
     #[cold]
     fn look(&mut self) {
         let (mut is_row_missing, mut is_queue_missing) = (false, false);
@@ -181,8 +182,8 @@ impl SharedMemory {
         self.is_awaiting |= self.views.iter().any(OpenView::is_awaiting);
     }
 
-    /// Looks at rights that peers gave, and for queues where they were given. True if one is still
-    /// to go or to come.
+    /// Reads the rights that peers granted, and checks for queues where rights were granted.
+    /// Returns true if a queue is still to be sent or received.
     fn meet_rights(&mut self) -> bool {
         let Self { views, residence, ring_bytes, completed, told, with_queues, .. } = self;
         let mut is_awaiting = false;
@@ -195,7 +196,8 @@ impl SharedMemory {
                 with_queues.push(view.id);
             }
         }
-        // What may become an event without a poll between: no poll allocates.
+        // The capacity for all events that can arise before the next poll, so that no poll
+        // allocates.
         let most = COMPLETIONS_MAX + with_queues.len() * TOKENS_MAX;
         completed.reserve(most.saturating_sub(completed.len()));
         let most = with_queues.len() * EVENTS_A_REGION * REGIONS_MAX;
@@ -203,8 +205,8 @@ impl SharedMemory {
         is_awaiting
     }
 
-    /// Applies what peers posted to the own regions, and hears what became of the own posts. True
-    /// if something was applied.
+    /// Applies peers' lists to the local regions, and notes the results of local posts. Returns
+    /// true if a list was applied.
     #[inline]
     fn carry_regions(&mut self) -> bool {
         let Self { views, own_regions, with_queues, completed, told, events, .. } = self;
@@ -217,14 +219,16 @@ impl SharedMemory {
         has_applied
     }
 
-    /// What a poll has to report of regions, if any is shown to or by a peer that writes.
+    /// Returns the next event about regions, if a peer may write to local regions or this member to
+    /// a peer's.
     #[inline]
     fn next_of_regions(&mut self) -> Option<Event> {
         let has_applied = self.carry_regions();
         if let Some(token) = self.completed.pop_front() {
             return Some(Event::Completed(token));
         }
-        // Who is about to sleep is told that something came: it may have looked before it polled.
+        // A member that is about to sleep is woken by an applied list, because it may have checked
+        // for data before it polled.
         (has_applied && self.is_armed).then_some(Event::Woken)
     }
 
@@ -232,7 +236,7 @@ impl SharedMemory {
         self.views.get(id)
     }
 
-    /// Takes the memory that a view is opened with, if it was made for that.
+    /// Takes the memory with which a view is opened, if it was made for that view.
     fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<Membership>> {
         let is_it =
             |made: &Arc<Membership>| made.is(memory) && made.view() == view && !made.is_over();
@@ -245,7 +249,8 @@ impl SharedMemory {
     }
 }
 
-/// Whether a write stays at its place in the row: nothing else can be done without moving bytes.
+/// Returns whether source and target of a write are the same range of the row. Anything else would
+/// have to move bytes.
 #[inline]
 fn is_carried(write: &Write, row_bytes: usize) -> bool {
     let fits = write.source.offset.checked_add(write.length).is_some_and(|end| end <= row_bytes);
@@ -253,7 +258,7 @@ fn is_carried(write: &Write, row_bytes: usize) -> bool {
 }
 
 impl SharedMemory {
-    /// A list to a peer's region. It is carried, not shared: see `permissions`.
+    /// Posts a list to a peer's region. It is copied, not shared: see `permissions`.
     fn post_to_region(
         &mut self,
         (view, to): (ViewId, Rank),
@@ -282,10 +287,10 @@ impl Fabric for SharedMemory {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, or as many are as may be;
+    /// [`ErrorKind::Other`] if the view is open, or if as many views as permitted are open;
     /// [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for this view, or
-    /// it was used before. So a view that ended may be opened again in fresh memory, with another
-    /// list of members; that it is not opened once it was installed is its host's part.
+    /// if it was used before. So a view that ended may be opened again in fresh memory with another
+    /// list of members. Its host must not open it again after it was installed.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         if self.view(view).is_some() || self.views.len() >= VIEWS_MAX {
             return Err(ErrorKind::Other);
@@ -304,8 +309,7 @@ impl Fabric for SharedMemory {
         self.view(view).is_some_and(|view| view.target(peer).is_ok())
     }
 
-    /// Ends all traffic with that node, in every view that is open, and with its process in those
-    /// that come.
+    /// Ends all traffic with that node in every open view, and with its process in future views.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let Some(node) = self.view(view).and_then(|view| view.node_at(peer)) else { return };
         for view in self.views.iter_mut() {
@@ -328,8 +332,8 @@ impl Fabric for SharedMemory {
             self.with_queues.retain(|of| *of != view);
             self.residence.forget_what_is_over();
         }
-        // Nothing is ever in flight: peers read, and what they read stays mapped at their side. A
-        // block that they are just copying is not told of any more.
+        // Nothing is ever in flight: peers read, and the memory that they read stays mapped at
+        // their side. A block that they are just copying is not reported.
         true
     }
 
@@ -354,9 +358,8 @@ impl Fabric for SharedMemory {
         if token.is_some() && self.completed.len() == COMPLETIONS_MAX {
             return Err(ErrorKind::QueueFull);
         }
-        // One fence a post at most, and none where the sleeper pays: which stores belong to which
-        // post is not known here, so one fence for the posts of a whole step could not be placed
-        // safely.
+        // At most one fence per post, and none if the sleeper pays. It is unknown here which stores
+        // belong to which post, so one fence for all posts of a step could not be placed safely.
         bell.ring_if_asleep();
         if let Some(token) = token {
             self.completed.push_back(token);
@@ -421,7 +424,7 @@ impl HostFabric for SharedMemory {
     type Rows = Mappings;
     type MemoryError = Error;
 
-    /// Fresh memory: see [`Residence::rows`].
+    /// Makes fresh memory: see [`Residence::rows`].
     fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
         self.has_made_rows = true;
         let rows = self.residence.rows(plan)?;
@@ -434,23 +437,23 @@ impl HostFabric for SharedMemory {
         self.bell.clone()
     }
 
-    /// May end early, and says then that nobody rang: a signal came, or the late half of an earlier
-    /// ring, whose kernel call was overtaken by this member's next sleep.
+    /// May end early, and then returns that no ring arrived: because of a signal, or the late half
+    /// of an earlier ring, whose kernel call was overtaken by this member's next sleep.
     fn sleep(&mut self, timeout: Duration) -> bool {
         self.bell.doorbell().sleep(timeout)
     }
 
-    /// Finds too which peers have come.
+    /// Also finds newly arrived peers.
     ///
-    /// Three system calls a peer and one more, below a microsecond each: for a timer, some ten
-    /// times a second, and for [`Event::Woken`]: a peer rings that leaves, or fails while its
-    /// process continues. One that is killed does not.
+    /// Takes three system calls per peer and one more, each less than a microsecond. Meant for a
+    /// timer, some ten times per second, and for [`Event::Woken`]: a peer rings if it leaves, or if
+    /// it fails while its process continues. A killed peer does not ring.
     fn check_peers(&mut self) -> bool {
         let mut is_news = false;
         for view in self.views.iter_mut() {
             is_news |= view.check(&mut self.events);
         }
-        // Also what nothing asks for yet, so that no sender finds the queue full for long.
+        // Receives even what is not needed yet, so that no sender finds the queue full for long.
         self.residence.receive();
         self.residence.renew_peers();
         self.residence.forget_what_is_over();

@@ -1,4 +1,4 @@
-//! What a member has in the group's folder: how it is made, and how it goes.
+//! A member's files in the group's folder: how they are made and removed.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
@@ -14,28 +14,28 @@ use super::folder::{Folder, Patience};
 use super::member_file::{Identity, MemberFile, State};
 use super::root::{GroupName, Root};
 
-/// What a file of ours is made with: never over one that is there, nor through a link.
+/// Flags for creating a file: never over an existing one, and never through a link.
 const CREATE_FLAGS: OFlags = OFlags::RDWR
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The names of what a member has in the folder.
+/// Names of a member's files in the folder.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
-    /// Its file, whose lock is its life.
+    /// The member file, whose lock shows that the member lives.
     pub(super) member: CString,
-    /// The socket that takes its peers' descriptors.
+    /// The socket that receives its peers' descriptors.
     pub(super) memory: CString,
-    /// Its control socket, which somebody else makes.
+    /// The member's control socket, which another component makes.
     pub(super) door: CString,
     making: CString,
 }
 
 impl Names {
     pub(super) fn of(id: NodeId) -> Self {
-        // Digits hold no zero byte.
+        // Digits contain no zero byte.
         let name = |kind: &str| CString::new(format!("{kind}-{id}")).unwrap_or_default();
         Self {
             member: name("member"),
@@ -46,21 +46,21 @@ impl Names {
     }
 }
 
-/// How many files and sockets without names a member keeps at most: peers look for the new ones
-/// within a heartbeat.
+/// Largest number of unnamed files and sockets that a member keeps. Peers find the new ones within
+/// a heartbeat.
 const FORMER_MAX: usize = 8;
 
-/// A member's file, whose lock says that it lives, and its socket.
+/// A member's file, whose lock shows that it lives, and its socket.
 #[derive(Debug)]
 struct Made {
     member: MemberFile,
     socket: DescriptorSocket,
-    /// Device and number of both.
+    /// Device and inode numbers of both.
     identities: [(u64, u64); 2],
 }
 
 impl Made {
-    /// Which of the two have their names in a folder.
+    /// Returns which of the two still have their names in a folder.
     fn names_in<'n>(&self, folder: &Folder, names: &'n Names) -> [Option<&'n CStr>; 2] {
         let [member, memory] = self.identities;
         [(&names.member, member), (&names.memory, memory)].map(|(name, identity)| {
@@ -69,21 +69,21 @@ impl Made {
     }
 }
 
-/// What a member has in the folder, and the rows that it has. The names go when this is dropped.
+/// A member's files in the folder, and its rows. The names are removed on drop.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
     folder: Arc<Folder>,
     names: Names,
     now: Made,
-    /// Those that lost their names: peers know this member by them until they look for the new
-    /// ones. The newest last.
+    /// Files that lost their names. Peers know this member by them until they find the new ones.
+    /// The newest is last.
     former: VecDeque<Made>,
-    /// Views that have not ended, each with the digest of its rows; the newest last.
+    /// Views that have not ended, each with the digest of its rows. The newest is last.
     rows: Vec<(ViewId, u64)>,
 }
 
 impl OwnFiles {
-    /// Takes the member's place in the group: its file, locked, and its socket.
+    /// Takes the member's place in the group: makes and locks its file, and makes its socket.
     pub(super) fn claim(
         root: &Root,
         group: &GroupName,
@@ -96,14 +96,14 @@ impl OwnFiles {
         Ok(Self { folder: Arc::new(folder), names, now, former: VecDeque::new(), rows: Vec::new() })
     }
 
-    /// Whether both have their names, in a folder that has its own.
+    /// Returns whether both have their names, in a folder that has its own.
     pub(super) fn are_in_place(&self) -> bool {
         self.folder.is_in_place()
             && self.now.names_in(&self.folder, &self.names).iter().all(Option::is_some)
     }
 
-    /// Takes the place once more, in the folder that has the group's name now. What was there
-    /// before stays with the peers that know it.
+    /// Takes the place again, in the folder that has the group's name now. Peers that know the
+    /// former files keep them.
     pub(super) fn make_again(
         &mut self,
         root: &Root,
@@ -112,7 +112,7 @@ impl OwnFiles {
         patience: &Patience<'_>,
     ) -> Result<(), Error> {
         let take = |folder: &Folder| {
-            // One of the two may be left.
+            // One of the two names may be left.
             let own = self.now.names_in(folder, &self.names);
             own.into_iter().flatten().for_each(|name| {
                 folder.remove(name);
@@ -131,17 +131,17 @@ impl OwnFiles {
         Ok(())
     }
 
-    /// The folder that has the names.
+    /// Returns the folder that has the names.
     pub(super) const fn folder(&self) -> &Arc<Folder> {
         &self.folder
     }
 
-    /// The sockets at which peers may know this member.
+    /// Returns the sockets at which peers may know this member.
     pub(super) fn sockets(&self) -> impl Iterator<Item = &DescriptorSocket> {
         self.all().map(|made| &made.socket)
     }
 
-    /// Says how far this member has come, to all that know it.
+    /// Publishes this member's state in all its files.
     pub(super) fn set_state(&self, state: State) {
         self.all().for_each(|made| made.member.set_state(state));
     }
@@ -150,7 +150,7 @@ impl OwnFiles {
         self.former.iter().chain([&self.now])
     }
 
-    /// Counts a row. False if the view has one with that digest.
+    /// Adds a row. Returns false if the view already has one with that digest.
     pub(super) fn add_row(&mut self, row: (ViewId, u64)) -> bool {
         let is_new = !self.rows.contains(&row);
         if is_new {
@@ -160,7 +160,7 @@ impl OwnFiles {
         is_new
     }
 
-    /// Counts it no longer.
+    /// Removes a row.
     pub(super) fn remove_row(&mut self, row: (ViewId, u64)) {
         self.rows.retain(|other| *other != row);
         self.now.member.set_row(self.newest_row());
@@ -173,8 +173,8 @@ impl OwnFiles {
 
 impl Drop for OwnFiles {
     fn drop(&mut self) {
-        // The names are ours as long as the lock is: nobody removes a live member's files. If
-        // somebody did, another process may have the place.
+        // The names are this member's as long as it holds the lock, because no process removes a
+        // live member's files. If one did, another process may have the place.
         let [member, memory] = self.now.names_in(&self.folder, &self.names);
         let door = member.map(|_| self.names.door.as_c_str());
         [door, memory, member].into_iter().flatten().for_each(|name| {
@@ -185,8 +185,8 @@ impl Drop for OwnFiles {
     }
 }
 
-/// With the folder's lock held: clears away the dead, refuses a duplicate, and makes file and
-/// socket.
+/// Removes dead members' files, refuses a duplicate, and makes file and socket. The folder's lock
+/// must be held.
 fn take_place(folder: &Folder, names: &Names, identity: &Identity) -> Result<Made, Error> {
     let path = folder.path();
     let failed = |action| move |errno| Error::from_errno(action, path, errno);
@@ -213,8 +213,8 @@ fn take_place(folder: &Folder, names: &Names, identity: &Identity) -> Result<Mad
 
 fn make(folder: &Folder, names: &Names, identity: &Identity) -> std::io::Result<Made> {
     let socket = DescriptorSocket::bind(folder, &names.memory)?;
-    // Under another name until it is locked: a peer that looks for the file without the folder's
-    // lock must never find it without its owner's.
+    // The file has another name until it is locked: a peer that looks for it without the folder's
+    // lock must never find it without its owner's lock.
     let file: OwnedFd =
         openat(folder.as_fd(), &names.making, CREATE_FLAGS, Mode::RUSR | Mode::WUSR)?;
     flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive)?;

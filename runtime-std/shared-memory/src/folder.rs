@@ -1,8 +1,9 @@
-//! One group's folder: its lock, the processes that live in it, and what dead ones left.
+//! One group's folder: its lock, the processes that use it, and the files that dead ones left.
 //!
 //! The lock is a `flock` on the folder itself, so there is no lock file to leave behind. It is held
-//! for a few system calls at a time, never while memory is allocated, and taken without blocking: a
-//! holder that is stopped becomes an error of the others, after their time limit, and not a hang.
+//! for a few system calls at a time, never while memory is allocated, and is taken without
+//! blocking. If its holder is stopped, the others get an error after their time limit, and do not
+//! hang.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,37 +19,37 @@ use rustix::io::Errno;
 use super::error::Error;
 use super::root::{FOLDER_FLAGS, GroupName, Root, check_owner, entries};
 
-/// How long a wait for the lock sleeps between two tries.
+/// Pause between two attempts to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
 
-/// How long a member that leaves waits for the lock, to clear away what crashed peers left.
+/// Time that a leaving member waits for the lock, to remove what crashed peers left.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Until when somebody waits, and what tells it to stop earlier.
+/// The limits of a wait: a deadline, and a flag that ends it earlier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience<'c> {
-    /// The last moment.
+    /// The deadline.
     pub(super) until: Instant,
-    /// Set by another thread, or a signal's handler, to end the wait.
+    /// Set by another thread or a signal handler to end the wait.
     pub(super) cancel: &'c AtomicBool,
 }
 
 impl Patience<'_> {
-    /// Fails if the caller was told to stop.
+    /// Fails if the wait was cancelled.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Whether the time is up.
+    /// Returns whether the time is up.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() >= self.until
     }
 }
 
-/// Whether the owner of a member's file lives: it holds the exclusive lock as long as it does.
+/// Returns whether the owner of a member file lives: it holds the exclusive lock as long as it
+/// does.
 ///
-/// The probe takes a *shared* lock, so that probes do not see each other, and gives it back at
-/// once.
+/// The probe takes a *shared* lock, so that probes do not see each other, and releases it at once.
 pub(super) fn is_live(file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
@@ -60,8 +61,8 @@ pub(super) fn is_live(file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     }
 }
 
-/// The file of the member that a name belongs to, which may be that file itself. Sockets have no
-/// lock: they live as long as the member's file beside them.
+/// Returns the member file that a name belongs to, which may be that file itself. Sockets have no
+/// lock: they live as long as their member file.
 fn member_of(name: &CStr) -> Option<CString> {
     let name = name.to_bytes();
     let id = [&b"member-"[..], b"memory-", b"door-"]
@@ -70,12 +71,12 @@ fn member_of(name: &CStr) -> Option<CString> {
     CString::new([b"member-", id].concat()).ok()
 }
 
-/// Whose files were found in a folder.
+/// The owners of the files found in a folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Census {
-    /// Members that live.
+    /// Number of live members.
     pub(super) living: usize,
-    /// Files that were left by dead ones, and are gone now.
+    /// Number of removed files of dead members.
     pub(super) removed: usize,
 }
 
@@ -89,7 +90,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens a group's folder if it is there.
+    /// Opens a group's folder if it exists.
     pub(super) fn open(
         root: &Root,
         within: BorrowedFd<'_>,
@@ -105,7 +106,7 @@ impl Folder {
         Ok(Some(Self { root: root.clone(), name: name.clone(), path, folder }))
     }
 
-    /// Opens a group's folder, makes it if needed, and does something in it while its lock is held.
+    /// Opens a group's folder, creating it if needed, and runs an action while its lock is held.
     pub(super) fn enter<T>(
         root: &Root,
         name: &GroupName,
@@ -116,8 +117,7 @@ impl Folder {
             patience.check()?;
             let within = root.open_or_make()?;
             match mkdirat(&within, name.as_str(), Mode::RWXU) {
-                // Not there any more: the root was removed, because it was empty, after it was
-                // opened.
+                // The root is gone: it was removed after it was opened, because it was empty.
                 Ok(()) | Err(Errno::EXIST | Errno::NOENT) => {}
                 Err(errno) => {
                     let path = root.path().join(name.as_str());
@@ -126,11 +126,11 @@ impl Folder {
             }
             let Some(folder) = Self::open(root, within.as_fd(), name)? else { continue };
             folder.lock(patience)?;
-            // Whoever removes a folder holds its lock; so one that is there now, stays.
+            // A process that removes a folder holds its lock, so a folder that is there now stays.
             if folder.is_in_place() {
                 let outcome = act(&folder);
                 if outcome.is_err() && !folder.is_in_place() && !patience.is_over() {
-                    // Somebody who holds no lock removed it.
+                    // A process without the lock removed it.
                     continue;
                 }
                 if outcome.is_err() {
@@ -145,22 +145,22 @@ impl Folder {
         }
     }
 
-    /// The folder's path.
+    /// Returns the folder's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The group's name.
+    /// Returns the group's name.
     pub(super) fn name(&self) -> &GroupName {
         &self.name
     }
 
-    /// The open folder, to find files in.
+    /// Returns the open folder, for finding files in it.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
 
-    /// Opens a file to read it, if it is there. Does not wait, whatever has that name.
+    /// Opens a file for reading, if it exists. Does not block, whatever kind of file has that name.
     pub(super) fn open_file(&self, name: &CStr) -> rustix::io::Result<Option<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match openat(&self.folder, name, flags, Mode::empty()) {
@@ -170,8 +170,8 @@ impl Folder {
         }
     }
 
-    /// Removes a file of this folder. True if it was there: a member that is just leaving may be
-    /// faster.
+    /// Removes a file of this folder. Returns true if it was there: a member that is just leaving
+    /// may be faster.
     pub(super) fn remove(&self, name: &CStr) -> bool {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) => true,
@@ -183,9 +183,10 @@ impl Folder {
         }
     }
 
-    /// With the lock held: removes every file whose owner is dead.
+    /// Removes every file whose owner is dead. The folder's lock must be held.
     ///
-    /// A file that is being made has no owner yet; but who makes one holds the lock until it has.
+    /// A file that is being made has no owner yet, but its maker holds the folder's lock until it
+    /// has one.
     pub(super) fn remove_the_dead(&self) -> rustix::io::Result<Census> {
         let mut census = Census::default();
         for name in entries(self.as_fd())? {
@@ -211,8 +212,8 @@ impl Folder {
         Ok(census)
     }
 
-    /// Removes the folder and what is in it, if nobody lives there and nobody is just moving in or
-    /// out. True if there was something of the dead.
+    /// Removes the folder and its contents, if no live process uses it, is joining or is leaving.
+    /// Returns true if there were files of dead members.
     pub(super) fn remove_if_dead(&self) -> bool {
         if !self.try_lock() {
             return false;
@@ -223,8 +224,8 @@ impl Folder {
         gone && census.removed > 0
     }
 
-    /// For a member that left: removes what crashed peers left behind, and the folder with the last
-    /// of them.
+    /// Removes files that crashed peers left, and the folder with the last of them. Called by a
+    /// member that left.
     pub(super) fn clear(&self) {
         let never = AtomicBool::new(false);
         if self.lock(&Patience { until: Instant::now() + LEAVE_PATIENCE, cancel: &never }).is_ok() {
@@ -237,15 +238,16 @@ impl Folder {
         self.root.remove_if_empty();
     }
 
-    /// With the lock held: removes the folder if nothing is in it. True if so.
+    /// Removes the folder if it is empty, and returns whether it did. The folder's lock must be
+    /// held.
     ///
-    /// Only if the name still means the folder that is locked: it may be another by now, in which
-    /// somebody who holds *that* lock is just about to make the first file.
+    /// Applies only if the name still refers to the locked folder. It may refer to another folder
+    /// by now, in which a process that holds *its* lock is about to create the first file.
     fn remove_if_empty(&self) -> bool {
         self.is_in_place() && unlinkat(CWD, &self.path, AtFlags::REMOVEDIR).is_ok()
     }
 
-    /// Whether the folder still has its name.
+    /// Returns whether the folder still has its name.
     pub(super) fn is_in_place(&self) -> bool {
         let (Ok(held), Ok(named)) =
             (fstat(&self.folder), statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW))
@@ -255,8 +257,8 @@ impl Folder {
         (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
     }
 
-    /// Device and number of what has a name in this folder: nothing else has the same while it is
-    /// open or has a name.
+    /// Returns the device and inode numbers of a name in this folder. No other file has the same
+    /// numbers while this one is open or has a name.
     pub(super) fn identity_of(&self, name: &CStr) -> rustix::io::Result<(u64, u64)> {
         let stat = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok((stat.st_dev, stat.st_ino))

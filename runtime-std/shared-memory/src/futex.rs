@@ -1,19 +1,18 @@
-//! The doorbell's machine on Linux: a futex, and the choice of which end pays for the fences.
+//! The doorbell's machine on Linux: a futex, and the choice of the side that pays for the fences.
 //!
-//! The argument in [`doorbell`](super::doorbell) needs a full fence at both ends. A ringer's end is
-//! on the path of every message, where such a fence waits until the guard's store has reached the
-//! cache; the sleeper's end comes after an idle time. `membarrier` moves the cost to where there is
-//! time: the sleeper asks the kernel to put a full barrier into every processor that runs a
-//! registered process, and the ringer's fence shrinks to one that the compiler alone must keep.
+//! The argument in [`doorbell`](super::doorbell) needs a full fence on both sides. The ringer's
+//! fence is on the path of every message, where it waits until the guard's store has reached the
+//! cache. The sleeper's comes after an idle time. `membarrier` moves the cost to the sleeper: it
+//! asks the kernel for a full barrier on every processor that runs a registered process, and the
+//! ringer's fence shrinks to one that only the compiler must keep.
 //!
-//! Why that is the same: the kernel's barrier falls, in each ringer, between two instructions. If
-//! it falls before the ringer's load of the word, that load sees `ASLEEP`, which was stored before
-//! the barrier was asked for. If it falls after, then it falls after the data's store too, which
-//! comes first in the program: so the data are visible before the sleeper looks.
+//! This is equivalent: in each ringer, the kernel's barrier falls between two instructions. If it
+//! falls before the ringer's load of the word, that load sees `ASLEEP`, which was stored before the
+//! barrier was requested. If it falls after the load, it also falls after the data's store, which
+//! comes first in the program. The data is then visible before the sleeper checks.
 //!
-//! A ringer goes without its fence only if its own process is registered *and* the sleeper has
-//! said, in its header, that it asks for the barrier at every sleep. If either cannot, both fences
-//! are full ones.
+//! A ringer omits its fence only if its own process is registered *and* the sleeper has declared in
+//! its header that it requests the barrier at every sleep. Otherwise both fences are full ones.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -26,44 +25,45 @@ use tramontane_core::layout::CACHE_LINE;
 use super::doorbell::{Doorbell, Machine};
 use super::map::Map;
 
-/// Which end pays for the fences of the doorbells.
+/// The side that pays for the fences of the doorbells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fences {
-    /// The sleeper, by a system call at each sleep, wherever the kernel has it. Ringing costs one
+    /// The sleeper, by a system call at each sleep, if the kernel supports it. Ringing costs one
     /// load.
     #[default]
     Sleeper,
-    /// Both ends: for a machine where interrupting other processors is dearer than fencing each
+    /// Both sides, for a machine where interrupting other processors costs more than a fence per
     /// post.
     Both,
 }
 
 impl Fences {
-    /// Whether this process, as a sleeper, will ask for the barrier at every sleep.
+    /// Returns whether this process, as a sleeper, will request the barrier at every sleep.
     pub(super) fn sleeper_barrier(self) -> bool {
         self == Self::Sleeper && process_is_registered()
     }
 }
 
-/// Registers this process to take others' barriers, once. False where the kernel does not have it.
+/// Registers this process for others' barriers, once. Returns false if the kernel does not support
+/// it.
 fn process_is_registered() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok())
 }
 
-/// Makes the barrier ready by which sleepers pay for their wake-up, if the kernel has it. It is
-/// made ready anyway where it is needed; but a process that does it before it starts a thread need
-/// not wait. Later the kernel waits until every processor has been through its scheduler, and so
-/// has every task that was preempted at a wrong moment: milliseconds, and on a machine with far too
-/// much to do more than half a minute.
+/// Prepares the barrier by which sleepers pay for their wakeup, if the kernel supports it. It is
+/// prepared anyway when it is first needed, but a process that does so before it starts a thread
+/// need not wait. Later, the kernel waits until every processor has been through its scheduler, and
+/// so has every task that was preempted at a wrong moment: this takes milliseconds, and on a
+/// heavily overloaded machine more than half a minute.
 pub fn register_barrier() {
     let _ = process_is_registered();
 }
 
-/// Linux, with one end's choice of fences.
+/// Linux, with one side's choice of fences.
 #[derive(Clone, Copy, Debug)]
 struct Linux {
-    /// The sleeper asks for the barrier, and the ringer goes without a fence.
+    /// Whether the sleeper requests the barrier, so that the ringer needs no fence.
     sleeper_pays: bool,
 }
 
@@ -100,21 +100,20 @@ impl Machine for Linux {
     fn wait(&self, word: &AtomicU32, value: u32, timeout: Duration) {
         let timeout = Timespec::try_from(timeout)
             .unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
-        // Woken, rung before, interrupted, or the time is up: the caller looks at the word in any
-        // case.
+        // Woken, already rung, interrupted or timed out: the caller checks the word in any case.
         let _ = futex::wait(word, futex::Flags::empty(), value, Some(&timeout));
     }
 
     fn wake(&self, word: &AtomicU32) {
-        // It can only fail on an address that is not mapped, and this one is.
+        // The call can fail only on an unmapped address, and this one is mapped.
         let _ = futex::wake(word, futex::Flags::empty(), 1);
     }
 }
 
-/// A handle on one member's doorbell, for as long as it is kept: its memory does not go away under
-/// it.
+/// A handle to one member's doorbell. The doorbell's memory stays mapped as long as the handle is
+/// kept.
 ///
-/// An application thread that makes a message ready holds a clone, to wake the poller of its own
+/// An application thread that marks messages as ready holds a clone, to wake the poller of its own
 /// process.
 #[derive(Clone, Debug)]
 pub struct Bell {
@@ -123,33 +122,33 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// The bell of a mapped file. `sleeper_pays` only if the sleeper asks for the barrier at every
-    /// sleep; that this process is registered is seen to here.
+    /// Creates the bell of a mapped file. Set `sleeper_pays` only if the sleeper requests the
+    /// barrier at every sleep. Registers this process if needed.
     pub(super) fn new(map: Arc<Map>, sleeper_pays: bool) -> Self {
         Self { map, machine: Linux { sleeper_pays: sleeper_pays && process_is_registered() } }
     }
 
-    /// After something was stored for the member: wakes it if it sleeps. A load, or a fence and a
-    /// load, if it does not; one system call if it does.
+    /// Wakes the member if it sleeps, after something was stored for it. Costs a load, or a fence
+    /// and a load, if it is awake, and one system call if it sleeps.
     #[inline]
     pub fn ring_if_asleep(&self) {
         self.doorbell().ring_if_asleep();
     }
 
-    /// Rings, whether the member sleeps or not: its next `arm` fails, and its next `poll` says
+    /// Rings, whether the member sleeps or not: its next `arm` fails, and its next `poll` returns
     /// `Woken`.
     pub fn ring(&self) {
         self.doorbell().ring();
     }
 
-    /// Rings, and says that there is something to look for: memory that was sent, a right that was
-    /// given. A look goes through all views, so a ring alone is no reason for one.
+    /// Rings, and notes that there is news: memory that was sent, or a right that was granted. A
+    /// check goes through all views, so a plain ring does not cause one.
     pub(super) fn ring_for_news(&self) {
         self.news().store(1, Ordering::Release);
         self.ring();
     }
 
-    /// For the member that was rung: whether there is something to look for.
+    /// Returns whether there is news. Called by the member that was rung.
     pub(super) fn take_news(&self) -> bool {
         self.news().swap(0, Ordering::AcqRel) != 0
     }
@@ -158,7 +157,7 @@ impl Bell {
         self.map.cell(CACHE_LINE)
     }
 
-    /// The protocol on this bell.
+    /// Returns the protocol on this bell.
     #[inline]
     pub(super) fn doorbell(&self) -> Doorbell<'_, impl Machine> {
         Doorbell::new(&self.machine, self.map.word())

@@ -1,11 +1,11 @@
 //! The shared-memory fabric: members of one group on one machine.
 //!
-//! Each member keeps its row in memory of its own, mapped writable by the owner and read-only by
-//! its peers: the release store of a guard *is* the write, and the MMU keeps a faulty process out
-//! of its peers' rows. Rows and block memory are memfds, allocated whole and sealed against
-//! shrinking, growing and foreign writing; each member's doorbell is one too, which every member
-//! may ring. Their descriptors go from process to process through sockets in a folder, where
-//! members find each other:
+//! Each member keeps its row in memory of its own, which the owner maps writable and its peers map
+//! read-only: the release store of a guard *is* the write, and the MMU keeps a faulty process out
+//! of its peers' rows. Rows and block memory are memfds, fully allocated, and sealed against
+//! shrinking, growing and writing by others. Each member's doorbell is a memfd too, which every
+//! member may ring. The descriptors are exchanged through sockets in a folder, where members find
+//! each other:
 //!
 //! ```text
 //! /dev/shm/tramontane-<uid>/      ours alone (mode 0700), made and removed as needed
@@ -15,43 +15,45 @@
 //!     door-<node id>              the node's control socket, which somebody else makes
 //! ```
 //!
-//! Where blocks go between the members, each row has block queues behind it
+//! If blocks are exchanged between the members, each row is followed by block queues
 //! ([`ViewPlan::with_blocks`](tramontane_core::fabric::ViewPlan::with_blocks)), in which its owner
-//! says which blocks it offers and which it took. A block's receiver copies it, once, from the
-//! sender's memory into its own.
+//! lists the blocks that it offers and those that it took. A block's receiver copies it once, from
+//! the sender's memory into its own.
 //!
 //! # Invariants
-//! - **A lock is a life.** The owner holds an exclusive `flock` on its member file from before the
-//!   file has its name until it leaves; the kernel drops it with the process, however that ends.
-//!   Whoever can take a shared lock looks at the file of a dead member. Nothing is inferred from
-//!   process ids, which are reused.
-//! - **Nothing in the folder is mapped.** What is there may be shortened, changed or removed: it
-//!   kills no member (see `docs/security.md` for what happens). What is mapped is sealed memory,
-//!   whose length nobody can change, the owner included.
-//! - **Members that have met need no name.** Each holds the other's file and the way to its socket.
-//!   The names are for those that come later; a process whose names are removed makes them again.
-//! - **A peer's descriptor is not trusted.** It is mapped only if its memory is sealed, allocated
-//!   whole, of the length that was agreed, and signed by the live process that sent it.
+//! - **A lock shows life.** The owner holds an exclusive `flock` on its member file from before the
+//!   file has its name until it leaves. The kernel releases the lock when the process ends, for
+//!   whatever reason. If a process can take a shared lock, the member is dead. Nothing is inferred
+//!   from process ids, which are reused.
+//! - **Nothing in the folder is mapped.** Its files may be truncated, changed or removed without
+//!   killing any member (see `docs/security.md` for the effects). Mapped memory is sealed: nobody
+//!   can change its length, not even the owner.
+//! - **Members that have met need no names.** Each holds the other's file and a connection to its
+//!   socket. The names are for later members. If a process's names are removed, it makes them
+//!   again.
+//! - **A peer's descriptor is not trusted.** It is mapped only if its memory is sealed, fully
+//!   allocated, of the agreed length, and signed by the live process that sent it.
 //! - **No memory is used twice** (VIE-11). Each view's row is a new memfd. A process that was
-//!   stopped and wakes in a later view has the old memory alone to write to.
-//! - **A view's row is its process's.** It is taken only while that process lives, and only if its
-//!   header names the incarnation of the member file and the layout.
-//! - **A place is never a gap.** A peer's row has its addresses before its memory is there: zeros,
-//!   which the memory takes the place of in one step.
-//! - **Memory is allocated before it is passed on**: a full machine is an error, never a SIGBUS.
-//! - **Memory goes with its processes.** It has no name, so a member that is killed leaves none
-//!   behind; its files are cleared by the next that starts or leaves.
-//! - **Nobody writes into another's memory**, rows, regions or blocks. What a peer posts to a
-//!   region its owner applies, under the right that the peer has then. What a peer says of a block
-//!   is compared with what can be before a byte is read, and what its sender gave up while it was
-//!   read is not told of (`block_queues`).
-//! - **Names change under the folder's lock** only (a `flock` on the folder itself), except that a
-//!   member unlinks what is its own. A group's folder is removed under its own lock. A process that
-//!   took the lock of one that is gone meanwhile finds out and starts again; so does one that finds
-//!   the root gone.
+//!   stopped and wakes in a later view can write only to the old memory.
+//! - **A view's row belongs to its process.** It is accepted only while that process lives, and
+//!   only if its header names the layout and the incarnation in the member file.
+//! - **Addresses are never unmapped early.** A peer's row has its addresses before its memory
+//!   arrives: they read as zeros, which the memory replaces in one step.
+//! - **Memory is allocated before it is passed on**: a full machine causes an error, never a
+//!   SIGBUS.
+//! - **Memory ends with its processes.** It has no name, so a killed member leaves none behind. Its
+//!   files are removed by the next member that starts or leaves.
+//! - **No member writes into another's memory**: rows, regions or blocks. A region's owner applies
+//!   the writes that peers post to it, under the right that each peer has at that moment. A peer's
+//!   statements about a block are checked against the limits before a byte is read. If the sender
+//!   gave a block up while it was being read, the block is not reported (`block_queues`).
+//! - **Names change only under the folder's lock** (a `flock` on the folder itself), except that a
+//!   member unlinks its own files. A group's folder is removed under its own lock. If a process
+//!   took the lock of a folder that is gone in the meantime, it notices and starts again; the same
+//!   applies if the root is gone.
 //! - **No wake-up is lost**: see [`doorbell`].
 //!
-//! A process takes its place in a group with [`Residence::claim`], [`Residence::rows`] makes the
+//! A process takes its place in a group with [`Residence::claim`]. [`Residence::rows`] makes the
 //! memory of each view, and [`SharedMemory`] is the `Fabric` over it.
 //!
 //! | module | subject |
@@ -78,7 +80,7 @@
 //! | `doorbell`, `futex` | sleep |
 //!
 //! Limits: all members run as one user and see one file system. A process that forks without `exec`
-//! gives its children the lock, and with it a share in its life.
+//! passes the lock on to its children, which then keep the member alive too.
 
 mod block_memory;
 mod block_queues;

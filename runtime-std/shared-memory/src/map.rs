@@ -1,4 +1,4 @@
-//! One range of addresses over a file, or over nothing yet, unmapped when dropped.
+//! One range of addresses over a file, or reserved without one, unmapped on drop.
 
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
@@ -6,36 +6,35 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-/// A shared mapping from the start of a file; or a range of zeros that a file takes the place of
-/// later.
+/// A shared mapping from the start of a file, or a range of zeros that a file replaces later.
 ///
-/// Its file was allocated to at least that length before it was touched, and no file here is ever
-/// truncated: so every byte of it can be touched for as long as it lives, whatever becomes of the
-/// file's name. The range is one piece from its first moment to its last, whatever is put there.
+/// The file was allocated to at least that length before it was touched, and no file here is ever
+/// truncated. So every byte of the mapping can be accessed while it lives, whatever happens to the
+/// file's name. The range is never interrupted, whatever is mapped there.
 #[derive(Debug)]
 pub(super) struct Map {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the struct only names memory; all access through it is atomic, or by the rules of core's
-// `memory`.
+// SAFETY: the struct only names memory. All access through it is atomic, or follows the rules of
+// core's `memory`.
 unsafe impl Send for Map {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Map {}
 
-/// Whether a mapping may be written through.
+/// The permitted access through a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// A store is a fault.
+    /// Read-only: a store is a fault.
     Read,
-    /// The owner's row, and doorbells.
+    /// Read and write: the owner's row, and doorbells.
     Write,
 }
 
 impl Map {
-    /// Maps the first `bytes` bytes of a file, with its pages in place: a fault on a message's path
-    /// costs more than the message.
+    /// Maps the first `bytes` bytes of a file with its pages in place, because a fault on a
+    /// message's path costs more than the message.
     pub(super) fn new(
         file: BorrowedFd<'_>,
         bytes: usize,
@@ -48,9 +47,9 @@ impl Map {
         Self::of_file(file, bytes, protection, MapFlags::SHARED | MapFlags::POPULATE)
     }
 
-    /// The same for what may be very long: in huge pages, where the system gives them on request.
-    /// A file that is not allocated yet gets its pages here, as far as there are any; the caller
-    /// makes sure of them before it touches one.
+    /// Maps memory that may be very large: in huge pages, if the system provides them on request. A
+    /// file that is not allocated yet gets its pages here, as far as there are any. The caller must
+    /// allocate the rest before it touches a page.
     pub(super) fn new_large(
         file: BorrowedFd<'_>,
         bytes: usize,
@@ -62,17 +61,17 @@ impl Map {
         };
         let map = Self::of_file(file, bytes, protection, MapFlags::SHARED)?;
         for advice in [Advice::LinuxHugepage, populate] {
-            // SAFETY: exactly what was mapped; neither changes what is read there. Who asks for
-            // pages in this way is told that there are none, and not killed.
+            // SAFETY: exactly the mapped range; no advice changes its content. Requesting pages in
+            // this way reports their absence, and does not kill the process.
             if let Err(error) = unsafe { madvise(map.base.as_ptr().cast(), bytes, advice) } {
-                // An older kernel, or one without huge pages: what is missing costs faults, later.
+                // An older kernel, or one without huge pages: missing pages cause faults later.
                 tracing::debug!(%error, ?advice, "not for this mapping");
             }
         }
         Ok(map)
     }
 
-    /// The same for what may be very long and is seldom read: pages come as they are read.
+    /// Maps memory that may be very large and is rarely read: its pages arrive as they are read.
     pub(super) fn new_sparse(file: BorrowedFd<'_>, bytes: usize) -> rustix::io::Result<Self> {
         Self::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)
     }
@@ -83,29 +82,28 @@ impl Map {
         protection: ProtFlags,
         flags: MapFlags,
     ) -> rustix::io::Result<Self> {
-        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
+        // SAFETY: the kernel chooses the address, so no existing mapping is affected.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0)? };
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
         Ok(Self { base, bytes })
     }
 
-    /// A range of zeros, to be read, until a file is there ([`replace`](Self::replace)). It takes
-    /// no memory.
+    /// Reserves a readable range of zeros until a file is mapped there
+    /// ([`replace`](Self::replace)). The range takes no memory.
     pub(super) fn reserve(bytes: usize) -> rustix::io::Result<Self> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
+        // SAFETY: the kernel chooses the address, so no existing mapping is affected.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ, flags)? };
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
         Ok(Self { base, bytes })
     }
 
-    /// Puts a file, of at least this length, in the place of what is mapped here, to be read. Who
-    /// reads meanwhile sees the one or the other: the kernel lets a fault wait until it has
-    /// exchanged them.
+    /// Maps a file of at least this length over the range, read-only. A concurrent reader sees
+    /// either the old content or the new: a fault waits until the kernel has exchanged them.
     pub(super) fn replace(&self, file: BorrowedFd<'_>) -> rustix::io::Result<()> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE | MapFlags::FIXED;
-        // SAFETY: exactly the range that `self` owns; nobody holds a reference that says that its
-        // bytes stay the same: they are read as atomics, or by the rules of core's `memory`.
+        // SAFETY: exactly the range that `self` owns. No reference promises that its bytes stay the
+        // same: they are read as atomics, or by the rules of core's `memory`.
         match unsafe {
             mmap(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags, file, 0)
         } {
@@ -117,8 +115,8 @@ impl Map {
         }
     }
 
-    /// After a failed exchange: the kernel may have taken away what was there, and a gap would be a
-    /// fault for the next reader.
+    /// Called after a failed exchange: the kernel may have removed the old mapping, and the next
+    /// reader would fault.
     fn close_gap(&self) {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: as in `replace`.
@@ -131,35 +129,35 @@ impl Map {
         }
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     pub(super) const fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// How many bytes.
+    /// Returns the length in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The cell of 8 bytes at an offset. Of a read-only mapping, to be loaded only.
+    /// Returns the 8-byte cell at an offset. In a read-only mapping, it may only be loaded.
     pub(super) fn cell(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "a cell inside the mapping");
-        // SAFETY: in range and aligned by the assertion (a mapping starts on a page); mapped while
-        // `self` lives; touched by atomic operations only, in every process.
+        // SAFETY: in range and aligned by the assertion, because a mapping starts on a page; mapped
+        // while `self` lives; accessed only by atomic operations, in every process.
         unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
-    /// The first four bytes, as the word that a futex waits on.
+    /// Returns the first four bytes as the word that a futex waits on.
     pub(super) fn word(&self) -> &AtomicU32 {
-        // SAFETY: no mapping is empty, and it starts on a page; otherwise as in `cell`.
+        // SAFETY: no mapping is empty, and it starts on a page. Otherwise as in `cell`.
         unsafe { self.base.cast::<AtomicU32>().as_ref() }
     }
 }
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; whatever borrowed from it borrowed `self`, which ends
-        // here.
+        // SAFETY: exactly the range that `new` mapped. Everything borrowed from it borrowed `self`,
+        // which ends here.
         if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) } {
             tracing::warn!(%error, "a mapping could not be undone");
         }
@@ -182,13 +180,13 @@ mod tests {
         assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(&[1; BYTES]).expect("content");
-        // What may not be read cannot be put there, and the place stays.
+        // An unreadable file cannot be mapped there, and the range keeps its content.
         let unreadable = std::fs::OpenOptions::new().write(true).open(file.path()).expect("opened");
         assert!(place.replace(unreadable.as_fd()).is_err());
         assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);
         place.replace(file.as_file().as_fd()).expect("it may be read");
         assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0x0101_0101_0101_0101);
-        // And a file after a file, as where a row is made anew.
+        // One file then replaces another, as when a row is made anew.
         let other = tempfile::NamedTempFile::new().expect("a file");
         other.as_file().set_len(BYTES as u64).expect("its length");
         place.replace(other.as_file().as_fd()).expect("it may be read");

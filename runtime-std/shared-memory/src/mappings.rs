@@ -21,31 +21,31 @@ use super::view_rows::OwnRow;
 pub(super) struct Membership {
     own: Rank,
     plan: RowPlan,
-    /// By rank: header, row, block queues, and lanes about regions. The own one can be written; a
-    /// peer's may be zeros still.
+    /// Mappings by rank: header, row, block queues, and lanes about regions. Only the local one is
+    /// writable. A peer's may still be zeros.
     rows: Vec<Arc<Map>>,
     view: ViewId,
-    /// The own row as it is sent to peers, until it is given up.
+    /// The local row in the form that is sent to peers, until it is given up.
     own_row: Mutex<Option<OwnRow>>,
     residence: Arc<Residence>,
-    /// The rows, which live as long as their maps.
+    /// The rows, which live as long as their mappings.
     views: Vec<Row<'static>>,
 }
 
-/// The rows behind their headers.
+/// Returns the rows after their headers.
 fn rows_of(plan: &RowPlan, maps: &[Arc<Map>]) -> Vec<Row<'static>> {
     let row = |(rank, map): (Rank, &Arc<Map>)| {
-        // SAFETY: header and row are mapped in one piece, as long as the map lives, beside which
-        // this row is kept; it starts on a page. Its owner is a member of the same program and
-        // layout (its digest was compared), and writes it through core's types. It is
-        // shown for no longer than the membership is borrowed.
+        // SAFETY: header and row are mapped in one piece as long as the map lives, which is stored
+        // together with this row; the mapping starts on a page. Its owner is a member with the same
+        // program and layout (its digest was compared), and writes it through core's types. It is
+        // exposed only while the membership is borrowed.
         unsafe { Row::from_raw(map.base().add(HEADER_BYTES), plan.row_bytes(rank)) }
     };
     (0..).map(Rank).zip(maps).map(row).collect()
 }
 
 impl Membership {
-    /// One view: peers are found later.
+    /// Creates the membership of one view. Peers are found later.
     pub(super) fn new(
         residence: &Arc<Residence>,
         view: ViewId,
@@ -68,12 +68,12 @@ impl Membership {
         self.plan.members()
     }
 
-    /// The node at a rank.
+    /// Returns the node at a rank.
     pub(super) fn node_at(&self, rank: Rank) -> Option<NodeId> {
         self.ids().get(rank.index()).copied()
     }
 
-    /// Which view this is.
+    /// Returns the view's id.
     pub(super) const fn view(&self) -> ViewId {
         self.view
     }
@@ -82,17 +82,17 @@ impl Membership {
         &self.residence
     }
 
-    /// The mapping at a rank: header, row, and block queues.
+    /// Returns the mapping at a rank: header, row, and block queues.
     pub(super) fn row_map(&self, rank: Rank) -> Option<&Map> {
         self.rows.get(rank.index()).map(Arc::as_ref)
     }
 
-    /// What a member says of blocks, if the view is one with blocks.
+    /// Returns a member's block queues, if the view has blocks.
     pub(super) fn queues(&self, rank: Rank) -> Option<BlockQueues<'_>> {
         Some(BlockQueues::new(self.row_map(rank)?, self.plan.queues_at(rank)?))
     }
 
-    /// What an owner of regions says to another member.
+    /// Returns the lane from an owner of regions to another member.
     #[inline]
     pub(super) fn lane(&self, owner: Rank, of: Rank) -> Option<RegionLane<'_>> {
         let is_member = of.index() < self.rows.len();
@@ -100,18 +100,18 @@ impl Membership {
         Some(RegionLane::new(map, self.plan.lanes_at(owner), of))
     }
 
-    /// The own row, to be read.
+    /// Returns the local row for reading.
     #[inline]
     pub(super) fn own_row_reader(&self) -> Row<'_> {
         self.views[self.own.index()]
     }
 
-    /// Bytes of the own row.
+    /// Returns the size of the local row in bytes.
     pub(super) fn row_bytes(&self) -> usize {
         self.plan.row_bytes(self.own)
     }
 
-    /// Whether a view's memory is this.
+    /// Returns whether `memory` is the memory of this view.
     pub(super) fn is(&self, memory: &ViewMemory<'_>) -> bool {
         let is_same = |(one, other): (&Row<'_>, &Row<'_>)| {
             (one.base(), one.bytes()) == (other.base(), other.bytes())
@@ -123,31 +123,31 @@ impl Membership {
             && self.views.iter().zip(memory.rows).all(is_same)
     }
 
-    /// Sends the own row to a peer. False if it is to be sent again later.
+    /// Sends the local row to a peer. Returns false if it must be sent again later.
     pub(super) fn send_row(&self, peer: &Peer) -> rustix::io::Result<bool> {
         self.own_row().as_ref().map_or(Ok(false), |row| row.send_to(peer))
     }
 
-    /// Puts a peer's row in its place, if this process has it. True if it was.
+    /// Maps a peer's row, if this process has received it. Returns true if it had.
     pub(super) fn put_row(&self, rank: Rank, peer: &Peer) -> rustix::io::Result<bool> {
         let Some(place) = self.row_map(rank) else { return Ok(false) };
         peer.put_row(self.view, self.plan.digest(), place)
     }
 
-    /// Whether the row that is in place was given up by its owner: a view's list changed before it
-    /// was decided, and its memory is made anew, perhaps for the same list.
+    /// Returns whether the owner has given up the mapped row: a view's list changed before it was
+    /// decided, and its memory is made anew, perhaps for the same list.
     pub(super) fn is_given_up(&self, rank: Rank) -> bool {
         self.row_map(rank).is_some_and(|row| Header::new(row).is_over())
     }
 
-    /// Gives up the own row of this view. A process that has mapped it keeps it. Idempotent.
+    /// Gives up the local row of this view. Processes that have mapped it keep it. Idempotent.
     pub(super) fn give_up(&self) {
         if self.own_row().take().is_some() {
             Header::new(&self.rows[self.own.index()]).set_over();
         }
     }
 
-    /// Whether the own row has been given up.
+    /// Returns whether the local row was given up.
     pub(super) fn is_over(&self) -> bool {
         self.own_row().is_none()
     }
@@ -163,11 +163,12 @@ impl Drop for Membership {
     }
 }
 
-/// The memory of one view at one process: every member's row, the own one writable
-/// ([`Residence::rows`]).
+/// The memory of one view at one process: every member's row, of which only the local one is
+/// writable ([`Residence::rows`]).
 ///
-/// Rows are borrowed from it. When it and the [`SharedMemory`](super::SharedMemory) over it are
-/// dropped, the memory is unmapped. Peers that still map it keep it until they unmap it in turn.
+/// Rows are borrowed from it. The memory is unmapped when both this value and the
+/// [`SharedMemory`](super::SharedMemory) over it are dropped. Peers keep their own mappings until
+/// they unmap them.
 #[derive(Clone, Debug)]
 pub struct Mappings {
     membership: Arc<Membership>,
@@ -182,13 +183,13 @@ impl Mappings {
         &self.membership
     }
 
-    /// This process's place in the group.
+    /// Returns this process's place in the group.
     #[must_use]
     pub fn residence(&self) -> &Arc<Residence> {
         self.membership.residence()
     }
 
-    /// A handle on the own doorbell, for application threads of this process.
+    /// Returns a handle to the local doorbell, for application threads of this process.
     #[must_use]
     pub fn bell(&self) -> Bell {
         self.membership.residence.bell()
@@ -211,12 +212,12 @@ impl ViewRows for Mappings {
 
     fn row(&self) -> RowWriter<'_> {
         let row = &self.membership.views[self.membership.own.index()];
-        // SAFETY: as in `rows_of`, and mapped writable. This row is written through core's types
-        // alone.
+        // SAFETY: as in `rows_of`, and mapped writable. This row is written only through core's
+        // types.
         unsafe { RowWriter::from_raw(row.base(), row.bytes()) }
     }
 
-    /// One that is not there yet is zeros.
+    /// A row that is not there yet is zeros.
     fn rows(&self) -> &[Row<'_>] {
         &self.membership.views
     }

@@ -1,4 +1,4 @@
-//! For tests: a file system of one MiB in memory, so that allocations fail.
+//! A file system of one MiB in memory, so that tests can make allocations fail.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 pub(super) struct Mounted(PathBuf);
 
 impl Mounted {
-    /// Mounts it, for the test of that name.
+    /// Mounts it for the test of that name.
     pub(super) fn new(name: &str) -> Option<Self> {
         let path = PathBuf::from(format!("/dev/shm/tramontane-unit-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).expect("a folder");
@@ -25,7 +25,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Lazily: a child that another test is just starting may still hold a file of it.
+        // Lazily: a child that another test is just starting may still hold a file on it.
         let _ = Command::new("umount").arg("-l").arg(&self.0).output();
         let _ = std::fs::remove_dir(&self.0);
     }

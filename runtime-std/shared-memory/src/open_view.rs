@@ -1,4 +1,4 @@
-//! A view that is open: what the fabric knows of each of its members.
+//! An open view, and the fabric's knowledge of each of its members.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,24 +18,25 @@ use super::residence::Residence;
 /// One member of one view.
 #[derive(Debug, Default)]
 pub(super) struct Seat {
-    /// Its bell, as long as it may be posted to: its row is here, and it is neither cut off nor
+    /// The member's bell while it may be posted to: its row is here, and it is neither cut off nor
     /// lost.
     pub(super) way: Option<Bell>,
-    /// The process that has this place in the view: one that comes again later is none of it.
+    /// The process that has this place in the view. A later process of the same node does not get
+    /// it.
     pub(super) peer: Option<Arc<Peer>>,
-    /// What it may write to the own regions.
+    /// The member's access to the local regions.
     pub(super) inlet: Inlet,
-    /// What is posted to its regions.
+    /// The posts to the member's regions.
     pub(super) outlet: Outlet,
     has_row: bool,
-    /// Whether it was sent the own row.
+    /// Whether the member was sent the local row.
     is_told: bool,
     is_cut: bool,
     loss: Option<LossCause>,
 }
 
 impl Seat {
-    /// Takes the place for a process; does nothing if it is taken.
+    /// Gives the place to a process, unless it is taken.
     fn bind(&mut self, peer: &Arc<Peer>) {
         if self.peer.is_none() {
             self.is_cut |= peer.is_cut();
@@ -47,7 +48,7 @@ impl Seat {
         self.is_cut || self.loss.is_some()
     }
 
-    /// Opens the way, if the row is there.
+    /// Permits posts to the member, if its row is there.
     fn admit(&mut self) {
         if let Some(peer) = self.peer.as_ref().filter(|_| !self.is_gone() && self.has_row) {
             self.way = peer.bell().cloned();
@@ -63,14 +64,14 @@ pub(super) struct OpenView {
     pub(super) membership: Arc<Membership>,
     pub(super) row_bytes: usize,
     pub(super) own: Rank,
-    /// By rank; that of the own rank stays empty.
+    /// Indexed by rank; the entry of the local rank stays empty.
     pub(super) seats: Vec<Seat>,
-    /// Its blocks, if its rows have block queues.
+    /// The view's blocks, if its rows have block queues.
     pub(super) exchange: Option<Exchange>,
 }
 
 impl OpenView {
-    /// A view whose peers are not found yet.
+    /// Creates a view whose peers are not found yet.
     pub(super) fn new(id: ViewId, membership: Arc<Membership>) -> Self {
         let (own, row_bytes) = (membership.own(), membership.row_bytes());
         let seats = membership.ids().iter().map(|_| Seat::default()).collect();
@@ -78,7 +79,7 @@ impl OpenView {
         Self { id, membership, row_bytes, own, seats, exchange }
     }
 
-    /// The bell of a member that may be posted to.
+    /// Returns the bell of a member that may be posted to.
     #[inline]
     pub(super) fn target(&self, to: Rank) -> Result<&Bell, ErrorKind> {
         match self.seats.get(to.index()) {
@@ -97,13 +98,13 @@ impl OpenView {
         }
     }
 
-    /// The node at a rank.
+    /// Returns the node at a rank.
     pub(super) fn node_at(&self, rank: Rank) -> Option<NodeId> {
         self.membership.node_at(rank)
     }
 
-    /// Whether something is missing between this process and a member that may still come: the
-    /// peer's row here, or the own row there.
+    /// Returns whether a member that may still appear lacks the local row, or its row is missing
+    /// here.
     pub(super) fn is_awaiting(&self) -> bool {
         let is_awaited = |(rank, seat): (Rank, &Seat)| {
             rank != self.own && !seat.is_gone() && !(seat.has_row && seat.is_told)
@@ -111,7 +112,7 @@ impl OpenView {
         (0..).map(Rank).zip(&self.seats).any(is_awaited)
     }
 
-    /// Ends all that is between this process and a node.
+    /// Ends all traffic between this process and a node.
     pub(super) fn cut(&mut self, node: NodeId) {
         for rank in (0..self.seats.len()).map(rank_at) {
             if rank == self.own || self.node_at(rank) != Some(node) {
@@ -129,8 +130,8 @@ impl OpenView {
         }
     }
 
-    /// Looks for the processes of peers, and sends them the own row. True if a row is missing here,
-    /// or is made anew.
+    /// Searches for the processes of peers, and sends them the local row. Returns true if a row is
+    /// missing here, or is made anew.
     pub(super) fn send_rows(&mut self, residence: &Residence) -> bool {
         let Self { id, membership, seats, own, .. } = self;
         let mut is_missing = false;
@@ -138,7 +139,7 @@ impl OpenView {
             if rank == *own || seat.is_gone() {
                 continue;
             }
-            // What fails now (too many open files, perhaps) is tried again at the next look.
+            // A send that fails now, perhaps for too many open files, is retried at the next check.
             if !seat.is_told
                 && let Err(error) = send_row(membership, residence, rank, seat)
             {
@@ -149,8 +150,8 @@ impl OpenView {
         is_missing
     }
 
-    /// Puts rows that came in their places; `events` gets the peers that are ready now, and they
-    /// are rung: they may look for the own row.
+    /// Maps rows that have arrived. Adds the peers that are ready now to `events`, and rings them,
+    /// because they may be waiting for the local row.
     pub(super) fn put_rows(&mut self, events: &mut VecDeque<Event>) {
         let Self { id, membership, seats, own, .. } = self;
         for (rank, seat) in (0..).map(Rank).zip(seats) {
@@ -158,7 +159,7 @@ impl OpenView {
             if rank == *own || seat.is_gone() || is_settled {
                 continue;
             }
-            // A dead process's row is not taken over: its owner has to live at that moment.
+            // A dead process's row is not accepted: its owner must live at that moment.
             let Some(peer) = seat.peer.clone().filter(|peer| peer.loss().is_none()) else {
                 continue;
             };
@@ -178,7 +179,8 @@ impl OpenView {
         }
     }
 
-    /// Looks whose processes are gone; `events` is told, once. True if there is news.
+    /// Checks which peers' processes have ended, and adds each to `events` once. Returns true if
+    /// there is news.
     pub(super) fn check(&mut self, events: &mut VecDeque<Event>) -> bool {
         let mut is_news = false;
         for index in 0..self.seats.len() {
@@ -192,7 +194,7 @@ impl OpenView {
         is_news
     }
 
-    /// Counts a member as lost; `events` is told.
+    /// Marks a member as lost, and adds that to `events`.
     #[cold]
     pub(super) fn lose(&mut self, rank: Rank, cause: LossCause, events: &mut VecDeque<Event>) {
         let seat = &mut self.seats[rank.index()];
@@ -204,7 +206,8 @@ impl OpenView {
         self.end_regions(rank);
     }
 
-    /// Looks at what peers say of blocks, and copies a piece; `events` is told whom that loses.
+    /// Reads the peers' messages about blocks, and copies a piece. Adds peers that are lost by that
+    /// to `events`.
     pub(super) fn carry_blocks(&mut self, events: &mut VecDeque<Event>) {
         if self.exchange.is_none() {
             return;
@@ -217,7 +220,7 @@ impl OpenView {
                 Ok(true) => bell.ring_if_asleep(),
                 Ok(false) => {}
                 Err(cause) => {
-                    // Perhaps it was refused something, and is to know.
+                    // The peer may have been refused a block, and must learn of it.
                     bell.ring_if_asleep();
                     self.lose(rank, cause, events);
                 }
@@ -249,7 +252,7 @@ impl OpenView {
         Ok(())
     }
 
-    /// Ends the view: its memory may change, or go.
+    /// Ends the view: its memory may change, or be unmapped.
     pub(super) fn end(mut self) {
         if let Some(exchange) = &mut self.exchange {
             exchange.end(&self.membership);
@@ -258,18 +261,18 @@ impl OpenView {
         self.membership.give_up();
     }
 
-    /// Rings the peers that sleep, of those that may be posted to.
+    /// Rings the sleeping peers among those that may be posted to.
     pub(super) fn ring_sleepers(&self) {
         self.seats.iter().filter_map(|seat| seat.way.as_ref()).for_each(Bell::ring_if_asleep);
     }
 }
 
-/// The rank of a seat: there are no more seats than ranks.
+/// Returns the rank of a seat. There are no more seats than ranks.
 pub(super) fn rank_at(index: usize) -> Rank {
     Rank(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
-/// Looks for a member's process, and sends it the own row.
+/// Searches for a member's process, and sends it the local row.
 fn send_row(
     membership: &Membership,
     residence: &Residence,

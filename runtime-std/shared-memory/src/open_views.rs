@@ -1,16 +1,16 @@
-//! The views that are open, found by their ids: a process may have some hundred.
+//! The open views, found by their ids. A process may have some hundreds.
 
 use tramontane_core::ids::ViewId;
 
 use super::open_view::OpenView;
 
-/// Views that may be open at once. Each has a row of this process, and one of each peer.
+/// Largest number of open views. Each has one row of this process and one of each peer.
 pub(super) const VIEWS_MAX: usize = 512;
 
 /// Open views, sorted by id.
 #[derive(Debug, Default)]
 pub(super) struct OpenViews {
-    /// Apart from the views, so that a search stays in few cache lines.
+    /// Separate from the views, so that a search touches few cache lines.
     ids: Vec<ViewId>,
     views: Vec<OpenView>,
 }
@@ -21,38 +21,38 @@ impl OpenViews {
         self.views.len()
     }
 
-    /// The view of an id.
+    /// Returns the view with an id.
     #[inline]
     pub(super) fn get(&self, id: ViewId) -> Option<&OpenView> {
         self.views.get(self.ids.binary_search(&id).ok()?)
     }
 
-    /// The same, to be changed.
+    /// Returns the view with an id, mutably.
     #[inline]
     pub(super) fn get_mut(&mut self, id: ViewId) -> Option<&mut OpenView> {
         self.views.get_mut(self.ids.binary_search(&id).ok()?)
     }
 
-    /// Adds a view whose id is not there.
+    /// Adds a view with a new id.
     pub(super) fn add(&mut self, view: OpenView) {
         let (Ok(place) | Err(place)) = self.ids.binary_search(&view.id);
         self.ids.insert(place, view.id);
         self.views.insert(place, view);
     }
 
-    /// Takes a view out.
+    /// Removes a view and returns it.
     pub(super) fn remove(&mut self, id: ViewId) -> Option<OpenView> {
         let place = self.ids.binary_search(&id).ok()?;
         self.ids.remove(place);
         Some(self.views.remove(place))
     }
 
-    /// All of them, by id.
+    /// Returns all views in the order of their ids.
     pub(super) fn iter(&self) -> impl Iterator<Item = &OpenView> {
         self.views.iter()
     }
 
-    /// The same, to be changed.
+    /// Returns all views in the order of their ids, mutably.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut OpenView> {
         self.views.iter_mut()
     }

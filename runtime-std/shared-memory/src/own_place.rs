@@ -1,9 +1,9 @@
-//! A process's place in its group's folder, which is taken again when somebody removes it.
+//! A process's place in its group's folder. If its files are removed, it takes the place again.
 //!
 //! Cleaners of `/dev/shm`, and the end of a session (`RemoveIPC` of systemd-logind), remove files
-//! under a group that runs. Members that have met do not need the names: they hold each other's
-//! files and sockets. Those that are still to come do, and so do operators and clients. So a thread
-//! looks at the names a few times a second, and makes them again.
+//! of a running group. Members that have met do not need the names: they hold each other's files
+//! and sockets. Later members need them, and so do operators and clients. So a thread checks the
+//! names several times per second, and makes them again.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -18,13 +18,13 @@ use super::folder::{Folder, Patience};
 use super::member_file::{Identity, State};
 use super::root::{GroupName, Root};
 
-/// Between two looks at the names.
+/// Interval between two checks of the names.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The same while the place is lost.
+/// Interval between two checks while the place is lost.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Datagrams that are taken at once: more than a socket's queue holds.
+/// Largest number of datagrams received in one call: more than a socket's queue holds.
 const DATAGRAMS_MAX: usize = 4096;
 
 /// The place of a process in its group's folder.
@@ -40,11 +40,11 @@ pub(super) struct OwnPlace {
 #[derive(Debug)]
 struct Holding {
     folder: Arc<Folder>,
-    /// None once this process left.
+    /// `None` once this process has left.
     files: Option<OwnFiles>,
-    /// How often the names were made again.
+    /// Number of times that the names were made again.
     made_again: u32,
-    /// Why they are gone, and cannot be made again.
+    /// The reason why the names are gone and cannot be made again.
     lost: Option<String>,
 }
 
@@ -72,12 +72,12 @@ impl OwnPlace {
         Arc::clone(&self.state().folder)
     }
 
-    /// Does something with the files, unless this process left.
+    /// Runs an action on the files, unless this process has left.
     pub(super) fn with_files<T>(&self, act: impl FnOnce(&mut OwnFiles) -> T) -> Option<T> {
         self.state().files.as_mut().map(act)
     }
 
-    /// Takes what peers have sent.
+    /// Receives the messages that peers have sent.
     pub(super) fn receive(&self, mut take: impl FnMut(Received)) {
         let state = self.state();
         for socket in state.files.iter().flat_map(OwnFiles::sockets) {
@@ -85,7 +85,7 @@ impl OwnPlace {
                 match socket.receive() {
                     Ok(Some(received)) => take(received),
                     Ok(None) => break,
-                    // Too many open files, perhaps: it is tried again at the next look.
+                    // There may be too many open files. The receive is retried at the next check.
                     Err(error) => {
                         tracing::warn!(%error, "cannot take what other members send");
                         return;
@@ -95,7 +95,7 @@ impl OwnPlace {
         }
     }
 
-    /// Gives the place up. False if that was done before.
+    /// Gives the place up. Returns false if that was done before.
     pub(super) fn end(&self, end: State) -> bool {
         let files = self.state().files.take();
         files.inspect(|files| files.set_state(end)).is_some()
@@ -117,7 +117,7 @@ impl OwnPlace {
         }
     }
 
-    /// Makes the names again, if they are gone. How long to wait before the next look.
+    /// Makes the names again if they are gone. Returns the time until the next check.
     fn look(&self) -> Duration {
         let mut state = self.state();
         let Holding { folder, files: Some(files), made_again, lost } = &mut *state else {
@@ -127,7 +127,7 @@ impl OwnPlace {
             *lost = None;
             return LOOK_PAUSE;
         }
-        // No wait: the lock of this place is held.
+        // No wait is permitted, because the lock of this place is held.
         let never = AtomicBool::new(false);
         let patience = Patience { until: Instant::now(), cancel: &never };
         match files.make_again(&self.root, &self.group, &self.identity, &patience) {
@@ -162,7 +162,7 @@ impl OwnPlace {
     }
 }
 
-/// The thread that looks at a place's names, until this is dropped.
+/// The thread that checks a place's names until this is dropped.
 #[derive(Debug)]
 pub(super) struct Keeper {
     is_over: Arc<(Mutex<bool>, Condvar)>,
@@ -197,7 +197,7 @@ impl Drop for Keeper {
         *self.is_over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.is_over.1.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It panics nowhere.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The own memory that peers map: block memory and regions.
+//! The memory of this process that peers map: block memory and regions.
 
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -10,17 +10,18 @@ use tramontane_core::memory::BlockPages;
 use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
 
-/// Block memory or a region, as its owner and its owner's fabrics have it.
+/// Block memory or a region, shared by its owner and its owner's fabrics.
 #[derive(Debug)]
 pub struct OwnRegion {
-    /// The number that no other memory of this process ever has.
+    /// A number that no other memory of this process ever has.
     pub(super) serial: u64,
     pub(super) map: Map,
     pub(super) file: OwnedFd,
 }
 
-// SAFETY: mapped in one piece behind the header, writable, as long as the map lives. Other threads
-// of this process touch it by atomic operations or under the promise of a slice; peers only read.
+// SAFETY: header and content are mapped in one piece, writable, as long as the map lives. Other
+// threads of this process access it by atomic operations or under the promise of a slice. Peers
+// only read.
 unsafe impl BlockPages for OwnRegion {
     fn base(&self) -> NonNull<u8> {
         // SAFETY: header and content are mapped in one piece.
@@ -38,7 +39,7 @@ impl Drop for OwnRegion {
     }
 }
 
-/// A piece of the own block memory that a block is sent from, or goes to.
+/// A part of the local block memory that a block is sent from or received into.
 #[derive(Debug)]
 pub(super) struct Range {
     pub(super) memory: Arc<OwnRegion>,
@@ -47,7 +48,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// A range, if it is inside.
+    /// Creates a range, if it is inside.
     pub(super) fn new(memory: Arc<OwnRegion>, area: Area, length: usize) -> Option<Self> {
         memory.at(area.offset, length).ok()?;
         Some(Self { memory, offset: area.offset, length })

@@ -1,4 +1,4 @@
-//! A peer's process, as this one sees it: its file, which says whether it lives, its doorbell, and
+//! A peer's process, as this one sees it: its file, which shows whether it lives, its doorbell, and
 //! the memory that it sent.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -20,51 +20,53 @@ use super::region_memory::{PeerRegion, PeerRegions, RegionIndex};
 use super::sealed::{Unusable, Writers, check};
 use super::space::BELL_BYTES;
 
-/// Rows, and queues of writes, that one process may have sent ahead: for views that are not open
-/// here. How many are used is bounded by the views of this process.
+/// Largest number of rows and write queues that one process may have sent in advance, for views
+/// that are not open here. The number of used ones is bounded by the views of this process.
 const AHEAD_MAX: usize = 64;
 
-/// Block memory that it may have sent and that no block has come from: all, in two views.
+/// Largest number of block memories that a peer may have sent without a block from them: all of its
+/// memories, in two views.
 const BLOCKS_MAX: usize = 2 * REGIONS_MAX;
 
-/// Memory that a peer sent, and that was checked.
+/// Checked memory from a peer.
 #[derive(Debug)]
 struct SentMemory {
     subject: Subject,
-    /// Of a row its header, of all else the whole.
+    /// Maps only the header for a row, and everything for other memory.
     map: Map,
-    /// A row's descriptor, and its whole length.
+    /// A row's descriptor, and its total length.
     row: Option<(OwnedFd, usize)>,
-    /// A view has it.
+    /// Whether a view uses the memory.
     is_used: bool,
 }
 
-/// A peer's file and the way to its socket, both open: they hold whatever becomes of their names.
+/// A peer's open file and the connection to its socket. Both stay valid even if their names are
+/// removed.
 #[derive(Debug)]
 struct Contact {
     file: MemberFile,
     way: WayTo,
 }
 
-/// A peer's process. One that comes again under the same id is another.
+/// A peer's process. A later process with the same id is another peer.
 #[derive(Debug)]
 pub(super) struct Peer {
     identity: Identity,
     contact: Mutex<Contact>,
-    /// Comes with its first row.
+    /// Arrives with the peer's first row.
     bell: OnceLock<Bell>,
-    /// The rows and block memory that it sent.
+    /// The rows and block memory that the peer sent.
     sent: Mutex<Vec<SentMemory>>,
-    /// Its regions, which all views show.
+    /// The peer's regions, which all views show.
     regions: Mutex<PeerRegions>,
-    /// How many of the own regions it was sent.
+    /// Number of local regions that were sent to the peer.
     regions_told: AtomicUsize,
-    /// Nothing is to do with this process, in whatever view, until the two meet again.
+    /// Whether all traffic with this process has ended, in every view, until the two meet again.
     is_cut: AtomicBool,
 }
 
 impl Peer {
-    /// The live process of a node, if it is there and goes by the same description of the group.
+    /// Finds the live process of a node, if it exists and has the same description of the group.
     pub(super) fn find(
         folder: &Folder,
         node: NodeId,
@@ -80,7 +82,7 @@ impl Peer {
         let Some(statement) = file.read().filter(is_of_group) else { return Ok(None) };
         let way = match WayTo::open(folder, &Names::of(node).memory) {
             Ok(way) => way,
-            // Somebody removed it, and its owner makes another one.
+            // The file was removed, and its owner is making another one.
             Err(Errno::NOENT | Errno::CONNREFUSED) => return Ok(None),
             Err(errno) => return Err(errno),
         };
@@ -100,37 +102,38 @@ impl Peer {
         self.identity.node
     }
 
-    /// Which start of it.
+    /// Returns the incarnation of the peer.
     pub(super) const fn incarnation(&self) -> u64 {
         self.identity.incarnation
     }
 
-    /// Its doorbell, once it has sent a row.
+    /// Returns the peer's doorbell, once it has sent a row.
     pub(super) fn bell(&self) -> Option<&Bell> {
         self.bell.get()
     }
 
-    /// Ends all that is between the two, until they meet again.
+    /// Ends all traffic between the two until they meet again.
     pub(super) fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 
-    /// The two have met again: views that come have this process. Those that are open stay cut.
+    /// Notes that the two have met again: future views include this process. Open views stay cut.
     pub(super) fn meet(&self) {
         self.is_cut.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it was cut.
+    /// Returns whether the peer was cut off.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Relaxed)
     }
 
-    /// Whether it is gone, and how. Two system calls; a failed one says nothing.
+    /// Returns whether and how the peer ended. Takes two system calls; a failed one counts as no
+    /// news.
     pub(super) fn loss(&self) -> Option<LossCause> {
         let contact = self.contact();
         let gone = matches!(contact.file.is_locked(), Ok(false));
-        // What it said is looked at after the lock: it says it before it gives the lock back. A
-        // file that somebody damaged says nothing.
+        // The peer's statement is read after the lock, because the peer writes it before it
+        // releases the lock. A damaged file states nothing.
         match contact.file.read().map(|statement| statement.state) {
             Some(State::Left) => Some(LossCause::Left),
             Some(State::Failed) => Some(LossCause::Exited),
@@ -138,7 +141,7 @@ impl Peer {
         }
     }
 
-    /// Sends descriptors to it: see [`WayTo::send`].
+    /// Sends descriptors to the peer: see [`WayTo::send`].
     pub(super) fn send(
         &self,
         message: DescriptorMessage,
@@ -147,8 +150,8 @@ impl Peer {
         self.contact().way.send(message, files)
     }
 
-    /// Knows the process by its new file and socket, if it made these again: it does not keep the
-    /// old ones for ever.
+    /// Switches to the process's new file and socket, if it made these again, because it does not
+    /// keep the old ones forever.
     pub(super) fn renew(&self, folder: &Folder) {
         let has_others =
             self.contact().file.read().is_some_and(|said| said.state == State::MadeAgain);
@@ -165,7 +168,8 @@ impl Peer {
         self.contact.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what this process sent, if it can be mapped and read whatever the process does.
+    /// Accepts memory that this process sent, if it can be mapped and read safely, whatever the
+    /// process does.
     pub(super) fn accept(
         &self,
         message: &DescriptorMessage,
@@ -207,8 +211,8 @@ impl Peer {
         self.keep(SentMemory { subject, map, row: bell.map(|_| (file, bytes)), is_used: false })
     }
 
-    /// A region stays as it was first sent: views know it by then. It may be sent again, by a
-    /// process that forgot this one meanwhile.
+    /// A region stays as it was first sent, because views already use it. It may arrive again from
+    /// a process that has forgotten this one in the meantime.
     fn keep_region(&self, region: Region, map: Map, maker: &Maker) -> Result<(), Unusable> {
         let index = RegionIndex::of(region).ok_or(Unusable::TooMany)?;
         let place = &mut self.regions.lock().unwrap_or_else(PoisonError::into_inner)[index.0];
@@ -220,24 +224,24 @@ impl Peer {
         Ok(())
     }
 
-    /// The regions that it sent. It sends them before its first row.
+    /// Returns the regions that the peer sent. It sends them before its first row.
     pub(super) fn regions(&self) -> PeerRegions {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many of the own regions it was sent, in the order in which they were made.
+    /// Returns how many local regions were sent to the peer, in the order in which they were made.
     pub(super) fn regions_told(&self) -> usize {
         self.regions_told.load(Ordering::Relaxed)
     }
 
-    /// Counts one more. One call at a time.
+    /// Counts one more region as sent. Only one call may run at a time.
     pub(super) fn note_region_told(&self) {
         self.regions_told.fetch_add(1, Ordering::Relaxed);
     }
 
     fn keep(&self, new: SentMemory) -> Result<(), Unusable> {
         let mut sent = self.sent();
-        // Memory that was made anew takes the place of that which was given up.
+        // New memory replaces the memory that was given up.
         sent.retain(|other| other.subject != new.subject && !Header::new(&other.map).is_over());
         let kind = std::mem::discriminant(&new.subject);
         let is_ahead =
@@ -261,10 +265,10 @@ impl Peer {
         Ok(())
     }
 
-    /// Puts a row that it sent in the place of what is mapped there. True if it was there, and its
-    /// owner has not given it up.
+    /// Maps a row that the peer sent. Returns true if it was there, and its owner has not given it
+    /// up.
     ///
-    /// It can be put there again, for a view that is made anew here and not at the peer.
+    /// The row can be mapped again for a view that is made anew here but not at the peer.
     pub(super) fn put_row(
         &self,
         view: ViewId,
@@ -288,13 +292,13 @@ impl Peer {
         Ok(false)
     }
 
-    /// Takes block memory that it sent for a view.
+    /// Takes block memory that the peer sent for a view.
     pub(super) fn take_block(&self, view: ViewId, serial: u64) -> Option<Map> {
         let subject = Subject::Block { view, serial };
         self.take(|memory| memory.subject == subject)
     }
 
-    /// Takes the newest queue that it sent for a view.
+    /// Takes the newest queue that the peer sent for a view.
     pub(super) fn take_queue(&self, view: ViewId) -> Option<Map> {
         self.take(|memory| match memory.subject {
             Subject::Queue { view: of, .. } => of == view,
@@ -308,12 +312,12 @@ impl Peer {
         Some(sent.remove(at).map)
     }
 
-    /// Forgets what its owner has given up.
+    /// Forgets memory that its owner has given up.
     pub(super) fn forget_what_is_over(&self) {
         self.sent().retain(|memory| !Header::new(&memory.map).is_over());
     }
 
-    /// Whether it has sent something that may still be of use.
+    /// Returns whether the peer has sent something that may still be needed.
     pub(super) fn has_sent(&self) -> bool {
         let has_regions = self.regions().iter().any(Option::is_some);
         (has_regions || !self.sent().is_empty()) && self.loss().is_none()
@@ -324,7 +328,7 @@ impl Peer {
     }
 }
 
-/// Says why something that a peer sent is not used.
+/// Reports why something that a peer sent is not used.
 pub(super) fn refused(member: NodeId, why: Unusable) {
     tracing::warn!(
         %member,

@@ -1,13 +1,13 @@
-//! `Permissions` and `HostRegions` over shared memory: the owner of a region applies what its peers
-//! post, under the right that each has at that moment.
+//! `Permissions` and `HostRegions` over shared memory: the owner of a region applies the lists that
+//! its peers post, under the right that each peer has at that moment.
 //!
-//! Why it is so, and not by taking mappings away: see `write_queue`. What a process posts is
-//! applied when the owner polls; an owner that sleeps is rung. What it read is there when the call
-//! returns: every peer maps every region.
+//! `write_queue` explains why rights are not revoked by removing mappings. A process's posts are
+//! applied when the owner polls; a sleeping owner is rung. A read has completed when the call
+//! returns, because every peer maps every region.
 //!
-//! No call here allocates or makes a system call on the way of a list, but for the wake of a
-//! sleeper. The first right that a peer gives in a view costs the memory of a queue, which is made
-//! in a poll.
+//! No call here allocates or makes a system call on the path of a list, except to wake a sleeper.
+//! The first right that a peer grants in a view costs the memory of a queue, which is made in a
+//! poll.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::space::{check_space, whole_pages};
 use super::write_queue::{list_bytes_max, ring_bytes};
 
 impl SharedMemory {
-    /// The place of an own region.
+    /// Returns the index of a local region.
     fn own_region(&self, region: Region) -> Result<RegionIndex, ErrorKind> {
         let index = RegionIndex::of(region).ok_or(ErrorKind::OutOfRange)?;
         self.own_regions[index.0].as_ref().map(|_| index).ok_or(ErrorKind::OutOfRange)
@@ -44,14 +44,14 @@ impl SharedMemory {
 }
 
 impl Permissions for SharedMemory {
-    /// More where the own regions are longer: from 120 KiB to 2 MiB. The same once they are made.
+    /// Grows with the local regions, from 120 KiB to 2 MiB, and is constant once they are made.
     fn region_list_bytes_max(&self) -> usize {
         list_bytes_max(self.ring_bytes)
     }
 
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         self.set_right((view, peer), region, true)?;
-        // Until the peer's queue is here.
+        // Polls check until the peer's queue is here.
         self.await_news();
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Permissions for SharedMemory {
 }
 
 impl Residence {
-    /// Makes a region, which every row that is sent later is preceded by.
+    /// Makes a region. Every row that is sent later is preceded by it.
     fn make_region(self: &Arc<Self>, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
         let refused = |reason| Error::RegionRefused { region: region.0, reason };
         if region == Region::ROW {
@@ -115,8 +115,8 @@ impl HostRegions for SharedMemory {
     type RegionMemory = RegionMemory;
 
     /// # Errors
-    /// [`Error::RegionRefused`], [`Error::NoMemory`], [`Error::HasLeft`]. Nothing is left behind
-    /// then.
+    /// [`Error::RegionRefused`], [`Error::NoMemory`], [`Error::HasLeft`]. Nothing is left behind in
+    /// these cases.
     fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
         if self.has_made_rows {
             let reason = "a view was made already";

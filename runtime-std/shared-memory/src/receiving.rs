@@ -1,12 +1,12 @@
-//! What one peer sends to this process: the receives that wait for it, and the blocks that are
-//! being copied.
+//! Incoming traffic from one peer: the receives posted for it, and the blocks being copied.
 //!
 //! # Invariants
-//! - Blocks of a channel are copied one after the other, into its receives in the order of both.
-//! - Nothing is copied before every number of the entry was compared with the mapping and with the
+//! - The blocks of a channel are copied one after the other, into its receives, both in posting
+//!   order.
+//! - Nothing is copied before every number of the entry was checked against the mapping and the
 //!   receive.
-//! - A block is answered once no byte of it is read any more, and is told of only if the sender had
-//!   not ended its channel, or the lane, when the last byte had been read.
+//! - A block is answered once none of its bytes is read any longer. It is reported only if the
+//!   sender had not ended its channel, or the lane, when the last byte had been read.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -25,10 +25,10 @@ use super::peer::Peer;
 use super::residence::Residence;
 use super::sending::Nonsense;
 
-/// Receives that may be posted for one peer on one channel.
+/// Largest number of receives posted for one peer on one channel.
 pub(super) const RECEIVES_MAX: usize = 16;
 
-/// A place for a block.
+/// A posted receive.
 #[derive(Debug)]
 pub(super) struct Receive {
     pub(super) memory: Arc<OwnRegion>,
@@ -37,7 +37,7 @@ pub(super) struct Receive {
     pub(super) token: Token,
 }
 
-/// A block that was offered and has its receive.
+/// An offered block that has its receive.
 #[derive(Debug)]
 struct Arriving {
     memory: Arc<PeerRegion>,
@@ -47,7 +47,7 @@ struct Arriving {
     ticket: u16,
 }
 
-/// A block that is here.
+/// A received block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) token: Token,
@@ -59,9 +59,9 @@ pub(super) struct Received {
 #[derive(Debug)]
 struct Inlet {
     receives: VecDeque<Receive>,
-    /// For the first of the receives, in order.
+    /// Blocks for the first receives, in order.
     arriving: VecDeque<Arriving>,
-    /// Bytes of the first that are copied.
+    /// Bytes of the first block that are copied.
     copied: usize,
 }
 
@@ -72,12 +72,12 @@ impl Inlet {
     }
 }
 
-/// Why the next entry of a peer is not taken.
+/// The reason why a peer's next entry is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// There is no receive for it.
+    /// There is no receive for the block.
     Unawaited,
-    /// Its numbers cannot be, or its memory is not there.
+    /// The entry's numbers are impossible, or its memory is missing.
     Nonsense,
 }
 
@@ -87,19 +87,19 @@ impl From<Nonsense> for Fault {
     }
 }
 
-/// Both ends of a way between two members.
+/// Both directions between two members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends<'m> {
     pub(super) own_queues: BlockQueues<'m>,
     pub(super) their_queues: BlockQueues<'m>,
-    /// The own lane for the peer.
+    /// The local lane for the peer.
     pub(super) own: Lane<'m>,
     /// The peer's lane for this member.
     pub(super) theirs: Lane<'m>,
 }
 
 impl Ends<'_> {
-    /// Whether nothing of a channel is to be taken any more.
+    /// Returns whether nothing more may be taken from a channel.
     fn is_closed(&self, channel: Channel) -> bool {
         self.theirs.is_ended()
             || self.their_queues.is_closed(channel)
@@ -107,16 +107,16 @@ impl Ends<'_> {
     }
 }
 
-/// What comes from one peer.
+/// The incoming traffic from one peer.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    /// Entries that were ever taken from the peer's lane.
+    /// Number of entries ever taken from the peer's lane.
     taken: u64,
-    /// Answers that were ever given.
+    /// Number of answers ever given.
     settled: u64,
-    /// By channel; one that was never used has no place.
+    /// Indexed by channel; `None` if the channel was never used.
     inlets: Vec<Option<Box<Inlet>>>,
-    /// The peer's memory, as far as it was sent from.
+    /// The peer's memories that blocks were sent from.
     regions: Vec<Arc<PeerRegion>>,
 }
 
@@ -126,12 +126,13 @@ impl Inbox {
         Self { taken: 0, settled: 0, inlets, regions: Vec::new() }
     }
 
-    /// Whether a channel has a place. Making it is the one allocation on a channel's way.
+    /// Returns whether a channel has an inlet. Making it is the only allocation on a channel's
+    /// path.
     pub(super) fn has_inlet(&self, channel: Channel) -> bool {
         self.inlets.get(usize::from(channel.0)).is_some_and(Option::is_some)
     }
 
-    /// Adds a receive. False if there are as many as may be.
+    /// Adds a receive. Returns false if there are already as many as permitted.
     pub(super) fn post(&mut self, channel: Channel, receive: Receive) -> bool {
         let Some(place) = self.inlets.get_mut(usize::from(channel.0)) else { return false };
         let inlet = place.get_or_insert_with(|| Box::new(Inlet::new()));
@@ -142,8 +143,8 @@ impl Inbox {
         has_room
     }
 
-    /// Takes the next entry of the peer's lane in, if there is one. Gives the channel if a copy is
-    /// to begin on it that was idle.
+    /// Takes the next entry from the peer's lane, if there is one. Returns the channel if a copy
+    /// must begin on it and it was idle.
     pub(super) fn take_in(
         &mut self,
         ends: &Ends<'_>,
@@ -176,7 +177,7 @@ impl Inbox {
         })
     }
 
-    /// Puts an entry to its receive.
+    /// Assigns an entry to its receive.
     fn match_receive(
         &mut self,
         entry: Entry,
@@ -220,7 +221,7 @@ impl Inbox {
             if inlet.copied < block.length {
                 return Copied::Part;
             }
-            // The bytes were read before this, the two marks are loaded after it.
+            // The bytes were read before this, and the two marks are loaded after it.
             fence(Ordering::Acquire);
             is_closed = ends.is_closed(channel);
         }
@@ -240,19 +241,19 @@ impl Inbox {
         self.settled += 1;
     }
 
-    /// Ends a channel. How many receives there were.
+    /// Ends a channel. Returns how many receives there were.
     pub(super) fn close(&mut self, own: Lane<'_>, channel: Channel) -> usize {
         let Some(inlet) = self.inlets.get_mut(usize::from(channel.0)).and_then(Option::take) else {
             return 0;
         };
-        // Nobody copies now, so their memory is free at the sender.
+        // Nobody copies at this point, so their memory is free at the sender.
         for block in &inlet.arriving {
             self.answer(own, block.ticket, true);
         }
         inlet.receives.len()
     }
 
-    /// Forgets all that is under way. How many receives there were.
+    /// Forgets everything in flight. Returns how many receives there were.
     pub(super) fn give_up(&mut self) -> usize {
         let receives = self.inlets.iter().flatten().map(|inlet| inlet.receives.len()).sum();
         self.inlets.fill_with(|| None);
@@ -261,36 +262,36 @@ impl Inbox {
     }
 }
 
-/// What was done of a peer's lane.
+/// The result of reading a peer's lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakenIn {
     /// There is no new entry.
     Nothing,
-    /// A copy is to begin on this channel.
+    /// A copy must begin on this channel.
     First(Channel),
-    /// Behind another of its channel.
+    /// The entry waits for another one of its channel.
     Another,
-    /// Its channel is closed: it was answered.
+    /// The entry's channel is closed, so it was answered.
     Dropped,
 }
 
-/// How far a copy came.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copied {
     /// There is nothing to copy on that channel.
     Idle,
-    /// More of the same block is to come.
+    /// More of the same block is left.
     Part,
-    /// The block is over.
+    /// The block is complete.
     Whole {
-        /// What it was; none if its channel is closed.
+        /// The received block; `None` if its channel is closed.
         received: Option<Received>,
-        /// Whether another is there.
+        /// Whether another block is there.
         has_more: bool,
     },
 }
 
-/// A peer's memory: taken at its first block, and known from then on.
+/// Finds a peer's memory, which is mapped at its first block and known from then on.
 fn find_region(
     regions: &mut Vec<Arc<PeerRegion>>,
     serial: u64,
@@ -300,12 +301,13 @@ fn find_region(
     if let Some(known) = regions.iter().find(|region| region.serial == serial) {
         return Some(Arc::clone(known));
     }
-    // One that is gone is unmapped once another comes; it may be in use until then.
+    // Memory that was given up is unmapped when another one arrives, because it may be in use until
+    // then.
     regions.retain(|region| !region.is_over() || Arc::strong_count(region) > 1);
     if regions.len() >= 2 * REGIONS_MAX {
         return None;
     }
-    // It was sent before its first block was offered.
+    // The memory was sent before its first block was offered.
     residence.receive();
     let region = Arc::new(PeerRegion::new(serial, peer.take_block(view, serial)?));
     regions.push(Arc::clone(&region));
@@ -317,12 +319,12 @@ fn copy_from(block: &Arriving, receive: &Receive, done: usize, bytes: usize) {
     let target = receive.memory.at(receive.offset, receive.length);
     let (Ok(source), Ok(target)) = (source, target) else { return };
     let at = |base: NonNull<u8>| {
-        // SAFETY: at most as far as the block is long, which both ranges are, by the checks when it
-        // was matched.
+        // SAFETY: the offset is at most the length of the block, and both ranges have that length,
+        // as was checked when it was matched.
         unsafe { base.add(done) }
     };
     let stores = Stores::into_memory(receive.memory.bytes(), block.length);
-    // SAFETY: both ranges were checked; one is a peer's file and the other this process's own; by
-    // the contract of `post_receive`, nobody touches the target.
+    // SAFETY: both ranges were checked; one is a peer's file and the other is memory of this
+    // process. By the contract of `post_receive`, nobody accesses the target.
     unsafe { copy(at(source), at(target), bytes, stores) };
 }

@@ -1,30 +1,31 @@
-//! What one peer of a view may write to the own regions, and what it has posted to them.
+//! One peer's rights to the local regions in a view, and the lists that it has posted to them.
 //!
 //! # Invariants
-//! - A list is applied only under the right by which it was posted, if that is still there.
-//! - A right that is taken back has ended in the own memory before its owner's call returns. Lists
-//!   are applied by that same owner's polls, so none is under way then.
+//! - A list is applied only under the right by which it was posted, and only while that right
+//!   exists.
+//! - A revoked right has ended in local memory before its owner's call returns. Lists are applied
+//!   by the same owner's polls, so none is being applied at that moment.
 
 use super::region_lanes::{RegionLane, Right};
 use super::region_memory::{OwnRegions, REGIONS_MAX, RegionIndex};
 use super::write_queue::{Nonsense, QueueReader};
 
-/// One peer's way into the own regions.
+/// One peer's access to the local regions.
 #[derive(Debug, Default)]
 pub(super) struct Inlet {
     rights: [Right; REGIONS_MAX],
-    /// By which right the lists were posted that were denied last.
+    /// The right of the lists that were denied last, by region.
     denied: [Right; REGIONS_MAX],
     queue: Option<QueueReader>,
 }
 
 impl Inlet {
-    /// Whether the peer may write.
+    /// Returns whether the peer may write to a region.
     pub(super) fn is_given(&self, region: RegionIndex) -> bool {
         self.rights[region.0].is_given()
     }
 
-    /// Gives the right, or takes it back. True if it was not so before.
+    /// Grants or revokes the right. Returns true if that changed it.
     pub(super) fn set(&mut self, lane: RegionLane<'_>, region: RegionIndex, given: bool) -> bool {
         let right = &mut self.rights[region.0];
         let is_new = right.is_given() != given;
@@ -35,7 +36,7 @@ impl Inlet {
         is_new
     }
 
-    /// Ends all rights, and takes nothing more.
+    /// Revokes all rights, and takes nothing more.
     pub(super) fn end(&mut self, lane: RegionLane<'_>) {
         for region in RegionIndex::all() {
             self.set(lane, region, false);
@@ -43,7 +44,7 @@ impl Inlet {
         self.queue = None;
     }
 
-    /// Whether the peer has a right, and its queue has not come.
+    /// Returns whether the peer has a right, but its queue has not arrived.
     pub(super) fn awaits_queue(&self) -> bool {
         self.queue.is_none() && self.rights.iter().any(|right| right.is_given())
     }
@@ -53,13 +54,13 @@ impl Inlet {
         self.queue = Some(queue);
     }
 
-    /// Whether there is a queue.
+    /// Returns whether there is a queue.
     pub(super) const fn has_queue(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Applies or denies what was posted, as far as it is there now: not more than a queue holds.
-    /// True if there was something, and the peer is to hear of it.
+    /// Applies or denies the lists posted so far, which is at most one full queue. Returns true if
+    /// there were any, and the peer must be notified.
     #[inline]
     pub(super) fn apply(
         &mut self,

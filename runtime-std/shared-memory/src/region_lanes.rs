@@ -1,7 +1,7 @@
-//! What the owner of regions says to one peer in a view: which rights it has, and how far what it
-//! posted has been taken.
+//! An owner's messages to one peer about its regions in a view: the peer's rights, and how much of
+//! its posts has been taken.
 //!
-//! A lane stands behind the owner's row, in the memory of the row, one for each member:
+//! The lanes follow the owner's row in the same memory, one for each member:
 //!
 //! ```text
 //! a line     rights, a word a region: odd while the peer may write; grows with each change
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! # Invariants
-//! - The owner alone writes; the peer reads.
-//! - `taken` is stored with release behind what it speaks for: the bytes that were applied, and the
-//!   words about what was denied.
-//! - A right that is given again has another number. What was posted by an earlier one is not
-//!   applied by the later, so no list lands behind one that was denied.
+//! - Only the owner writes a lane; the peer reads it.
+//! - `taken` is stored with release after what it covers: the applied bytes, and the words about
+//!   denied lists.
+//! - A right that is granted again has a new number. Lists that were posted under an earlier right
+//!   are not applied under a later one, so no list is applied after one that was denied.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,29 +30,29 @@ const LANE_BYTES: usize = 3 * CACHE_LINE;
 
 const _: () = assert!(REGIONS_MAX * 8 <= CACHE_LINE, "a word a region fits into a line");
 
-/// What the lanes of a member take in a group of so many members, in bytes.
+/// Returns the bytes that a member's lanes take in a group of `members` members.
 pub(super) const fn bytes(members: usize) -> usize {
     members.saturating_mul(LANE_BYTES)
 }
 
-/// The number of a right: odd while it is there.
+/// The number of a right: odd while the right exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Right(pub(super) u64);
 
 impl Right {
-    /// Whether the peer may write.
+    /// Returns whether the peer may write.
     #[inline]
     pub(super) const fn is_given(self) -> bool {
         self.0 % 2 == 1
     }
 
-    /// What comes after it: a right given, or taken back.
+    /// Returns the next number: a right granted or revoked.
     pub(super) const fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
 }
 
-/// What an owner says to one peer.
+/// An owner's messages to one peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RegionLane<'m> {
     map: &'m Map,
@@ -60,40 +60,42 @@ pub(super) struct RegionLane<'m> {
 }
 
 impl<'m> RegionLane<'m> {
-    /// The lane for a peer, of lanes that start at an offset of the mapping, all of which is in it.
+    /// Returns the lane for `peer`. The lanes start at offset `at` of the mapping, which must
+    /// contain them all.
     #[inline]
     pub(super) fn new(map: &'m Map, at: usize, peer: Rank) -> Self {
         Self { map, at: at + peer.index() * LANE_BYTES }
     }
 
-    /// The peer's right to a region.
+    /// Returns the peer's right to a region.
     #[inline]
     pub(super) fn right(self, region: RegionIndex) -> Right {
         Right(self.word(region.0 * 8).load(Ordering::Acquire))
     }
 
-    /// Says it. For the owner.
+    /// Publishes the peer's right. Called by the owner.
     pub(super) fn set_right(self, region: RegionIndex, right: Right) {
         self.word(region.0 * 8).store(right.0, Ordering::Release);
     }
 
-    /// Where the peer's queue held the first list to a region that was denied last, and one more.
+    /// Returns one more than the queue position of the first denied list, in the last denial of
+    /// lists to a region.
     pub(super) fn denied(self, region: RegionIndex) -> u64 {
         self.word(DENIED_AT + region.0 * 8).load(Ordering::Relaxed)
     }
 
-    /// Says it, before [`set_taken`](Self::set_taken). For the owner.
+    /// Publishes that position, before [`set_taken`](Self::set_taken). Called by the owner.
     pub(super) fn set_denied(self, region: RegionIndex, place: u64) {
         self.word(DENIED_AT + region.0 * 8).store(place + 1, Ordering::Relaxed);
     }
 
-    /// How much of the peer's queue the owner has taken.
+    /// Returns how many bytes of the peer's queue the owner has taken.
     #[inline]
     pub(super) fn taken(self) -> u64 {
         self.word(TAKEN_AT).load(Ordering::Acquire)
     }
 
-    /// Says it. For the owner.
+    /// Publishes that count. Called by the owner.
     pub(super) fn set_taken(self, bytes: u64) {
         self.word(TAKEN_AT).store(bytes, Ordering::Release);
     }

@@ -1,12 +1,12 @@
-//! Regions: memory of a process that all its views show, and whose owner says who may write to it.
+//! Regions: memory of a process that all its views show. Its owner decides who may write to it.
 //!
-//! A region is sealed memory, as block memory is: its owner maps it writable, and peers map it
-//! read-only, once for each process and not for each view. Its descriptor goes to a peer before the
-//! first row does, so a peer that is ready has shown all its regions.
+//! Like block memory, a region is sealed memory: its owner maps it writable, and peers map it
+//! read-only, once for each process and not for each view. A peer gets its descriptor before the
+//! first row, so a ready peer has shown all its regions.
 //!
 //! # Invariants
-//! - A region has its number and its memory for the life of its process.
-//! - Nobody but its owner stores into a region: what a peer may write, the owner applies
+//! - A region keeps its number and its memory as long as its process lives.
+//! - Only its owner stores into a region. The owner applies the writes that peers may make
 //!   (`write_queue`).
 
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use super::header::{HEADER_BYTES, Header, Maker};
 use super::map::Map;
 use super::own_region::OwnRegion;
 
-/// Regions that a process may have. Their numbers start at 1.
+/// Largest number of regions of a process. Their numbers start at 1.
 pub(super) const REGIONS_MAX: usize = 8;
 
-/// Which of a process's regions: its place in lists of [`REGIONS_MAX`].
+/// The index of a region in lists of [`REGIONS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegionIndex(pub(super) usize);
 
 impl RegionIndex {
-    /// None for the region of rows, and for one that no process can have.
+    /// Returns `None` for the region of rows, and for an impossible number.
     #[inline]
     pub(super) fn of(region: Region) -> Option<Self> {
         let index = usize::from(region.0).checked_sub(1)?;
@@ -38,26 +38,26 @@ impl RegionIndex {
         Region(u16::try_from(self.0 + 1).unwrap_or(u16::MAX))
     }
 
-    /// All that there can be.
+    /// Returns all possible indices.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         (0..REGIONS_MAX).map(Self)
     }
 }
 
-/// The own memory of a region, mapped as long as a clone of this is there.
+/// The local memory of a region, mapped as long as a clone of this exists.
 #[derive(Clone, Debug)]
 pub struct RegionMemory(pub(super) Arc<OwnRegion>);
 
 impl fabric::RegionMemory for RegionMemory {
     #[inline]
     fn writer(&self) -> RowWriter<'_> {
-        // SAFETY: mapped writable behind its header, from a page on, as long as the map lives,
-        // which `self` keeps. This process writes it through core's types; peers only read.
+        // SAFETY: mapped writable after its header, from a page on, as long as the map lives, which
+        // `self` keeps. This process writes it through core's types; peers only read.
         unsafe { RowWriter::from_raw(self.0.base(), self.0.bytes()) }
     }
 }
 
-/// The own regions, by place.
+/// The local regions, by index.
 pub(super) type OwnRegions = [Option<RegionMemory>; REGIONS_MAX];
 
 /// A peer's region, as this process reads it.
@@ -65,17 +65,17 @@ pub(super) type OwnRegions = [Option<RegionMemory>; REGIONS_MAX];
 pub(super) struct PeerRegion(Map);
 
 impl PeerRegion {
-    /// What a peer sent, mapped: its header and behind it at least nothing.
+    /// Wraps the mapping of memory that a peer sent. It contains at least the header.
     pub(super) const fn new(map: Map) -> Self {
         Self(map)
     }
 
-    /// Whether that process made it, as the memory of that number.
+    /// Returns whether that process made the region, with that number.
     pub(super) fn is_by(&self, maker: &Maker) -> bool {
         Header::new(&self.0).is_by(maker)
     }
 
-    /// The bytes behind the header.
+    /// Returns the bytes after the header.
     #[inline]
     pub(super) fn row(&self) -> Row<'_> {
         // SAFETY: header and content are mapped in one piece as long as the map lives, which `self`
@@ -90,5 +90,5 @@ impl PeerRegion {
     }
 }
 
-/// A peer's regions, by place.
+/// A peer's regions, by index.
 pub(super) type PeerRegions = [Option<Arc<PeerRegion>>; REGIONS_MAX];

@@ -1,10 +1,10 @@
-//! What this process posts to the regions of one peer of a view, and what becomes of it.
+//! This process's posts to the regions of one peer in a view, and their results.
 //!
 //! # Invariants
-//! - Lists to a region that are under way were all posted by one right. So one word of the owner's
-//!   says which of them were denied: all from there on.
-//! - A region whose lists were denied, or to which a post was refused, is not posted to before it
-//!   was told that it can be.
+//! - All lists in flight to a region were posted under one right. So one word of the owner is
+//!   enough to say which of them were denied: all from that position on.
+//! - After a denied list or a refused post, a region accepts no post until this process was
+//!   notified that it may post again.
 
 use std::collections::VecDeque;
 
@@ -18,25 +18,25 @@ use super::region_lanes::{RegionLane, Right};
 use super::region_memory::{OwnRegions, PeerRegions, REGIONS_MAX, RegionIndex};
 use super::write_queue::{List, Nonsense, QueueWriter};
 
-/// Lists with a token that may be under way to one peer in a view.
+/// Largest number of lists with a token in flight to one peer in a view.
 pub(super) const TOKENS_MAX: usize = 1024;
 
-/// Where one region's posts are.
+/// The state of the posts to one region.
 #[derive(Clone, Copy, Debug, Default)]
 struct OutletWay {
-    /// Posts are refused until it is told that the right is there.
+    /// Whether posts are refused until this process was notified of a new right.
     is_refusing: bool,
-    /// By which right the lists were posted that were posted last.
+    /// The right under which the last lists were posted.
     right: Right,
-    /// Where the queue stood behind the last of them.
+    /// Queue position after the last of those lists.
     end: u64,
-    /// The owner's word about what it denied, as it was heard last.
+    /// The owner's last known word about denied lists.
     denied: u64,
-    /// Of the lists that were posted last, those from here on were denied.
+    /// Position from which on the last posted lists were denied.
     denied_from: Option<u64>,
 }
 
-/// A list with a token that is under way.
+/// A list with a token in flight.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     start: u64,
@@ -45,12 +45,12 @@ struct UnderWay {
     token: Token,
 }
 
-/// The memory that writes come from.
+/// The memory from which writes are copied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sources<'s> {
     pub(super) row: Row<'s>,
     pub(super) regions: &'s OwnRegions,
-    /// The most bytes of a list.
+    /// Largest number of bytes in a list.
     pub(super) list_bytes_max: usize,
 }
 
@@ -65,36 +65,36 @@ impl<'s> Sources<'s> {
     }
 }
 
-/// What hears of what became of lists.
+/// Receives the results of lists.
 #[derive(Debug)]
 pub(super) struct Told<'t> {
     pub(super) completed: &'t mut VecDeque<Token>,
     pub(super) permissions: &'t mut VecDeque<PermissionEvent>,
 }
 
-/// The way to one peer's regions.
+/// The path to one peer's regions.
 #[derive(Debug, Default)]
 pub(super) struct Outlet {
     queue: Option<QueueWriter>,
     regions: PeerRegions,
-    /// How much of the queue was heard to be taken.
+    /// Bytes of the queue known to be taken.
     taken: u64,
     ways: [OutletWay; REGIONS_MAX],
     under_way: VecDeque<UnderWay>,
 }
 
 impl Outlet {
-    /// Knows the peer's regions.
+    /// Stores the peer's regions.
     pub(super) fn show(&mut self, regions: PeerRegions) {
         self.regions = regions;
     }
 
-    /// The peer's region of that number.
+    /// Returns the peer's region with that number.
     pub(super) fn region(&self, region: Region) -> Option<&super::region_memory::PeerRegion> {
         self.regions.get(RegionIndex::of(region)?.0)?.as_deref()
     }
 
-    /// Whether the peer gave a right, and there is no queue.
+    /// Returns whether the peer granted a right, but there is no queue.
     pub(super) fn wants_queue(&self, lane: RegionLane<'_>) -> bool {
         self.queue.is_none() && RegionIndex::all().any(|region| lane.right(region).is_given())
     }
@@ -105,17 +105,17 @@ impl Outlet {
         self.queue = Some(queue);
     }
 
-    /// The queue, until the peer has it.
+    /// Returns the queue until the peer has it.
     pub(super) fn unsent_queue(&mut self) -> Option<&mut QueueWriter> {
         self.queue.as_mut().filter(|queue| !queue.is_sent())
     }
 
-    /// Whether there is a queue.
+    /// Returns whether there is a queue.
     pub(super) const fn has_queue(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Gives up what is under way: nothing more comes of it.
+    /// Gives up the lists in flight. They get no result.
     pub(super) fn end(&mut self) {
         self.queue = None;
         self.under_way.clear();
@@ -136,7 +136,7 @@ impl Outlet {
             return Err(ErrorKind::Revoked);
         }
         if right != way.right && way.end > self.taken {
-            // What was posted by the right before is told of first.
+            // The results of lists posted under the previous right are reported first.
             return Err(ErrorKind::QueueFull);
         }
         if !right.is_given() {
@@ -151,7 +151,7 @@ impl Outlet {
         let list = List { writes, region, right };
         let source_of = |write: &Write| sources.of(write.source);
         let start = queue.post(list, source_of).or_else(|| {
-            // What is heard later is room already.
+            // Bytes taken since the last check are free already.
             queue.note_taken(lane.taken()).ok()?;
             queue.post(list, source_of)
         });
@@ -166,7 +166,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// The region that a list goes to, if the list is within what there is.
+    /// Returns the target region of a list, if the list is within its limits.
     #[inline]
     fn check(&self, sources: &Sources<'_>, writes: &[Write]) -> Result<RegionIndex, ErrorKind> {
         let first = writes.first().ok_or(ErrorKind::OutOfRange)?;
@@ -190,7 +190,7 @@ impl Outlet {
         if is_short { Ok(region) } else { Err(ErrorKind::OutOfRange) }
     }
 
-    /// Hears what the owner has taken since, and what it denied of that.
+    /// Reads what the owner has taken since the last call, and what it denied.
     #[inline]
     pub(super) fn hear(
         &mut self,
@@ -220,7 +220,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Looks whether lists that were under way were denied.
+    /// Checks whether lists in flight were denied.
     #[inline]
     fn hear_denials(
         &mut self,
@@ -244,8 +244,8 @@ impl Outlet {
         }
     }
 
-    /// Tells which regions can be posted to again: the right is there, and what was denied was
-    /// told.
+    /// Reports which regions can be posted to again: the right exists, and all denials were
+    /// reported.
     pub(super) fn restore(
         &mut self,
         lane: RegionLane<'_>,

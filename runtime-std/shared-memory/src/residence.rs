@@ -1,6 +1,6 @@
-//! A process's place in a group: one for its whole life, whatever views it is in.
+//! A process's place in a group, for the whole life of the process in all its views.
 //!
-//! In the group's folder it has a file, whose lock says that the process lives, and a socket, to
+//! In the group's folder, it has a file, whose lock shows that the process lives, and a socket, to
 //! which its peers send the descriptors of their memory.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -26,49 +26,49 @@ use super::root::{GroupName, Root};
 use super::sealed::{SealedMemory, Writers};
 use super::space::BELL_BYTES;
 
-/// For how long what came of a process that is not found is kept: its owner makes its names again
-/// much sooner.
+/// Time for which messages from a process that is not found are kept. Its owner makes its names
+/// again much sooner.
 const UNKNOWN_MAX: Duration = Duration::from_secs(5);
 
-/// How many of these.
+/// Largest number of such messages.
 const UNKNOWN_COUNT_MAX: usize = 64;
 
 /// The place of one process in one group, from its start until it leaves or ends (VIE-11, VIE-12).
 ///
-/// When it is dropped without [`leave`](Self::leave), this counts as a failure, as the end of the
-/// process does.
+/// Dropping it without [`leave`](Self::leave) counts as a failure, like the end of the process.
 #[derive(Debug)]
 pub struct Residence {
     identity: Identity,
     place: Arc<OwnPlace>,
-    /// Ends before the place does.
+    /// Dropped before the place.
     _keeper: Keeper,
     bell: Bell,
-    /// Passed to peers, who ring it.
+    /// Sent to peers, which ring it.
     bell_file: OwnedFd,
-    /// Held while what came is taken: who looks for memory afterwards finds it. What came of
-    /// processes that were not found, and when: somebody may have removed their names.
+    /// Locked while messages are received, so that a later search for memory finds everything that
+    /// arrived. Holds messages from processes that were not found, each with its time, because the
+    /// names of such a process may have been removed.
     receiving: Mutex<Vec<(Instant, Received)>>,
-    /// Processes that were found: each is looked at once, however many views have it.
+    /// Processes that were found. Each is checked once, however many views include it.
     peers: Mutex<Vec<Arc<Peer>>>,
     regions: Mutex<Regions<Weak<OwnRegion>>>,
-    /// Regions that all views show; they stay.
+    /// Regions that all views show. They are never removed.
     own_regions: Mutex<Vec<(Region, Arc<OwnRegion>)>>,
-    /// The last serial number that was given to block memory.
+    /// The last serial number that was assigned.
     serial: AtomicU64,
 }
 
 impl Residence {
-    /// Takes the place of a node in a group. What dead predecessors of that id left is cleared
-    /// away.
+    /// Takes the place of a node in a group, and removes the files of dead predecessors with that
+    /// id.
     ///
-    /// `digest` is that of the group's description: processes that go by another never see each
-    /// other's rows. `incarnation` is a number that no other start of this node has. Waits for the
-    /// folder's lock at most for `time_limit`, or until `cancel` is set.
+    /// `digest` is that of the group's description: processes with different descriptions never see
+    /// each other's rows. `incarnation` is a number that no other incarnation of this node has.
+    /// Waits for the folder's lock for at most `time_limit`, or until `cancel` is set.
     ///
     /// # Errors
     /// [`Error::DuplicateId`] if a live process has the place; [`Error::NoSpace`],
-    /// [`Error::CannotSeal`], and others: see [`Error`]. Nothing is left behind then.
+    /// [`Error::CannotSeal`], and others: see [`Error`]. Nothing is left behind in these cases.
     pub fn claim(
         root: &Root,
         group: &GroupName,
@@ -81,7 +81,7 @@ impl Residence {
         let patience = Patience { until: Instant::now() + time_limit, cancel };
         let sleeper_barrier = root.fences().sleeper_barrier();
         let identity = Identity { digest, node, incarnation, sleeper_barrier };
-        // Before any peer finds this process: each is sent the bell.
+        // The bell is made before any peer can find this process, because each peer is sent it.
         let SealedMemory { file: bell_file, map } = SealedMemory::new(BELL_BYTES, Writers::All)?;
         let place = Arc::new(OwnPlace::claim(root, group, &identity, &patience)?);
         Ok(Self {
@@ -98,54 +98,54 @@ impl Residence {
         })
     }
 
-    /// Which node this is.
+    /// Returns the node id.
     #[must_use]
     pub const fn node(&self) -> NodeId {
         self.identity.node
     }
 
-    /// Which start of it.
+    /// Returns the incarnation of the node.
     #[must_use]
     pub const fn incarnation(&self) -> u64 {
         self.identity.incarnation
     }
 
-    /// A handle on the own doorbell, for application threads of this process.
+    /// Returns a handle to the local doorbell, for application threads of this process.
     #[must_use]
     pub fn bell(&self) -> Bell {
         self.bell.clone()
     }
 
-    /// Where a node's control socket lives. Somebody else makes it; it goes with its owner, or is
-    /// cleared with the dead.
+    /// Returns the path of a node's control socket. Another component makes it; it is removed with
+    /// its owner, or with the files of dead members.
     #[must_use]
     pub fn socket_path(&self, node: NodeId) -> PathBuf {
         door_in(self.path(), node)
     }
 
-    /// What became of the names in the folder while this process had its place there, as a sentence
-    /// for people; nothing if nobody touched them.
+    /// Returns a sentence for people about the names in the folder, if any were removed while this
+    /// process had its place there.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         self.place.notice()
     }
 
-    /// The group's folder, whatever folder that is.
+    /// Returns the path of the group's folder, even if the folder was replaced.
     pub(super) fn path(&self) -> &Path {
         self.place.path()
     }
 
-    /// The folder in which this process has its place.
+    /// Returns the folder in which this process has its place.
     pub(super) fn folder(&self) -> Arc<Folder> {
         self.place.folder()
     }
 
-    /// Whether a process has the place of a node now.
+    /// Returns whether a process has the place of a node now.
     ///
     /// # Errors
-    /// [`Error::WrongDigest`] or [`Error::WrongVersion`] if it goes by another description of the
-    /// group, or runs another version of the program: it and this process never see each other's
-    /// rows. [`Error::Io`] if the folder cannot be read.
+    /// [`Error::WrongDigest`] or [`Error::WrongVersion`] if the process has another description of
+    /// the group, or runs another version of the program: it and this process never see each
+    /// other's rows. [`Error::Io`] if the folder cannot be read.
     pub fn is_live(&self, node: NodeId) -> Result<bool, Error> {
         let Some(file) = self.member_file(node)? else { return Ok(false) };
         let Some(said) = file.read() else { return Ok(false) };
@@ -158,28 +158,28 @@ impl Residence {
         Ok(!said.state.is_over())
     }
 
-    /// Whether a live process of a node is a member: one that has the row of a view, by whatever
-    /// description.
+    /// Returns whether a live process of a node is a member: one that has the row of a view, under
+    /// any description.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be read.
     pub fn is_member(&self, node: NodeId) -> Result<bool, Error> {
         let file = self.member_file(node)?;
-        // A live process whose file somebody damaged may be a member.
+        // A live process with a damaged file may be a member.
         Ok(file.is_some_and(|file| file.read().is_none_or(|said| said.row != 0)))
     }
 
-    /// The file of a node's live process.
+    /// Returns the file of a node's live process.
     fn member_file(&self, node: NodeId) -> Result<Option<MemberFile>, Error> {
         MemberFile::find(&self.folder(), node)
             .map_err(|errno| Error::from_errno("cannot look for a member in", self.path(), errno))
     }
 
-    /// Leaves the group on purpose: says so, removes this process's files, and rings all peers that
-    /// sent it a row. Rows stay mapped. Idempotent, and safe from any thread.
+    /// Leaves the group on purpose: publishes that, removes this process's files, and rings all
+    /// peers that sent it a row. Rows stay mapped. Idempotent, and safe from any thread.
     ///
-    /// A process that goes without this (an error, a panic, the end of the process) counts as
-    /// failed: peers' fabrics report `Exited` and not `Left`.
+    /// A process that ends without this call (by an error, a panic, or the end of the process)
+    /// counts as failed: peers' fabrics report `Exited` and not `Left`.
     pub fn leave(&self) {
         self.end(State::Left);
     }
@@ -190,13 +190,13 @@ impl Residence {
         }
     }
 
-    /// What this process's memory is signed with.
+    /// Returns the signature of this process's memory.
     pub(super) fn maker(&self, number: u64) -> Maker {
         Maker { node: u64::from(self.node().get()), incarnation: self.incarnation(), number }
     }
 
-    /// Sends memory to a peer. False if it is to be sent again later: the peer is not there, or has
-    /// not taken what was sent before.
+    /// Sends memory to a peer. Returns false if it must be sent again later: the peer is not there,
+    /// or has not taken earlier messages.
     pub(super) fn send(
         &self,
         to: &Peer,
@@ -210,7 +210,7 @@ impl Residence {
         to.send(message, files)
     }
 
-    /// Takes what peers have sent.
+    /// Receives the messages that peers have sent.
     pub(super) fn receive(&self) {
         let mut unknown = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
         let mut received = std::mem::take(&mut *unknown);
@@ -224,14 +224,14 @@ impl Residence {
         *unknown = received;
     }
 
-    /// Takes something, or drops it; false if its sender is not found.
+    /// Accepts a message or drops it. Returns false if its sender is not found.
     fn take_received(&self, received: &mut Received) -> bool {
         let Some(message) = received.message else {
             tracing::warn!("a message about memory is not understood, and not used");
             return true;
         };
         let Some(peer) = self.find(message.node).ok().flatten() else { return false };
-        // What a process sent that has gone since is of no use.
+        // A message from a process that has ended since is of no use.
         if peer.incarnation() != message.incarnation {
             tracing::debug!(member = %message.node, "memory of a process that is not there");
         } else if let Err(why) = peer.accept(&message, std::mem::take(&mut received.files)) {
@@ -240,7 +240,7 @@ impl Residence {
         true
     }
 
-    /// The live process of another node, if it is there.
+    /// Returns the live process of another node, if there is one.
     pub(super) fn find(&self, node: NodeId) -> rustix::io::Result<Option<Arc<Peer>>> {
         let mut peers = self.peers();
         if let Some(known) = peers.iter().find(|peer| peer.id() == node)
@@ -257,20 +257,20 @@ impl Residence {
         Ok(Some(found))
     }
 
-    /// Knows peers by their new names, where they made these again.
+    /// Finds peers under their new names, if they made these again.
     pub(super) fn renew_peers(&self) {
         let folder = self.folder();
         self.peers().iter().for_each(|peer| peer.renew(&folder));
     }
 
-    /// Forgets processes that no view uses, and what was sent and given up by its owner since.
+    /// Forgets processes that no view uses, and memory that its owner has given up.
     pub(super) fn forget_what_is_over(&self) {
         let mut peers = self.peers();
         peers.iter().for_each(|peer| peer.forget_what_is_over());
         peers.retain(|peer| Arc::strong_count(peer) > 1 || peer.has_sent());
     }
 
-    /// Sends the own regions to a peer that has not got them. False if some are to be sent again
+    /// Sends the local regions to a peer that lacks them. Returns false if some must be sent again
     /// later.
     pub(super) fn send_regions(&self, peer: &Peer) -> rustix::io::Result<bool> {
         let own = self.own_regions();
@@ -283,7 +283,7 @@ impl Residence {
         Ok(true)
     }
 
-    /// Counts a row of this process.
+    /// Adds a row of this process.
     pub(super) fn add_row(&self, row: (ViewId, u64)) -> Result<(), Error> {
         match self.place.with_files(|files| files.add_row(row)) {
             Some(true) => Ok(()),
@@ -292,45 +292,45 @@ impl Residence {
         }
     }
 
-    /// Counts it no longer.
+    /// Removes a row of this process.
     pub(super) fn remove_row(&self, row: (ViewId, u64)) {
         self.place.with_files(|files| files.remove_row(row));
     }
 
-    /// Whether this process left.
+    /// Returns whether this process has left.
     pub(super) fn has_left(&self) -> bool {
         self.place.with_files(|_| ()).is_none()
     }
 
-    /// Gives block memory the lowest region that is free.
+    /// Assigns the lowest free region number to block memory.
     pub(super) fn take_region(&self, memory: &Arc<OwnRegion>) -> Result<Region, TooManyRegions> {
         let is_gone = |memory: &Weak<OwnRegion>| memory.strong_count() == 0;
         self.regions().take(Arc::downgrade(memory), is_gone)
     }
 
-    /// Gives a region the number that is asked for, if it is free.
+    /// Assigns the requested number to a region, if it is free.
     pub(super) fn take_this_region(&self, region: Region, memory: &Arc<OwnRegion>) -> bool {
         let is_gone = |memory: &Weak<OwnRegion>| memory.strong_count() == 0;
         self.regions().take_this(region, Arc::downgrade(memory), is_gone)
     }
 
-    /// The regions that all views show.
+    /// Returns the regions that all views show.
     pub(super) fn own_regions(&self) -> MutexGuard<'_, Vec<(Region, Arc<OwnRegion>)>> {
         self.own_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A node's process was met again after it was cut.
+    /// Notes that a node's process was met again after it was cut off.
     pub(super) fn meet(&self, node: NodeId) {
         self.peers().iter().filter(|peer| peer.id() == node).for_each(|peer| peer.meet());
     }
 
-    /// A range of block memory that is there.
+    /// Returns a range of existing block memory.
     pub(super) fn block_range(&self, area: Area, length: usize) -> Option<Range> {
         let memory = self.regions().get(area.region)?.upgrade()?;
         Range::new(memory, area, length)
     }
 
-    /// A number for block memory that was never given.
+    /// Returns a serial number that was never assigned.
     pub(super) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -345,7 +345,7 @@ impl Residence {
 }
 
 impl Root {
-    /// Where a node's control socket lives, for one who has no place in the group: see
+    /// Returns the path of a node's control socket, for a process without a place in the group: see
     /// [`Residence::socket_path`].
     #[must_use]
     pub fn socket_path(&self, group: &GroupName, node: NodeId) -> PathBuf {
