@@ -1,14 +1,14 @@
-//! Members' processes: the one place where they are started, suspended and killed.
+//! Members' processes. Only this module starts, suspends and kills them.
 //!
 //! # No process outlives the driver
-//! Each is the leader of a process group of its own, which is killed as a whole, the leader's
-//! children included, when its [`Process`] is dropped: at the end of a scenario, after an error,
-//! and when the driver panics. If the driver itself is killed, the kernel kills the leader;
-//! children of it find their input at its end. A leader is never reaped before its group was
-//! killed, so that its number cannot be another's.
+//! Each process leads its own process group, which is killed as a whole when its [`Process`] is
+//! dropped: at the end of a scenario, after an error, and when the driver panics. If the driver
+//! itself is killed, the kernel kills the leader, and the leader's children reach the end of their
+//! input. A leader is never reaped before its group was killed, so that its id cannot have been
+//! reused.
 //!
-//! A process that has left its group may serve several members, and lives until the scenario ends.
-//! Then a [`Mark`] kills it, which all of them inherit in their environment.
+//! A process that has left its group may serve several members, and runs until the scenario ends.
+//! Then a [`Mark`] kills it: an environment variable that all of these processes inherit.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -27,38 +27,38 @@ use rustix::process::{
 
 use super::lines::{self, Clock, Received};
 
-/// So much of a member's log is kept.
+/// Limit of a member's log in bytes.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
-/// What stands in a log for the rest of it.
+/// The last line of a log that reached its limit.
 const LOG_CUT: &[u8] = b"\n[the log goes on, and is not kept]\n";
 
-/// How long a log may take to be whole in its file.
+/// Time limit for a log to be completely written.
 const LOG_WAIT: Duration = Duration::from_millis(500);
 
-/// Between two looks whether something has ended.
+/// Interval between checks whether a process has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The variable by which the processes of a scenario are known.
+/// The environment variable that identifies the processes of a scenario.
 const MARK: &str = "TRAMONTANE_CONFORMANCE_SCENARIO";
 
-/// Marked processes are looked for so often at most: one may start another meanwhile.
+/// Limit of searches for marked processes: one process may start another meanwhile.
 const LOOKS_MAX: usize = 200;
 
-/// What marks all processes of a scenario, members and what they have started. Those that are left
-/// are killed when it is dropped.
+/// A mark on all processes of a scenario, both members and processes that they started. Dropping it
+/// kills those that are still running.
 #[derive(Debug)]
 pub(super) struct Mark(String);
 
 impl Mark {
-    /// Another than all before.
+    /// Creates a unique mark.
     pub(super) fn new() -> Self {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         Self(format!("{}-{number}", std::process::id()))
     }
 
-    /// The processes that have it, zombies left out.
+    /// Returns the processes that have the mark, without zombies.
     fn processes(&self) -> Vec<Pid> {
         let mark = format!("{MARK}={}", self.0);
         let is_marked = |pid: &Pid| {
@@ -80,7 +80,7 @@ impl Drop for Mark {
                 return;
             }
             for process in processes {
-                // It fails only if it is gone, or another user's.
+                // This fails only if the process is gone or belongs to another user.
                 let _ = kill_process(process, Signal::KILL);
             }
             std::thread::sleep(LOOK_INTERVAL);
@@ -93,31 +93,32 @@ impl Drop for Mark {
 pub(super) struct Process {
     child: Child,
     group: Pid,
-    /// Whether the leader is gone for good: its number may be another's by now.
+    /// Whether the leader has been reaped: its id may have been reused.
     reaped: bool,
-    /// To the thread that writes commands: a member that does not read makes only that thread wait.
+    /// The channel to the thread that writes commands: a member that does not read blocks only that
+    /// thread.
     commands: Option<Sender<String>>,
     log: Option<JoinHandle<()>>,
 }
 
-/// Which process is started, and what becomes of what it says.
+/// The process to start, and the destination of its output.
 pub(super) struct Start<'s> {
     pub(super) command: &'s [String],
     pub(super) mark: &'s Mark,
     pub(super) node: usize,
     pub(super) inc: u32,
-    /// The file to which its log is added.
+    /// The file to which its log is appended.
     pub(super) log: &'s Path,
     pub(super) clock: Clock,
     pub(super) received: SyncSender<Received>,
 }
 
 impl Process {
-    /// Starts a process. To be called from the thread that lives as long as the driver does: to the
-    /// kernel that thread is the parent.
+    /// Starts a process. Must be called from a thread that lives as long as the driver, because the
+    /// kernel treats that thread as the parent.
     ///
     /// # Errors
-    /// What the system says, most often that there is no such program.
+    /// The error of the system, most often that there is no such program.
     pub(super) fn start(start: Start<'_>) -> io::Result<Self> {
         let (program, arguments) =
             start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -132,7 +133,7 @@ impl Process {
             return Err(io::Error::other("a process without pipes"));
         };
         let (commands, to_write) = mpsc::channel::<String>();
-        // From here on an error kills it.
+        // From here on, an error drops the process and kills it.
         let group = Pid::from_child(&child);
         let mut process = Self { child, group, reaped: false, commands: Some(commands), log: None };
         let Start { node, inc, clock, received, .. } = start;
@@ -142,7 +143,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Sends a command. That the process no longer reads shows in its output.
+    /// Sends a command. If the process no longer reads, its output shows that.
     pub(super) fn send(&self, line: String) {
         if let Some(commands) = &self.commands {
             let _ = commands.send(line);
@@ -159,14 +160,14 @@ impl Process {
         Ok(kill_process_group(self.group, Signal::CONT)?)
     }
 
-    /// Kills them, and waits for nothing.
+    /// Kills the process and its children without waiting.
     pub(super) fn strike(&self) {
-        // It fails only if nobody of the group is left.
+        // This fails only if the group has no process left.
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 
-    /// Kills them, and waits until the process is gone. Returns how it ended, if the system reports
-    /// it.
+    /// Kills the process and its children, and waits until the process is gone. Returns how it
+    /// ended, if the system reports it.
     pub(super) fn kill(&mut self) -> Option<ExitStatus> {
         if !self.reaped {
             self.strike();
@@ -176,11 +177,11 @@ impl Process {
         self.child.wait().ok()
     }
 
-    /// Whether the process has ended; waits so long at most.
+    /// Waits up to `time`; returns whether the process has ended.
     pub(super) fn ends_within(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         loop {
-            // It stays a zombie: its number must not be given to another yet.
+            // The process stays a zombie, so that its id cannot be reused yet.
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             match waitid(WaitId::Pid(self.group), options) {
                 Ok(None) if Instant::now() < until => std::thread::sleep(LOOK_INTERVAL),
@@ -190,7 +191,8 @@ impl Process {
         }
     }
 
-    /// Waits until all that it logged is in its file, and not for ever: it may go on to log.
+    /// Waits until its log so far is in the file. The wait is limited, because the process may
+    /// continue to log.
     pub(super) fn await_log(&self) {
         let until = Instant::now() + LOG_WAIT;
         while self.log.as_ref().is_some_and(|log| !log.is_finished()) && Instant::now() < until {
@@ -202,22 +204,22 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
-        // What it said last is often why it ended. A process that left the group may hold the log
+        // The last lines often explain why it ended. A process that left the group may hold the log
         // open.
         self.await_log();
     }
 }
 
-/// Has the kernel kill the process when the driver ends in whatever way.
+/// Makes the kernel kill the process when the driver ends for any reason.
 fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     let in_child = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have ended before that, and then nobody would ever be told.
+        // If the parent has already ended, the signal would never be sent.
         if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
     };
-    // SAFETY: between fork and exec the closure makes two system calls and does nothing else: it
-    // takes no lock, and allocates nothing.
+    // SAFETY: between fork and exec the closure only makes two system calls: it takes no lock, and
+    // allocates nothing.
     unsafe {
         command.pre_exec(in_child);
     }
@@ -227,7 +229,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
     std::thread::Builder::new().name(format!("member-{name}")).spawn(work)
 }
 
-/// Writes commands until there are no more, or nobody reads them.
+/// Writes commands until there are no more, or the process no longer reads.
 fn write_all(mut input: impl Write, commands: &mpsc::Receiver<String>) {
     for line in commands {
         if input.write_all(line.as_bytes()).is_err() {
@@ -236,7 +238,8 @@ fn write_all(mut input: impl Write, commands: &mpsc::Receiver<String>) {
     }
 }
 
-/// Keeps a log, and reads on when enough of it is kept, so that the member does not wait.
+/// Writes a log up to its limit, and continues to read after that, so that the member is not
+/// blocked.
 fn keep(mut errors: impl Read, mut log: File) {
     let mut buffer = vec![0; 64 << 10];
     let mut left = LOG_BYTES_MAX;
@@ -246,7 +249,7 @@ fn keep(mut errors: impl Read, mut log: File) {
         }
         let part = &buffer[..count.min(usize::try_from(left).unwrap_or(usize::MAX))];
         left -= part.len() as u64;
-        // A log that cannot be written is lost; the history tells when the disk is full.
+        // A log that cannot be written is lost; a full disk shows up when the history is written.
         let written = log.write_all(part);
         if left == 0 || written.is_err() {
             let _ = log.write_all(LOG_CUT);

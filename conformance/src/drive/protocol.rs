@@ -1,29 +1,28 @@
-//! The lines that pass between the driver and an adapter, as `docs/adapter-protocol.md` defines
-//! them.
+//! The lines that pass between the driver and an adapter, defined in `docs/adapter-protocol.md`.
 //!
-//! Whatever an adapter writes, reading it gives a line that makes sense or a text that says what is
-//! wrong.
+//! Reading an adapter's output always returns either a valid line or a text that describes the
+//! error.
 
 use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The version that is spoken.
+/// The protocol version.
 pub(super) const VERSION: u32 = 1;
 
-/// How many multicasts of a member may be unanswered at once.
+/// Limit of a member's unanswered multicasts.
 pub(super) const WINDOW: usize = 64;
 
-/// The largest message that an adapter without the feature `huge-messages` is asked for.
+/// Length limit in bytes of a message for an adapter without the feature `huge-messages`.
 pub(super) const MESSAGE_BYTES_MAX: u64 = 10 * 1024;
 
-/// The largest message that is ever asked for.
+/// Length limit of any message in bytes.
 pub(super) const HUGE_BYTES_MAX: u64 = 4 << 20;
 
-/// The largest message that an adapter without the feature `large-messages` is asked for.
+/// Length limit in bytes of a message for an adapter without the feature `large-messages`.
 pub(super) const ORDINARY_BYTES_MAX: u64 = 1024;
 
-/// What the driver asks of a member.
+/// A command to a member.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Command<'a> {
@@ -36,17 +35,17 @@ pub(super) enum Command<'a> {
 }
 
 impl Command<'_> {
-    /// The line, with its line feed.
+    /// Returns the command as a line, with its line feed.
     pub(super) fn line(&self) -> String {
-        // It holds nothing but texts and numbers, so it always is JSON; a path that is not UTF-8
-        // was made one.
+        // Commands contain only texts and numbers, so serialising cannot fail; paths that are not
+        // UTF-8 were already converted.
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
         line
     }
 }
 
-/// What a member is told first: its name, the nodes, the groups and the limits.
+/// The first command to a member: its name, the nodes, the groups and the limits.
 #[derive(Debug, Serialize)]
 pub(super) struct Init<'a> {
     pub(super) protocol: u32,
@@ -61,14 +60,14 @@ pub(super) struct Init<'a> {
     pub(super) storage: &'a Path,
 }
 
-/// Where a node is.
+/// A node's address.
 #[derive(Debug, Serialize)]
 pub(super) struct NodeAddress<'a> {
     pub(super) node: &'a str,
     pub(super) address: &'a str,
 }
 
-/// The members and senders of a group at this moment.
+/// The current members and senders of a group.
 #[derive(Debug, Serialize)]
 pub(super) struct GroupMembers<'a> {
     pub(super) group: &'a str,
@@ -78,7 +77,7 @@ pub(super) struct GroupMembers<'a> {
     pub(super) all_members: Vec<&'a str>,
 }
 
-/// What the driver keeps to.
+/// The limits that the driver observes.
 #[derive(Debug, Serialize)]
 pub(super) struct Limits {
     pub(super) message_bytes_max: u64,
@@ -87,7 +86,7 @@ pub(super) struct Limits {
     pub(super) deadline_ms: u64,
 }
 
-/// What a member says.
+/// A line from a member.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Notice {
@@ -101,7 +100,7 @@ pub(super) enum Notice {
     },
     Error {
         code: String,
-        /// An adapter that leaves it out is not taken to be sure.
+        /// An adapter that omits this field is treated as uncertain.
         #[serde(default)]
         definite: bool,
         message: Option<String>,
@@ -130,10 +129,10 @@ pub(super) enum Notice {
     },
 }
 
-/// The application was called.
+/// A delivery to the application.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Delivery {
-    /// Nothing for an empty message, but never left out.
+    /// Null for an empty message, but never left out.
     #[serde(deserialize_with = "present")]
     pub(super) message: Option<String>,
     pub(super) sender: String,
@@ -145,12 +144,12 @@ pub(super) struct Delivery {
     pub(super) replayed: bool,
 }
 
-/// A field that may be `null` and may not be missing.
+/// Reads a field that may be `null` but must not be missing.
 fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(field)
 }
 
-/// Why a member comes to its end.
+/// The reason why a member ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum HaltReason {
@@ -163,11 +162,11 @@ impl Notice {
     /// Reads a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with the line.
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line)
             .map_err(|error| format!("not UTF-8 from byte {} on", error.valid_up_to()))?;
-        // A list could be read as one of these too.
+        // A JSON list could be read as one of these types too.
         if !text.trim_ascii_start().starts_with('{') {
             return Err("not a JSON object".to_owned());
         }
@@ -229,8 +228,8 @@ mod tests {
         assert!(matches!(notice, Ok(Notice::Error { definite: false, .. })), "{notice:?}");
     }
 
-    /// Adapters of this version read these lines. They ignore a field that is new; any other change
-    /// needs another version, and then these are written anew.
+    /// Adapters of this protocol version read these lines. They ignore new fields. Any other change
+    /// needs a new version, and then these lines are rewritten.
     #[test]
     fn the_lines_of_commands_belong_to_the_version_of_the_protocol() {
         assert_eq!(VERSION, 1);
@@ -272,7 +271,8 @@ mod tests {
         }
     }
 
-    /// What adapters of this version say keeps its meaning as long as the version stays.
+    /// Lines from adapters of this protocol version keep their meaning as long as the version
+    /// stays.
     #[test]
     fn the_lines_of_members_belong_to_the_version_of_the_protocol() {
         assert_eq!(VERSION, 1);

@@ -1,7 +1,8 @@
-//! What a scenario must have reached, as the history that it made shows.
+//! The conditions that a scenario must reach, checked in the history that it produced.
 //!
-//! A system that does nothing keeps every promise of order. So a scenario whose history does not
-//! show what the scenario is about has shown nothing, and its verdict is inconclusive.
+//! A system that does nothing keeps every promise of order. If the history does not show the
+//! situation that the scenario is about, the scenario has proved nothing and its verdict is
+//! inconclusive.
 
 mod shards;
 #[cfg(test)]
@@ -13,81 +14,86 @@ use std::fmt;
 use super::recorded::{Delivery, Recorded};
 use crate::history::FaultKind;
 
-/// The quiet that the check of quiescence asks for.
+/// The silence that the quiescence check requires.
 const QUIET_NS: u64 = 500_000_000;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Something that must have been reached.
+/// A condition that must be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// All addressees delivered their messages, at least `count` of them.
     DeliveredByAll { count: u64 },
     /// Some node delivered at least `count` messages.
     Delivered { count: u64 },
-    /// A member delivered messages of different senders in turns.
+    /// A member delivered messages of different senders alternately.
     SendersInterleave,
-    /// At least `count` messages were under way at once.
+    /// At least `count` messages were in flight at once.
     UnderWay { count: usize },
-    /// These nodes were asked to send nothing.
+    /// These nodes were never asked to send.
     Silent { nodes: Vec<usize> },
     /// The node sent its first message after it had delivered `after` messages.
     Late { node: usize, after: usize },
     /// The node delivered nothing for `ms` while at least `count` messages waited for it.
     Backlog { node: usize, ms: u64, count: usize },
-    /// All addressees delivered a message of `bytes`.
+    /// All addressees delivered a message of `bytes` bytes.
     Size { bytes: u64 },
-    /// A member counted twice, and nothing happened before and between.
+    /// A member counted its posts twice, with silence before and between.
     Quiet,
-    /// Two nodes delivered messages of several groups in turns.
+    /// Two nodes delivered messages of several groups alternately.
     GroupsInterleave,
-    /// All addressees delivered at least `count` messages that were for several groups.
+    /// All addressees delivered at least `count` messages that were addressed to several groups.
     AcrossGroups { count: u64 },
     /// All addressees delivered at least `count` messages of the node.
     From { node: usize, count: u64 },
-    /// The node left, and messages were under way when it was asked to.
+    /// The node left, and messages were in flight when it was asked to leave.
     LeftUnderLoad { node: usize },
-    /// Others sent between its start and its first view or delivery, and it delivered something.
+    /// Other nodes sent between the node's start and its first view or delivery, and the node
+    /// delivered something.
     JoinedUnderLoad { node: usize },
-    /// At its kill, messages of its own were under way.
+    /// The node was killed while its own messages were in flight.
     KilledSending { node: usize },
-    /// At its kill, messages were under way.
+    /// The node was killed while messages were in flight.
     KilledMidway { node: usize },
-    /// It was killed before all others that ran had a view without the other one.
+    /// The node was killed before all other running nodes had a view without `gone`.
     KilledBeforeViewWithout { node: usize, gone: usize },
-    /// It was killed before all others that ran had a view with the other one.
+    /// The node was killed before all other running nodes had a view with `joined`.
     KilledBeforeViewWith { node: usize, joined: usize },
-    /// These delivered before their kill and after their restart.
+    /// These nodes delivered before their kill and after their restart.
     Restarted { nodes: Vec<usize> },
-    /// In each group a member delivered messages for it alone and for several in turns.
+    /// In each group a member alternately delivered messages for that group only and messages for
+    /// several groups.
     AloneAndAcross,
-    /// The leader of the group was killed while messages for it were under way; another leads then,
-    /// and the group goes on.
+    /// The leader of the group was killed while messages for the group were in flight; another
+    /// leader took over, and the group continued.
     LeaderKilled { group: usize },
-    /// A member of the group that did not lead was killed while messages for it were under way.
+    /// A member of the group that was not the leader was killed while messages for the group were
+    /// in flight.
     FollowerKilled { group: usize },
-    /// The leader of the group was suspended; another led before it was resumed.
+    /// The leader of the group was suspended, and another led before it was resumed.
     LeaderPaused { group: usize },
-    /// At its kill, messages of its own for several groups were under way.
+    /// The node was killed while its own messages for several groups were in flight.
     KilledAcross { node: usize },
-    /// So many nodes that were killed came back, and delivered something new.
+    /// At least `count` killed nodes came back and delivered something new.
     CameBack { count: usize },
-    /// All addressees delivered a message of a later start of the node.
+    /// All addressees delivered a message of a later incarnation of the node.
     SentAgain { node: usize },
-    /// Others sent while it was suspended.
+    /// Other nodes sent while the node was suspended.
     SentWhileStopped { node: usize },
-    /// Others sent while its disk was full, and it delivered something new in a later start.
+    /// Other nodes sent while the node's disk was full, and a later incarnation of it delivered
+    /// something new.
     BackFromFull { node: usize },
-    /// It was asked to send while all others were suspended.
+    /// The node was asked to send while all other nodes were suspended.
     SentWhileAlone { node: usize },
     /// Both sides of a partition sent while it lasted.
     SentWhileParted { side: Vec<usize> },
-    /// Each group with a member among these delivered without it what was sent while it was away.
+    /// Each group with a member among these nodes delivered, without that member, messages sent
+    /// during its absence.
     WentOnWhileParted { side: Vec<usize> },
 }
 
 impl Reach {
-    /// Whether it was reached.
+    /// Returns whether the condition was reached.
     pub(super) fn is_reached(&self, recorded: &Recorded) -> bool {
         match self {
             Self::DeliveredByAll { count } => delivered(recorded, |_| true) >= *count,
@@ -164,14 +170,14 @@ impl Reach {
     }
 }
 
-/// How many messages, of those that are meant, were delivered by all.
+/// Returns how many of the selected messages were delivered by all addressees.
 fn delivered(recorded: &Recorded, meant: impl Fn(usize) -> bool) -> u64 {
     let messages = recorded.messages.iter().enumerate();
     messages.filter(|(place, message)| meant(*place) && recorded.delivered_by_all(message)).count()
         as u64
 }
 
-/// Whether a list comes back to something that it had left.
+/// Returns whether a list returns to an item after leaving it.
 fn comes_back<T: PartialEq + std::hash::Hash + Eq + Copy>(list: impl Iterator<Item = T>) -> bool {
     let (mut seen, mut last) = (HashSet::new(), None);
     for item in list {
@@ -277,8 +283,9 @@ fn killed_midway(recorded: &Recorded, node: usize, meant: impl Fn(usize) -> bool
     recorded.kill_ns(node).is_some_and(|t_ns| any_under_way(recorded, t_ns, meant))
 }
 
-/// Whether the node was killed before all nodes that go on had installed the view that the other
-/// one's coming or going leads to. Without any views, messages under way must do.
+/// Returns whether the node was killed before all surviving nodes had installed the view caused by
+/// the other node's joining or leaving. In a history without views, messages in flight are
+/// sufficient.
 fn killed_before_view(
     recorded: &Recorded,
     node: usize,
@@ -298,7 +305,8 @@ fn killed_before_view(
     nodes(recorded).into_iter().filter(goes_on).any(|peer| !has_view(peer))
 }
 
-/// Whether the node delivered in two starts, and a node that was not down delivered in between.
+/// Returns whether the node delivered in two incarnations, and a node that was not down delivered
+/// in between.
 fn restarted(recorded: &Recorded, node: usize, down: &[usize]) -> bool {
     let Some(kill_ns) = recorded.kill_ns(node) else { return false };
     let again = recorded.starts.iter().find(|(peer, t_ns)| *peer == node && *t_ns > kill_ns);
@@ -311,8 +319,8 @@ fn restarted(recorded: &Recorded, node: usize, down: &[usize]) -> bool {
         && (between || nodes(recorded).iter().all(|peer| down.contains(peer)))
 }
 
-/// Whether the node was asked to send after all others had been suspended, and before any of them
-/// was resumed.
+/// Returns whether the node was asked to send after all other nodes had been suspended, and before
+/// any of them was resumed.
 fn sent_while_alone(recorded: &Recorded, node: usize) -> bool {
     let others: Vec<usize> = nodes(recorded).into_iter().filter(|peer| *peer != node).collect();
     let times = |kind| others.iter().map(move |peer| recorded.fault_ns(kind, *peer));
@@ -332,7 +340,7 @@ fn sent_between(
     recorded.messages.iter().any(|one| meant(one.sender) && one.t_ns > from && one.t_ns < to)
 }
 
-/// Names of nodes, for people.
+/// Lists the names of nodes, for people.
 fn names(nodes: &[usize]) -> String {
     nodes.iter().map(|node| format!("n{node}")).collect::<Vec<_>>().join(", ")
 }

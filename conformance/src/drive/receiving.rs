@@ -1,4 +1,5 @@
-//! What each line of a member means: a record of the history, an answer, or the end of the run.
+//! The handling of each line of a member: as a record of the history, an answer, or the end of the
+//! run.
 
 use std::time::Duration;
 
@@ -12,16 +13,16 @@ use super::protocol::{Delivery, HaltReason, Notice};
 use super::stage::{Introduction, Stage};
 use crate::history::{EndReason, Event};
 
-/// The code by which an adapter says that something is missing.
+/// The code with which an adapter reports a missing feature.
 const UNSUPPORTED: &str = "unsupported";
 
-/// How long a process may take to end after its output did.
+/// Time limit for a process to end after its output has ended.
 const EXIT_WAIT: Duration = Duration::from_secs(2);
 
-/// So much of a bad line is shown.
+/// Number of characters shown of an invalid line.
 const SHOWN_CHARACTERS: usize = 160;
 
-/// Where a line came from.
+/// The source of a line.
 #[derive(Clone, Copy)]
 struct Origin {
     node: usize,
@@ -31,15 +32,15 @@ struct Origin {
 }
 
 impl Stage<'_> {
-    /// Takes what came from a member.
+    /// Handles an item from a member.
     pub(super) fn receive(&mut self, received: Received) -> Result<(), Ending> {
         let Received { node, inc, t_ns, line, what } = received;
         let member = &self.members[node];
         if inc != member.inc {
-            // It is of an earlier start. The driver no longer waits for the end of that one.
+            // The item is from an earlier incarnation, which the driver no longer waits for.
             return Ok(());
         }
-        // A line that a member wrote before it was killed counts from before the kill, whenever it
+        // A line that a member wrote before it was killed is recorded before the kill, whenever it
         // is read.
         let t_ns = member.killed_ns.map_or(t_ns, |killed_ns| t_ns.min(killed_ns));
         let origin = Origin { node, inc, t_ns, line };
@@ -171,7 +172,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Takes a message off the list of what a member has not answered.
+    /// Removes a message from a member's unanswered ones.
     fn answer(&mut self, node: usize, message: &str) -> Option<usize> {
         let place = self.ledger.find(message)?;
         let member = &mut self.members[node];
@@ -243,7 +244,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Which message a delivery without a name was, if it was anybody's.
+    /// Returns the message of a delivery without a name, if it was a node's message.
     fn empty_message(&mut self, origin: Origin, delivery: &Delivery) -> Option<usize> {
         if delivery.bytes.is_some_and(|bytes| bytes > 0) {
             return None;
@@ -299,10 +300,10 @@ impl Stage<'_> {
         let Origin { node, inc, t_ns, .. } = origin;
         let member = &mut self.members[node];
         if member.killed_ns.is_some() {
-            // It came to its end just before; the kill that follows is what is recorded.
+            // The member ended just before; the kill that follows is recorded instead.
             return Ok(());
         }
-        // To stop without having been asked to is to give up, whatever the member calls it.
+        // A member that stops without being asked has halted, whatever reason it gives.
         let reason = match reason {
             HaltReason::Done if member.stopping => EndReason::Done,
             HaltReason::Left if member.asked.contains(&Asked::Leave) => EndReason::Left,
@@ -319,7 +320,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// The output ended: after a kill or the last line, or else the member broke the protocol.
+    /// Handles the end of the output. Without a kill or a last line before it, the member broke the
+    /// protocol.
     fn take_end(&mut self, origin: Origin) -> Result<(), Ending> {
         let member = &mut self.members[origin.node];
         member.silent = true;
@@ -343,7 +345,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Adds a note, once.
+    /// Adds a note, unless it is already there.
     pub(super) fn note(&mut self, text: String) {
         if !self.notes.contains(&text) {
             self.notes.push(text);
@@ -364,7 +366,7 @@ impl Stage<'_> {
 }
 
 impl Asked {
-    /// What was asked, for people.
+    /// Names the request, for people.
     fn word(self) -> &'static str {
         match self {
             Self::Pause => "pause",
@@ -374,7 +376,7 @@ impl Asked {
     }
 }
 
-/// A line, cut to a length that can be shown, and without what a terminal would take for orders.
+/// Shortens a line for display, and removes control characters.
 fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut shown: String =

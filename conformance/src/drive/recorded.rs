@@ -1,4 +1,4 @@
-//! What a history says, in the form in which it can be asked what was reached.
+//! A history in a form that the conditions of scenarios can query.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -10,7 +10,7 @@ use crate::history::{Event, FaultKind, HistoryError, Reader};
 pub(super) struct RecordedMessage {
     pub(super) t_ns: u64,
     pub(super) sender: usize,
-    /// Which of the sender's starts.
+    /// The number of the sender's incarnation.
     pub(super) inc: u32,
     pub(super) groups: Vec<String>,
     pub(super) bytes: u64,
@@ -37,7 +37,7 @@ pub(super) struct View {
     pub(super) members: Vec<usize>,
 }
 
-/// That a node said that it leads a group.
+/// A node's report that it leads a group.
 #[derive(Debug)]
 pub(super) struct Lead {
     pub(super) t_ns: u64,
@@ -54,7 +54,7 @@ pub(super) struct Fault {
     pub(super) nodes: Vec<usize>,
 }
 
-/// All of a history that matters here, each list in the order of its lines.
+/// The relevant parts of a history, each list in line order.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) members: HashMap<String, Vec<usize>>,
@@ -63,19 +63,19 @@ pub(super) struct Recorded {
     pub(super) views: Vec<View>,
     pub(super) leads: Vec<Lead>,
     pub(super) faults: Vec<Fault>,
-    /// When nodes' processes began.
+    /// The start times of nodes' processes.
     pub(super) starts: Vec<(usize, u64)>,
-    /// When they ended by themselves.
+    /// The times at which processes ended by themselves.
     pub(super) ends: Vec<(usize, u64)>,
-    /// Whether anything was said to be durable.
+    /// Whether any delivery was reported durable.
     pub(super) any_durable: bool,
-    /// When they reported what they posted.
+    /// The times at which nodes reported their posts.
     pub(super) stats: Vec<(usize, u64)>,
-    /// When members were asked to leave.
+    /// The times at which members were asked to leave.
     pub(super) leaves: Vec<(usize, u64)>,
 }
 
-/// The number in a node's name, as this driver names nodes.
+/// Returns the number in a node's name, as this driver names nodes.
 fn number(name: &str) -> usize {
     name.trim_start_matches('n').parse().unwrap_or(usize::MAX)
 }
@@ -88,7 +88,7 @@ impl Recorded {
     /// Reads a history that this driver wrote.
     ///
     /// # Errors
-    /// What is wrong with the history.
+    /// The problem with the history.
     pub(super) fn read(history: impl BufRead) -> Result<Self, HistoryError> {
         let mut reader = Reader::new(history);
         let mut recorded = Self::default();
@@ -149,7 +149,7 @@ impl Recorded {
         }
     }
 
-    /// The nodes that a message is for.
+    /// Returns the nodes that a message is addressed to.
     pub(super) fn addressees<'r>(
         &'r self,
         message: &'r RecordedMessage,
@@ -157,7 +157,7 @@ impl Recorded {
         let groups = message.groups.iter().enumerate();
         groups.flat_map(move |(place, group)| {
             let members = self.members.get(group).into_iter().flatten().copied();
-            // One that is a member of several of its groups is named once.
+            // A member of several of the message's groups is returned once.
             members.filter(move |node| {
                 let earlier = &message.groups[..place];
                 !earlier
@@ -167,24 +167,24 @@ impl Recorded {
         })
     }
 
-    /// Whether all its addressees delivered it.
+    /// Returns whether all addressees delivered a message.
     pub(super) fn delivered_by_all(&self, message: &RecordedMessage) -> bool {
         self.addressees(message).all(|node| message.delivered.contains_key(&node))
     }
 
-    /// When a node was first killed.
+    /// Returns the time at which a node was first killed.
     pub(super) fn kill_ns(&self, node: usize) -> Option<u64> {
         self.fault_ns(FaultKind::Kill, node)
     }
 
-    /// When something was first done to a node.
+    /// Returns the time of the first fault of this kind at a node.
     pub(super) fn fault_ns(&self, kind: FaultKind, node: usize) -> Option<u64> {
         let found =
             self.faults.iter().find(|fault| fault.kind == kind && fault.nodes.contains(&node));
         found.map(|fault| fault.t_ns)
     }
 
-    /// Whether a node's process ran just before that time.
+    /// Returns whether a node's process was running just before this time.
     pub(super) fn runs_before(&self, node: usize, t_ns: u64) -> bool {
         let last = |times: &mut dyn Iterator<Item = u64>| times.filter(|time| *time < t_ns).max();
         let started = last(
@@ -198,8 +198,8 @@ impl Recorded {
         started.is_some_and(|start_ns| ended.max(killed).is_none_or(|end_ns| end_ns < start_ns))
     }
 
-    /// Whether a message was under way then: sent, and not delivered by some node that should
-    /// and could.
+    /// Returns whether a message was in flight at this time: sent, and not delivered by some node
+    /// that should and could deliver it.
     pub(super) fn under_way(&self, message: &RecordedMessage, t_ns: u64) -> bool {
         let lacks = |node: usize| message.delivered.get(&node).is_none_or(|time| *time > t_ns);
         message.t_ns <= t_ns

@@ -13,13 +13,14 @@ use super::options::{Options, Progress};
 use super::stage::{Introduction, Setting};
 use crate::report::{CutShort, Run};
 
-/// Runs scenarios, one after the other, and judges each history. Progress is reported from this
-/// thread, many times a second.
+/// Runs scenarios one after the other, and judges each history. Reports progress from this thread,
+/// many times a second.
 ///
-/// To be called from the program's main thread, or one that lives as long: the members die with it.
+/// Must be called from the program's main thread or one that lives as long, because the members die
+/// with it.
 ///
 /// # Errors
-/// If nothing could be run. What is wrong with the adapter is in the cases.
+/// Nothing could be run. Errors of the adapter are in the cases.
 pub fn drive(
     options: &Options,
     interrupts: &Interrupts,
@@ -60,7 +61,7 @@ pub fn drive(
             }
             progress(Progress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
             if let Err(error) = driver.run(*choice, &mut cases) {
-                // What was judged before is judged, unless there is nothing.
+                // The cases judged so far are returned, unless there are none.
                 if cases.is_empty() {
                     return Err(error);
                 }
@@ -83,11 +84,11 @@ pub fn drive(
     Ok(Driven { run, cut_short })
 }
 
-/// What came of driving.
+/// The result of driving.
 #[derive(Debug)]
 pub struct Driven {
     /// The scenarios that were played to their end.
     pub run: Run,
-    /// What came before all of them were.
+    /// The error that ended the run before all scenarios were played.
     pub cut_short: Option<DriveError>,
 }

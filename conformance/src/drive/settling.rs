@@ -1,5 +1,5 @@
-//! Whether all that was sent has been delivered: a loose count, which decides when to go on, and
-//! judges nothing.
+//! Whether everything sent has been delivered. This is an approximation that decides when to
+//! continue, and judges nothing.
 
 use super::ledger::{Fate, LedgerMessage, NodeSet, only, set};
 use super::member::{Member, Phase};
@@ -7,13 +7,13 @@ use super::names::node_name;
 use super::stage::Stage;
 
 impl Stage<'_> {
-    /// The nodes that run and take messages.
+    /// Returns the nodes that run and accept messages.
     fn live(&self) -> NodeSet {
         let ready = |node: &usize| self.members[*node].phase == Phase::Ready;
         (0..self.members.len()).filter(ready).fold(0, |set, node| set | only(node))
     }
 
-    /// Whether all others that run have a view of each group that is without these.
+    /// Returns whether all other running nodes have a view of each group without these nodes.
     pub(super) fn have_views_without(&self, nodes: NodeSet) -> bool {
         let others = self.members.iter().enumerate().filter(|(node, _)| only(*node) & nodes == 0);
         let mut running = others.map(|(_, member)| member).filter(|member| member.runs());
@@ -21,30 +21,31 @@ impl Stage<'_> {
             && self.highest.iter().any(Option::is_some)
     }
 
-    /// Whether each of these nodes, which were suspended or cut off, has ended, or installed a view
-    /// since, or is a member as before that has delivered all.
+    /// Returns whether each of these nodes, which were suspended or cut off, has since ended or
+    /// installed a view, or is a member as before and has delivered everything.
     pub(super) fn are_resolved(&mut self, nodes: &[usize]) -> bool {
         let open = |node: &&usize| self.members[**node].runs() && !self.members[**node].moved_on;
         let open = nodes.iter().filter(open).fold(0, |set, node| set | only(*node));
         open == 0 || open & !self.present(self.live()) == 0 && self.is_delivered()
     }
 
-    /// The members of a group now, as far as can be told: all but those that its highest view has
-    /// removed.
+    /// Returns the current members of a group, as far as they are known: all except those that its
+    /// highest view has removed.
     fn members_now(&self, group: usize, live: NodeSet) -> NodeSet {
         let members = set(&self.plan.groups[group].members) & live;
-        // One that no view has named is still about to get in.
+        // A node that no view has named is still joining.
         self.highest[group].map_or(members, |(_, view)| (view | !self.seen[group]) & members)
     }
 
-    /// Whether no order is open, all that run agree on a view, and each message was delivered by
-    /// each node that should. A loose count: it decides when to go on, and judges nothing.
+    /// Returns whether no request is open, all running nodes agree on a view, and each message was
+    /// delivered by every node that should deliver it. This is an approximation that decides when
+    /// to continue, and judges nothing.
     pub(super) fn is_delivered(&mut self) -> bool {
         let live = self.live();
         let present = self.present(live);
         let busy = |(node, member): (usize, &Member)| {
             let waits = !member.orders.is_empty() || !member.unanswered.is_empty();
-            // One that was removed may wait for an answer for ever.
+            // A removed node may wait for an answer indefinitely.
             member.phase == Phase::Starting || only(node) & present != 0 && waits
         };
         !self.members.iter().enumerate().any(busy)
@@ -52,7 +53,7 @@ impl Stage<'_> {
             && self.first_lacking(live).is_none()
     }
 
-    /// The live nodes that no group has removed.
+    /// Returns the live nodes that no group has removed.
     fn present(&self, live: NodeSet) -> NodeSet {
         (0..self.plan.groups.len()).fold(live, |present, group| {
             let members = set(&self.plan.groups[group].members);
@@ -60,8 +61,8 @@ impl Stage<'_> {
         })
     }
 
-    /// Whether the highest view of each group holds all nodes that are in and no node that is gone,
-    /// and its members have all installed it.
+    /// Returns whether the highest view of each group contains all current members and no node that
+    /// is gone, and all its members have installed it.
     fn views_agree(&self, live: NodeSet) -> bool {
         self.highest.iter().enumerate().all(|(group, highest)| {
             let Some((_, view)) = highest else { return true };
@@ -72,7 +73,7 @@ impl Stage<'_> {
         })
     }
 
-    /// The first message that some node still has to deliver.
+    /// Returns the first message that some nodes still have to deliver, and these nodes.
     fn first_lacking(&mut self, live: NodeSet) -> Option<(usize, NodeSet)> {
         let now: Vec<NodeSet> =
             (0..self.plan.groups.len()).map(|group| self.members_now(group, live)).collect();
@@ -82,8 +83,8 @@ impl Stage<'_> {
         let all = |message: &LedgerMessage| {
             message.groups.iter().fold(0, |all, group| all | set(&plan.groups[*group].members))
         };
-        // In a group with views a joiner, or one that came back, owes only what was sent after
-        // that.
+        // In a group with views, a node that joined or came back owes only messages that were sent
+        // after that.
         let late = |place: usize| {
             let late =
                 |member: &Member| (member.joined || member.inc > 1) && member.ready_at > place;
@@ -106,7 +107,7 @@ impl Stage<'_> {
         self.ledger.first_open(all, awaited)
     }
 
-    /// Says what is missing, for a note: deliveries, else answers, else views.
+    /// Describes what is missing, for a note: deliveries, or else answers, or else views.
     pub(super) fn missing(&mut self) -> Option<String> {
         let live = self.live();
         if let Some((place, lacking)) = self.first_lacking(live) {
@@ -120,7 +121,7 @@ impl Stage<'_> {
         silent.or_else(|| self.missing_view(live))
     }
 
-    /// Which message a member has not answered, and how many there are.
+    /// Describes the messages that a member has not answered: the first one, and their number.
     fn unanswered(&self, node: usize) -> Option<String> {
         let member = &self.members[node];
         let oldest = *member.unanswered.iter().min()?;
@@ -132,7 +133,7 @@ impl Stage<'_> {
         Some(format!("{} had not answered the multicast of {name}{more}", member.name))
     }
 
-    /// Which group has no view that its members agree on.
+    /// Names a group without a view that its members agree on.
     fn missing_view(&self, live: NodeSet) -> Option<String> {
         let (group, (view, members)) =
             self.highest.iter().enumerate().find_map(|(group, highest)| {
@@ -150,7 +151,7 @@ impl Stage<'_> {
     }
 }
 
-/// The names of a set of nodes.
+/// Lists the names of a set of nodes.
 fn names(nodes: NodeSet) -> String {
     let names: Vec<String> = (0..super::ledger::NODES_MAX)
         .filter(|node| only(*node) & nodes != 0)

@@ -1,15 +1,16 @@
-//! Shrinks a failing plan of random faults to the fewest that still fail.
+//! Shrinks a failing plan of random faults to the fewest faults that still fail.
 //!
-//! One fault after the other is left out, the last first; it stays out if the rest still fails in
-//! one of [`TRIES`] plays. What is left then is needed, each of it, as far as that many plays show.
+//! Faults are left out one by one, the last first. A fault stays out if the others still fail in
+//! one of [`TRIES`] plays. Each of the remaining faults is needed, as far as that number of plays
+//! can show.
 
-/// How often a smaller plan is played before it is taken not to fail.
+/// Number of plays without failure after which a smaller plan counts as passing.
 const TRIES: u32 = 2;
 
-/// How many plays shrinking takes at most.
+/// Limit of plays while shrinking.
 const PLAYS_MAX: u32 = 40;
 
-/// The fewest of these faults with which `fails` is still true, as it is with all of them.
+/// Returns the fewest of these faults for which `fails` is still true, as it is for all of them.
 pub(super) fn fewest<E>(
     faults: Vec<usize>,
     mut fails: impl FnMut(&[usize]) -> Result<bool, E>,

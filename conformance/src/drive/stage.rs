@@ -1,8 +1,8 @@
-//! A scenario while it is played: its members, what was sent, and the history.
+//! A scenario while it is played: its members, the messages sent, and the history.
 //!
-//! One thread decides everything: it sends commands as far as the window lets it, and takes what
-//! members say, in the order in which it comes. It never waits for a member, only for lines, and
-//! for no longer than a deadline; every wait ends when the driver is asked to end.
+//! One thread makes all decisions: it sends commands within the window, and handles the members'
+//! lines in order of arrival. It never waits for a particular member, only for lines, and never
+//! longer than a deadline; every wait ends when the driver is asked to end.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -38,25 +38,25 @@ use super::process::Mark;
 use super::protocol::{Command, WINDOW};
 use crate::history::Event;
 
-/// Between two looks at signals and clocks.
+/// Interval between checks of signals and clocks.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How many lines of members may wait to be taken.
+/// Limit of members' lines in the queue.
 const HEARD_MAX: usize = 4096;
 
-/// How many lines are taken before commands are sent again.
+/// Number of lines handled before commands are sent again.
 const HEARD_AT_ONCE: usize = 256;
 
-/// Where nodes are, unless hosts are named.
+/// The nodes' address, unless hosts are named.
 const THIS_HOST: &str = "127.0.0.1";
 
-/// Nothing more must come for so long before all is taken to be over.
+/// The silence after which a scenario is considered over.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// The same after faults, whose consequences may come late.
+/// The same after faults, which may have late consequences.
 const QUIET_AFTER_FAULTS: Duration = Duration::from_millis(250);
 
-/// What does not change during a run.
+/// The settings that stay the same during a run.
 pub(super) struct Setting<'s> {
     pub(super) load_clock: &'s LoadClock,
     pub(super) adapter: &'s [String],
@@ -69,14 +69,14 @@ pub(super) struct Setting<'s> {
 }
 
 impl Setting<'_> {
-    /// The host of a node, where it has no network of its own.
+    /// Returns the host of a node that has no network of its own.
     fn host(&self, node: usize) -> &str {
-        // No remainder is taken of nothing.
+        // The remainder is not computed if there are no hosts.
         let place = node.checked_rem(self.hosts.len());
         place.and_then(|place| self.hosts.get(place)).map_or(THIS_HOST, String::as_str)
     }
 
-    /// The command of a node's adapter.
+    /// Returns the command of a node's adapter.
     pub(super) fn command(&self, node: usize) -> Vec<String> {
         let (name, host) = (node_name(node), self.host(node));
         let words = self.adapter.iter();
@@ -84,7 +84,7 @@ impl Setting<'_> {
     }
 }
 
-/// How an implementation introduced itself.
+/// An implementation's name, version and features, as it reported them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Introduction {
     pub(super) name: String,
@@ -92,26 +92,26 @@ pub(super) struct Introduction {
     pub(super) features: Vec<String>,
 }
 
-/// A deadline is waited for at most so many times its length.
+/// Limit of the wait for a deadline, as a multiple of the deadline.
 const WAIT_MAX: u32 = 20;
 
-/// What is waited for.
+/// The goal of a wait.
 #[derive(Debug)]
 pub(super) enum Goal<'p> {
-    /// A condition of the plan.
+    /// A condition of the plan is met.
     Met(&'p Condition),
-    /// All is delivered, and nothing more comes.
+    /// Everything is delivered, and nothing more happens.
     Settled,
-    /// All members said their last line.
+    /// All members have written their last line.
     Stopped,
-    /// The output of all processes ended.
+    /// The output of all processes has ended.
     Silent,
     /// Nothing: time is to pass.
     Later,
 }
 
 impl Goal<'_> {
-    /// Whether it is that a member has come to a number.
+    /// Returns whether the goal is a number that a member has to reach.
     fn is_count(&self) -> bool {
         use Condition::{Answered, ChosenDelivered, Delivered, DeliveredAlone};
         matches!(
@@ -123,12 +123,12 @@ impl Goal<'_> {
     }
 }
 
-/// How near a goal is.
+/// The state of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GoalState {
     Reached,
     Open,
-    /// It will never be reached.
+    /// The goal can no longer be reached.
     Hopeless,
 }
 
@@ -145,32 +145,33 @@ pub(super) struct Stage<'s> {
     pub(super) clock: Clock,
     pub(super) received: Receiver<Received>,
     pub(super) to_heard: SyncSender<Received>,
-    /// What came while only one member was listened to.
+    /// The items that arrived while only one member was listened to.
     pub(super) stash: VecDeque<Received>,
     pub(super) last_heard: Instant,
-    /// Of each group, the highest view that any member installed.
+    /// For each group, the highest view that any member installed.
     pub(super) highest: Vec<Option<(u64, NodeSet)>>,
-    /// Of each group, the nodes that were in any of its views since their last start.
+    /// For each group, the nodes that were in any of its views since their last start.
     pub(super) seen: Vec<NodeSet>,
     pub(super) leaders: Leaders,
     pub(super) introduction: Option<Introduction>,
-    /// What is wrong with the network now.
+    /// The current network faults.
     pub(super) parting: Parting,
     pub(super) had_faults: bool,
     pub(super) notes: Vec<String>,
-    /// That the machine had no time for a deadline, if so.
+    /// The reason why the machine was too slow for a deadline, if it was.
     pub(super) starved: Option<String>,
-    /// A member that says more lines than this floods.
+    /// Limit of lines from a member before it counts as flooding.
     pub(super) lines_max: u64,
-    /// What members have started and is left. The last field: it is dropped after the members.
+    /// The mark of the remaining processes that members have started. As the last field, it is
+    /// dropped after the members.
     pub(super) mark: Mark,
 }
 
 impl<'s> Stage<'s> {
-    /// A stage with its history begun and no member on it. The scenario's name is for the history.
+    /// Creates a stage without members, and begins its history, which records the scenario's name.
     ///
     /// # Errors
-    /// If the history cannot be written.
+    /// The history cannot be written.
     pub(super) fn set(
         setting: &'s Setting<'s>,
         scenario: &str,
@@ -222,15 +223,15 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// Sends commands and takes lines until the goal is reached, cannot be, or so much time has
+    /// Sends commands and handles lines until the goal is reached, becomes hopeless, or `time` has
     /// passed.
     pub(super) fn wait(&mut self, goal: &Goal<'_>, time: Duration) -> Result<GoalState, Ending> {
         let until = Instant::now() + time;
         self.wait_while(goal, |_| until.saturating_duration_since(Instant::now()))
     }
 
-    /// The same, for so long as would be so much on a machine at rest. If that does not come in
-    /// [`WAIT_MAX`] times the time, nothing can be said of what is missing.
+    /// Waits as long as `time` lasts on an idle machine. If the machine does not grant that within
+    /// [`WAIT_MAX`] times the time, missing events prove nothing.
     pub(super) fn wait_patiently(
         &mut self,
         goal: &Goal<'_>,
@@ -255,7 +256,7 @@ impl<'s> Stage<'s> {
         Ok(state)
     }
 
-    /// The same, for as long as there is time left.
+    /// Waits as long as there is time left.
     fn wait_while(
         &mut self,
         goal: &Goal<'_>,
@@ -271,19 +272,19 @@ impl<'s> Stage<'s> {
             if let Some(signal) = self.setting.interrupts.signal() {
                 return Err(DriveError::Interrupted(signal).into());
             }
-            // A fault that is to come at a count comes there, and not some lines later.
+            // A fault that is planned at a count must happen there, and not some lines later.
             self.listen(left.min(TICK), if goal.is_count() { 1 } else { HEARD_AT_ONCE })?;
             self.show_progress();
         }
     }
 
-    /// Hears so many lines at most of what there is, and waits so long at most if there is nothing.
+    /// Handles at most `lines` of the waiting lines, and waits at most `time` if there are none.
     fn listen(&mut self, time: Duration, lines: usize) -> Result<(), Ending> {
         let first = match self.stash.pop_front() {
             Some(received) => received,
             None => match self.received.recv_timeout(time) {
                 Ok(received) => received,
-                // This end holds a sender too: it is never disconnected.
+                // This end holds a sender too, so the channel is never disconnected.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
             },
         };
@@ -304,7 +305,7 @@ impl<'s> Stage<'s> {
         (self.setting.progress)(Progress::Sent { done, of, deliveries: self.ledger.deliveries() });
     }
 
-    /// Gives members the orders that they may be given, in turns.
+    /// Sends members the requests that the window allows, in turn.
     fn give_orders(&mut self) -> Result<(), DriveError> {
         let mut any = true;
         while std::mem::take(&mut any) {
@@ -337,7 +338,7 @@ impl<'s> Stage<'s> {
         };
         if asked == Asked::Leave {
             let inc = self.members[node].inc;
-            // As with a multicast, it is recorded before the member can know of it.
+            // Like a multicast, the request is recorded before the member can know of it.
             self.history_file.of(node, self.clock.now_ns(), |t_ns, node| Event::Leave {
                 t_ns,
                 node,
@@ -355,7 +356,7 @@ impl<'s> Stage<'s> {
         let (name, inc) = (member.next_message(), member.inc);
         let group_names: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
         let digest = payload::digest(&name, bytes);
-        // It is recorded before the member can know of it.
+        // The request is recorded before the member can know of it.
         self.history_file.of(sender, self.clock.now_ns(), |t_ns, node| Event::Multicast {
             t_ns,
             node,
@@ -434,14 +435,14 @@ impl<'s> Stage<'s> {
         }
     }
 
-    /// Whether all of these can take messages, and whether any of them never will.
+    /// Returns whether all of these nodes can accept messages, and whether any of them never will.
     fn are_ready(&self, nodes: &[usize]) -> (bool, bool) {
         let phases = || nodes.iter().map(|node| self.members[*node].phase);
         let over = |phase| matches!(phase, Phase::Ended | Phase::Killed | Phase::Absent);
         (phases().all(|phase| phase == Phase::Ready), phases().any(over))
     }
 
-    /// The end of a member's log, for people.
+    /// Returns the end of a member's log, for people.
     pub(super) fn log_end(&self, node: usize) -> Option<String> {
         if let Some(process) = &self.members[node].process {
             process.await_log();
@@ -450,10 +451,10 @@ impl<'s> Stage<'s> {
     }
 }
 
-/// So much of a log's end is shown.
+/// Number of bytes shown of a log's end.
 const LOG_END_BYTES: u64 = 1000;
 
-/// The last lines of a file, if it has any.
+/// Returns the last lines of a file, if it has any.
 fn last_lines(path: &Path) -> Option<String> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let mut file = std::fs::File::open(path).ok()?;

@@ -1,4 +1,4 @@
-//! What each step of a plan does.
+//! The execution of each step of a plan.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,21 +17,21 @@ use super::protocol::{
 use super::stage::{Goal, GoalState, Stage};
 use crate::history::{EndReason, Event, FaultKind};
 
-/// What members get on top of their deadline, for what takes time between them and the driver.
+/// Time that members get in addition to their deadline, for delays between them and the driver.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// How long the pipe of a killed member may take to run dry.
+/// Time limit for reading the remaining output of a killed member.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
-/// So many lines of others are put aside meanwhile.
+/// Limit of other members' lines that are stored meanwhile.
 const STASH_MAX: usize = 100_000;
 
-/// How long processes may take to end after their last line.
+/// Time limit for processes to end after their last line.
 const EXIT_MAX: Duration = Duration::from_secs(2);
 
 impl Stage<'_> {
-    /// Plays the plan: true if to its end. If something does not come about that the rest builds
-    /// on, the rest is left out; faults are ended and members stopped all the same.
+    /// Plays the plan; returns true if it was played to its end. If a required condition does not
+    /// occur, the rest is left out, but faults are ended and members are stopped.
     pub(super) fn play(&mut self) -> Result<bool, Ending> {
         let plan = self.plan;
         for step in &plan.steps {
@@ -46,7 +46,7 @@ impl Stage<'_> {
         Ok(true)
     }
 
-    /// Does one step. If the rest of the plan makes no sense any more, why.
+    /// Performs one step. Returns why the plan cannot continue, if so.
     fn perform(&mut self, step: &Step) -> Result<Option<String>, Ending> {
         match step {
             Step::Start(nodes) => self.start(nodes)?,
@@ -91,13 +91,13 @@ impl Stage<'_> {
 
     fn order(&mut self, node: usize, order: MemberOrder) {
         let member = &mut self.members[node];
-        // Nobody tells the dead anything; what is for one that is still starting waits.
+        // Requests to a dead member are dropped; those to a starting one wait.
         if member.runs() {
             member.orders.push_back(order);
         }
     }
 
-    /// Starts nodes' processes, all before any is waited for.
+    /// Starts nodes' processes, all of them before waiting for any.
     pub(super) fn start(&mut self, nodes: &[usize]) -> Result<(), Ending> {
         let join = self.members.iter().any(|member| member.runs());
         for &node in nodes {
@@ -187,7 +187,7 @@ impl Stage<'_> {
         );
     }
 
-    /// Waits for what must come about. If it does not, why the rest of the plan makes no sense.
+    /// Waits for a required condition. If it does not occur, returns why the plan cannot continue.
     fn require(&mut self, condition: &Condition) -> Result<Option<String>, Ending> {
         let time = match condition {
             Condition::Ready(_) | Condition::ChosenReady => self.setting.deadline + MARGIN,
@@ -252,8 +252,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Kills members one after the other, and then records what they had said before, and the kills
-    /// after it. They lose their power too, if that is said.
+    /// Kills members one after the other, then records what they had written before, followed by
+    /// the kills. Cuts their power too if requested.
     pub(super) fn kill(
         &mut self,
         nodes: &[usize],
@@ -284,12 +284,12 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Hears what members said before they were killed, and is done with them.
+    /// Handles what members wrote before they were killed, and marks them as killed.
     fn bury(&mut self, victims: &[usize]) -> Result<(), Ending> {
         for &node in victims {
             let member = &mut self.members[node];
             member.suspended = false;
-            // Its output ends when it has ended, and what it had said comes before.
+            // The output ends after the process has ended, and contains everything written before.
             if let Some(process) = &mut member.process {
                 process.kill();
             }
@@ -304,7 +304,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Hears these members to the end of their output, and puts aside what others say.
+    /// Handles these members' output to its end, and stores the lines of others.
     fn drain(&mut self, victims: &[usize]) -> Result<(), Ending> {
         let until = Instant::now() + DRAIN_MAX;
         let waiting = std::mem::take(&mut self.stash).into_iter();
@@ -319,7 +319,7 @@ impl Stage<'_> {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(received) = self.received.recv_timeout(left) else { break };
             if victims.contains(&received.node) {
-                // What is too long is never followed by an end.
+                // A line that is too long is never followed by an end.
                 let last = matches!(received.what, What::TooLong(_));
                 let node = received.node;
                 self.receive(received)?;
@@ -331,8 +331,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Waits until all is delivered and quiet, no longer than the deadline: what is missing then is
-    /// the checker's affair.
+    /// Waits until everything is delivered and quiet, at most until the deadline: the checker
+    /// judges what is missing then.
     fn settle(&mut self) -> Result<(), Ending> {
         let state = self.wait_patiently(&Goal::Settled, self.setting.deadline)?;
         if state != GoalState::Reached
@@ -343,7 +343,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Has all members stop. One that does not within the deadline hangs.
+    /// Asks all members to stop. A member that does not stop within the deadline counts as hung.
     fn stop_all(&mut self) -> Result<(), Ending> {
         for node in 0..self.members.len() {
             let member = &mut self.members[node];
@@ -351,7 +351,7 @@ impl Stage<'_> {
                 member.stopping = true;
                 member.orders.clear();
                 let inc = member.inc;
-                // It is recorded before the member can know of it.
+                // The request is recorded before the member can know of it.
                 self.history_file.of(node, self.clock.now_ns(), |t_ns, node| Event::Stop {
                     t_ns,
                     node,

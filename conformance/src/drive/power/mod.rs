@@ -1,10 +1,10 @@
-//! A disk whose power can go: then it has what was synced, and nothing else.
+//! A disk that can lose power: afterwards it contains exactly what was synced.
 //!
-//! It is a file system in user space, served by a thread of the driver, for a node's storage
-//! folder. So it sees what a program does in whatever way: through the kernel's cache or past it
-//! (`O_DIRECT`), by mapped memory, by `io_uring`, with a static binary. A preloaded library would
-//! miss all of these. What it does not see: `sync` and `syncfs`, which the kernel does not pass on,
-//! so nothing is durable by them; and files outside of the storage folder.
+//! The disk is a file system in user space for a node's storage folder, served by a thread of the
+//! driver. It therefore sees every write of a program: through the kernel's cache or past it
+//! (`O_DIRECT`), by mapped memory, by `io_uring`, or from a static binary. A preloaded library
+//! would miss all of these. It does not see `sync` and `syncfs`, which the kernel does not pass on,
+//! so they make nothing durable; nor does it see files outside the storage folder.
 //!
 //! It needs `/dev/fuse` and the right to mount.
 
@@ -22,19 +22,19 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use requests::{REQUEST_BYTES_MAX, Request};
 use tree::Tree;
 
-/// What a shell runs to mount one, with [`OPTIONS`], at its second argument. The kernel's end stays
-/// open in it as [`DEVICE`], and the driver takes it from there: a device has to be opened where it
-/// is mounted.
+/// The shell script that mounts a disk on its second argument, with [`OPTIONS`] as its first. The
+/// kernel's end stays open in the shell as [`DEVICE`], and the driver takes it from there, because
+/// a device has to be opened in the namespace in which it is mounted.
 pub(super) const MOUNT: &str = "exec 3<>/dev/fuse; mount -i -t fuse -o \"$1\" power \"$2\"";
 
-/// How it is mounted.
+/// The mount options.
 pub(super) const OPTIONS: &str =
     "fd=3,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,nosuid,nodev";
 
 /// The descriptor in that shell.
 const DEVICE: RawFd = 3;
 
-/// A disk whose power can go.
+/// A disk that can lose power.
 #[derive(Clone, Debug)]
 pub(super) struct Power(Arc<Mutex<Disk>>);
 
@@ -45,10 +45,10 @@ struct Disk {
 }
 
 impl Power {
-    /// Serves what a process has mounted, until it is mounted no more.
+    /// Serves the disk that a process has mounted, until it is unmounted.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn serve(process: u32) -> io::Result<Self> {
         let process = i32::try_from(process).ok().and_then(Pid::from_raw);
         let process = pidfd_open(process.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
@@ -75,11 +75,11 @@ impl Power {
                     let Disk { tree, has_power } = &mut *disk;
                     let answer = request.and_then(|request| request.answer(tree, *has_power));
                     drop(disk);
-                    // One who asked and was killed meanwhile hears no answer.
+                    // A process that was killed after its request receives no answer.
                     let _ = answer.map(|answer| device.write(&answer));
                 }
                 Err(error) => match Errno::from_io_error(&error) {
-                    // A request was taken back.
+                    // The request was cancelled.
                     Some(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
                     _ => return,
                 },
@@ -87,8 +87,8 @@ impl Power {
         }
     }
 
-    /// The power goes while this is done, which kills whoever uses the disk. What they ask for
-    /// after that fails.
+    /// Cuts the power while `kill` runs, which kills every process that uses the disk. Their later
+    /// requests fail.
     pub(super) fn cut(&self, kill: impl FnOnce()) {
         let mut disk = self.disk();
         kill();

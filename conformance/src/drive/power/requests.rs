@@ -1,5 +1,5 @@
-//! What the kernel asks of a file system in user space, and the answers: the part of its protocol
-//! (version 7.31, `linux/fuse.h`) without which programs miss something.
+//! The kernel's requests to a file system in user space, and the answers: the part of its protocol
+//! (version 7.31, `linux/fuse.h`) that programs depend on.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,22 +7,22 @@ use rustix::io::Errno;
 
 use super::tree::{Inode, ROOT, Tree};
 
-/// The longest write that is asked for.
+/// Length limit of a write request in bytes.
 const WRITE_BYTES_MAX: u32 = 128 << 10;
 
-/// So much more than that a request has at most.
+/// Length limit of a request: a write and its headers.
 pub(super) const REQUEST_BYTES_MAX: usize = (WRITE_BYTES_MAX as usize) + 8192;
 
-/// The version that is spoken.
+/// The protocol version.
 const VERSION: [u32; 2] = [7, 31];
 
-/// Writes may be longer than a page.
+/// Flag: writes may be longer than a page.
 const BIG_WRITES: u32 = 1 << 5;
 
-/// Flags of an open file by which each write is synced: `O_DSYNC`, of which `O_SYNC` has the bit.
+/// Flags of an open file that make each write synchronous: `O_DSYNC`, whose bit `O_SYNC` includes.
 const SYNCED_WRITES: u32 = 0o10_000;
 
-/// What a `setattr` sets.
+/// The attributes that a `setattr` request sets.
 const SETS_MODE: u32 = 1;
 const SETS_USER: u32 = 1 << 1;
 const SETS_GROUP: u32 = 1 << 2;
@@ -30,12 +30,12 @@ const SETS_BYTES: u32 = 1 << 3;
 const SETS_CHANGED: u32 = 1 << 5;
 const SETS_CHANGED_NOW: u32 = 1 << 8;
 
-/// Ways to allocate.
+/// Modes of allocation.
 const KEEPS_SIZE: u32 = 1;
 const PUNCHES_HOLE: u32 = 1 << 1;
 const ZEROS_RANGE: u32 = 1 << 4;
 
-/// The header of a request has so many bytes.
+/// Length of a request's header in bytes.
 const HEADER_BYTES: usize = 40;
 
 /// A request.
@@ -47,7 +47,7 @@ pub(super) struct Request<'r> {
     body: &'r [u8],
 }
 
-/// A number at a place, 0 behind the end.
+/// Returns the number at an offset, or 0 after the end.
 fn u32_at(bytes: &[u8], place: usize) -> u32 {
     bytes.get(place..place + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
@@ -57,13 +57,13 @@ fn u64_at(bytes: &[u8], place: usize) -> u64 {
     eight.map_or(0, u64::from_ne_bytes)
 }
 
-/// The names in a body, from a place on.
+/// Returns the two names in a body, starting at an offset.
 fn names(body: &[u8], place: usize) -> (&[u8], &[u8]) {
     let mut names = body.get(place..).unwrap_or_default().split(|byte| *byte == 0);
     (names.next().unwrap_or_default(), names.next().unwrap_or_default())
 }
 
-/// An answer in the making.
+/// An answer under construction.
 #[derive(Default)]
 struct PowerAnswer(Vec<u8>);
 
@@ -78,7 +78,8 @@ impl PowerAnswer {
         self
     }
 
-    /// What an inode is. The kernel may not keep it: it changes when the power goes.
+    /// Appends an inode's attributes. The kernel must not cache them, because they change when the
+    /// power is cut.
     fn attributes(self, number: u64, inode: &Inode) -> Self {
         let since = inode.changed.duration_since(UNIX_EPOCH).unwrap_or_default();
         let (seconds, nanoseconds) = (since.as_secs(), since.subsec_nanos());
@@ -109,10 +110,10 @@ impl<'r> Request<'r> {
         })
     }
 
-    /// The bytes that answer it; nothing for one that is not answered. Without power there is
-    /// nothing but errors.
+    /// Returns the bytes of the answer, or nothing if the request has no answer. Without power
+    /// every answer is an error.
     pub(super) fn answer(&self, tree: &mut Tree, has_power: bool) -> Option<Vec<u8>> {
-        // `forget` of one or several, and `interrupt`.
+        // `forget` of one or several inodes, and `interrupt`.
         if matches!(self.operation, 2 | 36 | 42) {
             return None;
         }
@@ -165,7 +166,7 @@ impl<'r> Request<'r> {
             17 => Ok(answer
                 .u64s(&[1 << 18, 1 << 17, 1 << 17, 1 << 20, 1 << 20])
                 .u32s(&[4096, 255, 4096, 0, 0, 0, 0, 0, 0, 0])),
-            // What is closed is not synced by that.
+            // Closing a file does not sync it.
             18 | 25 | 29 => Ok(answer),
             20 | 30 => {
                 tree.sync(inode);
@@ -180,7 +181,7 @@ impl<'r> Request<'r> {
             }
             28 => self.list(tree),
             43 => self.allocate(tree).map(|()| answer),
-            // The kernel has another way for each of these, or the program is told.
+            // The kernel has a fallback for each of these, or reports the error to the program.
             _ => Err(Errno::NOSYS),
         }
     }
@@ -250,8 +251,8 @@ impl<'r> Request<'r> {
         Ok(())
     }
 
-    /// The names in a folder behind a place, as many as there is room for. Places are by inode, so
-    /// that names that go meanwhile hide no others.
+    /// Lists as many names of a folder after an offset as fit. Offsets follow the inode numbers, so
+    /// that names that are removed meanwhile hide no others.
     fn list(&self, tree: &mut Tree) -> Result<PowerAnswer, Errno> {
         let (after, room) = (u64_at(self.body, 8), u32_at(self.body, 16) as usize);
         const FOLDER: u32 = 4;

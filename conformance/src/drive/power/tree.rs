@@ -1,41 +1,41 @@
-//! Files and folders in memory that know what was synced.
+//! Files and folders in memory that remember what was synced.
 //!
-//! Data is lost by file, in blocks: what a file was at its last sync comes back. Names are lost
-//! for the whole disk at once: each sync makes all names durable that were given before it, as it
-//! does where a file system has one journal (ext4, XFS). So no system is accused of what it could
-//! rely on.
+//! Data is lost per file, in blocks: each file returns to its last synced state. Names are lost for
+//! the whole disk at once: each sync makes all earlier names durable, as on a file system with a
+//! single journal (ext4, XFS). The disk is therefore never stricter than such a file system, and no
+//! system is accused for relying on one.
 //!
-//! Invariants: `unsynced` holds what differs from the last sync, and how it was then; an inode is
-//! never removed, since a name that comes back may lead to it.
+//! Invariants: `unsynced` holds the blocks that differ from the last sync, in their earlier state;
+//! an inode is never removed, because a name that comes back may refer to it.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use rustix::io::Errno;
 
-/// The folder at the root.
+/// The root folder.
 pub(super) const ROOT: u64 = 1;
 
-/// The size of a block.
+/// The size of a block in bytes.
 const BLOCK_BYTES: u64 = 4096;
 
-/// How many blocks a disk takes: 1 GiB.
+/// Limit of blocks on a disk: 1 GiB.
 const BLOCKS_MAX: u64 = 1 << 18;
 
-/// The bits of a mode that tell what a file is, and what they are for each.
+/// The mode bits that give the kind of a file, and their value for each kind.
 const KIND: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 
-/// Everything on a disk.
+/// The contents of a disk.
 #[derive(Debug)]
 pub(super) struct Tree {
     inodes: BTreeMap<u64, Inode>,
     blocks: u64,
 }
 
-/// A file, a folder or what else has a name.
+/// A file, a folder or another named object.
 #[derive(Debug)]
 pub(super) struct Inode {
     pub(super) mode: u32,
@@ -50,9 +50,9 @@ pub(super) struct Inode {
 enum Content {
     File(File),
     Folder(Folder),
-    /// A symbolic link, and where it leads.
+    /// A symbolic link and its target.
     Link(Vec<u8>),
-    /// A socket or the like.
+    /// A socket or a similar object.
     Other,
 }
 
@@ -73,7 +73,7 @@ struct Folder {
 }
 
 impl File {
-    /// The blocks of a range, each with the part of it that is in the range.
+    /// Returns the blocks of a range, and the part of each block that is in the range.
     fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
         let end = offset.saturating_add(bytes);
         (offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).map(move |block| {
@@ -83,13 +83,13 @@ impl File {
         })
     }
 
-    /// Notes how a block was at the last sync, before it changes.
+    /// Saves the last synced state of a block before it changes.
     fn before_change(&mut self, block: u64) {
         let Self { blocks, unsynced, .. } = self;
         unsynced.entry(block).or_insert_with(|| blocks.get(&block).cloned());
     }
 
-    /// Writes, and says how many blocks the file has more.
+    /// Writes bytes; returns the number of blocks by which the file grew.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> u64 {
         let (before, mut rest) = (self.blocks.len(), bytes);
         for (block, range) in Self::parts(offset, bytes.len() as u64) {
@@ -116,7 +116,7 @@ impl File {
         read
     }
 
-    /// Makes zeros of a range.
+    /// Fills a range with zeros.
     fn clear(&mut self, offset: u64, bytes: u64) {
         let end = offset.saturating_add(bytes);
         let there: Vec<u64> = self
@@ -177,7 +177,7 @@ impl Folder {
 }
 
 impl Inode {
-    /// One without content.
+    /// Creates an inode without content.
     pub(super) fn new(mode: u32, (user, group): (u32, u32), device: u32) -> Self {
         let content = match mode & KIND {
             FOLDER => Content::Folder(Folder::default()),
@@ -187,7 +187,7 @@ impl Inode {
         Self { mode, user, group, device, changed: SystemTime::now(), content }
     }
 
-    /// A folder with these rights.
+    /// Creates a folder with these permissions.
     pub(super) fn folder(rights: u32, owner: (u32, u32)) -> Self {
         Self::new(FOLDER | rights & !KIND, owner, 0)
     }
@@ -246,7 +246,7 @@ impl Tree {
         }
     }
 
-    /// The names in a folder, each with its inode and what that is, by inode.
+    /// Lists the names in a folder, each with its inode and the inode's kind, sorted by inode.
     pub(super) fn list(&mut self, folder: u64) -> Result<Vec<(u64, Vec<u8>, u32)>, Errno> {
         let Content::Folder(folder) = &self.inode(folder)?.content else {
             return Err(Errno::NOTDIR);
@@ -260,7 +260,7 @@ impl Tree {
         Ok(list)
     }
 
-    /// Gives something new a name, and its inode.
+    /// Creates a name for a new inode; returns the inode's number.
     pub(super) fn make(&mut self, folder: u64, name: &[u8], inode: Inode) -> Result<u64, Errno> {
         if self.find(folder, name).is_ok() {
             return Err(Errno::EXIST);
@@ -271,7 +271,7 @@ impl Tree {
         Ok(new)
     }
 
-    /// Gives another name to what is there.
+    /// Adds a name for an existing inode.
     pub(super) fn name(&mut self, folder: u64, name: &[u8], inode: u64) -> Result<(), Errno> {
         if self.find(folder, name).is_ok() {
             return Err(Errno::EXIST);
@@ -280,7 +280,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a name away, which is a folder's or is none's.
+    /// Removes a name; `folder` says whether it must be a folder's.
     pub(super) fn remove(
         &mut self,
         folder: u64,
@@ -298,8 +298,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Moves a name over another: one that may be there, that must not, or with which it changes
-    /// places.
+    /// Renames an entry. The target may exist, must not exist, or is exchanged with the source.
     pub(super) fn rename(
         &mut self,
         (from, name): (u64, &[u8]),
@@ -357,7 +356,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a file at least that long.
+    /// Extends a file to at least this length.
     pub(super) fn extend(&mut self, inode: u64, bytes: u64) -> Result<(), Errno> {
         let file = self.file(inode)?;
         file.bytes = file.bytes.max(bytes);
@@ -369,7 +368,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What is in a file is durable from now on, and so are all names.
+    /// Makes a file's content and all names durable.
     pub(super) fn sync(&mut self, inode: u64) {
         if let Ok(file) = self.file(inode) {
             file.sync();
@@ -381,7 +380,7 @@ impl Tree {
         }
     }
 
-    /// The power goes: all is as it was synced last.
+    /// Cuts the power: everything returns to its last synced state.
     pub(super) fn lose(&mut self) {
         for inode in self.inodes.values_mut() {
             match &mut inode.content {

@@ -1,4 +1,4 @@
-//! What scenarios with groups of replicas and with clients must have reached.
+//! The conditions of scenarios with groups of replicas and with clients.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,8 @@ use crate::drive::names::group_name;
 use crate::drive::recorded::{Fault, Lead, Recorded};
 use crate::history::FaultKind;
 
-/// Whether some member of each group delivered messages for it alone and for several in turns.
+/// Returns whether some member of each group alternately delivered messages for that group only and
+/// messages for several groups.
 pub(super) fn alone_and_across(recorded: &Recorded) -> bool {
     let in_turns = |node: &usize| {
         let of_node = recorded.deliveries.iter().filter(|delivery| delivery.node == *node);
@@ -16,8 +17,8 @@ pub(super) fn alone_and_across(recorded: &Recorded) -> bool {
     recorded.members.values().all(|members| members.iter().any(in_turns))
 }
 
-/// Whether a leader of the group was killed under load, another led then, and the group delivered
-/// what was sent after the kill.
+/// Returns whether a leader of the group was killed under load, another leader took over, and the
+/// group delivered a message sent after the kill.
 pub(super) fn leader_killed(recorded: &Recorded, group: usize) -> bool {
     let name = group_name(group);
     kills(recorded, &name).any(|(node, kill_ns)| {
@@ -28,7 +29,7 @@ pub(super) fn leader_killed(recorded: &Recorded, group: usize) -> bool {
     })
 }
 
-/// Whether a member of the group that did not lead was killed under load.
+/// Returns whether a member of the group that was not the leader was killed under load.
 pub(super) fn follower_killed(recorded: &Recorded, group: usize) -> bool {
     let name = group_name(group);
     kills(recorded, &name).any(|(node, kill_ns)| {
@@ -38,8 +39,8 @@ pub(super) fn follower_killed(recorded: &Recorded, group: usize) -> bool {
     })
 }
 
-/// Whether a leader of the group was suspended, and another led before it was resumed, while
-/// messages for the group were sent.
+/// Returns whether a leader of the group was suspended, and another led before it was resumed,
+/// while messages for the group were sent.
 pub(super) fn leader_paused(recorded: &Recorded, group: usize) -> bool {
     let name = group_name(group);
     let of_kind = |kind| recorded.faults.iter().filter(move |fault: &&Fault| fault.kind == kind);
@@ -58,7 +59,7 @@ pub(super) fn leader_paused(recorded: &Recorded, group: usize) -> bool {
     })
 }
 
-/// Whether messages of the node for several groups were under way when it was killed.
+/// Returns whether messages of the node for several groups were in flight when it was killed.
 pub(super) fn killed_across(recorded: &Recorded, node: usize) -> bool {
     recorded.kill_ns(node).is_some_and(|kill_ns| {
         recorded.messages.iter().any(|message| {
@@ -69,8 +70,9 @@ pub(super) fn killed_across(recorded: &Recorded, node: usize) -> bool {
     })
 }
 
-/// Whether each group with a member that was cut off delivered, before the cut was healed,
-/// something that was sent after it, and that this member had only later.
+/// Returns whether each group with a partitioned member delivered, before the partition healed, a
+/// message that was sent after the partition began and that the partitioned member delivered only
+/// later.
 pub(super) fn went_on_while_parted(recorded: &Recorded, side: &[usize]) -> bool {
     let time =
         |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node)).unwrap_or_default();
@@ -90,14 +92,14 @@ pub(super) fn went_on_while_parted(recorded: &Recorded, side: &[usize]) -> bool 
     recorded.members.iter().all(|(group, members)| !cut(members) || went_on(group, members))
 }
 
-/// How many nodes were killed, came back, and delivered something that was no replay.
+/// Returns how many killed nodes came back and delivered something other than a replay.
 pub(super) fn came_back(recorded: &Recorded) -> usize {
     let again = recorded.deliveries.iter().filter(|one| one.inc > 1 && !one.replayed);
     let killed = again.map(|one| one.node).filter(|node| recorded.kill_ns(*node).is_some());
     killed.collect::<HashSet<usize>>().len()
 }
 
-/// The kills of members of a group.
+/// Iterates over the kills of a group's members.
 fn kills<'r>(recorded: &'r Recorded, group: &'r str) -> impl Iterator<Item = (usize, u64)> + 'r {
     let kills = recorded.faults.iter().filter(|fault| fault.kind == FaultKind::Kill);
     let each = kills.flat_map(|fault| fault.nodes.iter().map(|node| (*node, fault.t_ns)));
@@ -106,7 +108,8 @@ fn kills<'r>(recorded: &'r Recorded, group: &'r str) -> impl Iterator<Item = (us
     })
 }
 
-/// Whether the node led the group at a time: it was the last to say so, or had the highest term.
+/// Returns whether the node led the group at a time: it was the last to report so, or had the
+/// highest term.
 fn leads_at(recorded: &Recorded, group: &str, node: usize, t_ns: u64) -> bool {
     let mut leader: Option<&Lead> = None;
     for lead in recorded.leads.iter().filter(|lead| lead.group == group && lead.t_ns <= t_ns) {
@@ -117,7 +120,7 @@ fn leads_at(recorded: &Recorded, group: &str, node: usize, t_ns: u64) -> bool {
     leader.is_some_and(|leader| leader.node == node)
 }
 
-/// Whether another node said in that time that it leads the group.
+/// Returns whether another node reported in this interval that it leads the group.
 fn is_replaced(recorded: &Recorded, group: &str, node: usize, (from, to): (u64, u64)) -> bool {
     recorded
         .leads
@@ -133,7 +136,7 @@ fn is_under_load(recorded: &Recorded, group: &str, t_ns: u64) -> bool {
         .any(|message| is_for(&message.groups) && recorded.under_way(message, t_ns))
 }
 
-/// Whether a member of the group delivered a message for it that was sent after that time.
+/// Returns whether a member of the group delivered a message for it that was sent after this time.
 fn goes_on(recorded: &Recorded, group: &str, t_ns: u64) -> bool {
     let members = recorded.members.get(group).map_or(&[][..], Vec::as_slice);
     recorded.messages.iter().any(|message| {

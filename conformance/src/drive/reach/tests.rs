@@ -1,18 +1,18 @@
-//! Each thing to be reached, with a history that reaches it, and one that only just does not.
+//! Each condition, with a history that reaches it and one that just fails to.
 
 use super::Reach;
 use crate::drive::recorded::Recorded;
 
-/// One group of three, all of which start at the beginning.
+/// One group of three nodes, all of which start at the beginning.
 const BEGIN: &str = r#"{"ev":"group","group":"g0","members":["n0","n1","n2"],"senders":["n0","n1","n2"]}
 {"ev":"start","t_ns":0,"node":"n0","inc":1}
 {"ev":"start","t_ns":0,"node":"n1","inc":1}
 {"ev":"start","t_ns":0,"node":"n2","inc":1}
 "#;
 
-/// Reads a history in short: `m TIME NODE MSG GROUPS BYTES [INC]`, `d TIME NODE MSG INC`, `v TIME
-/// NODE MEMBERS`, `l TIME NODE GROUP TERM`, `f TIME KIND NODE`, `s TIME NODE INC`, `e TIME NODE`,
-/// `p TIME NODE`, times in milliseconds.
+/// Reads a history in short form: `m TIME NODE MSG GROUPS BYTES [INC]`, `d TIME NODE MSG INC`, `v
+/// TIME NODE MEMBERS`, `l TIME NODE GROUP TERM`, `f TIME KIND NODE`, `s TIME NODE INC`, `e TIME
+/// NODE`, `p TIME NODE`, with times in milliseconds.
 fn recorded(short: &[&str]) -> Recorded {
     let mut text = BEGIN.to_owned();
     let group = r#"{"ev":"group","group":"g1","members":["n0","n1"],"senders":["n0","n1"]}"#;
@@ -56,7 +56,8 @@ fn recorded(short: &[&str]) -> Recorded {
     Recorded::read(text.as_bytes()).expect("a history")
 }
 
-/// The second history is the first without what makes the difference.
+/// Asserts that the first history reaches the condition, and the second, which lacks the decisive
+/// part, does not.
 fn tells(reach: &Reach, yes: &[&str], no: &[&str]) {
     assert!(reach.is_reached(&recorded(yes)), "{reach}");
     assert!(!reach.is_reached(&recorded(no)), "not: {reach}");
@@ -106,7 +107,7 @@ fn silent_and_late_members() {
 fn what_waits_for_a_slow_one() {
     let reach = Reach::Backlog { node: 1, ms: 100, count: 1 };
     let yes = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 3 n0 b g0 40", "d 120 n1 b 1"];
-    // It waited, because nothing was there.
+    // The node waited because there was no message.
     let no = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 119 n0 b g0 40", "d 120 n1 b 1"];
     tells(&reach, &yes, &no);
 }
@@ -152,7 +153,7 @@ fn a_member_killed_midway() {
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     assert!(Reach::KilledMidway { node: 2 }.is_reached(&recorded(&others)));
     assert!(!Reach::KilledSending { node: 2 }.is_reached(&recorded(&others)), "it was not its own");
-    // The node that lacks it had been killed before, and nothing waits for it any more.
+    // The node that lacks the message had been killed before, and no message waits for it.
     let late = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "f 3 kill n2", "f 5 kill n0"];
     assert!(!Reach::KilledMidway { node: 0 }.is_reached(&recorded(&late)));
 }
@@ -198,7 +199,7 @@ fn messages_for_one_group_and_for_several_in_turns() {
     let yes = [&sent[..], &["d 2 n0 a 1", "d 3 n0 b 1", "d 4 n0 c 1"]].concat();
     let no = [&sent[..], &["d 2 n0 a 1", "d 3 n0 c 1", "d 4 n0 b 1"]].concat();
     tells(&Reach::AloneAndAcross, &yes, &no);
-    // Of "g1" only "n0" and "n1" are members.
+    // Only "n0" and "n1" are members of "g1".
     let elsewhere = [&sent[..], &["d 2 n2 a 1", "d 3 n2 b 1", "d 4 n2 c 1"]].concat();
     assert!(!Reach::AloneAndAcross.is_reached(&recorded(&elsewhere)));
 }
@@ -270,7 +271,7 @@ fn members_that_came_back_and_delivered() {
 
 #[test]
 fn groups_that_went_on_without_those_that_were_cut_off() {
-    // "n2" is a member of "g0" alone.
+    // "n2" is a member of "g0" only.
     let reach = Reach::WentOnWhileParted { side: vec![2] };
     let yes = ["f 1 partition n2", "m 2 n0 a g0 40", "d 3 n1 a 1", "f 5 heal n2", "d 6 n2 a 1"];
     let waited = ["f 1 partition n2", "m 2 n0 a g0 40", "f 5 heal n2", "d 6 n1 a 1", "d 6 n2 a 1"];

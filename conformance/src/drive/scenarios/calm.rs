@@ -1,40 +1,40 @@
-//! One group, and nothing goes wrong.
+//! Scenarios with one group and without faults.
 
 use crate::drive::feature::Feature;
 use crate::drive::plan::{Condition, Draft, Sending, Step};
 use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
 
-/// How long one slow delivery takes.
+/// The duration of a slow delivery.
 const PAUSE_MS: u64 = 250;
 
-/// How many deliveries are slow.
+/// Number of slow deliveries.
 const PAUSES: u64 = 3;
 
-/// How many messages make others wait.
+/// Number of messages that count as a backlog.
 const BACKLOG_MIN: usize = 8;
 
-/// How many bursts there are.
+/// Number of bursts.
 const BURSTS: usize = 5;
 
-/// Quiet has to last longer than this before it is judged, and the time to notice it comes on top.
+/// The duration of a silence: the time that the check requires, and some more to notice it.
 const QUIET_MS: u64 = 600;
 
-/// How many messages each sender of a long stream sends: counters of twelve bits wrap, and what is
-/// lost once in a thousand is lost several times.
+/// Number of messages per sender of a long stream: counters of twelve bits wrap, and a loss that
+/// occurs once in a thousand messages occurs several times.
 const LONG: u64 = 5_200;
 
-/// After so many of each sender all that was sent has to be there: so a slow system has a deadline
-/// for each of these parts, and not one for all.
+/// Number of messages per sender after which everything sent so far must be delivered. A slow
+/// system thus has a deadline for each of these parts instead of one for all.
 const LONG_PART: u64 = 260;
 
-/// The longest message of a long stream.
+/// Length of the longest message in a long stream.
 const LONG_BYTES_MAX: u64 = 64;
 
-/// The least size at a boundary: shorter ones may have no room for a message's name.
+/// The smallest size at a boundary: shorter messages may have no room for their name.
 const BOUNDARY_MIN: u64 = 32;
 
-/// How often messages of megabytes and small ones come in turn.
+/// Number of rounds that alternate messages of megabytes with small ones.
 const HUGE_ROUNDS: usize = 5;
 
 pub(super) fn one_sender(draft: &mut Draft) {
@@ -49,7 +49,8 @@ pub(super) fn all_senders(draft: &mut Draft) {
     draft.one_group();
     let everyone = draft.everyone();
     let (count, nodes) = (draft.scale, draft.nodes as u64);
-    // In two parts: else a fast member could be done before a slow one begins.
+    // The messages are sent in two parts. Otherwise a fast member could finish before a slow one
+    // begins.
     draft.send(&everyone, count.div_ceil(2));
     draft.await_delivered(0, count / 4 * nodes);
     draft.send(&everyone, count / 2);
@@ -103,7 +104,7 @@ pub(super) fn slow_consumer(draft: &mut Draft) {
     let slow = draft.someone();
     for round in 1..=PAUSES {
         draft.then(Step::Pause { node: slow, ms: PAUSE_MS });
-        // So many from each that the slow one is behind, however few nodes there are.
+        // Enough messages per sender that the slow member lags behind with any number of nodes.
         let each = draft.scale.div_ceil(PAUSES).max(BACKLOG_MIN as u64 * 4);
         draft.send(&everyone, each);
         let count = each * round * draft.nodes as u64;
@@ -142,7 +143,7 @@ pub(super) fn empty_messages(draft: &mut Draft) {
             list.push(Sending { sender, groups: vec![0], bytes });
         }
     }
-    // However few there are, there is an empty one.
+    // The list always has at least one empty message.
     list.push(Sending { sender: 0, groups: vec![0], bytes: 0 });
     draft.then(Step::Send(list));
     draft.must_reach(Reach::Size { bytes: 0 });
@@ -161,7 +162,7 @@ pub(super) fn boundary_sizes(draft: &mut Draft) {
     let mut sizes = boundaries(largest);
     draft.chance.shuffle(&mut sizes);
     for bytes in sizes {
-        // What takes long need not come from all.
+        // Slow messages need not come from every node.
         let senders =
             if bytes > MESSAGE_BYTES_MAX { vec![draft.someone()] } else { everyone.clone() };
         draft.send_sized(&senders, 1, bytes, bytes);
@@ -169,8 +170,8 @@ pub(super) fn boundary_sizes(draft: &mut Draft) {
     draft.must_reach(Reach::Size { bytes: largest });
 }
 
-/// The powers of two and the limits of the protocol, each with the sizes beside it, up to the
-/// largest that may be asked for.
+/// Returns the powers of two, the limits of the protocol and the sizes just below and above each,
+/// up to the largest size allowed.
 fn boundaries(largest: u64) -> Vec<u64> {
     let powers = (BOUNDARY_MIN.ilog2()..=largest.ilog2()).map(|power| 1 << power);
     let limits = [ORDINARY_BYTES_MAX, MESSAGE_BYTES_MAX, HUGE_BYTES_MAX];

@@ -1,21 +1,21 @@
-//! Members are killed, and come back.
+//! Scenarios in which members are killed and come back.
 
 use crate::drive::feature::Feature;
 use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
 
-/// How long after a kill the next comes at most, where it is to hit what the first set off: members
-/// that see at once that a connection ended need less than a millisecond to get over it.
+/// The longest gap before a second kill that is meant to disturb the reaction to the first. Members
+/// that notice a closed connection at once react within less than a millisecond.
 const GAP_US: u64 = 400;
 
-/// How long after a kill the next round begins at most.
+/// The longest pause between a kill and the next round.
 const PAUSE_MS: u64 = 40;
 
-/// How long a member runs alone: shorter than failure timeouts.
+/// The time for which a member runs alone, shorter than failure timeouts.
 const ALONE_MS: u64 = 150;
 
-/// Messages of megabytes that a victim is asked to send.
+/// Number of messages of megabytes that a victim is asked to send.
 const HUGE_UNDER_WAY: u64 = 6;
 
 pub(super) fn kill_sender(draft: &mut Draft) {
@@ -25,11 +25,11 @@ pub(super) fn kill_sender(draft: &mut Draft) {
     let (count, few) = (draft.scale, draft.few());
     draft.send(&[victim], few);
     draft.then(Step::Await(Condition::Answered { node: victim, count: few }));
-    // Now all commands of the victim are given at once, and it is killed when it has answered a few
-    // of them: how many it is told is decided here and not by timing, and most of them are under
-    // way then.
+    // All remaining commands are now given to the victim at once, and it is killed when it has
+    // answered a few of them. The number of commands is decided here and not by timing, and most of
+    // the messages are in flight at the kill.
     let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
-    // The others send less: what they say must not keep the driver from hearing the victim's
+    // The other nodes send fewer messages, so that their output does not delay the victim's
     // answers.
     draft.send(&others, few);
     draft.send(&[victim], WINDOW as u64);
@@ -46,7 +46,7 @@ pub(super) fn kill_huge(draft: &mut Draft) {
     draft.send(&[victim], 1);
     draft.then(Step::Await(Condition::Answered { node: victim, count: 1 }));
     draft.send_sized(&others, 2, HUGE_BYTES_MAX / 2, HUGE_BYTES_MAX);
-    // As many as may be unanswered would take long; these are under way when the first of them is
+    // A full window would take long; these messages are in flight when the first of them is
     // answered.
     draft.send_sized(&[victim], HUGE_UNDER_WAY, HUGE_BYTES_MAX / 2, HUGE_BYTES_MAX);
     let answered = 1 + draft.chance.between(1, HUGE_UNDER_WAY / 2);
@@ -64,13 +64,14 @@ pub(super) fn kill_alone(draft: &mut Draft) {
     let (everyone, others) = (draft.everyone(), draft.others(&[victim]));
     let (count, few) = (draft.scale, draft.few());
     draft.send(&everyone, few);
-    // All of them: what the victim delivers after this, nobody else can have.
+    // After all of them, only the victim can have the messages that it delivers next.
     draft.await_delivered(victim, few * draft.nodes as u64);
     for &other in &others {
         draft.then(Step::Stop(other));
     }
     draft.send(&[victim], few);
-    // One that delivers what nobody else can have is killed at once; a right one does not.
+    // A victim that delivers a message that no other node has is killed at once; a correct one
+    // never does.
     let condition = Condition::DeliveredAlone(victim);
     draft.then(Step::AwaitAtMost { condition, ms: ALONE_MS });
     draft.kill(victim);
@@ -161,7 +162,8 @@ pub(super) fn restart_all(draft: &mut Draft) {
         draft.then(Step::Await(Condition::Answered { node, count }));
         draft.await_delivered(node, count / 2 * draft.nodes as u64);
     }
-    // All of these are given at once, and only the first of them are delivered when all are killed.
+    // All of these commands are given at once, and only the first messages are delivered when all
+    // nodes are killed.
     draft.send(&everyone, WINDOW as u64);
     let ms = draft.chance.between(0, 2);
     draft.then(Step::Wait { ms });
@@ -172,10 +174,12 @@ pub(super) fn restart_all(draft: &mut Draft) {
     draft.must_reach(Reach::KilledMidway { node: everyone[0] });
 }
 
-/// How long a system that syncs after it has delivered has for that before the power goes.
+/// The time between the last delivery and the power cut, for a system that syncs after it has
+/// delivered.
 const SYNC_MS: u64 = 100;
 
-/// In the first round all lose power, in the second one alone, if the others can go on without it.
+/// In the first round all nodes lose power; in the second only one does, if the others can continue
+/// without it.
 pub(super) fn power_losses(nodes: usize) -> usize {
     if nodes < 3 { 1 } else { 2 }
 }
@@ -193,7 +197,7 @@ pub(super) fn power_loss(draft: &mut Draft) {
     draft.then(Step::Await(Condition::AllDelivered));
     draft.then(Step::Wait { ms: SYNC_MS });
     draft.send(&everyone, WINDOW as u64);
-    // Most of what it was asked to send is under way then.
+    // Most of the messages that it was asked to send are then in flight.
     let answered = count + draft.chance.between(1, WINDOW as u64 / 4);
     draft.then(Step::Await(Condition::Answered { node: victims[0], count: answered }));
     draft.then(Step::CutPower(victims.clone()));
@@ -203,10 +207,11 @@ pub(super) fn power_loss(draft: &mut Draft) {
     draft.must_reach(Reach::Restarted { nodes: victims });
 }
 
-/// How often all are killed.
+/// Number of times that all nodes are killed.
 const RESTARTS: usize = 2;
 
-/// The second time one after the other: whoever is killed last may have what nobody else has.
+/// The second time the nodes are killed one after the other, so that the last one may have messages
+/// that no other node has.
 pub(super) fn restart_all_again(draft: &mut Draft) {
     draft.one_group();
     let everyone = draft.everyone();
@@ -214,7 +219,7 @@ pub(super) fn restart_all_again(draft: &mut Draft) {
     for time in 0..RESTARTS {
         draft.send(&everyone, count);
         for &node in &everyone {
-            // Counted from a start on, replays left out.
+            // Counted since the start, without replays.
             draft.await_delivered(node, count / 2 * draft.nodes as u64);
         }
         draft.send(&everyone, WINDOW as u64);

@@ -1,11 +1,11 @@
-//! Several groups, and senders from outside.
+//! Scenarios with several groups and with senders that are not members.
 
 use crate::drive::plan::{Condition, Draft, Sending, Step};
 use crate::drive::protocol::WINDOW;
 use crate::drive::reach::Reach;
 
-/// After a kill messages are sent in so many rounds, with so much time between them: they go on
-/// while the others get over it.
+/// After a kill, messages are sent in this many rounds with pauses between them, so that the load
+/// lasts while the other nodes recover.
 const ROUNDS_AFTER_KILL: u64 = 8;
 const PACED_MS: u64 = 25;
 
@@ -29,9 +29,9 @@ pub(super) fn overlapping(draft: &mut Draft) {
     draft.must_reach(Reach::GroupsInterleave);
 }
 
-/// Three groups in a ring, each with a member of its own only with one neighbour and one in common
-/// with the other: the smallest shape in which the orders of three groups can contradict each
-/// other. Further nodes are in two of them.
+/// Three groups in a ring: each has a member that it shares with one neighbour and one that it
+/// shares with the other. This is the smallest shape in which the orders of three groups can
+/// contradict each other. Further nodes are members of two groups.
 pub(super) fn across(draft: &mut Draft) {
     let ring = Ring::begin(draft);
     let everyone = draft.everyone();
@@ -39,8 +39,8 @@ pub(super) fn across(draft: &mut Draft) {
     draft.must_reach(Reach::AcrossGroups { count: draft.scale.div_ceil(4) });
 }
 
-/// The same, and one that sends to several groups is killed. No group loses its majority: each has
-/// three members or more.
+/// The same groups, and a node that sends to several groups is killed. No group loses its majority,
+/// because each has at least three members.
 pub(super) fn across_kill(draft: &mut Draft) {
     let ring = Ring::begin(draft);
     let victim = ring.shuffled[0];
@@ -48,7 +48,7 @@ pub(super) fn across_kill(draft: &mut Draft) {
     ring.send(draft, &[victim], few, true);
     draft.then(Step::Await(Condition::Answered { node: victim, count: few }));
     let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
-    // What the others send must not keep the driver from hearing the victim's answers.
+    // The other nodes' output must not delay the victim's answers.
     ring.send(draft, &others, few, false);
     ring.send(draft, &[victim], WINDOW as u64, true);
     draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
@@ -68,7 +68,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// Declares the groups, and starts everyone.
+    /// Declares the groups, and starts all nodes.
     fn begin(draft: &mut Draft) -> Self {
         let shuffled = draft.shuffled();
         let mut groups = vec![Vec::new(); 3];
@@ -76,7 +76,8 @@ impl Ring {
             groups[place % 3].push(node);
             groups[(place + 1) % 3].push(node);
         }
-        // One node is everywhere if there are enough, so that messages for all three have a sender.
+        // With enough nodes, one is a member of all groups, so that messages for all three have a
+        // sender.
         if let Some(&hub) = shuffled.get(3) {
             let missing = groups.iter_mut().find(|members| !members.contains(&hub));
             missing.into_iter().for_each(|members| members.push(hub));
@@ -88,7 +89,8 @@ impl Ring {
         Self { shuffled, groups }
     }
 
-    /// Each of these sends so many messages to some of its groups, or to several.
+    /// Has each sender send `each` messages to some of its groups, or to several if `to_several` is
+    /// set.
     fn send(&self, draft: &mut Draft, senders: &[usize], each: u64, to_several: bool) {
         let mut list = Vec::new();
         for _ in 0..each {
@@ -118,7 +120,7 @@ pub(super) fn outside_sender(draft: &mut Draft) {
     draft.must_reach(Reach::From { node: outsider, count: count.div_ceil(2) });
 }
 
-/// A client is killed in mid-stream, and comes back; its messages have new names then.
+/// A client is killed in mid-stream and comes back; its messages then have new names.
 pub(super) fn outside_sender_kill(draft: &mut Draft) {
     let client = draft.someone();
     let members = draft.others(&[client]);

@@ -1,12 +1,12 @@
-//! Members come and go as they are asked to, and some are killed meanwhile.
+//! Scenarios in which members join and leave on request, and some are killed meanwhile.
 
 use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::reach::Reach;
 
-/// How long after a member was asked to leave another is killed at most.
+/// The longest delay between a request to leave and the kill of another member.
 const LEAVING_MS: u64 = 1;
 
-/// How long after a member's process was started another is killed at most.
+/// The longest delay between the start of a member's process and the kill of another member.
 const JOINING_MS: u64 = 4;
 
 pub(super) fn leave(draft: &mut Draft) {

@@ -23,41 +23,42 @@ use crate::random::Random;
 use super::feature::Feature;
 use super::plan::{Draft, Plan, Terms};
 
-/// A scenario: what it does, what it needs, and what it must have reached, for a verdict to mean
-/// anything.
+/// A scenario: its actions, its requirements, and the condition that it must reach for a verdict to
+/// be meaningful.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// Its name, on the command line and in reports.
+    /// The scenario's name, on the command line and in reports.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// The actions, in one sentence.
     pub sentence: &'static str,
     /// The features that an implementation must claim.
     pub needs: &'static [Feature],
-    /// The fewest nodes with which it makes sense.
+    /// The smallest useful number of nodes.
     pub nodes_min: usize,
-    /// What it must have reached, in one sentence.
+    /// The condition that must be reached, in one sentence.
     pub reaches: &'static str,
     draft: fn(&mut Draft),
     rounds: fn(usize) -> usize,
 }
 
 impl Scenario {
-    /// In how many rounds it is played, each with members of its own: one, unless it is to be done
-    /// to each node in turn.
+    /// Returns the number of rounds, each with new members: one, unless something is done to each
+    /// node in turn.
     pub(super) fn rounds(&self, nodes: usize) -> usize {
         (self.rounds)(nodes)
     }
 
-    /// The plan for these terms.
+    /// Returns the plan for these terms.
     pub(super) fn plan(&self, terms: Terms<'_>) -> Plan {
-        // A stream of its own: a scenario's plan stays when others are added or left out.
+        // Each scenario has its own stream of random numbers, so that its plan does not change when
+        // other scenarios are added or left out.
         let mut draft = Draft::new(Random::stream(terms.seed, self.name), terms);
         (self.draft)(&mut draft);
         draft.finish()
     }
 }
 
-/// The number of rounds of a scenario that is played once.
+/// The number of rounds of a scenario; one by default.
 macro_rules! rounds {
     () => {
         |_| 1
@@ -228,10 +229,10 @@ scenarios! {
         "clients of both sides sent while they were parted, and the groups went on without the members that were cut off";
 }
 
-/// The scenario of random faults, which is played only where it is named.
+/// The scenario of random faults, which is played only if it is named.
 pub(super) const RANDOM: &str = "random-faults";
 
-/// The scenario of that name.
+/// Returns the scenario of this name.
 pub(super) fn named(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().find(|scenario| scenario.name == name)
 }
@@ -245,7 +246,7 @@ mod tests {
     use crate::drive::protocol;
     use crate::history::GroupOrder;
 
-    /// Every plan with up to that many nodes.
+    /// Returns every plan with up to this number of nodes.
     fn plans(
         nodes_max: usize,
         seed: u64,
@@ -374,12 +375,12 @@ mod tests {
         }
     }
 
-    /// Who is down and who is cut off, as a plan goes on.
+    /// The nodes that are down or cut off at each step of a plan.
     #[derive(Default)]
     struct Away {
         down: HashSet<usize>,
         parted: HashSet<usize>,
-        /// Groups of which a node was chosen, and groups of which a chosen one is down.
+        /// Groups with a chosen node, and groups whose chosen node is down.
         chosen: Vec<usize>,
         chosen_down: HashSet<usize>,
     }
@@ -390,10 +391,10 @@ mod tests {
                 Step::Kill { nodes, .. } => self.down.extend(nodes),
                 Step::Start(starting) => self.down.retain(|node| !starting.contains(node)),
                 Step::Part(side) => self.parted.extend(side),
-                // The first of them is of the node that may be lost.
+                // The first node of the link is the one that may be lost.
                 Step::Cut(links) => self.parted.extend(links.first().map(|(from, _)| *from)),
                 Step::Heal => self.parted.clear(),
-                // It may halt, and stays down then unless it is started again.
+                // The node may halt, and then stays down until it is started again.
                 Step::Fill(node) => drop(self.down.insert(*node)),
                 Step::Choose { groups, .. } => self.chosen.clone_from(groups),
                 Step::ToChosen(Deed::Kill | Deed::Stop) => {
@@ -408,7 +409,7 @@ mod tests {
             }
         }
 
-        /// How many members of a group are away.
+        /// Returns the number of a group's members that are down or cut off.
         fn of(&self, place: usize, group: &Group) -> usize {
             let named = self.down.union(&self.parted).filter(|node| group.members.contains(node));
             named.count() + usize::from(self.chosen_down.contains(&place))
@@ -421,8 +422,7 @@ mod tests {
             let mut away = Away::default();
             for step in &plan.steps {
                 away.take(step);
-                // A full restart is the one thing that takes everyone down, and everyone comes
-                // back.
+                // Only a full restart takes all nodes down, and all of them come back.
                 if away.down.len() < nodes {
                     for (place, group) in plan.groups.iter().enumerate() {
                         let size = group.members.len();

@@ -1,41 +1,41 @@
-//! Faults as chance has them: which, to whom, how long, and how soon after each other.
+//! Random faults: their kinds, nodes, durations and the pauses between them are chosen at random.
 //!
 //! Invariants:
-//! - the terms decide which faults are drawn, and what is left out of them (`Terms::faults`)
-//!   changes nothing about the others: so a failing plan can be shrunk;
-//! - what may cost a group its member (a kill, a leave, a cut, a long suspension) is done to fewer
-//!   than half of the nodes in all.
+//! - the terms decide which faults are drawn; leaving some of them out (`Terms::faults`) does not
+//!   change the others, so a failing plan can be shrunk;
+//! - faults that may cost a group its member (a kill, a leave, a cut, a long suspension) affect
+//!   fewer than half of the nodes in all.
 
 use crate::drive::feature::Feature;
 use crate::drive::plan::{Condition, Draft, Sending, Step};
 use crate::drive::reach::Reach;
 
-/// The most faults of a plan.
+/// Limit of faults in a plan.
 const FAULTS_MAX: u64 = 8;
 
-/// How long members have to settle a leave, a join or the end of a fault.
+/// The time that members have to complete a leave, a join or the end of a fault.
 const GRACE_MS: u64 = 4000;
 
-/// A suspension up to this long is below failure timeouts.
+/// The longest suspension that is safely below failure timeouts.
 const SHORT_MS: u64 = 100;
 
-/// The longest suspension, cut or slowness.
+/// The longest suspension, cut or delay.
 const LONG_MS: u64 = 3000;
 
-/// The most that is lost, in percent.
+/// The highest packet loss, in percent.
 const LOST_MAX: u64 = 30;
 
-/// While packets are lost, everyone sends so often, one message each: none were lost if all had
-/// been sent before.
+/// Number of rounds in which every node sends a message while packets are lost. If all messages had
+/// been sent before, none would be lost.
 const LOSSY_ROUNDS: u64 = 10;
 
-/// How long these messages are.
+/// Length of these messages in bytes.
 const LOSSY_BYTES: u64 = 200;
 
-/// Two faults that are to meet come within this time.
+/// The longest time between two faults that are meant to coincide.
 const MEET_MS: u64 = 5;
 
-/// A fault, as it is drawn.
+/// A fault, as drawn.
 #[derive(Clone, Debug)]
 enum Fault {
     Kill { node: usize },
@@ -49,15 +49,15 @@ enum Fault {
     Join { node: usize },
 }
 
-/// What chance may still do.
+/// The faults that may still be drawn.
 struct Budget {
-    /// Nodes to which nothing was done that may cost them their place.
+    /// Nodes that had no fault that may cost them their membership.
     whole: Vec<usize>,
-    /// How many more may lose it.
+    /// Number of nodes that may still lose their membership.
     losses: usize,
-    /// A node that is to join.
+    /// A node that has not joined yet.
     joiner: Option<usize>,
-    /// One that has just joined: faults are aimed at it.
+    /// A node that has just joined: faults are aimed at it.
     joined: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn faults(draft: &mut Draft) {
         } else {
             draft.chance.between(MEET_MS, 300)
         };
-        // It is drawn in any case, so that the next ones do not change.
+        // The fault is drawn in any case, so that the next ones do not change.
         let fault = draw(draft, &mut budget);
         let sending = budget.whole.clone();
         draft.send(&sending, few.div_ceil(4));
@@ -102,14 +102,15 @@ pub(super) fn faults(draft: &mut Draft) {
     draft.must_reach(Reach::Delivered { count: few });
 }
 
-/// The next fault, if chance has one that may still come.
+/// Draws the next fault, if the budget allows it.
 fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
     let ms = lasts(draft);
     let (delay_ms, percent) = (draft.chance.between(1, 60), draft.chance.between(1, LOST_MAX));
     let aims = draft.chance.chance(40);
     let choice = draft.chance.between(0, 99);
     let picked = draft.chance.index(draft.nodes.max(1));
-    // The first node coordinates in most systems, and one that just joined is the least known.
+    // The first node coordinates in most systems, and a node that has just joined is in the least
+    // tested state.
     let node = match budget.joined.filter(|node| budget.whole.contains(node)) {
         Some(joined) if aims => joined,
         _ if aims => *budget.whole.first()?,
@@ -140,7 +141,7 @@ fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
             let other = *budget.whole.get(picked % budget.whole.len().max(1))?;
             let one_way = vec![(node, other)];
             let link = vec![(node, other), (other, node)];
-            // A bridge: the node reaches one other node, and nobody else.
+            // A bridge: the node reaches only one other node.
             let away = budget.whole.iter().filter(|peer| **peer != other);
             let bridge = away.flat_map(|peer| [(node, *peer), (*peer, node)]).collect();
             let links = match picked % 3 {
@@ -178,13 +179,13 @@ impl Budget {
     }
 }
 
-/// A length: as often short as long.
+/// Returns a duration, short or long with the same probability.
 fn lasts(draft: &mut Draft) -> u64 {
     let (least, most) = [(1, SHORT_MS), (SHORT_MS, 1000), (1000, LONG_MS)][draft.chance.index(3)];
     draft.chance.between(least, most)
 }
 
-/// Begins a fault, and has it end in its time.
+/// Begins a fault, and schedules its end.
 fn begin(draft: &mut Draft, fault: &Fault) {
     match fault {
         Fault::Kill { node } => draft.kill(*node),
@@ -218,7 +219,8 @@ fn begin(draft: &mut Draft, fault: &Fault) {
         Fault::Lose { node, percent, senders, ms } => {
             draft.then(Step::Lose { node: *node, percent: *percent });
             for _ in 0..LOSSY_ROUNDS {
-                // Their sizes are fixed: what follows must not depend on whether this fault comes.
+                // The sizes are fixed, because later choices must not depend on whether this fault
+                // is injected.
                 let one = |&sender: &usize| Sending { sender, groups: vec![0], bytes: LOSSY_BYTES };
                 draft.then(Step::Send(senders.iter().map(one).collect()));
                 draft.then(Step::Wait { ms: ms.div_ceil(LOSSY_ROUNDS) });

@@ -1,29 +1,29 @@
-//! Disjoint groups of replicas, and clients: nodes that are members of no group and send to any
-//! set of groups. One replica of each group may be down at a time.
+//! Scenarios with disjoint groups of replicas, and clients: nodes that are members of no group and
+//! send to any set of groups. One replica of each group may be down at a time.
 
 use crate::drive::plan::{Condition, Deed, Draft, Part, Sending, Step};
 use crate::drive::protocol::WINDOW;
 use crate::drive::reach::Reach;
 
-/// So many replicas a group has: the fewest of which one may be down.
+/// Number of replicas per group: the fewest that tolerate the loss of one.
 const REPLICAS: usize = 3;
 
-/// The least time for which a leader is suspended.
+/// The shortest suspension of a leader.
 const SUSPENDED_MS: u64 = 400;
 
-/// How long a group may take to have another leader before the plan goes on all the same.
+/// Time limit for a group to get another leader; after that the plan continues anyway.
 const OTHER_LEADER_MS_MAX: u64 = 4000;
 
-/// How long nodes stay parted: long enough for the others to have leaders and go on.
+/// The duration of a partition: long enough for the other replicas to elect leaders and continue.
 const PARTED_MS: u64 = 1500;
 
-/// In so many rounds is sent what is to last.
+/// Number of rounds in which messages are sent when the load has to last.
 const PACED_ROUNDS: u64 = 10;
 
-/// Between two of those rounds.
+/// Time between two of those rounds.
 const PACED_MS: u64 = 15;
 
-/// The groups that messages are for.
+/// The number of groups that a message is addressed to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mix {
     /// Two groups or more.
@@ -40,7 +40,7 @@ struct Shards {
 }
 
 impl Shards {
-    /// As many groups as there are nodes for, with a client at least, and everyone started.
+    /// Creates as many groups as the nodes allow, with at least one client, and starts all nodes.
     fn begin(draft: &mut Draft) -> Self {
         let shuffled = draft.shuffled();
         let replicas = (draft.nodes - 1) / REPLICAS * REPLICAS;
@@ -53,7 +53,7 @@ impl Shards {
         Self { groups, clients: clients.to_vec() }
     }
 
-    /// The same, once each group has said who leads it.
+    /// Does the same, and waits until each group has reported a leader.
     fn begin_led(draft: &mut Draft) -> Self {
         let shards = Self::begin(draft);
         draft.then(Step::Await(Condition::Led(shards.all())));
@@ -65,7 +65,7 @@ impl Shards {
         (0..self.groups.len()).collect()
     }
 
-    /// Each of these clients sends so many messages.
+    /// Has each of these clients send `each` messages.
     fn send(&self, draft: &mut Draft, clients: &[usize], each: u64, mix: Mix) {
         let mut list = Vec::new();
         for _ in 0..each {
@@ -77,7 +77,7 @@ impl Shards {
         draft.then(Step::Send(list));
     }
 
-    /// The same, in rounds with a little time between them.
+    /// Sends the same in rounds with a little time between them.
     fn send_paced(&self, draft: &mut Draft, clients: &[usize], each: u64) {
         for _ in 0..PACED_ROUNDS {
             self.send(draft, clients, each.div_ceil(PACED_ROUNDS), Mix::Any);
@@ -85,21 +85,21 @@ impl Shards {
         }
     }
 
-    /// Has each client send so much at once that most of it is under way when the first has had
-    /// some answers.
+    /// Has each client send enough at once that most messages are in flight when the first client
+    /// has received some answers.
     fn send_burst(&self, draft: &mut Draft, before: u64) {
         self.send(draft, &self.clients, WINDOW as u64, Mix::Any);
         let count = before + draft.chance.between(1, WINDOW as u64 / 4);
         draft.then(Step::Await(Condition::Answered { node: self.clients[0], count }));
     }
 
-    /// Some of the groups.
+    /// Returns some of the groups.
     fn some(&self, draft: &mut Draft, mix: Mix) -> Vec<usize> {
         let mut groups = self.all();
         draft.chance.shuffle(&mut groups);
         let least = if mix == Mix::Several { 2 } else { 1 };
-        // Often as few as may be: pairs are what rings of groups are made of, and each group is to
-        // have messages for it alone.
+        // Small sets are frequent, because rings of groups consist of pairs, and each group should
+        // also receive messages for itself only.
         let most = if draft.chance.chance(60) { least } else { groups.len() };
         groups.truncate(least + draft.chance.index(most - least + 1));
         groups.sort_unstable();
@@ -148,14 +148,14 @@ fn kill_one(draft: &mut Draft, part: Part) -> (Shards, usize) {
     (shards, group)
 }
 
-/// Chooses nodes that have delivered some of the messages of which each client has sent so many.
+/// Chooses nodes that have delivered some of the `sent` messages of each client.
 fn choose(draft: &mut Draft, part: Part, groups: Vec<usize>, sent: u64) {
     draft.then(Step::Choose { part, groups });
     let condition = Condition::ChosenDelivered { count: sent / 4 };
     draft.then(Step::Await(condition));
 }
 
-/// Gives the groups of the chosen nodes time to be led by others.
+/// Waits until the groups of the chosen nodes have other leaders, up to the time limit.
 fn await_other_leaders(draft: &mut Draft) {
     draft.then(Step::AwaitAtMost { condition: Condition::OthersLead, ms: OTHER_LEADER_MS_MAX });
 }
@@ -165,7 +165,7 @@ pub(super) fn kill_client(draft: &mut Draft) {
     let (victim, others) = (shards.clients[0], &shards.clients[1..]);
     let few = draft.few();
     shards.send(draft, &shards.clients, few, Mix::Any);
-    // What the others send must not keep the driver from hearing the victim's answers.
+    // The other nodes' output must not delay the victim's answers.
     shards.send(draft, &[victim], WINDOW as u64, Mix::Several);
     let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
     draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
@@ -237,7 +237,7 @@ pub(super) fn each_leader(draft: &mut Draft) {
         await_other_leaders(draft);
         shards.send(draft, &shards.clients, each, Mix::Any);
         draft.then(Step::ToChosen(Deed::Start));
-        // The next is killed when this one is whole again, and never two of a group.
+        // The next node is killed when this one has recovered, so that no group loses two.
         draft.then(Step::Await(Condition::ChosenReady));
         draft.must_reach(Reach::LeaderKilled { group });
     }

@@ -1,25 +1,25 @@
-//! Members are suspended or parted.
+//! Scenarios in which members are suspended or partitioned.
 
 use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::reach::Reach;
 
-/// How long a member is suspended: long enough that others notice, or wait for it.
+/// The duration of a suspension: long enough that the other members notice it or wait.
 const SUSPENDED_MS: u64 = 400;
 
-/// How long nodes stay parted at least, so that both sides act on their own.
+/// The shortest duration of a partition, so that both sides act on their own.
 const PARTED_MS: u64 = 500;
 
-/// How long the majority has to get over those that are suspended or cut off, before these come
-/// back all the same.
+/// Time limit for the majority to remove suspended or partitioned nodes; after that they come back
+/// anyway.
 const REMOVED_MS_MAX: u64 = 4000;
 
-/// Messages of usual sizes: more than the pages of the disk have room for.
+/// Number of messages of usual sizes: more than the remaining pages of the disk can hold.
 const FILLING: u64 = 40;
 
-/// How long the others have to get over one whose disk is full.
+/// The time that the other members have to react to a full disk.
 const FULL_MS: u64 = 2000;
 
-/// How long those that come back have to halt, install a view, or catch up.
+/// The time that returning nodes have to halt, install a view, or catch up.
 const GRACE_MS: u64 = 4000;
 
 pub(super) fn stop_continue(draft: &mut Draft) {
@@ -39,8 +39,8 @@ pub(super) fn stop_continue(draft: &mut Draft) {
     draft.must_reach(Reach::SentWhileStopped { node: suspended });
 }
 
-/// A member whose disk is full may go on or halt. After a restart it still has everything that it
-/// reported durable.
+/// A member whose disk is full may continue or halt. After a restart it still has everything that
+/// it reported durable.
 pub(super) fn full_disk(draft: &mut Draft) {
     draft.one_group();
     let victim = draft.someone();
@@ -50,11 +50,12 @@ pub(super) fn full_disk(draft: &mut Draft) {
     draft.await_delivered(victim, few);
     draft.then(Step::Fill(victim));
     draft.send(&[victim], few.div_ceil(4));
-    // More than fits into what is left of a file's last page.
+    // More than the remainder of a file's last page can hold.
     draft.send_paced(&others, count.max(FILLING));
     let condition = Condition::ViewWithout(vec![victim]);
     draft.then(Step::AwaitAtMost { condition, ms: FULL_MS });
-    // It is killed while its disk is full: whatever it holds in memory for later is lost.
+    // The member is killed while its disk is full: anything that it holds in memory for later is
+    // lost.
     draft.kill(victim);
     draft.then(Step::MakeRoom(victim));
     draft.send(&others, few);
@@ -63,17 +64,17 @@ pub(super) fn full_disk(draft: &mut Draft) {
     draft.must_reach(Reach::BackFromFull { node: victim });
 }
 
-/// A round for each node.
+/// Returns one round per node.
 pub(super) fn each_node(nodes: usize) -> usize {
     nodes
 }
 
-/// How many nodes are cut off at once: as many as the rest can bear.
+/// Returns the number of nodes to cut off at once: as many as the others can tolerate.
 fn minority_size(nodes: usize) -> usize {
     ((nodes - 1) / 2).max(1)
 }
 
-/// As many rounds as it takes until each node was in the minority.
+/// Returns the number of rounds until each node has been in the minority.
 pub(super) fn each_minority(nodes: usize) -> usize {
     nodes.div_ceil(minority_size(nodes))
 }
@@ -86,7 +87,7 @@ pub(super) fn stop_until_removed(draft: &mut Draft) {
     draft.send(&everyone, few);
     draft.await_delivered(others[0], few * draft.nodes as u64 / 4);
     draft.then(Step::Stop(suspended));
-    // It finds these when it is resumed.
+    // The node finds these messages when it is resumed.
     draft.send(&[suspended], few);
     draft.send_paced(&others, count.div_ceil(2));
     let condition = Condition::ViewWithout(vec![suspended]);
@@ -115,7 +116,7 @@ pub(super) fn partition(draft: &mut Draft) {
     let condition = Condition::ViewWithout(minority.clone());
     draft.then(Step::AwaitAtMost { condition, ms: REMOVED_MS_MAX });
     draft.then(Step::Heal);
-    // What the minority does next is what matters: it may not know yet that it was removed.
+    // The minority's next actions matter, because it may not know yet that it was removed.
     let few = draft.few();
     draft.send(&everyone, few.div_ceil(4));
     let condition = Condition::Resolved(minority.clone());
