@@ -12,26 +12,26 @@ use super::{Context, context};
 use crate::fake;
 use crate::ffi;
 
-/// How many completions are taken at once.
+/// The most completions taken per call.
 pub(crate) const BATCH: usize = 32;
 
-/// One completion. Of a failed one only the name, the status and the vendor's error say anything.
+/// A completion. For a failed request only the name, the status and the vendor's error are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// The name that the request was posted with.
+    /// The name with which the request was posted.
     pub(crate) name: u64,
     /// `enum ibv_wc_status`.
     pub(crate) status: u32,
-    /// What the vendor adds to the status.
+    /// The vendor's detail of the status.
     pub(crate) vendor_error: u32,
-    /// How many bytes came.
+    /// Bytes received.
     pub(crate) bytes: u32,
-    /// The value that came with it.
+    /// The immediate value, if there was one.
     pub(crate) immediate: Option<u32>,
 }
 
-/// A completion queue, and a descriptor that tells a sleeper of what comes into it. A clone is the
-/// same one.
+/// A completion queue, and a descriptor that wakes a sleeper when a completion arrives. A clone is
+/// the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionQueue {
     inner: Inner,
@@ -45,13 +45,13 @@ pub(super) enum Inner {
 }
 
 impl CompletionQueue {
-    /// A queue for at least `entries`, on the device's first vector.
+    /// Creates a queue for at least `entries`, on the device's first vector.
     pub(crate) fn new(context: &Context, entries: u32) -> io::Result<Self> {
         Self::on_vector(context, entries, 0)
     }
 
-    /// A queue for at least `entries`, whose events interrupt on a vector of the device: they count
-    /// from zero.
+    /// Creates a queue for at least `entries` whose events interrupt on this vector of the device,
+    /// counted from zero.
     pub(crate) fn on_vector(context: &Context, entries: u32, vector: u32) -> io::Result<Self> {
         let inner = match context.inner() {
             context::Inner::Library(context) => {
@@ -69,28 +69,27 @@ impl CompletionQueue {
         &self.inner
     }
 
-    /// What asynchronous events name it by.
+    /// Returns the queue's id in asynchronous events.
     pub(crate) fn id(&self) -> u64 {
         either!(&self.inner, queue => queue.id())
     }
 
-    /// Takes what is there, at most [`BATCH`]; gives how many.
+    /// Takes the waiting completions, at most [`BATCH`], and returns how many.
     ///
     /// # Errors
-    /// If the queue ran over or the device is gone.
+    /// Fails if the queue overflowed or the device is gone.
     #[inline]
     pub(crate) fn take(&self, into: &mut [Completion; BATCH]) -> io::Result<usize> {
         either!(&self.inner, queue => queue.take(into))
     }
 
-    /// Asks that the next completion makes the descriptor readable. What came before the call does
-    /// not.
+    /// Makes the next completion turn the descriptor readable. Earlier completions do not.
     pub(crate) fn notify(&self) -> io::Result<()> {
         either!(&self.inner, queue => queue.notify())
     }
 
-    /// Waits until the descriptor is readable, at most so long; false if it is not. For whoever has
-    /// nothing else to do.
+    /// Waits until the descriptor is readable, at most `timeout`; returns false if it is not. For
+    /// callers that have nothing else to do.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         #[cfg(feature = "fake")]
         if let Inner::Fake(queue) = &self.inner
@@ -106,7 +105,7 @@ impl CompletionQueue {
         poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Between two looks of whoever waits for what comes within microseconds.
+    /// Pauses between two polls of a caller that expects a completion within microseconds.
     pub(crate) fn relax(&self) {
         #[cfg(feature = "fake")]
         if let Inner::Fake(queue) = &self.inner {
@@ -115,7 +114,7 @@ impl CompletionQueue {
         std::hint::spin_loop();
     }
 
-    /// Takes an event off the descriptor, if one is there; never blocks. True if one was.
+    /// Takes an event off the descriptor without blocking. Returns true if there was one.
     pub(crate) fn take_event(&self) -> bool {
         either!(&self.inner, queue => queue.take_event())
     }

@@ -1,4 +1,4 @@
-//! Devices by their names, opened devices, and what can be asked of them.
+//! Devices by name, opened devices, and their properties.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -11,7 +11,7 @@ use crate::devices::{Gid, GidKind, Interface, on_port};
 use crate::fake;
 use crate::ffi;
 
-/// What a device says of itself: the parts that are used.
+/// The attributes of a device that are used here.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceAttributes {
     pub(crate) firmware: String,
@@ -28,7 +28,7 @@ pub(crate) struct DeviceAttributes {
     pub(crate) reads_max: u32,
 }
 
-/// What a port says of itself: the parts that are used, as libibverbs has them.
+/// The attributes of a port that are used here, as libibverbs has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortAttributes {
     pub(crate) state: u32,
@@ -38,26 +38,26 @@ pub(crate) struct PortAttributes {
     pub(crate) gids: usize,
     pub(crate) lid: u16,
     pub(crate) link_layer: u8,
-    /// Whether every packet has to carry the GID (GRH).
+    /// Whether every packet must carry a GID header (GRH).
     pub(crate) needs_global_route: bool,
 }
 
-/// What a device has beside its attributes.
+/// Properties of a device outside its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceFeatures {
     /// `enum ibv_transport_type`.
     pub(crate) transport: i32,
-    /// How many processors' interrupts completions can be spread over.
+    /// The number of completion vectors.
     pub(crate) completion_vectors: u32,
 }
 
-/// The names of the devices that the machine has; fake ones are not among them.
+/// Returns the names of the machine's devices, without fake ones.
 pub(crate) fn device_names() -> io::Result<Vec<String>> {
     let list = ffi::DeviceList::new()?;
     Ok((0..list.count()).filter_map(|index| list.name(index)).collect())
 }
 
-/// Whether a name is that of a fake device of this process.
+/// Returns whether this is the name of a fake device of this process.
 pub(crate) fn is_fake(name: &str) -> bool {
     #[cfg(feature = "fake")]
     return fake::is_registered(name);
@@ -68,7 +68,7 @@ pub(crate) fn is_fake(name: &str) -> bool {
     };
 }
 
-/// Opens the device of a name: a fake one, if there is one of that name in this process.
+/// Opens the device with this name: a fake one, if this process has one with the name.
 pub(crate) fn open(name: &str) -> io::Result<Context> {
     #[cfg(feature = "fake")]
     if let Some(context) = fake::open(name)? {
@@ -80,7 +80,7 @@ pub(crate) fn open(name: &str) -> io::Result<Context> {
     Ok(Context { inner: Inner::Library(Arc::new(context)) })
 }
 
-/// An opened device. A clone is the same one.
+/// An opened device. A clone is the same device.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     inner: Inner,
@@ -98,32 +98,32 @@ impl Context {
         &self.inner
     }
 
-    /// Asks the device.
+    /// Queries the device.
     pub(crate) fn attributes(&self) -> io::Result<DeviceAttributes> {
         either!(&self.inner, context => context.attributes())
     }
 
-    /// Asks a port; they count from 1.
+    /// Queries a port; ports are numbered from 1.
     pub(crate) fn port(&self, number: u8) -> io::Result<PortAttributes> {
         either!(&self.inner, context => context.port(number))
     }
 
-    /// What it has beside its attributes.
+    /// Returns the properties outside the attributes.
     pub(crate) fn features(&self) -> DeviceFeatures {
         either!(&self.inner, context => context.features())
     }
 
-    /// A port's table of partition keys, by index; zero where there is none.
+    /// Returns a port's table of partition keys, by index; unused entries are zero.
     pub(crate) fn partition_keys(&self, port: u8) -> io::Result<Vec<u16>> {
         either!(&self.inner, context => context.partition_keys(port))
     }
 
-    /// One entry of a port's table of addresses. All zero where there is none.
+    /// Returns an entry of a port's address table; all zero if it is unused.
     pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
         either!(&self.inner, context => context.gid(port, index))
     }
 
-    /// How packets from an entry of a port's table look. `device` is the device's name.
+    /// Returns the packet format of an entry of a port's table. `device` is the device's name.
     pub(crate) fn gid_kind(&self, device: &str, port: u8, index: u8, is_ethernet: bool) -> GidKind {
         let _ = device;
         match &self.inner {
@@ -133,7 +133,7 @@ impl Context {
         }
     }
 
-    /// The network interfaces that stand on a port. `device` is the device's name.
+    /// Returns the network interfaces on a port. `device` is the device's name.
     pub(crate) fn interfaces(&self, device: &str, port: u8, gids: &[Gid]) -> Vec<Interface> {
         match &self.inner {
             Inner::Library(_) => on_port(device, port, gids),
@@ -142,7 +142,7 @@ impl Context {
         }
     }
 
-    /// The time of workers, if the device is a fake one in virtual time.
+    /// Returns the workers' time, if the device is a fake one in virtual time.
     #[cfg(feature = "fake")]
     pub(crate) fn virtual_time(&self) -> Option<fake::WorkTime> {
         match &self.inner {
@@ -151,14 +151,14 @@ impl Context {
         }
     }
 
-    /// Takes the next asynchronous event, if one waits; never blocks. The events of a context go to
-    /// whoever asks first, so one place alone may ask.
+    /// Takes the next asynchronous event, if there is one, without blocking. The events of a
+    /// context go to the first reader, so only one place may call this.
     pub(crate) fn take_event(&self) -> Option<AsyncEvent> {
         either!(&self.inner, context => context.take_event())
     }
 }
 
-/// Becomes readable when an asynchronous event waits.
+/// Becomes readable when there is an asynchronous event.
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
         either!(&self.inner, context => context.as_fd())

@@ -13,11 +13,11 @@ use crate::fake;
 use crate::ffi;
 
 bitflags::bitflags! {
-    /// Rights of access, as in `<infiniband/verbs.h>`. Relaxed ordering is not among them: rows
-    /// need order.
+    /// Access rights, as in `<infiniband/verbs.h>`. Relaxed ordering is not among them, because
+    /// rows need order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Access: u32 {
-        /// The own device may write.
+        /// The local device may write.
         const LOCAL_WRITE = 1;
         /// Peers may write.
         const REMOTE_WRITE = 1 << 1;
@@ -28,7 +28,8 @@ bitflags::bitflags! {
     }
 }
 
-/// What keeps queue pairs from memory that is not theirs. A clone is the same one.
+/// A protection domain: the separation of queue pairs from memory that is not theirs. A clone is
+/// the same domain.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectionDomain {
     inner: Inner,
@@ -59,10 +60,10 @@ impl ProtectionDomain {
     }
 }
 
-/// A registered range of pages, from their start.
+/// A registered range at the start of some pages.
 #[derive(Debug)]
 pub struct MemoryRegion {
-    // First: the registration ends before the pages.
+    // The first field: the registration ends before the pages.
     registration: Registration,
     pages: Arc<Pages>,
     bytes: usize,
@@ -71,7 +72,7 @@ pub struct MemoryRegion {
     remote_key: u32,
 }
 
-/// What ends the registration when it is dropped.
+/// The registration, which ends when it is dropped.
 #[derive(Debug)]
 pub(super) enum Registration {
     Library(ffi::Registration),
@@ -104,11 +105,11 @@ impl MemoryRegion {
         Ok(Self { registration, pages, bytes, access, local_key, remote_key })
     }
 
-    /// Ends it. When this returns, its keys are worth nothing, and nothing more of what used them
+    /// Ends the registration. After this returns, its keys are invalid, and nothing that used them
     /// lands.
     ///
     /// # Errors
-    /// Then the keys may work still.
+    /// After an error the keys may still be valid.
     pub(crate) fn end(self) -> io::Result<()> {
         match self.registration {
             Registration::Library(registration) => registration.end(),
@@ -125,38 +126,38 @@ impl MemoryRegion {
         &self.registration
     }
 
-    /// How many bytes are registered.
+    /// Returns the number of registered bytes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What it was registered for.
+    /// Returns the access rights of the registration.
     pub(crate) const fn access(&self) -> Access {
         self.access
     }
 
-    /// Whether peers may write to it.
+    /// Returns whether peers may write to it.
     pub(crate) const fn may_be_written(&self) -> bool {
         self.access.contains(Access::REMOTE_WRITE)
     }
 
-    /// The pages that it is a part of.
+    /// Returns the pages that contain it.
     pub(crate) const fn pages(&self) -> &Arc<Pages> {
         &self.pages
     }
 
-    /// The address of its first byte, as peers name it.
+    /// Returns the address of its first byte, as peers use it.
     pub(crate) fn address(&self) -> u64 {
-        // Addresses are at most 64 bits wide wherever there is RDMA.
+        // Addresses have at most 64 bits on every platform with RDMA.
         u64::try_from(self.pages.base().as_ptr().expose_provenance()).unwrap_or(0)
     }
 
-    /// The key that peers use.
+    /// Returns the key that peers use.
     pub(crate) const fn remote_key(&self) -> u32 {
         self.remote_key
     }
 
-    /// A range of it, as the own device names it; none if it does not lie inside.
+    /// Returns a range of it, as the local device addresses it; `None` if it is out of bounds.
     #[inline]
     pub(super) fn range(&self, offset: usize, length: usize) -> Option<LocalRange<'_>> {
         let end = offset.checked_add(length)?;
@@ -172,7 +173,7 @@ impl MemoryRegion {
     }
 }
 
-/// A range inside a registration, which lives as long as this.
+/// A range inside a registration, which it borrows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalRange<'r> {
     address: u64,
@@ -182,24 +183,24 @@ pub(crate) struct LocalRange<'r> {
 }
 
 impl LocalRange<'_> {
-    /// Where it begins.
+    /// Returns the start address.
     pub(crate) const fn address(&self) -> u64 {
         self.address
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub(crate) const fn length(&self) -> u32 {
         self.length
     }
 
-    /// The key of its registration.
+    /// Returns the key of its registration.
     pub(crate) const fn local_key(&self) -> u32 {
         self.local_key
     }
 }
 
-// SAFETY: mapped, from a page on, as long as the pages are there, which this keeps. Threads of this
-// process touch them through core's types; devices keep the rules of block memory.
+// SAFETY: mapped at a page boundary as long as the pages exist, which this keeps. Threads of this
+// process access them through the core's types; devices keep the rules of block memory.
 unsafe impl BlockPages for MemoryRegion {
     fn base(&self) -> NonNull<u8> {
         self.pages.base()

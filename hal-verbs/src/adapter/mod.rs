@@ -1,11 +1,11 @@
-//! The seam to a verbs device: the objects that the fabric stands on, of libibverbs or of a fake
-//! device, and the plain types that both speak.
+//! The seam to a verbs device: the objects on which the fabric is built, of libibverbs or of a fake
+//! device, and the plain types that both use.
 //!
-//! Which of the two it is, is decided when a device is opened by its name, and shows nowhere above
-//! this module. A program without the feature `fake` has one variant of each object, and pays
-//! nothing for the choice.
+//! The choice between the two is made when a device is opened by its name, and does not show above
+//! this module. Without the feature `fake`, each object has one variant, and the choice costs
+//! nothing.
 //!
-//! Each object keeps alive what it stands on:
+//! Each object keeps the objects it depends on alive:
 //!
 //! ```text
 //! Context <- ProtectionDomain <- MemoryRegion -> Pages
@@ -16,14 +16,14 @@
 //! A memory window keeps its protection domain, and the region that it is bound to.
 //!
 //! # Invariants
-//! - Pages outlive the registration of any part of them; a device never reaches memory that was
-//!   given back.
-//! - What is posted lies inside a registration that is borrowed until the call returns. What a
-//!   device reads later it reads through the registration, and refuses once that is gone.
-//! - Objects of the two kinds never meet: all of a site come from one context. Where they would,
-//!   the call is refused.
+//! - Pages outlive the registration of any part of them; a device never accesses memory that was
+//!   released.
+//! - Posted ranges are inside a registration that is borrowed until the call returns. Later reads
+//!   by the device go through the registration, and are refused once that is gone.
+//! - Objects of the two kinds are never mixed: all objects of a site come from one context. A call
+//!   that mixes them is refused.
 
-/// The same call on an object of either kind. Each file has one enum `Inner` of both.
+/// Makes the same call on an object of either kind. Each file has one enum `Inner` of both.
 macro_rules! either {
     ($object:expr, $inner:pat => $call:expr) => {
         match $object {

@@ -1,5 +1,4 @@
-//! Pages from the kernel: of the usual size, or huge ones, of which an adapter needs fewer entries
-//! in its tables.
+//! Pages from the kernel, of the usual size or huge; a NIC needs fewer table entries for huge ones.
 
 use std::io;
 use std::ptr::NonNull;
@@ -8,13 +7,13 @@ use std::sync::Once;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use tramontane_core::memory::{Row, RowWriter};
 
-/// Which pages are asked for.
+/// The size of pages to allocate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PageSize {
-    /// Those of the system.
+    /// The system's usual pages.
     #[default]
     Usual,
-    /// Huge ones for ranges that fill at least half of one, as far as the system has them.
+    /// Huge pages for ranges that fill at least half of one, as far as the system has them.
     Huge,
 }
 
@@ -26,24 +25,24 @@ const HUGE_BYTES: usize = 2 << 20;
 pub(crate) struct Pages {
     base: NonNull<u8>,
     bytes: usize,
-    /// How many are mapped: all of the last huge page.
+    /// Mapped bytes, up to the end of the last huge page.
     mapped_bytes: usize,
 }
 
-// SAFETY: memory that is touched through core's rows, which are made to be shared.
+// SAFETY: the memory is accessed through the core's rows, which are made for sharing.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Maps at least so many bytes; at least one.
+    /// Maps at least `bytes` bytes, and at least one.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.max(1);
         Self::map(bytes, bytes, MapFlags::PRIVATE)
     }
 
-    /// Maps at least so many bytes, at least one, in pages of a size. Where the system has no huge
-    /// page to give, usual ones are taken, and that is logged once.
+    /// Maps at least `bytes` bytes, and at least one, in pages of the given size. If the system has
+    /// no free huge page, it uses usual ones and logs that once.
     pub(crate) fn sized(bytes: usize, size: PageSize) -> io::Result<Self> {
         if size == PageSize::Usual || bytes < HUGE_BYTES / 2 {
             return Self::new(bytes);
@@ -68,37 +67,38 @@ impl Pages {
         // SAFETY: a new mapping, at an address that the kernel chooses.
         let base =
             unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }?;
-        // A child that shares these pages would make the kernel copy them under the device's hands.
-        // SAFETY: our own mapping; the advice takes nothing from it.
+        // If a child shared these pages, the kernel would copy them while the device uses them.
+        // SAFETY: this is our own mapping, and the advice takes nothing from it.
         let _ = unsafe { madvise(base, mapped_bytes, Advice::LinuxDontFork) };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, bytes, mapped_bytes })
     }
 
-    /// Where they begin.
+    /// Returns the start of the pages.
     pub(crate) const fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// How many bytes can be used.
+    /// Returns the number of usable bytes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The pages as a row to be read.
+    /// Returns the pages as a readable row.
     pub(crate) const fn row(&self) -> Row<'_> {
-        // SAFETY: mapped while `self` lives, aligned to a page. Written through core's types, and
-        // by devices whose peers keep the same rules.
+        // SAFETY: mapped while `self` exists, aligned to a page. Written through the core's types,
+        // and by devices whose peers keep the same rules.
         unsafe { Row::from_raw(self.base, self.bytes) }
     }
 
-    /// The first so many bytes as a row to be written, and no more than there are.
+    /// Returns the first `bytes` bytes, or all if there are fewer, as a writable row.
     pub(crate) fn writer_of_first(&self, bytes: usize) -> RowWriter<'_> {
-        // SAFETY: mapped while `self` lives, aligned to a page, writable, and no longer than that.
+        // SAFETY: mapped while `self` exists, aligned to a page, writable, and not longer than the
+        // mapping.
         unsafe { RowWriter::from_raw(self.base, bytes.min(self.bytes)) }
     }
 
-    /// The pages as a row to be written.
+    /// Returns the pages as a writable row.
     pub(crate) const fn writer(&self) -> RowWriter<'_> {
         // SAFETY: as above, and they are writable.
         unsafe { RowWriter::from_raw(self.base, self.bytes) }
@@ -107,7 +107,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, unmapped once; rows borrow `self`, and registrations keep it
+        // SAFETY: mapped by `new` and unmapped once; rows borrow `self`, and registrations keep it
         // alive.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.mapped_bytes) };
     }
@@ -117,7 +117,7 @@ impl Drop for Pages {
 mod tests {
     use super::*;
 
-    /// Whether the system has huge pages is its own affair: both ways the memory is there.
+    /// Whether the system has huge pages does not matter: the memory is there in both cases.
     #[test]
     fn memory_is_there_in_huge_pages_or_without_them() {
         for bytes in [0, 1, 4096, HUGE_BYTES / 2, HUGE_BYTES + 1] {

@@ -1,4 +1,4 @@
-//! Reliable connections: a queue pair, its states, and what is posted to it.
+//! Reliable connections: a queue pair, its states, and posts to it.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -12,7 +12,7 @@ use crate::devices::{Choice, DataInOrder, LinkLayer, Service};
 use crate::fake;
 use crate::ffi;
 
-/// How much a queue pair takes.
+/// The limits of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueuePairLimits {
     pub(crate) sends_max: u32,
@@ -48,11 +48,11 @@ impl State {
     }
 }
 
-/// The way to the other end.
+/// The route to the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) port: u8,
-    /// The own partition, by its place in the port's table.
+    /// The index of the local partition in the port's table.
     pub(crate) partition_index: u16,
     pub(crate) gid_index: u8,
     /// `enum ibv_mtu`.
@@ -60,17 +60,17 @@ pub(crate) struct Route {
     pub(crate) remote_gid: Ipv6Addr,
     pub(crate) remote_lid: u16,
     pub(crate) remote_number: u32,
-    /// The first packet number of the other end; 24 bits.
+    /// The remote end's first packet number; 24 bits.
     pub(crate) remote_packet: u32,
-    /// Whether packets carry the GID: always on Ethernet.
+    /// Whether packets carry a GID header; always on Ethernet.
     pub(crate) is_global: bool,
-    /// How switches and routers are to treat the packets.
+    /// The treatment of packets by switches and routers.
     pub(crate) service: Service,
-    /// Reads of the other end that this end serves at once.
+    /// Concurrent reads by the remote end that this end serves.
     pub(crate) reads_max: u8,
 }
 
-/// The `enum ibv_mtu` of a packet payload in bytes; the least of what is none.
+/// Returns the `enum ibv_mtu` for a packet payload in bytes; the smallest one for other sizes.
 pub(crate) const fn mtu_raw(bytes: u32) -> u32 {
     match bytes {
         512 => 2,
@@ -82,7 +82,7 @@ pub(crate) const fn mtu_raw(bytes: u32) -> u32 {
 }
 
 impl Route {
-    /// From a port that was chosen to a queue pair on the same port.
+    /// Returns the route from the chosen port to a queue pair on the same port.
     pub(crate) fn to_itself(choice: &Choice, number: u32, first_packet: u32) -> Self {
         Self {
             port: choice.port,
@@ -100,14 +100,14 @@ impl Route {
     }
 }
 
-/// When an unanswered packet is sent again and when it is given up.
+/// The times at which an unanswered packet is retransmitted and given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendTimes {
     pub(crate) timeout_exponent: u8,
     pub(crate) retries: u8,
-    /// The own first packet number; 24 bits.
+    /// The local first packet number; 24 bits.
     pub(crate) first_packet: u32,
-    /// Own reads under way at once.
+    /// Local reads in flight at once.
     pub(crate) reads_max: u8,
 }
 
@@ -125,7 +125,7 @@ enum Inner {
 }
 
 impl QueuePair {
-    /// A new one, in reset. Both of its queues report to one completion queue.
+    /// Creates a queue pair in the reset state. Both of its queues report to one completion queue.
     pub(crate) fn new(
         domain: &ProtectionDomain,
         completions: &CompletionQueue,
@@ -145,24 +145,24 @@ impl QueuePair {
         Ok(Self { inner })
     }
 
-    /// Its number, which peers need; 24 bits.
+    /// Returns the number that peers need; 24 bits.
     pub(crate) fn number(&self) -> u32 {
         either!(&self.inner, pair => pair.number())
     }
 
-    /// How many bytes may go inline: what the device granted, which may be more or less than was
-    /// asked for.
+    /// Returns how many bytes may go inline: the device may grant more or less than was requested.
     pub(crate) fn inline_bytes_max(&self) -> u32 {
         either!(&self.inner, pair => pair.inline_bytes_max())
     }
 
-    /// Forgets the connection and all that is posted; no completions come of it. When this returns,
+    /// Forgets the connection and all posts, without completions for them. After this returns,
     /// nothing more is read or written here.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
         either!(&mut self.inner, pair => pair.reset())
     }
 
-    /// From reset to where both ends may send, with no receive in between.
+    /// Brings the queue pair from reset to a state in which both ends may send, without posting
+    /// receives.
     pub(crate) fn bring_up(
         &mut self,
         route: &Route,
@@ -174,8 +174,8 @@ impl QueuePair {
         self.start(times)
     }
 
-    /// From reset: binds it to a port and a partition, by its index in the port's table, and says
-    /// what the other end may do.
+    /// From reset: binds it to a port and a partition, by its index in the port's table, and sets
+    /// the remote end's rights.
     pub(crate) fn initialise(
         &mut self,
         port: u8,
@@ -185,9 +185,9 @@ impl QueuePair {
         either!(&mut self.inner, pair => pair.initialise(port, partition_index, access))
     }
 
-    /// From initialised: says where the other end is. From now on what it sends is taken. Some
-    /// ports of InfiniBand take no way without the GID, and not all of them say so before: the same
-    /// way is then tried with it.
+    /// From initialised: sets the remote end's address. From now on its packets are accepted. Some
+    /// InfiniBand ports require a route with a GID, and not all of them say so: the same route is
+    /// then retried with it.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         let mut connect = |route: &Route| either!(&mut self.inner, pair => pair.connect(route));
         connect(route).or_else(|error| match route.is_global {
@@ -196,23 +196,23 @@ impl QueuePair {
         })
     }
 
-    /// From connected: from now on this end may send.
+    /// From connected: enables sending.
     pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
         either!(&mut self.inner, pair => pair.start(times))
     }
 
-    /// Changes what the other end may do, without a break in the connection.
+    /// Changes the remote end's rights without interrupting the connection.
     pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
         either!(&mut self.inner, pair => pair.set_access(access))
     }
 
-    /// Asks the device for the state.
+    /// Queries the state from the device.
     pub(crate) fn state(&self) -> State {
         either!(&self.inner, pair => pair.state())
     }
 
-    /// Whether the bytes of each write that comes in are placed in order, as the device says.
-    /// Drivers say yes only of one that is ready to send.
+    /// Returns whether the bytes of each incoming write are placed in order, according to the
+    /// device. Drivers say yes only for a queue pair that is ready to send.
     pub(crate) fn data_in_order(&self) -> DataInOrder {
         either!(&self.inner, pair => pair.data_in_order())
     }
@@ -220,7 +220,8 @@ impl QueuePair {
     /// Posts a list with one doorbell.
     ///
     /// # Errors
-    /// Then a part of it may be under way, and the queue pair can no longer be trusted.
+    /// After an error a part of the list may be in flight, and the queue pair can no longer be
+    /// trusted.
     #[inline]
     pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {
         match (&mut self.inner, list.into_inner()) {
@@ -232,7 +233,7 @@ impl QueuePair {
         }
     }
 
-    /// Posts a receive: for values without bytes, or into a range of registered memory.
+    /// Posts a receive: for immediate values without bytes, or into a range of registered memory.
     pub(crate) fn post_receive(
         &mut self,
         name: u64,

@@ -1,4 +1,4 @@
-//! Lists of requests, as they are built before they are posted.
+//! Lists of requests under construction.
 
 use tramontane_core::fabric::WRITES_MAX;
 
@@ -8,17 +8,17 @@ use super::{Bind, Context, MemoryRegion, MemoryWindow, context, window};
 use crate::fake;
 use crate::ffi;
 
-/// The most requests of one list: the writes of a post, an update, and a ring behind them.
+/// The most requests in one list: the writes of a post, an update, and a ring after them.
 pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 2;
 
-/// A place at the other end.
+/// An address in the remote end's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) address: u64,
     pub(crate) key: u32,
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Write(Target),
@@ -27,7 +27,7 @@ pub(crate) enum Operation {
     Send,
 }
 
-/// Room for one list, used again and again.
+/// Reusable room for one list.
 pub(crate) struct SendBuffers {
     inner: BuffersInner,
 }
@@ -39,7 +39,7 @@ enum BuffersInner {
 }
 
 impl SendBuffers {
-    /// For the queue pairs of a context.
+    /// Creates buffers for the queue pairs of a context.
     pub(crate) fn new(context: &Context) -> Self {
         let inner = match context.inner() {
             context::Inner::Library(_) => BuffersInner::Library(ffi::SendBuffers::new()),
@@ -61,7 +61,7 @@ pub(super) enum ListInner<'l> {
     Fake(fake::SendList<'l>),
 }
 
-/// The same call on a list of either kind.
+/// Makes the same call on a list of either kind.
 macro_rules! either_list {
     ($list:expr, $inner:pat => $call:expr) => {
         match $list {
@@ -73,7 +73,7 @@ macro_rules! either_list {
 }
 
 impl<'l> SendList<'l> {
-    /// An empty one.
+    /// Starts an empty list.
     #[inline]
     pub(crate) fn new(buffers: &'l mut SendBuffers) -> Self {
         let inner = match &mut buffers.inner {
@@ -84,9 +84,9 @@ impl<'l> SendList<'l> {
         Self { inner }
     }
 
-    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is
-    /// added, if the range does not lie inside or the list is full. Bytes that go inline are read
-    /// when the list is posted.
+    /// Adds a request for a range of registered memory, or for no bytes. Returns false, and adds
+    /// nothing, if the range is out of bounds or the list is full. Inline bytes are read when the
+    /// list is posted.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -149,19 +149,19 @@ impl<'l> SendList<'l> {
         either_list!(&mut self.inner, list => list.push_invalidate(name, window.key()))
     }
 
-    /// Asks for a completion of the last request.
+    /// Requests a completion of the last request.
     #[inline]
     pub(crate) fn signal_last(&mut self) {
         either_list!(&mut self.inner, list => list.signal_last());
     }
 
-    /// Whether nothing was added.
+    /// Returns whether the list is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         either_list!(&self.inner, list => list.is_empty())
     }
 
-    /// What a queue pair of its kind takes.
+    /// Returns the list in the form that a queue pair of its kind takes.
     #[inline]
     pub(super) fn into_inner(self) -> ListInner<'l> {
         self.inner

@@ -16,7 +16,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use super::{Context, check, last_error};
 use crate::adapter::{BATCH, Completion};
 
-/// A completion queue, and a descriptor that tells a sleeper of what comes into it.
+/// A completion queue, and a descriptor that wakes a sleeper when a completion arrives.
 #[derive(Debug)]
 pub(crate) struct CompletionQueue {
     raw: NonNull<ibv_cq>,
@@ -30,20 +30,21 @@ unsafe impl Send for CompletionQueue {}
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
-    /// A queue for at least `entries`, whose events interrupt on a vector of the device.
+    /// Creates a queue for at least `entries` whose events interrupt on this vector of the device.
     pub(crate) fn new(context: &Arc<Context>, entries: u32, vector: u32) -> io::Result<Self> {
         let vector = i32::try_from(vector).map_err(|_| io::ErrorKind::InvalidInput)?;
         let entries = i32::try_from(entries).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the context is open.
         let channel = unsafe { ibv_create_comp_channel(context.raw()) };
         let channel = NonNull::new(channel).ok_or_else(last_error)?;
-        // SAFETY: context and channel live; no user data; a vector that is not there is refused.
+        // SAFETY: context and channel are valid; no user data; the library refuses a vector that
+        // does not exist.
         let raw = unsafe {
             ibv_create_cq(context.raw(), entries, std::ptr::null_mut(), channel.as_ptr(), vector)
         };
         let Some(raw) = NonNull::new(raw) else {
             let error = last_error();
-            // SAFETY: made above, and nothing stands on it.
+            // SAFETY: made above, and nothing uses it.
             unsafe { ibv_destroy_comp_channel(channel.as_ptr()) };
             return Err(error);
         };
@@ -53,7 +54,7 @@ impl CompletionQueue {
         Ok(queue)
     }
 
-    /// What asynchronous events name it by.
+    /// Returns the queue's id in asynchronous events.
     pub(crate) fn id(&self) -> u64 {
         id_of(self.raw())
     }
@@ -62,15 +63,15 @@ impl CompletionQueue {
         self.raw.as_ptr()
     }
 
-    /// Takes what is there, at most [`BATCH`]; gives how many.
+    /// Takes the waiting completions, at most [`BATCH`], and returns how many.
     ///
     /// # Errors
-    /// If the queue ran over or the device is gone.
+    /// Fails if the queue overflowed or the device is gone.
     pub(crate) fn take(&self, into: &mut [Completion; BATCH]) -> io::Result<usize> {
         let mut raw = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
         const ENTRIES: i32 = 32;
         const { assert!(ENTRIES.unsigned_abs() as usize == BATCH) };
-        // SAFETY: room for as many as are asked for; the queue lives.
+        // SAFETY: there is room for the requested number; the queue is valid.
         let taken = unsafe { ibv_poll_cq(self.raw(), ENTRIES, raw.as_mut_ptr().cast()) };
         let taken = usize::try_from(taken).map_err(|_| last_error())?.min(BATCH);
         for (raw, into) in raw.iter().zip(into.iter_mut()).take(taken) {
@@ -83,51 +84,50 @@ impl CompletionQueue {
                 status: raw.status,
                 vendor_error: raw.vendor_err,
                 bytes: if is_good { raw.byte_len } else { 0 },
-                // The flag says that it is one, and not a key.
+                // The flag says that this is an immediate value, not a key.
                 immediate: has_immediate.then(|| u32::from_be(raw.imm_data)),
             };
         }
         Ok(taken)
     }
 
-    /// Asks that the next completion makes the descriptor readable. What came before the call does
-    /// not.
+    /// Makes the next completion turn the descriptor readable. Earlier completions do not.
     pub(crate) fn notify(&self) -> io::Result<()> {
-        // SAFETY: the queue lives.
+        // SAFETY: the queue is valid.
         check(unsafe { ibv_req_notify_cq(self.raw(), 0) })
     }
 
-    /// Takes an event off the descriptor, if one is there; never blocks. True if one was.
+    /// Takes an event off the descriptor without blocking. Returns true if there was one.
     pub(crate) fn take_event(&self) -> bool {
         let mut queue = std::ptr::null_mut();
         let mut user = std::ptr::null_mut();
-        // SAFETY: the channel lives and does not block; both results are writable.
+        // SAFETY: the channel is valid and does not block; both results are writable.
         if unsafe { ibv_get_cq_event(self.channel.as_ptr(), &raw mut queue, &raw mut user) } != 0 {
             return false;
         }
-        // SAFETY: the one queue of this channel; each event is acknowledged once, else the end
-        // would wait.
+        // SAFETY: the channel's only queue. Each event is acknowledged once; otherwise destruction
+        // would block.
         unsafe { ibv_ack_cq_events(queue, 1) };
         true
     }
 }
 
-/// What a queue goes by in asynchronous events.
+/// Returns a queue's id in asynchronous events.
 pub(super) fn id_of(raw: *mut ibv_cq) -> u64 {
     u64::try_from(raw.addr()).unwrap_or(0)
 }
 
 impl AsFd for CompletionQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the channel's descriptor is open while `self` lives.
+        // SAFETY: the channel's descriptor is open while `self` exists.
         unsafe { BorrowedFd::borrow_raw(self.channel.as_ref().fd) }
     }
 }
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: each is ended once, the queue first; queue pairs held it and are gone; all events
-        // are acknowledged.
+        // SAFETY: each is destroyed once, the queue first; the queue pairs that held it are gone;
+        // all events are acknowledged.
         unsafe {
             ibv_destroy_cq(self.raw());
             ibv_destroy_comp_channel(self.channel.as_ptr());

@@ -1,4 +1,4 @@
-//! Devices, opened devices, and what can be asked of them.
+//! Devices, opened devices, and their properties.
 
 use std::ffi::CStr;
 use std::io;
@@ -29,10 +29,10 @@ pub(crate) struct DeviceList {
 }
 
 impl DeviceList {
-    /// Asks the kernel. An empty list where there is no RDMA at all.
+    /// Queries the kernel. The list is empty if the kernel has no RDMA at all.
     ///
     /// # Errors
-    /// With [`NoLibrary`](super::NoLibrary) inside, if libibverbs is not here.
+    /// The error contains [`NoLibrary`](super::NoLibrary) if libibverbs is missing.
     pub(crate) fn new() -> io::Result<Self> {
         open().map_err(io::Error::other)?;
         super::features::prepare_forks();
@@ -49,20 +49,20 @@ impl DeviceList {
         self.count
     }
 
-    /// The name of one; none if there is no such device.
+    /// Returns a device's name; `None` if there is no such device.
     pub(crate) fn name(&self, index: usize) -> Option<String> {
         let device = self.device(index)?;
-        // SAFETY: a device of the list, which lives; its name is a string that lives as long.
+        // SAFETY: a device of the list, which is valid; its name is a string that is valid as long.
         let name = unsafe { ibv_get_device_name(device.as_ptr()) };
-        // SAFETY: as above; null is told apart.
+        // SAFETY: as above; null is handled.
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
     /// Opens one.
     pub(crate) fn open(&self, index: usize) -> io::Result<Context> {
         let device = self.device(index).ok_or(io::ErrorKind::NotFound)?;
-        // SAFETY: a device of the list, which lives. A context outlives the list: libibverbs
-        // counts.
+        // SAFETY: a device of the list, which is valid. A context may outlive the list, because
+        // libibverbs counts references.
         let raw = unsafe { ibv_open_device(device.as_ptr()) };
         NonNull::new(raw).map(|raw| Context { raw }).ok_or_else(last_error)
     }
@@ -99,12 +99,12 @@ impl Context {
         self.raw.as_ptr()
     }
 
-    /// Asks the device.
+    /// Queries the device.
     pub(crate) fn attributes(&self) -> io::Result<DeviceAttributes> {
         let mut attributes = MaybeUninit::<ibv_device_attr>::zeroed();
         // SAFETY: the context is open; the structure is writable.
         check(unsafe { ibv_query_device(self.raw(), attributes.as_mut_ptr()) })?;
-        // SAFETY: numbers alone, zero before the call filled them.
+        // SAFETY: plain numbers, zeroed before the call filled them.
         let attributes = unsafe { attributes.assume_init() };
         let firmware: Vec<u8> = attributes.fw_ver.iter().map(|byte| byte.cast_unsigned()).collect();
         let firmware = CStr::from_bytes_until_nul(&firmware).unwrap_or_default();
@@ -124,13 +124,13 @@ impl Context {
         })
     }
 
-    /// Asks a port; they count from 1.
+    /// Queries a port; ports are numbered from 1.
     pub(crate) fn port(&self, number: u8) -> io::Result<PortAttributes> {
         let mut port = MaybeUninit::<ibv_port_attr>::zeroed();
-        // SAFETY: the context is open; the structure is writable, and all zero where an old library
-        // leaves fields alone.
+        // SAFETY: the context is open; the structure is writable, and zeroed in case an old library
+        // leaves fields untouched.
         check(unsafe { ibv_query_port(self.raw(), number, port.as_mut_ptr()) })?;
-        // SAFETY: numbers alone, zero before the call filled them.
+        // SAFETY: plain numbers, zeroed before the call filled them.
         let port = unsafe { port.assume_init() };
         Ok(PortAttributes {
             state: port.state,
@@ -144,7 +144,7 @@ impl Context {
         })
     }
 
-    /// One entry of a port's table of addresses. All zero where there is none.
+    /// Returns an entry of a port's address table; all zero if it is unused.
     pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
         let mut gid = ibv_gid::new([0; 16]);
         // SAFETY: the context is open; the address is writable.
@@ -152,22 +152,24 @@ impl Context {
         Ok(Ipv6Addr::from(gid.raw))
     }
 
-    /// Takes the next asynchronous event, if one waits; never blocks.
+    /// Takes the next asynchronous event, if there is one, without blocking.
     pub(crate) fn take_event(&self) -> Option<AsyncEvent> {
         match self.event_waits() {
             Waits::Nothing => return None,
-            // The descriptor itself is dead: the device was taken away.
+            // The descriptor itself is dead: the device was removed.
             Waits::Hangup => return Some(AsyncEvent::DeviceFatal),
             Waits::Event => {}
         }
         let mut event = MaybeUninit::<ibv_async_event>::zeroed();
-        // SAFETY: the context is open; the structure is writable. An event waits, so this returns.
+        // SAFETY: the context is open; the structure is writable. An event is waiting, so this
+        // returns.
         if unsafe { ibv_get_async_event(self.raw(), event.as_mut_ptr()) } != 0 {
             return None;
         }
-        // SAFETY: inside the structure that the call filled; read as the number that C has there.
+        // SAFETY: inside the structure that the call filled; read as the number that C stores
+        // there.
         let kind = unsafe { (&raw const (*event.as_ptr()).event_type).cast::<u32>().read() };
-        // SAFETY: filled by the call; which field of the union counts is decided by the kind.
+        // SAFETY: filled by the call; the kind decides which field of the union is valid.
         let told = unsafe { translate(kind, &(*event.as_ptr()).element) };
         // SAFETY: acknowledged once, unchanged.
         unsafe { ibv_ack_async_event(event.as_mut_ptr()) };
@@ -200,29 +202,29 @@ enum Waits {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: closed once, here; whatever stands on it held it and is gone.
+        // SAFETY: closed once, here; all objects that held it are gone.
         unsafe { ibv_close_device(self.raw()) };
     }
 }
 
 impl AsFd for Context {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the context is open, and so is its descriptor, while `self` lives.
+        // SAFETY: the context and its descriptor are open while `self` exists.
         unsafe { BorrowedFd::borrow_raw((*self.raw()).async_fd) }
     }
 }
 
-/// An event, by its number in `<infiniband/verbs.h>`.
+/// Translates an event, by its number in `<infiniband/verbs.h>`.
 ///
 /// # Safety
-/// The element belongs to an event of that kind, which is not acknowledged.
+/// The element must belong to an event of that kind which is not acknowledged yet.
 unsafe fn translate(kind: u32, element: &ibv_async_event_element_t) -> AsyncEvent {
-    // SAFETY: for the kinds that read it below, it is a port's number.
+    // SAFETY: for the kinds that use it below, the element is a port number.
     let port = || u8::try_from(unsafe { element.port_num }).unwrap_or(0);
     match kind {
-        // SAFETY: an event of a completion queue, which lives until its events are acknowledged.
+        // SAFETY: an event of a completion queue, which is valid until its events are acknowledged.
         0 => AsyncEvent::CompletionQueueError(completion::id_of(unsafe { element.cq })),
-        // SAFETY: an event of a queue pair, which lives until its events are acknowledged.
+        // SAFETY: an event of a queue pair, which is valid until its events are acknowledged.
         1..=3 | 7 => AsyncEvent::QueuePairError(unsafe { (*element.qp).qp_num }),
         8 => AsyncEvent::DeviceFatal,
         9 => AsyncEvent::PortActive(port()),
@@ -235,7 +237,7 @@ unsafe fn translate(kind: u32, element: &ibv_async_event_element_t) -> AsyncEven
     }
 }
 
-/// The kernel tells an entry's kind in a file, and nowhere else in this library's old interface.
+/// In this library's old interface, the kernel reports an entry's kind only in a file.
 pub(crate) fn gid_kind(device: &str, port: u8, index: u8, is_ethernet: bool) -> GidKind {
     let path = format!("/sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/{index}");
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -246,7 +248,7 @@ pub(crate) fn gid_kind(device: &str, port: u8, index: u8, is_ethernet: bool) -> 
     }
 }
 
-/// C has counts as signed numbers.
+/// Converts a count, which C stores as a signed number.
 fn count(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }

@@ -1,24 +1,24 @@
-//! Which network interface of this machine has an address, as the C library says.
+//! The network interfaces that have an address, according to the C library.
 
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ptr::{NonNull, null_mut};
 
-/// The names of the interfaces that have an address; none if the system does not say.
+/// Returns the names of the interfaces that have an address; empty if the system does not say.
 pub(crate) fn interfaces_with(address: IpAddr) -> Vec<String> {
     let mut list = null_mut();
-    // SAFETY: `list` is writable; what is put there is a list that is freed below.
+    // SAFETY: `list` is writable; it receives a list that is freed below.
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
         return Vec::new();
     }
     let mut names = Vec::new();
     let mut next = NonNull::new(list);
     while let Some(entry) = next {
-        // SAFETY: an entry of the list, which nobody changes and which is not freed yet.
+        // SAFETY: an entry of the list, which is not changed and not freed yet.
         let entry = unsafe { entry.as_ref() };
-        // SAFETY: the address of an entry is null or a socket's of the family that it says.
+        // SAFETY: the address of an entry is null or a socket address of its stated family.
         if unsafe { address_of(entry.ifa_addr) } == Some(address) {
-            // SAFETY: an interface's name is a string that lives as long as the list.
+            // SAFETY: an interface's name is a string that is valid as long as the list.
             let name = unsafe { CStr::from_ptr(entry.ifa_name) };
             names.push(name.to_string_lossy().into_owned());
         }
@@ -29,13 +29,13 @@ pub(crate) fn interfaces_with(address: IpAddr) -> Vec<String> {
     names
 }
 
-/// The address of a socket, if it is one of IP.
+/// Returns the IP address of a socket address, if it is one.
 ///
 /// # Safety
-/// `address` is null or a socket's address of the family that it says.
+/// `address` must be null or a socket address of its stated family.
 unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     let address = NonNull::new(address.cast_mut())?;
-    // SAFETY: every address begins with its family.
+    // SAFETY: every socket address begins with its family.
     match i32::from(unsafe { address.as_ref() }.sa_family) {
         libc::AF_INET => {
             // SAFETY: an address of this family.

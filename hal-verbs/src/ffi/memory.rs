@@ -9,7 +9,7 @@ use super::libibverbs::{ibv_alloc_pd, ibv_dealloc_pd, ibv_dereg_mr, ibv_mr, ibv_
 use super::{Context, check, last_error};
 use crate::adapter::{Access, Pages};
 
-/// What keeps queue pairs from memory that is not theirs.
+/// A protection domain: the separation of queue pairs from memory that is not theirs.
 #[derive(Debug)]
 pub(crate) struct ProtectionDomain {
     raw: NonNull<ibv_pd>,
@@ -37,12 +37,12 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        // SAFETY: ended once; what was made in it held it and is gone.
+        // SAFETY: freed once; all objects that held it are gone.
         unsafe { ibv_dealloc_pd(self.raw()) };
     }
 }
 
-/// A range of pages, from their start, that the device knows.
+/// A range at the start of some pages that is registered with the device.
 #[derive(Debug)]
 pub(crate) struct Registration {
     raw: NonNull<ibv_mr>,
@@ -57,7 +57,7 @@ unsafe impl Send for Registration {}
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    /// Registers the first `bytes` of some pages, which must have as many.
+    /// Registers the first `bytes` of some pages, which must be at least that long.
     pub(crate) fn new(
         domain: &Arc<ProtectionDomain>,
         pages: &Arc<Pages>,
@@ -75,10 +75,11 @@ impl Registration {
         Ok(Self { raw, is_ended: false, _domain: Arc::clone(domain), _pages: Arc::clone(pages) })
     }
 
-    /// Ends it. Without success its keys may work still: then the pages are never given back.
+    /// Ends the registration. After an error its keys may still be valid, and then the pages are
+    /// never released.
     pub(crate) fn end(mut self) -> io::Result<()> {
         self.is_ended = true;
-        // SAFETY: released once, as the drop below sees; the pages live until after.
+        // SAFETY: released once, because drop below checks; the pages exist until after the call.
         let ended = check(unsafe { ibv_dereg_mr(self.raw.as_ptr()) });
         if ended.is_err() {
             std::mem::forget(self);
@@ -90,13 +91,13 @@ impl Registration {
         self.raw.as_ptr()
     }
 
-    /// The key that peers use.
+    /// Returns the key that peers use.
     pub(crate) fn remote_key(&self) -> u32 {
         // SAFETY: registered, and constant since.
         unsafe { self.raw.as_ref() }.rkey
     }
 
-    /// The key that the own device uses.
+    /// Returns the key that the local device uses.
     pub(crate) fn local_key(&self) -> u32 {
         // SAFETY: as above.
         unsafe { self.raw.as_ref() }.lkey
@@ -106,7 +107,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if !self.is_ended {
-            // SAFETY: released once; the pages live until after.
+            // SAFETY: released once; the pages exist until after the call.
             unsafe { ibv_dereg_mr(self.raw.as_ptr()) };
         }
     }

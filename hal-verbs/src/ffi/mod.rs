@@ -1,7 +1,8 @@
-//! Everything foreign: libibverbs, which is opened at run time. Each object of it is a type here.
+//! All foreign code: libibverbs, which is loaded at run time, with one type here for each of its
+//! objects.
 //!
-//! Each foreign object is owned by one type that ends it when dropped, and keeps alive what it
-//! stands on:
+//! Each foreign object is owned by one type, which destroys it when dropped and keeps the objects
+//! it depends on alive:
 //!
 //! ```text
 //! Context <- ProtectionDomain <- MemoryRegion -> Pages
@@ -10,15 +11,16 @@
 //! ```
 //!
 //! # Invariants
-//! - A raw pointer lives in exactly one of these types, is not null, and is passed to its
+//! - A raw pointer is in exactly one of these types, is not null, and is passed to its
 //!   `ibv_destroy`, `ibv_dealloc`, `ibv_dereg` or `ibv_close` once.
-//! - Pages outlive the registration of any part of them; a device never reaches memory that was
-//!   given back.
-//! - What is posted lies inside a registration that is borrowed until the call returns. What a
-//!   device reads later it reads through the registration, and refuses once that is gone.
+//! - Pages outlive the registration of any part of them; a device never accesses memory that was
+//!   released.
+//! - Posted ranges are inside a registration that is borrowed until the call returns. Later reads
+//!   by the device go through the registration, and are refused once that is gone.
 //! - libibverbs is safe to use from several threads, so the types are `Send` and `Sync`.
 //!
-//! [`libibverbs`] declares what is used of the library; the other modules are what the seam offers.
+//! [`libibverbs`] declares the parts of the library that are used; the other modules implement the
+//! seam.
 
 mod completion;
 mod device;
@@ -41,12 +43,12 @@ pub(crate) use window::MemoryWindow;
 
 use std::io;
 
-/// What a call that sets `errno` left there.
+/// Returns the `errno` of the previous call.
 fn last_error() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// The result of a call that returns an error number, or -1 and sets `errno`.
+/// Converts the result of a call that returns an error number, or returns -1 and sets `errno`.
 fn check(result: i32) -> io::Result<()> {
     match result {
         0 => Ok(()),

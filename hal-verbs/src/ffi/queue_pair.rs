@@ -1,4 +1,4 @@
-//! Reliable connections: a queue pair, its states, and what is posted to it.
+//! Reliable connections: a queue pair, its states, and posts to it.
 
 use std::io;
 use std::ptr::NonNull;
@@ -31,7 +31,7 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// A new one, in reset. Both of its queues report to one completion queue.
+    /// Creates a queue pair in the reset state. Both of its queues report to one completion queue.
     pub(crate) fn new(
         domain: &Arc<ProtectionDomain>,
         completions: &Arc<CompletionQueue>,
@@ -52,7 +52,8 @@ impl QueuePair {
             qp_type: ibv_qp_type::IBV_QPT_RC,
             sq_sig_all: 0,
         };
-        // SAFETY: domain and queue live, and are kept alive below; the call writes what it grants.
+        // SAFETY: domain and queue are valid, and are kept alive below; the call writes the granted
+        // limits.
         let raw = unsafe { ibv_create_qp(domain.raw(), &raw mut attributes) };
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
         // SAFETY: just made.
@@ -66,23 +67,23 @@ impl QueuePair {
         })
     }
 
-    /// Its number, which peers need; 24 bits.
+    /// Returns the number that peers need; 24 bits.
     pub(crate) const fn number(&self) -> u32 {
         self.number
     }
 
-    /// How many bytes may go inline: at least what was asked for.
+    /// Returns how many bytes may go inline: at least as many as requested.
     pub(crate) const fn inline_bytes_max(&self) -> u32 {
         self.inline_bytes_max
     }
 
-    /// Forgets the connection and all that is posted; no completions come of it. When this returns,
+    /// Forgets the connection and all posts, without completions for them. After this returns,
     /// nothing more is read or written here.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
         self.change(ibv_qp_state::IBV_QPS_RESET, 0, |_| {})
     }
 
-    /// From reset: binds it to a port and says what the other end may do.
+    /// From reset: binds it to a port and sets the remote end's rights.
     pub(crate) fn initialise(
         &mut self,
         port: u8,
@@ -99,7 +100,7 @@ impl QueuePair {
         })
     }
 
-    /// From initialised: says where the other end is. From now on what it sends is taken.
+    /// From initialised: sets the remote end's address. From now on its packets are accepted.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         let mask = ibv_qp_attr_mask::IBV_QP_AV
             | ibv_qp_attr_mask::IBV_QP_PATH_MTU
@@ -107,9 +108,9 @@ impl QueuePair {
             | ibv_qp_attr_mask::IBV_QP_RQ_PSN
             | ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC
             | ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER;
-        /// 0.64 ms: the other end waits so long when no receive is posted.
+        /// 0.64 ms: how long the remote end waits if no receive is posted.
         const NOT_READY_TIMER: u8 = 12;
-        /// No more routers than this.
+        /// The limit on routers along the path.
         const HOPS_MAX: u8 = 64;
         self.change(ibv_qp_state::IBV_QPS_RTR, mask, |attributes| {
             attributes.path_mtu = route.mtu;
@@ -128,7 +129,7 @@ impl QueuePair {
         })
     }
 
-    /// From connected: from now on this end may send.
+    /// From connected: enables sending.
     pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
         let mask = ibv_qp_attr_mask::IBV_QP_TIMEOUT
             | ibv_qp_attr_mask::IBV_QP_RETRY_CNT
@@ -138,27 +139,27 @@ impl QueuePair {
         self.change(ibv_qp_state::IBV_QPS_RTS, mask, |attributes| {
             attributes.timeout = times.timeout_exponent;
             attributes.retry_cnt = times.retries;
-            // Below 7, which stands for "for ever".
+            // Less than 7, which means "forever".
             attributes.rnr_retry = 6;
             attributes.sq_psn = times.first_packet;
             attributes.max_rd_atomic = times.reads_max;
         })
     }
 
-    /// Changes what the other end may do, without a break in the connection.
+    /// Changes the remote end's rights without interrupting the connection.
     pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
         let mut attributes = blank();
         attributes.qp_access_flags = access.bits();
         self.modify(&mut attributes, ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS)
     }
 
-    /// Asks the device for the state.
+    /// Queries the state from the device.
     pub(crate) fn state(&self) -> State {
         let mut attributes = blank();
-        // SAFETY: numbers, null pointers and handles that may be null: all zero is a value.
+        // SAFETY: numbers, null pointers and nullable handles: all zero is a valid value.
         let mut made_with: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
         let mask = i32::try_from(ibv_qp_attr_mask::IBV_QP_STATE).unwrap_or(0);
-        // SAFETY: the queue pair lives; both structures are writable.
+        // SAFETY: the queue pair is valid; both structures are writable.
         let result = unsafe {
             ibv_query_qp(self.raw.as_ptr(), &raw mut attributes, mask, &raw mut made_with)
         };
@@ -174,10 +175,10 @@ impl QueuePair {
         }
     }
 
-    /// Whether the bytes of writes that come in are placed in order, as the device says.
+    /// Returns whether the bytes of incoming writes are placed in order, according to the device.
     pub(crate) fn data_in_order(&self) -> DataInOrder {
         let operation = ibv_wr_opcode::IBV_WR_RDMA_WRITE;
-        // SAFETY: the queue pair lives; no flags.
+        // SAFETY: the queue pair is valid; no flags.
         match unsafe { ibv_query_qp_data_in_order(self.raw.as_ptr(), operation, 0) } {
             None => DataInOrder::NotKnown,
             Some(1) => DataInOrder::Yes,
@@ -203,14 +204,15 @@ impl QueuePair {
         mask: ibv_qp_attr_mask::Type,
     ) -> io::Result<()> {
         let mask = i32::try_from(mask).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the queue pair lives; the call reads the fields that the mask names.
+        // SAFETY: the queue pair is valid; the call reads the fields named in the mask.
         check(unsafe { ibv_modify_qp(self.raw.as_ptr(), attributes, mask) })
     }
 
     /// Posts a list with one doorbell.
     ///
     /// # Errors
-    /// Then a part of it may be under way, and the queue pair can no longer be trusted.
+    /// After an error a part of the list may be in flight, and the queue pair can no longer be
+    /// trusted.
     pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {
         let count = list.count();
         if count == 0 {
@@ -221,7 +223,7 @@ impl QueuePair {
         let (requests, ranges) = (requests.as_mut_ptr(), ranges.as_mut_ptr());
         for index in 0..count {
             let is_last = index + 1 == count;
-            // SAFETY: `count` is at most the length of both boxes; nothing else borrows them now.
+            // SAFETY: `count` is at most the length of both boxes, which have no other borrow now.
             unsafe {
                 let request = requests.add(index);
                 (*request).sg_list = ranges.add(index);
@@ -230,9 +232,9 @@ impl QueuePair {
             }
         }
         let mut bad = std::ptr::null_mut();
-        // SAFETY: a chain of `count` requests that ends; each names at most one range, inside
-        // registered memory that the list borrows, so that inline bytes can be read; others the
-        // device reads through their registration. The queue pair lives.
+        // SAFETY: a terminated chain of `count` requests. Each names at most one range, inside
+        // registered memory that the list borrows, so inline bytes are readable; the device reads
+        // other bytes through their registration. The queue pair is valid.
         let posted = check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) });
         if has_binds {
             // SAFETY: as above, and the windows are borrowed as long as the list was.
@@ -241,7 +243,7 @@ impl QueuePair {
         posted
     }
 
-    /// Posts a receive: for values without bytes, or into a range of registered memory.
+    /// Posts a receive: for immediate values without bytes, or into a range of registered memory.
     pub(crate) fn post_receive(
         &mut self,
         name: u64,
@@ -259,8 +261,8 @@ impl QueuePair {
             num_sge: i32::from(into.is_some()),
         };
         let mut bad = std::ptr::null_mut();
-        // SAFETY: one request and its range, read during the call; the bytes lie in registered
-        // memory. The queue pair lives.
+        // SAFETY: one request and its range, read during the call; the bytes are in registered
+        // memory. The queue pair is valid.
         check(unsafe { ibv_post_recv(self.raw.as_ptr(), &raw mut request, &raw mut bad) })
     }
 }
@@ -286,15 +288,15 @@ unsafe fn follow_keys(requests: *const ibv_send_wr, count: usize) {
 /// No bytes.
 const NOWHERE: ibv_sge = ibv_sge { addr: 0, length: 0, lkey: 0 };
 
-/// Attributes with nothing in them.
+/// Returns empty attributes.
 fn blank() -> ibv_qp_attr {
-    // SAFETY: numbers and bytes: all zero is a value.
+    // SAFETY: numbers and bytes: all zero is a valid value.
     unsafe { std::mem::zeroed() }
 }
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        // SAFETY: ended once; domain and completion queue live until after.
+        // SAFETY: destroyed once; domain and completion queue exist until after the call.
         unsafe { ibv_destroy_qp(self.raw.as_ptr()) };
     }
 }

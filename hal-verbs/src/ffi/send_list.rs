@@ -1,4 +1,4 @@
-//! Lists of requests, as they are built before they are posted.
+//! Lists of requests under construction.
 
 use std::marker::PhantomData;
 
@@ -11,18 +11,18 @@ use super::libibverbs::{
 use super::{MemoryWindow, Registration};
 use crate::adapter::{Access, LocalRange, MemoryRegion, Operation, REQUESTS_MAX, Target};
 
-/// Room for one list, used again and again.
+/// Reusable room for one list.
 pub(crate) struct SendBuffers {
     pub(super) requests: Box<[ibv_send_wr; REQUESTS_MAX]>,
     pub(super) ranges: Box<[ibv_sge; REQUESTS_MAX]>,
 }
 
-// SAFETY: pointers in it are set when a list is posted, and point into the two boxes.
+// SAFETY: its pointers are set when a list is posted, and point into the two boxes.
 unsafe impl Send for SendBuffers {}
 
 impl SendBuffers {
     pub(crate) fn new() -> Self {
-        // SAFETY: integers and pointers that may be null: all zero is a value.
+        // SAFETY: integers and nullable pointers: all zero is a valid value.
         let requests = Box::new(unsafe { std::mem::zeroed() });
         Self {
             requests,
@@ -44,8 +44,8 @@ impl<'l> SendList<'l> {
         Self { buffers, count: 0, has_binds: false, memory: PhantomData }
     }
 
-    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is
-    /// added, if the list is full. Bytes that go inline are read when the list is posted.
+    /// Adds a request for a range of registered memory, or for no bytes. Returns false, and adds
+    /// nothing, if the list is full. Inline bytes are read when the list is posted.
     pub(crate) fn push(
         &mut self,
         name: u64,
@@ -83,7 +83,7 @@ impl<'l> SendList<'l> {
         true
     }
 
-    /// Whether another request can be added.
+    /// Returns whether another request can be added.
     pub(crate) const fn has_room(&self) -> bool {
         self.count < REQUESTS_MAX
     }
@@ -130,7 +130,7 @@ impl<'l> SendList<'l> {
         true
     }
 
-    /// Asks for a completion of the last request.
+    /// Requests a completion of the last request.
     pub(crate) fn signal_last(&mut self) {
         if let Some(last) =
             self.count.checked_sub(1).and_then(|last| self.buffers.requests.get_mut(last))
@@ -139,7 +139,7 @@ impl<'l> SendList<'l> {
         }
     }
 
-    /// How many requests it has.
+    /// Returns the number of requests.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
@@ -149,12 +149,12 @@ impl<'l> SendList<'l> {
         self.has_binds
     }
 
-    /// Where they are, to be chained and posted.
+    /// Returns the buffers, to be chained and posted.
     pub(super) fn into_buffers(self) -> &'l mut SendBuffers {
         self.buffers
     }
 
-    /// Whether nothing was added.
+    /// Returns whether the list is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
     }

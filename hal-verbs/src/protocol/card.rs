@@ -1,30 +1,30 @@
-//! What a member tells each peer: where its end of each connection is, and which memory the peer
-//! may use.
+//! The card that a member sends to each peer: the address of its end of each connection, and the
+//! memory that the peer may use.
 //!
-//! Fixed sizes, lowest byte first. Every field is checked before it is used; what does not fit is
-//! refused.
+//! Fixed sizes, lowest byte first. Every field is checked before it is used; a card that does not
+//! fit is refused.
 
 use std::net::Ipv6Addr;
 
 use crate::devices::{LinkLayer, PartitionKey};
 use crate::settings::WriteOrder;
 
-/// One connection's near end, as its far end needs it.
+/// The description of one connection's near end for its far end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CardLink {
     /// The queue pair's number; 24 bits.
     pub(crate) number: u32,
     /// The first packet's number; 24 bits.
     pub(crate) first_packet: u32,
-    /// Memory for the reader of this card alone, or for the peers that have permission: address,
-    /// key and size.
+    /// Memory for the reader of this card only, or for the peers that have permission: address, key
+    /// and size.
     pub(crate) address: u64,
     pub(crate) key: u32,
     pub(crate) bytes: u64,
 }
 
-/// A member's card for one peer. Connections stand in an order that both know: the row, the
-/// regions, blocks.
+/// A member's card for one peer. Connections are in an order that both know: the row, the regions,
+/// blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
     pub(crate) gid: Ipv6Addr,
@@ -32,10 +32,10 @@ pub(crate) struct Card {
     pub(crate) mtu_bytes: u32,
     pub(crate) reads_max: u8,
     pub(crate) link_layer: LinkLayer,
-    /// Whether its packets are to carry the GID on InfiniBand too.
+    /// Whether its packets must carry a GID header on InfiniBand too.
     pub(crate) has_global_route: bool,
     pub(crate) partition: PartitionKey,
-    /// What keeps the order of writes at this end: the same at both.
+    /// The party that keeps the order of writes at this end; it must be the same at both.
     pub(crate) write_order: WriteOrder,
     pub(crate) links: Vec<CardLink>,
 }
@@ -44,15 +44,15 @@ const HEAD_BYTES: usize = 26;
 const LINK_BYTES: usize = 28;
 const NUMBER_MAX: u32 = 0x00ff_ffff;
 
-/// The bits of a byte: what the port runs on, whether packets carry the GID, and whether updates
-/// keep the order of writes.
+/// Bits of the network byte: the port's link layer, whether packets carry a GID header, and whether
+/// updates keep the order of writes.
 const INFINIBAND: u8 = 1;
 const ETHERNET: u8 = 2;
 const GLOBAL_ROUTE: u8 = 1 << 2;
 const BY_UPDATES: u8 = 1 << 3;
 
 impl Card {
-    /// The length of a card with so many connections.
+    /// Returns the length of a card with `links` connections.
     pub(crate) const fn bytes(links: usize) -> usize {
         HEAD_BYTES + LINK_BYTES * links
     }
@@ -84,7 +84,7 @@ impl Card {
         bytes
     }
 
-    /// None if it is not a card with so many connections.
+    /// Returns `None` if it is not a card with `links` connections.
     pub(crate) fn decode(bytes: &[u8], links: usize) -> Option<Self> {
         let (gid, rest) = bytes.split_first_chunk::<16>()?;
         let (lid, rest) = rest.split_first_chunk()?;
@@ -147,7 +147,7 @@ fn decode_link(bytes: &[u8]) -> Option<(CardLink, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Where the link layer stands.
+    /// The offset of the network byte.
     const NETWORK_AT: usize = 23;
 
     fn card() -> Card {

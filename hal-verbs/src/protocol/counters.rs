@@ -1,13 +1,13 @@
-//! What the fabric did, counted, to be compared with what the design predicts.
+//! Counters of the fabric, for comparison with the design's predictions.
 
 /// Counts since the start. For `n` lists of `w` writes each to one peer that is awake, with
-/// completions as [`Limits::signal_every`](crate::Limits) says and without tokens, the design
+/// completions according to [`Limits::signal_every`](crate::Limits) and without tokens, the design
 /// predicts: `n` lists, `n*w` writes and `n` doorbells; `n*w / signal_every` signalled, rounded
-/// down, where `w` divides it; as many completions; and inline every write that is not longer than
-/// the device takes inline.
+/// down, if `w` divides it; as many completions; and inline every write that is not longer than the
+/// device takes inline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
-    /// Lists that were taken.
+    /// Lists that were accepted.
     pub lists: u64,
     /// Writes in them that have bytes.
     pub writes: u64,
@@ -17,36 +17,36 @@ pub struct Counters {
     pub inline: u64,
     /// Guards that did not fit inline and were staged.
     pub staged: u64,
-    /// Calls that hand requests to the device: one a list, and one each that goes by itself.
+    /// Calls that hand requests to the device: one per list, and one per separate request.
     pub doorbells: u64,
-    /// Requests of which a completion was asked for.
+    /// Requests with a completion.
     pub signalled: u64,
     /// Completions of requests that were taken off the queue.
     pub completions: u64,
     /// Lists that found no room.
     pub refused: u64,
-    /// Notices sent, rings that go with a list included: what sleeping costs.
+    /// Notices sent, including rings that follow a list: the cost of sleeping.
     pub notices_sent: u64,
-    /// Notices that came.
+    /// Notices received.
     pub notices_taken: u64,
-    /// Updates that were sent: one a list where the fabric keeps the order of writes, and those
-    /// that say no more than what was taken.
+    /// Updates sent: one per list if the fabric keeps the order of writes, and those that only
+    /// report what was processed.
     pub updates: u64,
-    /// Bytes of those, all heads included.
+    /// Bytes of those updates, including all heads.
     pub update_bytes: u64,
-    /// Updates that came and were applied.
+    /// Updates received and applied.
     pub updates_taken: u64,
-    /// Blocks that were written to peers: a doorbell and a completion each.
+    /// Blocks written to peers: a doorbell and a completion each.
     pub blocks: u64,
     /// Messages about blocks that were sent: a doorbell each.
     pub block_messages: u64,
-    /// Messages about blocks that came.
+    /// Messages about blocks that were received.
     pub block_messages_taken: u64,
 }
 
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, more: Self) {
-        // All of them: a count that is left out does not compile.
+        // Lists every field, so that a forgotten counter does not compile.
         let Self {
             lists,
             writes,

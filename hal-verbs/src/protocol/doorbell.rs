@@ -1,9 +1,9 @@
-//! Rings over a network: how a member that sleeps is woken by what others write, and never misses
-//! it (IDL-1).
+//! Rings over a network: how the writes of others wake a sleeping member without a missed wakeup
+//! (IDL-1).
 //!
 //! A one-sided write raises no event where it lands (HAL-6), so rings are writes without bytes that
 //! carry an immediate value, a *notice*. Between two members, on one connection, which keeps the
-//! order of all that is posted to it:
+//! order of all posts:
 //!
 //! | notice | from | says |
 //! |---|---|---|
@@ -14,21 +14,21 @@
 //! | `Retired` | the member that ends the view | nothing more comes from here, and nothing is taken |
 //!
 //! # Why no wake-up is lost
-//! Say A posts D, and B arms. Either B's `Asleep` reaches A before A posts D: then A rings behind
-//! D. Or after: then A rings upon `Asleep`, unless it rang since D. In each case a `Ring` follows D
-//! on the same connection. B takes it off its completion queue when D has landed, and is then
-//! either
-//! - armed: it wakes; or
-//! - awake: it may drop the ring. A member that arms looks once more after that, and finds D.
+//! Suppose A posts D, and B arms. If B's `Asleep` reaches A before A posts D, A rings after D.
+//! Otherwise A rings when `Asleep` arrives, unless it has rung since D. In each case a `Ring`
+//! follows D on the same connection. When B takes it off its completion queue, D has landed, and B
+//! is either
+//! - armed: it wakes up; or
+//! - awake: it may drop the ring. A member that arms checks once more after that, and finds D.
 //!
-//! A itself may be asleep when `Asleep` comes: it is an event there too. A answers it and sleeps
-//! on.
+//! A itself may be asleep when `Asleep` arrives, which is an event there too. A answers it and
+//! sleeps on.
 //!
 //! # Why it comes to an end
-//! `Asleep` is sent to a peer again only once that peer rang. A ring needs an `Asleep`. So a group
-//! that has nothing to say exchanges at most one of each a pair, and falls silent, however often
-//! its members arm. At most [`WAKES_MAX`] wake-ups, as many answers to them, and one or two of any
-//! other kind are under way each way, so a few posted receives are enough for ever.
+//! `Asleep` is sent to a peer again only after that peer has rung. A ring needs an `Asleep`. So a
+//! group with nothing to say exchanges at most one of each per pair, and falls silent, however
+//! often its members arm. At most [`WAKES_MAX`] wakeups, as many answers, and one or two notices of
+//! any other kind are in flight in each direction, so a few posted receives always suffice.
 
 use tramontane_core::fabric::LossCause;
 
@@ -46,7 +46,7 @@ bitflags::bitflags! {
     }
 }
 
-/// The kinds of notices, as they stand in the upper four bits of the immediate value.
+/// The kinds of notices, as encoded in the upper four bits of the immediate value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     Asleep,
@@ -55,7 +55,7 @@ pub(crate) enum Notice {
     /// So many.
     WakeSeen(u8),
     Retired,
-    /// About the connection of a region, and its epoch: see `crate::fabric::permissions`.
+    /// The state and epoch of a region's connection: see `crate::fabric::permissions`.
     Reconnect {
         region: u8,
         epoch: u32,
@@ -77,18 +77,18 @@ pub(crate) enum Notice {
         tag: u8,
         bits: u16,
     },
-    /// There is no key any more.
+    /// The peer has no key now.
     KeyGone {
         region: u8,
     },
-    /// The answer to the upper half, or to that there is none.
+    /// The answer to `KeyHigh` or `KeyGone`.
     KeyTaken {
         region: u8,
     },
 }
 
 impl Notice {
-    /// The immediate value.
+    /// Returns the immediate value.
     #[allow(clippy::as_conversions, reason = "widening, in a const fn")]
     pub(crate) const fn encode(self) -> u32 {
         let (kind, rest) = match self {
@@ -107,7 +107,7 @@ impl Notice {
         kind << 28 | rest
     }
 
-    /// From an immediate value; none from one that no correct member sends.
+    /// Decodes an immediate value; returns `None` for one that no correct member sends.
     pub(crate) fn decode(value: u32) -> Option<Self> {
         let region = u8::try_from(value >> EPOCH_BITS & 0x1f).ok()?;
         let epoch = value & ((1 << EPOCH_BITS) - 1);
@@ -139,7 +139,7 @@ const fn pack_half(tag: u8, bits: u16) -> u32 {
     (tag as u32) << 16 | bits as u32
 }
 
-/// None if the tag has bits that no epoch has.
+/// Returns `None` if the tag has bits that no epoch has.
 fn unpack_half(value: u32) -> Option<(u8, u16)> {
     let tag = u8::try_from(value >> 16).ok().filter(|tag| *tag <= TAG_MAX)?;
     Some((tag, u16::try_from(value & 0xffff).ok()?))
@@ -150,18 +150,18 @@ const fn pack(region: u8, epoch: u32) -> u32 {
     (region as u32 & 0x1f) << EPOCH_BITS | epoch & ((1 << EPOCH_BITS) - 1)
 }
 
-/// Wake-ups that may be under way to one peer. More than one, so that a member that rings, is heard
-/// and rings again need not wait for the answer.
+/// The most wakeups in flight to one peer. It is more than one so that a member that rings, is
+/// heard and rings again need not wait for the answer.
 const WAKES_MAX: u8 = 4;
 
-/// What a notice makes of this member.
+/// The effect of a notice on this member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// Nothing.
     Nothing,
-    /// It is rung.
+    /// This member is rung.
     Rung,
-    /// The peer ended the view at its side.
+    /// The peer ended the view.
     Retired,
     /// The peer broke the protocol.
     Broken(LossCause),
@@ -170,17 +170,17 @@ pub(crate) enum Heard {
 /// One member's end of the doorbells between it and one peer.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
-    /// The peer was told that this member sleeps, and did not ring since.
+    /// Whether the peer knows that this member sleeps, and has not rung since.
     told: bool,
-    /// The peer said that it sleeps, and was not rung since.
+    /// Whether the peer said that it sleeps, and was not rung since.
     sleeps: bool,
-    /// Something was posted since the last ring.
+    /// Whether anything was posted since the last ring.
     posted: bool,
-    /// Wake-ups that were not answered, the one that is due included.
+    /// Unanswered wakeups, including the one that is due.
     waking: u8,
-    /// And one was asked for since.
+    /// Whether another wakeup was requested since.
     again: bool,
-    /// Wake-ups that came and are to be answered.
+    /// Received wakeups that are to be answered.
     seen: u8,
     due: Due,
 }
@@ -198,12 +198,12 @@ impl Doorbell {
         }
     }
 
-    /// What is to be sent as soon as there is room.
+    /// Returns the notices to send as soon as there is room.
     pub(crate) const fn due(&self) -> Due {
         self.due
     }
 
-    /// It was sent.
+    /// Records that a notice was sent.
     pub(crate) fn sent(&mut self, notice: Due) {
         self.due.remove(notice);
         if notice == Due::RING {
@@ -213,12 +213,12 @@ impl Doorbell {
         }
     }
 
-    /// How many wake-ups an answer speaks for.
+    /// Returns the number of wakeups that an answer covers.
     pub(crate) const fn seen(&self) -> u8 {
         self.seen
     }
 
-    /// This member arms: the peer is told, unless it knows.
+    /// Records that this member arms: the peer is notified, unless it knows.
     pub(crate) fn arm(&mut self) {
         if !self.told {
             self.told = true;
@@ -226,36 +226,37 @@ impl Doorbell {
         }
     }
 
-    /// Whether a list that is posted now carries a ring behind it.
+    /// Returns whether a list that is posted now is followed by a ring.
     pub(crate) const fn rings_with_post(&self) -> bool {
         self.sleeps
     }
 
-    /// A list was posted, with a ring behind it if [`Doorbell::rings_with_post`] said so.
+    /// Records that a list was posted, followed by a ring if [`Doorbell::rings_with_post`] returned
+    /// true.
     pub(crate) fn posted(&mut self) {
         self.posted = !self.sleeps;
         if self.sleeps {
             self.sleeps = false;
-            // One that waited for room is overtaken by this one.
+            // This ring overtakes the one that waited for room.
             self.due.remove(Due::RING);
         }
     }
 
-    /// A list went over another connection, and a ring for it follows, or not.
+    /// Records that a list went over another connection, and whether a ring for it follows.
     pub(crate) fn will_ring(&mut self, rings: bool) {
         self.sleeps &= !rings;
     }
 
-    /// The peer is to be rung.
+    /// Requests a ring for the peer.
     pub(crate) fn ring(&mut self) {
         self.sleeps = false;
         self.due.insert(Due::RING);
     }
 
-    /// Somebody wants the peer woken in any case.
+    /// Requests a wakeup of the peer in any case.
     pub(crate) fn wake(&mut self) {
         if self.due.contains(Due::WAKE) {
-            // Not sent yet: it speaks for this one too.
+            // The earlier one is not sent yet and covers this one too.
             return;
         }
         if self.waking < WAKES_MAX {
@@ -266,12 +267,12 @@ impl Doorbell {
         }
     }
 
-    /// This member ends the view.
+    /// Ends the view for this member.
     pub(crate) fn retire(&mut self) {
         self.due = Due::RETIRED;
     }
 
-    /// A notice came. `armed` says whether this member sleeps or is about to.
+    /// Handles a notice. `armed` says whether this member sleeps or is about to.
     pub(crate) fn hear(&mut self, notice: Notice, armed: bool) -> Heard {
         match notice {
             Notice::Asleep if self.posted => {
@@ -294,7 +295,7 @@ impl Doorbell {
             }
             Notice::WakeSeen(count) => self.wake_seen(count),
             Notice::Retired => Heard::Retired,
-            // They concern regions.
+            // These concern regions.
             Notice::Reconnect { .. }
             | Notice::Reconnected { .. }
             | Notice::KeyLow { .. }
@@ -352,7 +353,7 @@ mod tests {
         assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);
         assert_eq!(bell.due(), Due::RING);
         bell.sent(Due::RING);
-        // It woke, looked, and sleeps again: nothing was posted since.
+        // The peer woke, checked, and sleeps again: nothing was posted since.
         bell.hear(Notice::Asleep, false);
         assert_eq!(bell.due(), Due::empty());
         assert!(bell.rings_with_post());

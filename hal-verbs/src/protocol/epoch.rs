@@ -1,16 +1,17 @@
-//! The epochs of a connection that is made anew, in as many bits as a notice has for them.
+//! The epochs of a re-established connection, in the number of bits that a notice has for them.
 
-/// An epoch has so many bits in a notice.
+/// The number of bits of an epoch in a notice.
 pub(crate) const EPOCH_BITS: u32 = 23;
 
 const MASK: u32 = (1 << EPOCH_BITS) - 1;
 
-/// The one after this. It wraps; the two ends are never more than a few apart.
+/// Returns the next epoch. Epochs wrap; the two ends are never more than a few apart.
 pub(crate) const fn next(epoch: u32) -> u32 {
     epoch.wrapping_add(1) & MASK
 }
 
-/// Whether an epoch is later than another: less than half of all ahead of it.
+/// Returns whether an epoch is later than another, that is, ahead of it by less than half of the
+/// range.
 pub(crate) const fn is_later(epoch: u32, than: u32) -> bool {
     let ahead = epoch.wrapping_sub(than) & MASK;
     ahead > 0 && ahead <= MASK / 2
@@ -19,8 +20,8 @@ pub(crate) const fn is_later(epoch: u32, than: u32) -> bool {
 /// The greatest [`tag`].
 pub(crate) const TAG_MAX: u8 = (1 << 6) - 1;
 
-/// The lowest bits of an epoch, for notices that have no room for all of it. The two ends are never
-/// so many apart.
+/// Returns the lowest bits of an epoch, for notices without room for all of it. The two ends are
+/// never far enough apart for tags to repeat.
 #[allow(clippy::as_conversions, reason = "masked, in a const fn")]
 pub(crate) const fn tag(epoch: u32) -> u8 {
     (epoch & TAG_MAX as u32) as u8

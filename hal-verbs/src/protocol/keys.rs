@@ -1,7 +1,7 @@
 //! How a peer learns the key with which it may write to a region, and how it stops using one.
 //!
-//! The owner makes a new key at each grant and ends it when it takes the right back. What changed
-//! goes to the peer as notices, over the connection of the rows:
+//! The owner makes a new key at each grant and ends it when it revokes the right. Changes are sent
+//! to the peer as notices, over the rows' connection:
 //!
 //! | notice | from | says |
 //! |---|---|---|
@@ -9,51 +9,51 @@
 //! | `KeyGone` | the owner | the right is taken back |
 //! | `KeyTaken` | the peer | the next may come |
 //!
-//! What protects the memory is the device alone: an ended key is refused. The notices keep a
-//! correct peer from trying.
+//! The device alone protects the memory: it refuses an ended key. The notices keep a correct peer
+//! from trying.
 //!
 //! # Invariants
-//! - One announcement a region is under way, so two receives are enough for it. What changes
-//!   meanwhile is told afterwards, and only the last of it.
-//! - A peer forgets its key when the connection of the region is made anew, and takes none that was
-//!   told for another epoch. So an ended key is never used in a later epoch, and its number may
-//!   come again there.
-//! - Within one epoch no key comes twice: [`EndedKeys`].
+//! - One announcement per region is in flight, so two receives are enough for it. Changes during
+//!   that time are announced afterwards, and only the last one.
+//! - A peer forgets its key when the region's connection is re-established, and ignores a key that
+//!   was announced for another epoch. So an ended key is never used in a later epoch, and its
+//!   number may be reused there.
+//! - Within one epoch no key is reused: [`EndedKeys`].
 
 use super::Notice;
 use super::epoch::tag;
 
-/// What the owner of a region tells one peer about its key.
+/// The owner's announcements of a region's key to one peer.
 #[derive(Debug, Default)]
 pub(crate) struct Announcer {
-    /// What the peer is to know in the end.
+    /// The key that the peer must finally know.
     wanted: Option<u32>,
-    /// It is to be told, after what is under way.
+    /// Whether it is to be announced, after the announcement in flight.
     is_due: bool,
     stage: KeyStage,
-    /// The last key of which anything was sent.
+    /// The last key of which at least a half was sent.
     sent: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum KeyStage {
-    /// Nothing is under way.
+    /// No announcement is in flight.
     #[default]
     Idle,
-    /// The first half was sent, and the second is to follow.
+    /// The first half was sent, and the second follows.
     Half { key: u32, tag: u8 },
-    /// All of it was sent, and no answer came.
+    /// Everything was sent, and no answer has arrived.
     Sent,
 }
 
 impl Announcer {
-    /// The peer is to know this key, or that it has none.
+    /// Sets the key that the peer is to know, or `None`.
     pub(crate) const fn tell(&mut self, key: Option<u32>) {
         self.wanted = key;
         self.is_due = true;
     }
 
-    /// The next notice, if one is to be sent in this epoch.
+    /// Returns the next notice, if one is to be sent in this epoch.
     pub(crate) const fn next(&self, region: u8, epoch: u32) -> Option<Notice> {
         match (self.stage, self.wanted) {
             (KeyStage::Half { key, tag }, _) => {
@@ -67,7 +67,7 @@ impl Announcer {
         }
     }
 
-    /// What [`Announcer::next`] gave was sent.
+    /// Records that the notice from [`Announcer::next`] was sent.
     pub(crate) const fn sent(&mut self, epoch: u32) {
         self.stage = match (self.stage, self.wanted) {
             (KeyStage::Idle, Some(key)) => {
@@ -83,12 +83,12 @@ impl Announcer {
         };
     }
 
-    /// Whether the peer may know this key, which is the last that was to be told.
+    /// Returns whether the peer may know this key, the last one to be announced.
     pub(crate) fn may_be_known(&self, key: u32) -> bool {
         self.sent == Some(key)
     }
 
-    /// The peer answered. False if nothing was under way.
+    /// Handles the peer's answer. Returns false if nothing was in flight.
     pub(crate) const fn answered(&mut self) -> bool {
         let is_expected = matches!(self.stage, KeyStage::Sent);
         if is_expected {
@@ -107,18 +107,18 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// The key to write with.
+    /// Returns the key to write with.
     pub(crate) const fn key(&self) -> Option<u32> {
         self.key
     }
 
-    /// The connection is made anew: the key is not used again.
+    /// Forgets the key, because the connection is being re-established.
     pub(crate) const fn forget(&mut self) {
         self.key = None;
     }
 
-    /// A notice of the owner came, in this epoch of this end. None if the notice breaks the
-    /// protocol; else whether there is a new key.
+    /// Handles a notice of the owner in this end's current epoch. Returns `None` if the notice
+    /// breaks the protocol, and otherwise whether there is a new key.
     pub(crate) fn hear(&mut self, notice: Notice, epoch: u32) -> Option<bool> {
         if self.owes_answer {
             return None;
@@ -131,7 +131,7 @@ impl Holder {
             Notice::KeyHigh { tag: told, bits, .. } => {
                 let low = self.low.take()?;
                 self.owes_answer = true;
-                // One of another epoch is told again, for this one.
+                // A key for another epoch will be announced again for this one.
                 self.key = (told == tag(epoch)).then(|| join(low, bits));
                 Some(self.key.is_some())
             }
@@ -144,50 +144,51 @@ impl Holder {
         }
     }
 
-    /// Whether the owner is to be told that the next may come.
+    /// Returns whether the owner must be informed that it may send the next announcement.
     pub(crate) const fn owes_answer(&self) -> bool {
         self.owes_answer
     }
 
-    /// It was told.
+    /// Records that the owner was informed.
     pub(crate) const fn answer_sent(&mut self) {
         self.owes_answer = false;
     }
 }
 
-/// Keys that one peer knew and that were ended since its connection was made anew: writes with them
-/// may be under way. Each is there by an announcement of its own, so the list grows no faster than
+/// Keys that one peer knew and that were ended since its connection was last re-established: writes
+/// with them may be in flight. Each entry took an announcement, so the list grows no faster than
 /// the peer answers.
 #[derive(Debug, Default)]
 pub(crate) struct EndedKeys(Vec<u32>);
 
-/// So many are remembered. With more, the connection is made anew.
+/// The number of keys remembered. Before there are more, the connection is re-established.
 const ENDED_MAX: usize = 64;
 
 impl EndedKeys {
-    /// An empty list. All its memory is taken now.
+    /// Creates an empty list and allocates all its memory.
     pub(crate) fn new() -> Self {
         Self(Vec::with_capacity(ENDED_MAX))
     }
 
-    /// A key was ended. There is room, if the connection was made anew when the list was full.
+    /// Records that a key was ended. There is room if the connection was re-established when the
+    /// list was full.
     pub(crate) fn push(&mut self, key: u32) {
         if !self.is_full() {
             self.0.push(key);
         }
     }
 
-    /// Whether the connection must be made anew before there is another key.
+    /// Returns whether the connection must be re-established before there can be another key.
     pub(crate) const fn is_full(&self) -> bool {
         self.0.len() >= ENDED_MAX
     }
 
-    /// Whether a write with this key may be under way, without the right.
+    /// Returns whether a write with this key may be in flight without the right.
     pub(crate) fn contains(&self, key: u32) -> bool {
         self.0.contains(&key)
     }
 
-    /// The connection was made anew: nothing from before is taken.
+    /// Forgets the keys after the connection was re-established: no earlier write is accepted.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -209,7 +210,7 @@ mod tests {
     use super::super::epoch;
     use super::*;
 
-    /// Sends what is due, and hears it; true if something was.
+    /// Sends and handles what is due; returns true if there was anything.
     fn carry(from: &mut Announcer, to: &mut Holder, epochs: (u32, u32)) -> bool {
         let Some(notice) = from.next(3, epochs.0) else { return false };
         from.sent(epochs.0);
@@ -250,7 +251,7 @@ mod tests {
         owner.tell(Some(5));
         while carry(&mut owner, &mut peer, (7, 8)) {}
         assert_eq!(peer.key(), None);
-        // The owner hears of the epoch, and tells it again.
+        // The owner learns of the epoch, and announces the key again.
         owner.tell(Some(5));
         answer(&mut owner, &mut peer);
         while carry(&mut owner, &mut peer, (8, 8)) {}
@@ -291,8 +292,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is granted, taken back and made anew: notices come in their order, of
-        /// which at most two are under way.
+        /// For any sequence of grants, revocations and new connections: notices arrive in order,
+        /// and at most two are in flight.
         #[test]
         fn the_last_word_arrives_and_no_key_outlives_its_epoch(
             deeds in proptest::collection::vec(0_u8..8, 1..200),
@@ -301,7 +302,7 @@ mod tests {
             let (mut owner_epoch, mut peer_epoch) = (0, 0);
             let mut wire = std::collections::VecDeque::new();
             let mut current: Option<u32> = None;
-            // Each key with the epoch that it was given in.
+            // Each key with the epoch in which it was given.
             let mut given = Vec::new();
             let mut next_key = 0x1_0000;
             let deeds = deeds.into_iter().chain(std::iter::repeat_n(7, 20));
@@ -316,7 +317,7 @@ mod tests {
                         current = None;
                         owner.tell(None);
                     }
-                    // The peer makes the connection anew; the owner hears of it later.
+                    // The peer re-establishes the connection; the owner learns of it later.
                     2 if peer_epoch == owner_epoch => {
                         peer_epoch = epoch::next(peer_epoch);
                         peer.forget();

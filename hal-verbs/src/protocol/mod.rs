@@ -1,5 +1,5 @@
-//! What of the fabric can be thought through, and tested, without a device: credits, rings, names,
-//! cards, updates, and which end writes which block where.
+//! The parts of the fabric that can be reasoned about and tested without a device: credits, rings,
+//! names, cards, updates, and which end writes which block where.
 
 pub(crate) mod blocks;
 mod card;

@@ -1,26 +1,26 @@
-//! How requests are named, so that a completion says whose it is.
+//! Names of requests, which identify the request of a completion.
 
-/// A request's number has so many bits in its name.
+/// The number of bits for a request's number in its name.
 const NUMBER_BITS: u32 = 47;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 const RECEIVE: u64 = 1 << NUMBER_BITS;
 
-/// Connection, direction, and number: packed into the 64 bits that a device hands back.
+/// Connection, direction and number, packed into the 64 bits that a device hands back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name(u64);
 
 impl Name {
-    /// Of the request with this number on a connection.
+    /// Returns the name of the request with this number on a connection.
     pub(crate) const fn send(link: u16, number: u64) -> Self {
         Self(widen(link) << (NUMBER_BITS + 1) | number & NUMBER_MASK)
     }
 
-    /// Of the receive with this number on a connection.
+    /// Returns the name of the receive with this number on a connection.
     pub(crate) const fn receive(link: u16, number: u64) -> Self {
         Self(widen(link) << (NUMBER_BITS + 1) | RECEIVE | number & NUMBER_MASK)
     }
 
-    /// As a device handed it back.
+    /// Converts a name that a device handed back.
     pub(crate) const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
@@ -29,7 +29,7 @@ impl Name {
         self.0
     }
 
-    /// The connection's index.
+    /// Returns the connection's index.
     pub(crate) fn link(self) -> usize {
         usize::try_from(self.0 >> (NUMBER_BITS + 1)).unwrap_or(usize::MAX)
     }
@@ -38,8 +38,8 @@ impl Name {
         self.0 & RECEIVE != 0
     }
 
-    /// The whole number, which is not below `base` and less than `2^47` above it. A stale one comes
-    /// out far above whatever was posted.
+    /// Returns the whole number, which is not below `base` and less than `2^47` above it. A stale
+    /// one becomes far greater than any number that was posted.
     pub(crate) const fn number_from(self, base: u64) -> u64 {
         base.wrapping_add(self.0.wrapping_sub(base) & NUMBER_MASK)
     }

@@ -1,65 +1,65 @@
-//! The credits of one connection: what was posted, what is done, and which request is to be
+//! The credits of one connection: posted requests, completed requests, and the next one to be
 //! signalled.
 //!
-//! Requests are numbered by the order in which they were posted. A reliable connection completes
-//! them in that order, so one completion speaks for all before it, and only every so many-th is
-//! asked for (HAL-2).
+//! Requests are numbered in the order in which they were posted. A reliable connection completes
+//! them in that order, so one completion covers all earlier requests, and only every n-th has one
+//! (HAL-2).
 //!
 //! # Invariants
 //! - `completed <= signalled <= posted`, and `posted - completed <= depth`.
-//! - Less than `signal_every` requests stand behind the last signalled one, unless somebody looks
-//!   away from [`SendQueue::signals`]; so a full queue always has a completion to come, since
+//! - Fewer than `signal_every` requests follow the last signalled one, unless a caller ignores
+//!   [`SendQueue::signals`]. So a full queue always has a completion to come, because
 //!   `signal_every` is at most half of the depth.
 
 use std::collections::VecDeque;
 
 use tramontane_core::fabric::Token;
 
-/// How deep a queue is, and how it is divided.
+/// The depth of a queue and its division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depths {
     /// Requests that may be in flight.
     pub(crate) depth: u32,
-    /// How many of them are kept for rings and their like: data never takes them.
+    /// Requests reserved for rings and similar messages: data never uses them.
     pub(crate) reserve: u32,
-    /// At most so many requests go from one that is signalled to the next.
+    /// The largest number of requests from one signalled request to the next.
     pub(crate) signal_every: u32,
 }
 
-/// What is in flight on one connection.
+/// The requests in flight on one connection.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     depths: Depths,
     posted: u64,
     signalled: u64,
     completed: u64,
-    /// Lists that somebody waits for: the number of requests up to their end, and their token.
+    /// Lists with a token: the number of requests up to their end, and the token.
     tokens: VecDeque<(u64, Token)>,
 }
 
 impl SendQueue {
-    /// An empty queue. All its memory is taken now.
+    /// Creates an empty queue and allocates all its memory.
     pub(crate) fn new(depths: Depths) -> Self {
         let tokens = VecDeque::with_capacity(usize::try_from(depths.depth).unwrap_or(0));
         Self { depths, posted: 0, signalled: 0, completed: 0, tokens }
     }
 
-    /// How many requests are in flight, as far as is known.
+    /// Returns the number of requests not known to be complete.
     pub(crate) const fn in_flight(&self) -> u64 {
         self.posted - self.completed
     }
 
-    /// How many requests were ever posted: the number of the next one.
+    /// Returns the number of requests posted so far, which is the number of the next one.
     pub(crate) const fn posted(&self) -> u64 {
         self.posted
     }
 
-    /// Whether there is room for so many requests of data.
+    /// Returns whether there is room for this many requests of data.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
         self.has_room_within(requests, self.depths.depth.saturating_sub(self.depths.reserve))
     }
 
-    /// Whether there is room for one request of the connection's own.
+    /// Returns whether there is room for one control request of the connection.
     pub(crate) fn has_room_for_control(&self) -> bool {
         self.has_room_within(1, self.depths.depth)
     }
@@ -69,19 +69,19 @@ impl SendQueue {
         self.in_flight().saturating_add(wanted) <= u64::from(depth)
     }
 
-    /// The slot of staged bytes that belongs to a request: free, since the request that had it is
-    /// done.
+    /// Returns the slot for a request's staged bytes; it is free, because the request that used it
+    /// is done.
     pub(crate) fn slot(&self, number: u64) -> usize {
         usize::try_from(number % u64::from(self.depths.depth.max(1))).unwrap_or(0)
     }
 
-    /// Whether a list of so many requests must end with a signalled one.
+    /// Returns whether a list of this many requests must end with a signalled one.
     pub(crate) fn signals(&self, requests: u64, has_token: bool) -> bool {
         let behind = self.posted - self.signalled;
         has_token || behind.saturating_add(requests) >= u64::from(self.depths.signal_every)
     }
 
-    /// Takes note of a list that was posted.
+    /// Records a posted list.
     pub(crate) fn push(&mut self, requests: u64, is_signalled: bool, token: Option<Token>) {
         self.posted += requests;
         if is_signalled {
@@ -92,13 +92,13 @@ impl SendQueue {
         }
     }
 
-    /// Requests of which no completion was asked for and which none behind them speaks for.
+    /// Returns the number of requests without a completion that no later one covers.
     pub(crate) const fn unsignalled(&self) -> u64 {
         self.posted - self.signalled
     }
 
-    /// Takes note of a completion: all requests up to this number are done. False for one that is
-    /// known already, or that speaks of what was never posted.
+    /// Records a completion: all requests up to this number are done. Returns false if it is known
+    /// already, or concerns a request that was never posted.
     pub(crate) fn complete(&mut self, number: u64) -> bool {
         let is_new = number >= self.completed && number < self.posted;
         if is_new {
@@ -108,7 +108,7 @@ impl SendQueue {
         is_new
     }
 
-    /// The next token whose list is done.
+    /// Returns the next token whose list is done.
     pub(crate) fn next_done(&mut self) -> Option<Token> {
         let (end, token) = *self.tokens.front()?;
         if end > self.completed {
@@ -118,12 +118,12 @@ impl SendQueue {
         Some(token)
     }
 
-    /// How many lists somebody waits for.
+    /// Returns the number of lists with a token that are not done.
     pub(crate) fn waiting(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Forgets what is in flight: the connection was reset, and nothing will be told of it.
+    /// Forgets the requests in flight after a reset: they will have no completions.
     pub(crate) fn forget(&mut self) {
         self.completed = self.posted;
         self.signalled = self.posted;

@@ -1,11 +1,11 @@
-//! Which places of the peer's copy may still change by what is under way.
+//! The ranges of the peer's copy that requests in flight may still change.
 //!
-//! Writes whose order no device keeps must not meet in one place: the older could land last, and a
-//! cell would shrink. What an update speaks for has landed, and is applied, once the peer says that
-//! it took the update. Until then its places are kept here.
+//! Writes whose order no device keeps must not overlap: the older could land last, and a cell would
+//! shrink. A write covered by an update has landed and is applied once the peer says that it has
+//! processed the update. Until then its range is kept here.
 //!
 //! # Invariant
-//! There are at most as many as credits let updates go, times the writes of a list.
+//! Their number is bounded by the updates that credits allow, times the writes of a list.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use tramontane_core::fabric::WRITES_MAX;
 
 use super::blocks::MESSAGES_MAX;
 
-/// A processor stores whole groups of so many bytes: two places in one group meet.
+/// A processor stores whole groups of bytes of this size: two ranges in one group overlap.
 const GROUP: usize = 8;
 
-/// A place, in whole groups.
+/// A range in whole groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     start: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Of a range that lies in memory.
+    /// Returns the groups that contain a range of memory.
     pub(crate) const fn of(offset: usize, length: usize) -> Self {
         let end = offset.saturating_add(length).saturating_add(GROUP - 1);
         Self { start: offset - offset % GROUP, end: end - end % GROUP }
@@ -35,28 +35,28 @@ impl Place {
     }
 }
 
-/// The places of what is under way to one peer, oldest first.
+/// The ranges of requests in flight to one peer, oldest first.
 #[derive(Debug)]
 pub(crate) struct UnderWay(VecDeque<(u64, Place)>);
 
 impl UnderWay {
-    /// Nothing. All its memory is taken now.
+    /// Creates an empty list and allocates all its memory.
     pub(crate) fn new() -> Self {
         let updates = usize::try_from(MESSAGES_MAX).unwrap_or(0);
         Self(VecDeque::with_capacity(updates * WRITES_MAX))
     }
 
-    /// A write goes, for which the update of this number speaks.
+    /// Adds a write that the update with this number covers.
     pub(crate) fn add(&mut self, update: u64, place: Place) {
         self.0.push_back((update, place));
     }
 
-    /// Whether something under way may still change a place.
+    /// Returns whether a request in flight may still change a range.
     pub(crate) fn meets(&self, place: Place) -> bool {
         self.0.iter().any(|(_, other)| other.meets(place))
     }
 
-    /// The peer took so many updates.
+    /// Records that the peer has processed this many updates.
     pub(crate) fn taken(&mut self, updates: u64) {
         while self.0.front().is_some_and(|(update, _)| *update < updates) {
             self.0.pop_front();

@@ -1,8 +1,8 @@
-//! Updates: what one list of writes says, as one message.
+//! Updates: the content of one list of writes as one message.
 //!
-//! Where devices place writes in any order, a write cannot speak for another. There each list ends
-//! with an update, which the peer's processor applies when its receive completes: the one moment at
-//! which all earlier writes of the connection are known to be visible (InfiniBand Architecture
+//! If devices place writes in any order, a write cannot guard another. Each list then ends with an
+//! update, which the peer's processor applies when its receive completes: the one moment at which
+//! all earlier writes of the connection are known to be visible (InfiniBand Architecture
 //! Specification 1.4, o9-20).
 //!
 //! | bytes | what |
@@ -12,17 +12,18 @@
 //! | 10 to 12 | 1 if the peer is to answer at once with what it has taken, else 0 |
 //! | then each | a record: where its bytes go in the sender's row (8), how many (2), and the bytes |
 //!
-//! Lowest byte first. A peer's bytes are checked: what no correct member sends is no update.
+//! Lowest byte first. A peer's bytes are checked: a message that no correct member sends is not an
+//! update.
 
 use tramontane_core::fabric::WRITES_MAX;
 
 /// The longest update: all guards of the longest list, and a few short contents.
 pub(crate) const UPDATE_BYTES_MAX: usize = 1536;
 
-/// What stands before the records.
+/// The bytes before the records.
 pub(crate) const HEAD_BYTES: usize = 12;
 
-/// What stands before the bytes of a record.
+/// The bytes before a record's data.
 pub(crate) const RECORD_HEAD_BYTES: usize = 10;
 
 /// An update under construction.
@@ -34,7 +35,7 @@ pub(crate) struct UpdateWriter {
 }
 
 impl UpdateWriter {
-    /// One that says how many updates were taken, and nothing else yet.
+    /// Starts an update that reports how many updates were processed, and has no records yet.
     pub(crate) fn new(taken: u64, asks: bool) -> Self {
         let mut bytes = [0; UPDATE_BYTES_MAX];
         bytes[..8].copy_from_slice(&taken.to_le_bytes());
@@ -42,7 +43,7 @@ impl UpdateWriter {
         Self { bytes, length: HEAD_BYTES, records: 0 }
     }
 
-    /// Adds a record; gives the place for its bytes. None if it does not fit.
+    /// Adds a record and returns the room for its bytes. Returns `None` if it does not fit.
     pub(crate) fn record(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         let short = u16::try_from(length).ok()?;
         let start = self.length.checked_add(RECORD_HEAD_BYTES)?;
@@ -57,25 +58,25 @@ impl UpdateWriter {
         self.bytes.get_mut(start..end)
     }
 
-    /// How it travels.
+    /// Returns the encoded update.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-/// An update that came.
+/// A received update.
 #[derive(Debug)]
 pub(crate) struct Update<'u> {
-    /// How many updates its sender has taken, ever.
+    /// The total number of updates that its sender has processed.
     pub(crate) taken: u64,
-    /// Its sender waits for what this member has taken.
+    /// Whether its sender waits for the number that this member has processed.
     pub(crate) asks: bool,
     records: u16,
     rest: &'u [u8],
 }
 
 impl<'u> Update<'u> {
-    /// None if no correct member sends it.
+    /// Returns `None` if no correct member sends this.
     pub(crate) fn decode(bytes: &'u [u8]) -> Option<Self> {
         let (taken, rest) = bytes.split_first_chunk()?;
         let (records, rest) = rest.split_first_chunk()?;
@@ -90,7 +91,7 @@ impl<'u> Update<'u> {
         (usize::from(records) <= WRITES_MAX && update.is_whole()).then_some(update)
     }
 
-    /// Whether the records fill it exactly.
+    /// Returns whether the records fill it exactly.
     fn is_whole(&self) -> bool {
         let mut rest = self.rest;
         for _ in 0..self.records {
@@ -100,7 +101,7 @@ impl<'u> Update<'u> {
         rest.is_empty()
     }
 
-    /// Its records, in the order of the list.
+    /// Returns its records, in the order of the list.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record<'u>> {
         let mut rest = self.rest;
         (0..self.records).map_while(move |_| {
@@ -111,10 +112,10 @@ impl<'u> Update<'u> {
     }
 }
 
-/// Where bytes go in the sender's row, and the bytes.
+/// An offset in the sender's row, and the bytes for it.
 type Record<'u> = (usize, &'u [u8]);
 
-/// The first record, and what follows it.
+/// Returns the first record, and the bytes after it.
 fn split_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let (offset, rest) = bytes.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;

@@ -1,5 +1,5 @@
-//! Whether the declarations are those of the C header of this machine. It needs libibverbs-dev and
-//! a C compiler, so `.ci/full` runs it.
+//! A comparison of the declarations with this machine's C header. It needs libibverbs-dev and a C
+//! compiler, so `.ci/full` runs it.
 
 use std::fmt::Write as _;
 use std::mem::offset_of;
@@ -8,24 +8,24 @@ use std::process::Command;
 use super::structures::{self, bind_mw_t, ibv_gid, ibv_send_wr, wr_t};
 use super::{functions, numbers};
 
-/// A structure as it is declared.
+/// A declared structure.
 pub(super) struct Declared {
     pub(super) name: &'static str,
     pub(super) is_whole: bool,
     pub(super) bytes: usize,
-    /// Names, places and sizes.
+    /// Names, offsets and sizes.
     pub(super) fields: &'static [(&'static str, usize, usize)],
 }
 
-/// The size of what a field holds.
+/// Returns the size of a field's type.
 pub(super) const fn size_of_field<S, F>(_: fn(&S) -> *const F) -> usize {
     size_of::<F>()
 }
 
-/// The head of each C program here.
+/// The first lines of each C program here.
 const HEAD: &str = "#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\n";
 
-/// Compiles a C program; what the compiler said, if it refused.
+/// Compiles a C program; returns the compiler's output if it fails.
 fn compile(folder: &tempfile::TempDir, text: &str) -> Result<std::path::PathBuf, String> {
     let (source, program) = (folder.path().join("program.c"), folder.path().join("program"));
     std::fs::write(&source, text).expect("it is written");
@@ -47,7 +47,8 @@ fn run(text: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Two texts of the same lines: what is declared, and a C program that prints what the header has.
+/// Two texts that must have the same lines: the declarations, and the output of a C program that
+/// prints the header's.
 #[derive(Default)]
 struct Comparison {
     declared: String,
@@ -90,7 +91,7 @@ fn structures_are_those_of_the_header() {
             comparison.field(&kind, field.trim_start_matches("r#"), *place, *bytes);
         }
     }
-    // What is a union in C, or has no name there.
+    // These are unions in C, or have no name there.
     let gid = "union ibv_gid";
     comparison.number("gid", size_of::<ibv_gid>(), &format!("sizeof({gid})"));
     comparison.number("gid aligned to", align_of::<ibv_gid>(), &format!("_Alignof({gid})"));
@@ -118,7 +119,7 @@ fn numbers_are_those_of_the_header() {
     comparison.check();
 }
 
-/// What C writes for a type of Rust.
+/// Returns the C name of a Rust type.
 fn c_type(rust: &str) -> String {
     let rust = rust.trim();
     if let Some(pointed) = rust.strip_prefix("*mut ") {
@@ -137,14 +138,14 @@ fn c_type(rust: &str) -> String {
         "u32" => "uint32_t",
         "usize" => "size_t",
         "ibv_gid" => "union ibv_gid",
-        // What the library itself exports: it fills the fields up to `flags`.
+        // This is the structure that the library exports: it fills the fields up to `flags`.
         "ibv_port_attr" => "struct _compat_ibv_port_attr",
         structure => return format!("struct {structure}"),
     }
     .to_owned()
 }
 
-/// C allows a declaration again if it is the same, and refuses any other.
+/// C allows a second declaration if it is identical, and rejects any other.
 #[test]
 #[ignore = "needs libibverbs-dev and a C compiler: .ci/full"]
 fn functions_are_those_of_the_header() {

@@ -1,4 +1,4 @@
-//! The functions that are called, each with the version of the interface that it belongs to.
+//! The functions that are called, each with its version of the interface.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use super::open::{Library, NoLibrary, functions};
 use super::structures::*;
 
-/// Makes the table of functions, and for each a function of the same name that calls it. A later
-/// one gives none where the library is too old for it.
+/// Makes the table of functions, and for each a function of the same name that calls it. A `later`
+/// function returns `None` if the library is too old for it.
 macro_rules! functions {
     (
         $($version:literal fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*
@@ -15,20 +15,20 @@ macro_rules! functions {
             $($later_argument:ident: $later_kind:ty),*
         ) -> $later_result:ty;)*
     ) => {
-        /// Where the functions begin.
+        /// The addresses of the functions.
         pub(super) struct Functions {
             $($name: unsafe extern "C" fn($($kind),*) $(-> $result)?,)*
             $($later: Option<unsafe extern "C" fn($($later_kind),*) -> $later_result>,)*
         }
 
         impl Functions {
-            /// Looks all of them up.
+            /// Looks up all functions.
             pub(super) fn find(library: &Library) -> Result<Self, NoLibrary> {
                 Ok(Self {
                     $($name: {
                         let address = library.find(stringify!($name), $version)?;
-                        // SAFETY: the function of that name and version, which the header declares
-                        // so; the library is never closed.
+                        // SAFETY: the function with this name and version, as the header declares
+                        // it; the library is never closed.
                         unsafe {
                             std::mem::transmute::<
                                 NonNull<c_void>,
@@ -48,7 +48,7 @@ macro_rules! functions {
                 })
             }
 
-            /// The same once more, for the comparison with the header.
+            /// The same declarations for the comparison with the header.
             #[cfg(test)]
             pub(super) const DECLARED: &[(&str, &[&str], &str)] = &[
                 $((
@@ -65,10 +65,10 @@ macro_rules! functions {
         }
 
         $(
-            /// As in `<infiniband/verbs.h>`.
+            /// Calls the function of the same name in `<infiniband/verbs.h>`.
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The conditions of the manual page.
             #[allow(dead_code, reason = "some are for those who ask for more than the fabric does")]
             pub(in crate::ffi) unsafe fn $name($($argument: $kind),*) $(-> $result)? {
                 // SAFETY: as the caller promises.
@@ -77,10 +77,11 @@ macro_rules! functions {
         )*
 
         $(
-            /// As in `<infiniband/verbs.h>`, where the library has it.
+            /// Calls the function of the same name in `<infiniband/verbs.h>`, if the library has
+            /// it.
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The conditions of the manual page.
             pub(in crate::ffi) unsafe fn $later(
                 $($later_argument: $later_kind),*
             ) -> Option<$later_result> {
@@ -144,7 +145,7 @@ functions! {
         made_with: *mut ibv_qp_init_attr
     ) -> c_int;
     "IBVERBS_1.1" fn ibv_destroy_qp(pair: *mut ibv_qp) -> c_int;
-    // Of rdma-core 40.
+    // Since rdma-core 40.
     later "IBVERBS_1.14" fn ibv_query_qp_data_in_order(
         pair: *mut ibv_qp, operation: c_uint, flags: u32
     ) -> c_int;

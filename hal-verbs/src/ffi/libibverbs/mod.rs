@@ -1,15 +1,15 @@
-//! libibverbs itself: its structures, its functions, and how they are found.
+//! libibverbs itself: its structures, its functions, and how they are looked up.
 //!
-//! The library is opened when a device is first asked for. So one program serves hosts with and
-//! without RDMA, and to build it needs no header, no `-dev` package and no libclang.
+//! The library is loaded when a device is first requested. So one program serves hosts with and
+//! without RDMA, and the build needs no header, no `-dev` package and no libclang.
 //!
-//! Names and signatures are those of `<infiniband/verbs.h>`. What is declared here is compared with
-//! the header, field by field, by a test that `.ci/full` runs (`against_the_header`).
+//! Names and signatures are those of `<infiniband/verbs.h>`. A test that `.ci/full` runs compares
+//! these declarations with the header, field by field (`against_the_header`).
 //!
 //! # Invariants
-//! - The library is never closed: what it has made refers to it.
-//! - [`open`] has succeeded before any function is called. Each function but the first,
-//!   [`ibv_get_device_list`], takes a pointer that an earlier call gave.
+//! - The library is never closed, because the objects it makes refer to it.
+//! - [`open`] succeeds before any function is called. Each function except the first,
+//!   [`ibv_get_device_list`], takes a pointer from an earlier call.
 
 #[cfg(test)]
 mod against_the_header;

@@ -1,19 +1,19 @@
-//! The enumerations of `<infiniband/verbs.h>`, as far as they are used.
+//! The enumerations of `<infiniband/verbs.h>` that are used here.
 
 #![allow(non_camel_case_types, reason = "the names of C")]
 
-/// Makes a module for each enumeration, as C has none and its names need one.
+/// Makes a module for each enumeration, because C has no such scope and the names need one.
 macro_rules! numbers {
     ($(mod $enumeration:ident { $($name:ident = $value:expr;)* })*) => {
         $(
             pub(in crate::ffi) mod $enumeration {
-                /// What C has for it.
+                /// The type of the values in C.
                 pub(in crate::ffi) type Type = u32;
                 $(pub(in crate::ffi) const $name: Type = $value;)*
             }
         )*
 
-        /// All of them, for the comparison with the header.
+        /// All values, for the comparison with the header.
         #[cfg(test)]
         pub(super) const DECLARED: &[(&str, u32)] =
             &[$($((stringify!($name), $enumeration::$name),)*)*];

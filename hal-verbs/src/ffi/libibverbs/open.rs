@@ -1,4 +1,4 @@
-//! Opening the library, and finding a function in it.
+//! Loading of the library, and lookup of its functions.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -6,76 +6,78 @@ use std::sync::OnceLock;
 
 use super::functions::Functions;
 
-/// The library, by the name of its interface: a program that links it asks for the same.
+/// The library's file name, which includes its interface version: a program linked against it asks
+/// for the same file.
 const FILE: &CStr = c"libibverbs.so.1";
 
-/// Why there are no verbs on this host.
+/// The reason why verbs are unavailable on this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoLibrary {
-    /// There is no such library.
+    /// The library does not exist.
     #[error(
         "no RDMA here: libibverbs.so.1 is not installed; install libibverbs1 and ibverbs-providers \
          (on Fedora and RHEL libibverbs)"
     )]
     NotInstalled,
-    /// It is there, and cannot be opened.
+    /// The library exists but cannot be loaded.
     #[error(
         "no RDMA here: libibverbs.so.1 cannot be opened ({reason}); install libibverbs1 again (on \
          Fedora and RHEL libibverbs)"
     )]
     CannotOpen {
-        /// What the loader said.
+        /// The loader's message.
         reason: String,
     },
-    /// It is too old, or is not rdma-core's.
+    /// The library is too old, or is not rdma-core's.
     #[error(
         "no RDMA here: libibverbs.so.1 has no {function} of {version}; install libibverbs1 of \
          rdma-core (on Fedora and RHEL libibverbs)"
     )]
     Lacks {
-        /// The function that was looked for first.
+        /// The first function that was missing.
         function: &'static str,
-        /// The version of the interface that it belongs to.
+        /// The function's version of the interface.
         version: &'static str,
     },
 }
 
 static FUNCTIONS: OnceLock<Result<Functions, NoLibrary>> = OnceLock::new();
 
-/// Opens the library at the first call; later calls give what the first gave.
+/// Loads the library on the first call; later calls return the same result.
 pub(in crate::ffi) fn open() -> Result<(), NoLibrary> {
     let found = FUNCTIONS.get_or_init(|| Functions::find(&Library::open(FILE)?));
     found.as_ref().map(drop).map_err(Clone::clone)
 }
 
-/// The functions of the library that is open.
+/// Returns the functions of the loaded library.
 pub(super) fn functions() -> &'static Functions {
     match FUNCTIONS.get() {
         Some(Ok(functions)) => functions,
-        // No pointer that libibverbs takes exists before it is open.
+        // Every call takes a pointer from libibverbs, which does not exist before the library is
+        // loaded.
         _ => unreachable!("libibverbs is called before it is open"),
     }
 }
 
-/// A library that stays open as long as the process.
+/// A library that stays loaded until the process ends.
 pub(super) struct Library {
     handle: NonNull<c_void>,
 }
 
 impl Library {
-    /// Opens the library of a name, wherever the loader looks for it.
+    /// Loads the library with this name from the loader's search path.
     pub(super) fn open(file: &CStr) -> Result<Self, NoLibrary> {
-        // SAFETY: a string that ends. What libibverbs does when it is loaded is what it does in
-        // each program that links it.
+        // SAFETY: a terminated string. libibverbs does the same when it is loaded as in every
+        // program that links it.
         let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(handle)
             .map(|handle| Self { handle })
             .ok_or_else(|| why_not(&file.to_string_lossy(), loader_error()))
     }
 
-    /// Where a function begins. Its version is asked for, as a linker would note it: a later
-    /// version of the same name may take other structures.
+    /// Returns the address of a function. Like a linker, it asks for a specific version: a later
+    /// version with the same name may take other structures.
     pub(super) fn find(
         &self,
         function: &'static str,
@@ -90,16 +92,16 @@ impl Library {
 
     #[cfg(target_env = "gnu")]
     fn address(&self, function: &CStr, version: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: a library that is open, and strings that end.
+        // SAFETY: the library is loaded, and the strings are terminated.
         let address =
             unsafe { libc::dlvsym(self.handle.as_ptr(), function.as_ptr(), version.as_ptr()) };
         NonNull::new(address)
     }
 
-    /// Other loaders know no versions: they have the newest.
+    /// Other loaders do not support versions: they return the newest.
     #[cfg(not(target_env = "gnu"))]
     fn address(&self, function: &CStr, _: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: a library that is open, and a string that ends.
+        // SAFETY: the library is loaded, and the string is terminated.
         NonNull::new(unsafe { libc::dlsym(self.handle.as_ptr(), function.as_ptr()) })
     }
 }
@@ -108,9 +110,9 @@ fn c_string(text: &str) -> Option<std::ffi::CString> {
     std::ffi::CString::new(text).ok()
 }
 
-/// What the loader says of the call before; the loader keeps it for each thread.
+/// Returns the loader's message about the previous call, which the loader keeps per thread.
 fn loader_error() -> String {
-    // SAFETY: always allowed; the result is null or a string that lives until the next call.
+    // SAFETY: always allowed; the result is null or a string that is valid until the next call.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the loader does not say why".to_owned();
@@ -119,7 +121,7 @@ fn loader_error() -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// A library that is missing is told from one that cannot be used, or that misses another.
+/// Distinguishes a missing library from one that is unusable or lacks a library of its own.
 fn why_not(file: &str, reason: String) -> NoLibrary {
     if reason.contains(file) && reason.contains("No such file") {
         NoLibrary::NotInstalled
@@ -158,7 +160,7 @@ mod tests {
         assert!(matches!(error, Some(NoLibrary::CannotOpen { .. })), "{error:?}");
     }
 
-    /// The C library is a library that is always there, and knows no verbs.
+    /// The C library always exists, and contains no verbs.
     #[test]
     fn a_library_without_verbs_is_told_with_the_function_that_it_lacks() {
         let error = Functions::find(&Library::open(c"libc.so.6").expect("it is there")).err();

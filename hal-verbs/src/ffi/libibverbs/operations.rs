@@ -1,15 +1,15 @@
-//! The calls on the path of a message, and those of memory windows. In C they are inline functions,
-//! which call the driver by a pointer in the opened device. So they are here, and cost what
-//! they cost in C.
+//! The calls on the path of a message, and those of memory windows. In C they are inline functions
+//! that call the driver through a pointer in the opened device. They are reproduced here at the
+//! same cost.
 
 use std::ffi::{c_int, c_uint};
 
 use super::structures::{ibv_cq, ibv_mw, ibv_pd, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_wc};
 
-/// Takes completions. As in `<infiniband/verbs.h>`.
+/// Takes completions, as in `<infiniband/verbs.h>`.
 ///
 /// # Safety
-/// The queue lives, and there is room for `entries`.
+/// The queue is valid, and there is room for `entries`.
 #[inline]
 pub(in crate::ffi) unsafe fn ibv_poll_cq(
     queue: *mut ibv_cq,
@@ -20,20 +20,20 @@ pub(in crate::ffi) unsafe fn ibv_poll_cq(
     unsafe { ((*(*queue).context).ops.poll_cq)(queue, entries, into) }
 }
 
-/// Asks for an event with the next completion. As in `<infiniband/verbs.h>`.
+/// Requests an event for the next completion, as in `<infiniband/verbs.h>`.
 ///
 /// # Safety
-/// The queue lives.
+/// The queue is valid.
 #[inline]
 pub(in crate::ffi) unsafe fn ibv_req_notify_cq(queue: *mut ibv_cq, solicited_only: c_int) -> c_int {
     // SAFETY: as above.
     unsafe { ((*(*queue).context).ops.req_notify_cq)(queue, solicited_only) }
 }
 
-/// Posts a chain of requests. As in `<infiniband/verbs.h>`.
+/// Posts a chain of requests, as in `<infiniband/verbs.h>`.
 ///
 /// # Safety
-/// The queue pair and the chain live, and what goes inline can be read.
+/// The queue pair and the chain are valid, and inline bytes are readable.
 #[inline]
 pub(in crate::ffi) unsafe fn ibv_post_send(
     pair: *mut ibv_qp,
@@ -44,10 +44,10 @@ pub(in crate::ffi) unsafe fn ibv_post_send(
     unsafe { ((*(*pair).context).ops.post_send)(pair, chain, bad) }
 }
 
-/// Posts a chain of receives. As in `<infiniband/verbs.h>`.
+/// Posts a chain of receives, as in `<infiniband/verbs.h>`.
 ///
 /// # Safety
-/// The queue pair and the chain live.
+/// The queue pair and the chain are valid.
 #[inline]
 pub(in crate::ffi) unsafe fn ibv_post_recv(
     pair: *mut ibv_qp,

@@ -1,11 +1,11 @@
-//! The structures of `<infiniband/verbs.h>`: whole where this program makes them, and as far as
-//! they are read where libibverbs does.
+//! The structures of `<infiniband/verbs.h>`: complete if this program creates them, and up to the
+//! last field that is read if libibverbs does.
 
 #![allow(non_camel_case_types, reason = "the names of C")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// A structure that only libibverbs looks into.
+/// Declares a structure that only libibverbs reads.
 macro_rules! opaque {
     ($($name:ident)*) => {
         $(
@@ -19,12 +19,12 @@ macro_rules! opaque {
 
 opaque! { ibv_srq }
 
-/// Makes structures, and the list of their fields for the comparison with the header. Of a `whole`
-/// one the size is compared too; a `beginning` has more fields in C, and is never made here.
+/// Declares structures, and the list of their fields for the comparison with the header. The size
+/// of a `whole` one is compared too; a `beginning` has more fields in C, and is never created here.
 macro_rules! structures {
     ($($extent:ident $name:ident { $($field:ident: $kind:ty,)* })*) => {
         $(
-            /// As in `<infiniband/verbs.h>`.
+            /// The structure of the same name in `<infiniband/verbs.h>`.
             #[repr(C)]
             #[allow(dead_code, reason = "what stands before a field that is used")]
             pub(in crate::ffi) struct $name {
@@ -32,7 +32,8 @@ macro_rules! structures {
             }
         )*
 
-        /// Each with whether it is whole, its size, and its fields with their places and sizes.
+        /// For each structure: whether it is whole, its size, and its fields with their offsets and
+        /// sizes.
         #[cfg(test)]
         pub(super) const DECLARED: &[super::against_the_header::Declared] = &[
             $(super::against_the_header::Declared {
@@ -320,7 +321,7 @@ structures! {
 /// A pointer to a function that is not called.
 type Unused = *mut c_void;
 
-/// An address, as bytes; in C it is a union, whose other member aligns it.
+/// An address as bytes; in C it is a union, whose other member gives the alignment.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(in crate::ffi) struct ibv_gid {
@@ -334,7 +335,7 @@ impl ibv_gid {
     }
 }
 
-/// What an asynchronous event is about.
+/// The subject of an asynchronous event.
 #[repr(C)]
 #[allow(dead_code, reason = "each kind of event has its own")]
 pub(in crate::ffi) union ibv_async_event_element_t {
@@ -343,7 +344,7 @@ pub(in crate::ffi) union ibv_async_event_element_t {
     pub(in crate::ffi) port_num: c_int,
 }
 
-/// Where a write goes or a read comes from: in C one member of a union, whose largest is that of
+/// The remote address of a write or read: in C a member of a union, whose largest member is that of
 /// atomic operations.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -352,7 +353,7 @@ pub(in crate::ffi) struct wr_t {
     pub(in crate::ffi) rest_of_atomic: [u64; 2],
 }
 
-/// A place at the other end.
+/// An address in the remote end's memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(in crate::ffi) struct rdma_t {

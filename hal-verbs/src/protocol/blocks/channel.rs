@@ -1,11 +1,12 @@
-//! One channel with one peer: its receives, its blocks, and what the peer is still to be told of
-//! them.
+//! One channel with one peer: its receives, its blocks, and the messages still owed to the peer
+//! about them.
 //!
 //! # Invariants
-//! - Serials count the blocks of one direction from 0: a block's is its receive's.
-//! - A receive's memory is held until its block is here, or the peer said that it writes nothing
-//!   more (`Over`).
-//! - Behind the own `Over` nothing is written and no message goes; each end says it once.
+//! - Serials count the blocks of one direction from 0; a block and its receive have the same
+//!   serial.
+//! - A receive's memory is held until its block has arrived, or until the peer has said that it
+//!   writes nothing more (`Over`).
+//! - After its `Over`, an end writes no block and sends no message; each end sends it once.
 
 use std::collections::VecDeque;
 
@@ -13,16 +14,16 @@ use tramontane_core::fabric::{LossCause, Token};
 
 use super::message::{Message, Place};
 
-/// Receives that may be posted for one peer on one channel.
+/// The most receives posted for one peer on one channel.
 pub(crate) const RECEIVES_MAX: usize = 16;
 
-/// Blocks that may be under way to one peer on one channel.
+/// The most blocks in flight to one peer on one channel.
 pub(crate) const SENDS_MAX: usize = 16;
 
-/// A receive that is posted, and where its block goes: the peer is told that.
+/// A posted receive and the address for its block, which is sent to the peer.
 #[derive(Debug)]
 pub(crate) struct Receive<M> {
-    /// What keeps the bytes in place.
+    /// The handle that keeps the bytes in place.
     pub(crate) _memory: M,
     pub(crate) address: u64,
     pub(crate) key: u32,
@@ -30,25 +31,25 @@ pub(crate) struct Receive<M> {
     pub(crate) token: Token,
 }
 
-/// A block that is to be sent.
+/// A block to be sent.
 #[derive(Debug)]
 pub(crate) struct Block<M> {
     pub(crate) memory: M,
     pub(crate) offset: usize,
     pub(crate) length: u32,
-    /// The sender's number.
+    /// The sender's block number.
     pub(crate) number: u32,
     pub(crate) token: Token,
 }
 
-/// A block that is there, and the peer is not told yet.
+/// A block that has arrived at the peer, which has not been notified yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Landed {
     pub(super) number: u32,
     pub(super) length: u32,
 }
 
-/// A block that came.
+/// A block that arrived here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
     pub(super) token: Token,
@@ -56,7 +57,7 @@ pub(super) struct Arrived {
     pub(super) length: u32,
 }
 
-/// How far the end of a channel is told.
+/// The progress of the notice that a channel has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Over {
     #[default]
@@ -69,27 +70,27 @@ enum Over {
 #[derive(Debug)]
 pub(super) struct ChannelState<M> {
     receives: VecDeque<Receive<M>>,
-    /// Blocks that came: the serial of the first receive.
+    /// Blocks that arrived: the serial of the first receive.
     came: u64,
-    /// Receives that the peer was told of.
+    /// Receives announced to the peer.
     offered: u64,
-    /// Where blocks may be written that nobody began.
+    /// Offered addresses whose blocks are not begun yet.
     offers: VecDeque<Place>,
-    /// Offers that came.
+    /// Offers received.
     offers_heard: u64,
     waiting: VecDeque<Block<M>>,
-    /// Blocks of which writing began.
+    /// Blocks whose write has begun.
     begun: u64,
-    /// Of those, not acknowledged.
+    /// Begun blocks that are not acknowledged.
     writing: usize,
     landed: VecDeque<Landed>,
     asks: bool,
     refuses: bool,
-    /// Closed here: nothing is reported.
+    /// Whether the channel is closed at this end: nothing is reported then.
     is_closed: bool,
     over: Over,
     is_over_there: bool,
-    /// It is on the list of those that have something to write, or to say.
+    /// Whether the channel is on the list of those with something to write or send.
     pub(super) in_writers: bool,
     pub(super) in_talkers: bool,
 }
@@ -120,7 +121,7 @@ impl<M> ChannelState<M> {
         self.is_closed
     }
 
-    /// The peer takes nothing more, and sends nothing.
+    /// Returns whether the peer takes nothing more and sends nothing.
     pub(super) const fn is_over_there(&self) -> bool {
         self.is_over_there
     }
@@ -133,7 +134,7 @@ impl<M> ChannelState<M> {
         self.waiting.len() + self.writing + self.landed.len() < SENDS_MAX
     }
 
-    /// Blocks and receives of which something would be told.
+    /// Returns the number of blocks and receives that will still be reported.
     pub(super) fn under_way(&self) -> usize {
         if self.is_closed { 0 } else { self.receives.len() + self.waiting.len() + self.writing }
     }
@@ -151,7 +152,7 @@ impl<M> ChannelState<M> {
         self.begun + count(self.waiting.len()) > self.offers_heard
     }
 
-    /// Receives that were posted, ever.
+    /// Returns the number of receives posted so far.
     fn posted(&self) -> u64 {
         self.came + count(self.receives.len())
     }
@@ -160,11 +161,11 @@ impl<M> ChannelState<M> {
         !self.waiting.is_empty() && !self.offers.is_empty()
     }
 
-    /// The next block, and where it goes.
+    /// Returns the next block and its address.
     ///
     /// # Errors
-    /// If it is longer than its receive: the two ends do not agree, and nothing says which is
-    /// wrong.
+    /// Fails if the block is longer than its receive: the two ends disagree, and it is unknown
+    /// which is wrong.
     pub(super) fn begin_write(&mut self) -> Result<Option<(Block<M>, Place)>, LossCause> {
         if !self.has_write() {
             return Ok(None);
@@ -180,7 +181,7 @@ impl<M> ChannelState<M> {
         Ok(Some((block, place)))
     }
 
-    /// A block that was begun is acknowledged.
+    /// Records that a begun block is acknowledged.
     pub(super) fn end_write(&mut self, landed: Landed) {
         self.writing -= 1;
         if self.over == Over::NotYet {
@@ -196,7 +197,7 @@ impl<M> ChannelState<M> {
         !self.landed.is_empty() || self.offered < self.posted() || self.asks || self.refuses
     }
 
-    /// What is to be said next.
+    /// Returns the next message to send.
     pub(super) fn next_message(&mut self) -> Option<Message> {
         match self.over {
             Over::Sent => return None,
@@ -230,7 +231,7 @@ impl<M> ChannelState<M> {
         Some(Message::Offer { serial, place: Place { address, key, length } })
     }
 
-    /// The peer posted a receive.
+    /// Handles the peer's offer of a receive.
     pub(super) fn hear_offer(&mut self, serial: u64, place: Place) -> Result<(), LossCause> {
         if serial != self.offers_heard || self.offers.len() == RECEIVES_MAX || self.is_over_there {
             return Err(LossCause::Misbehaved);
@@ -243,7 +244,7 @@ impl<M> ChannelState<M> {
         Ok(())
     }
 
-    /// A block is there; nothing is told if the channel was closed.
+    /// Handles the arrival of a block; reports nothing if the channel was closed.
     pub(super) fn hear_written(
         &mut self,
         serial: u64,
@@ -259,23 +260,23 @@ impl<M> ChannelState<M> {
         Ok((!self.is_closed).then_some(Arrived { token, number, length }))
     }
 
-    /// The peer has a block for a receive of which it knows nothing.
+    /// Handles the peer's question: it has a block but knows no receive for it.
     pub(super) fn hear_question(&mut self, serial: u64) -> Result<(), LossCause> {
         if self.is_over_there {
             return Err(LossCause::Misbehaved);
         }
-        // An offer, or the word that the channel is over, is on its way.
+        // An offer, or the notice that the channel is over, is in flight.
         self.refuses |= serial >= self.posted() && self.over == Over::NotYet;
         Ok(())
     }
 
-    /// The peer did not wait for the block that was asked for; a peer that it still concerns is
-    /// lost.
+    /// Handles the peer's answer that it does not wait for the block. The peer is lost if the
+    /// channel is still open.
     pub(super) fn hear_refusal(&self) -> Result<(), LossCause> {
         if self.over == Over::NotYet { Err(LossCause::Unreachable) } else { Ok(()) }
     }
 
-    /// The peer ended the channel.
+    /// Handles the peer's end of the channel.
     pub(super) fn hear_over(&mut self) -> Result<(), LossCause> {
         if std::mem::replace(&mut self.is_over_there, true) {
             return Err(LossCause::Misbehaved);
@@ -285,13 +286,13 @@ impl<M> ChannelState<M> {
         Ok(())
     }
 
-    /// Blocks that the peer would not take, once those before them are through.
+    /// Returns the blocks that the peer no longer takes, once the earlier ones are done.
     pub(super) fn take_dropped(&mut self) -> VecDeque<Block<M>> {
         let is_their_turn = self.is_over_there && self.writing == 0;
         if is_their_turn { std::mem::take(&mut self.waiting) } else { VecDeque::new() }
     }
 
-    /// Ends the channel at this end. What the peer may still write into stays.
+    /// Ends the channel at this end. Memory that the peer may still write into is kept.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.waiting = VecDeque::new();
@@ -302,12 +303,12 @@ impl<M> ChannelState<M> {
         if self.over == Over::NotYet {
             self.over = Over::Due;
         }
-        // Not to be used again: their memory goes too.
+        // These are not used again, so their memory is released too.
         (self.offers, self.landed) = (VecDeque::new(), VecDeque::new());
         (self.asks, self.refuses) = (false, false);
     }
 
-    /// Receives whose memory is held.
+    /// Returns the number of receives whose memory is held.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.receives.len()

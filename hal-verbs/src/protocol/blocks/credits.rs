@@ -1,51 +1,51 @@
-//! How many messages may be under way: a message that finds no receive would cost the connection.
+//! The limit on messages in flight: a message without a receive would break the connection.
 //!
-//! Each end posts [`MESSAGES_MAX`] receives, and posts each again as soon as its message is taken.
-//! Every message says how many its sender has taken. An end that has taken many and has nothing to
-//! say sends a `Credit`; so does an end that the other asks, if it has taken any since it last said
-//! how many.
+//! Each end posts [`MESSAGES_MAX`] receives, and posts each again as soon as its message is
+//! processed. Every message says how many its sender has processed. An end that has processed many
+//! and has nothing to send sends a `Credit`. An end that is asked also does, if it has processed
+//! any since its last report.
 //!
-//! The last receive is a `Credit`'s alone, so the two ends never wait for each other: the last
-//! message of an end that can send nothing was a `Credit`, sent after the last of the other, and
-//! that cannot be so of both.
+//! The last receive is reserved for a `Credit`, so the two ends never wait for each other. An end
+//! that can send nothing sent a `Credit` last, after the last message it received from the other;
+//! that cannot hold for both ends.
 
 /// Receives that each end posts for messages.
 pub(crate) const MESSAGES_MAX: u32 = 32;
 
-/// What each end knows of the other's receives.
+/// One end's knowledge of the other's receives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Credits {
     sent: u64,
-    /// Of those, the peer said that it took so many.
+    /// Messages that the peer has reported as processed.
     taken_there: u64,
     taken: u64,
-    /// The peer was told of so many.
+    /// Messages that were reported to the peer as processed.
     told: u64,
 }
 
 impl Credits {
-    /// Whether a message may go.
+    /// Returns whether a message may be sent.
     pub(crate) fn has_room(&self) -> bool {
         self.under_way() + 1 < u64::from(MESSAGES_MAX)
     }
 
-    /// Whether a `Credit` must go, and may.
+    /// Returns whether a `Credit` is due and may be sent.
     pub(crate) fn owes(&self) -> bool {
         self.taken - self.told >= u64::from(MESSAGES_MAX / 2)
             && self.under_way() < u64::from(MESSAGES_MAX)
     }
 
-    /// Whether a `Credit` may go that the peer asked for, and has anything to say.
+    /// Returns whether a `Credit` that the peer asked for may be sent and contains news.
     pub(crate) fn may_answer(&self) -> bool {
         self.taken > self.told && self.under_way() < u64::from(MESSAGES_MAX)
     }
 
-    /// The number of the next message; they count from 0.
+    /// Returns the number of the next message, counted from 0.
     pub(crate) const fn next_number(&self) -> u64 {
         self.sent
     }
 
-    /// How many messages the peer took, as far as it said.
+    /// Returns how many messages the peer has reported as processed.
     pub(crate) const fn taken_there(&self) -> u64 {
         self.taken_there
     }
@@ -54,14 +54,15 @@ impl Credits {
         self.sent - self.taken_there
     }
 
-    /// A message goes. What it says: how many were taken.
+    /// Counts a sent message, and returns the number of processed messages that it reports.
     pub(crate) const fn send(&mut self) -> u64 {
         self.sent += 1;
         self.told = self.taken;
         self.taken
     }
 
-    /// A message came, and says how many the peer has taken. False if that cannot be.
+    /// Counts a received message, which reports how many the peer has processed. Returns false if
+    /// that is impossible.
     pub(crate) const fn take(&mut self, taken_there: u64) -> bool {
         let is_possible = taken_there >= self.taken_there && taken_there <= self.sent;
         if is_possible {
@@ -80,7 +81,8 @@ mod tests {
 
     use super::*;
 
-    /// Two ends, each with what is under way to the other: what each message says.
+    /// Two ends, each with the messages in flight to the other: the count that each message
+    /// reports.
     #[derive(Default)]
     struct Ends {
         credits: [Credits; 2],
@@ -96,7 +98,7 @@ mod tests {
             assert!(self.wires[from].len() <= MESSAGES_MAX as usize, "a message without a receive");
         }
 
-        /// As an end does whose peer asked.
+        /// Answers like an end whose peer asked.
         fn answer(&mut self, from: usize) {
             if self.credits[from].may_answer() {
                 self.wires[from].push_back(self.credits[from].send());
@@ -125,7 +127,7 @@ mod tests {
                     _ => ends.send(end, false),
                 }
             }
-            // Everything is taken, and credits go where they are owed.
+            // Everything is processed, and due credits are sent.
             for _ in 0..4 {
                 for end in [0, 1] {
                     while ends.take(end) {}

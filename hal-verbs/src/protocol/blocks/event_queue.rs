@@ -1,14 +1,15 @@
-//! Events of blocks until they are polled, and room for those that are still to come.
+//! Events of blocks until they are polled, and the reservation for those still to come.
 
 use std::collections::VecDeque;
 
 use tramontane_core::fabric::{BlockEvent, Channel, Token, Way};
 use tramontane_core::ids::{Rank, ViewId};
 
-/// Blocks and receives under way or done and not polled, in all: several for each channel.
+/// The most blocks and receives in flight or done but not polled, over all channels: several for
+/// each channel.
 const EVENTS_MAX: usize = 8192;
 
-/// Events, and how many more may come.
+/// Events, and the number that may still come.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     view: ViewId,
@@ -21,7 +22,7 @@ impl EventQueue {
         Self { view, events: VecDeque::with_capacity(EVENTS_MAX), under_way: 0 }
     }
 
-    /// Whether the event of one more block or receive will find a place.
+    /// Returns whether there is room for the event of one more block or receive.
     pub(crate) fn has_place(&self) -> bool {
         self.events.len() + self.under_way < EVENTS_MAX
     }
@@ -34,12 +35,12 @@ impl EventQueue {
         self.events.pop_front()
     }
 
-    /// A block or a receive is under way.
+    /// Reserves room for the event of a block or receive.
     pub(super) const fn begin(&mut self) {
         self.under_way += 1;
     }
 
-    /// So many will have no event.
+    /// Releases the reservations of `count` events that will not come.
     pub(super) const fn give_up(&mut self, count: usize) {
         self.under_way -= count;
     }
@@ -62,13 +63,13 @@ impl EventQueue {
         self.events.push_back(BlockEvent::Received { way, token, immediate, length });
     }
 
-    /// How many more events may come.
+    /// Returns how many events may still come.
     #[cfg(test)]
     pub(super) const fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Forgets the events of some ways.
+    /// Forgets the events of some channels.
     pub(crate) fn forget(&mut self, is_over: impl Fn(&Way) -> bool) {
         self.events.retain(|event| {
             let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;

@@ -1,7 +1,7 @@
-//! All channels with one peer: what is to be written and said next, in turn by channel.
+//! All channels with one peer: the next write and the next message, in turn by channel.
 //!
-//! Few writes are under way at a time, so that messages, which go the same way, do not stand long
-//! behind them, and no channel waits for another's whole queue.
+//! Only a few writes are in flight at a time. So messages, which share the connection, do not queue
+//! long after them, and no channel waits for another's whole queue.
 
 use std::collections::VecDeque;
 
@@ -13,11 +13,10 @@ use super::credits::Credits;
 use super::message::{Envelope, Message, Place};
 use super::{CHANNELS, EventQueue};
 
-/// Writes under way to one peer: two keep the port busy (RDMC 4.3), and more where blocks are
-/// small.
+/// Writes in flight to one peer: two keep the port busy (RDMC 4.3), and small blocks need more.
 pub(super) const WRITES_MAX: usize = 4;
 
-/// A block that is to be written.
+/// A block to be written.
 #[derive(Debug)]
 pub(crate) struct Order<M> {
     pub(crate) memory: M,
@@ -26,8 +25,8 @@ pub(crate) struct Order<M> {
     pub(crate) place: Place,
 }
 
-/// A block that is being written. The memory stays until that is over, whatever becomes of its
-/// channel.
+/// A block that is being written. The memory is kept until the write is done, even if its channel
+/// ends.
 #[derive(Debug)]
 struct Writing<M> {
     /// The request's number on the connection.
@@ -38,13 +37,13 @@ struct Writing<M> {
     _memory: M,
 }
 
-/// The channels with one peer. A channel's state is made at its first use and kept, empty at last,
+/// The channels with one peer. A channel's state is made at its first use and kept, finally empty,
 /// until the view ends.
 #[derive(Debug)]
 pub(crate) struct Exchange<M> {
     peer: Rank,
     channels: Vec<Option<Box<ChannelState<M>>>>,
-    /// Lanes that have something to write, and to say; each once.
+    /// Channels with something to write, and with something to send; each appears once.
     writers: VecDeque<Channel>,
     talkers: VecDeque<Channel>,
     writing: VecDeque<Writing<M>>,
@@ -72,7 +71,8 @@ impl<M: Clone> Exchange<M> {
     /// Posts a receive.
     ///
     /// # Errors
-    /// `QueueFull` if as many as may be are posted; `OutOfRange` if there is no such channel.
+    /// `QueueFull` if the limit of posted receives is reached; `OutOfRange` if there is no such
+    /// channel.
     pub(crate) fn receive(
         &mut self,
         channel: Channel,
@@ -92,10 +92,10 @@ impl<M: Clone> Exchange<M> {
         Ok(())
     }
 
-    /// Takes a block to be sent.
+    /// Accepts a block to be sent.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// The same as for [`receive`](Self::receive).
     pub(crate) fn send(
         &mut self,
         channel: Channel,
@@ -112,8 +112,8 @@ impl<M: Clone> Exchange<M> {
         Ok(())
     }
 
-    /// Ends a channel at this end, if it was ever used with this peer. Who uses it later is told
-    /// then.
+    /// Ends a channel at this end, if it was ever used with this peer. A peer that uses it later is
+    /// notified then.
     pub(crate) fn close(&mut self, channel: Channel, events: &mut EventQueue) {
         if let Some(Some(state)) = self.channels.get_mut(usize::from(channel.0)) {
             events.give_up(state.under_way());
@@ -122,10 +122,10 @@ impl<M: Clone> Exchange<M> {
         }
     }
 
-    /// Takes what the peer said. `is_closed` says which channels were closed at this end.
+    /// Handles the peer's message. `is_closed` tells whether a channel was closed at this end.
     ///
     /// # Errors
-    /// Why the peer is lost by it.
+    /// The cause for which the peer is lost.
     pub(crate) fn hear(
         &mut self,
         envelope: &Envelope,
@@ -142,7 +142,7 @@ impl<M: Clone> Exchange<M> {
         let peer = self.peer;
         let state = self.state(channel).ok_or(LossCause::Misbehaved)?;
         if is_closed(channel) && !state.is_closed() {
-            // Closed before it was ever used with this peer.
+            // The channel was closed before it was ever used with this peer.
             state.close();
         }
         match message {
@@ -167,10 +167,10 @@ impl<M: Clone> Exchange<M> {
         Ok(())
     }
 
-    /// The next block that may be written now, under the number that its request will have.
+    /// Returns the next block that may be written now; its request will have this number.
     ///
     /// # Errors
-    /// Why the peer is lost by it.
+    /// The cause for which the peer is lost.
     pub(crate) fn next_write(&mut self, request: u64) -> Result<Option<Order<M>>, LossCause> {
         while self.writing.len() < WRITES_MAX {
             let Some(channel) = self.writers.pop_front() else { break };
@@ -187,7 +187,7 @@ impl<M: Clone> Exchange<M> {
         Ok(None)
     }
 
-    /// All requests below a number are acknowledged.
+    /// Records that all requests below a number are acknowledged.
     pub(crate) fn acknowledged(&mut self, requests: u64, events: &mut EventQueue) {
         while self.writing.front().is_some_and(|writing| writing.request < requests) {
             let Some(Writing { channel, landed, token, .. }) = self.writing.pop_front() else {
@@ -203,7 +203,7 @@ impl<M: Clone> Exchange<M> {
         }
     }
 
-    /// The next message that may go now.
+    /// Returns the next message that may be sent now.
     pub(crate) fn next_message(&mut self) -> Option<Envelope> {
         while self.credits.has_room() {
             let Some(channel) = self.talkers.pop_front() else { break };
@@ -221,7 +221,7 @@ impl<M: Clone> Exchange<M> {
         })
     }
 
-    /// Drops the blocks of a channel that the peer ended: there they would be dropped too.
+    /// Drops the blocks of a channel that the peer ended: the peer would drop them too.
     fn go_on(&mut self, channel: Channel, events: &mut EventQueue) {
         let peer = self.peer;
         if let Some(state) = self.state(channel) {
@@ -232,7 +232,7 @@ impl<M: Clone> Exchange<M> {
         self.take_turn(channel);
     }
 
-    /// Puts a channel behind the others, if it has something to write or a message to send.
+    /// Puts a channel at the end of the queue, if it has something to write or a message to send.
     fn take_turn(&mut self, channel: Channel) {
         let Some(Some(state)) = self.channels.get_mut(usize::from(channel.0)) else { return };
         if state.has_write() && !std::mem::replace(&mut state.in_writers, true) {
@@ -243,29 +243,29 @@ impl<M: Clone> Exchange<M> {
         }
     }
 
-    /// Ends all channels: the peer is gone, and nothing more is told of it.
+    /// Ends all channels after the peer is gone; outstanding blocks are not reported.
     pub(crate) fn end(&mut self, events: &mut EventQueue) {
         events.give_up(self.under_way());
         events.forget(|way| way.peer == self.peer);
     }
 
-    /// Blocks and receives of which something would be told.
+    /// Returns the number of blocks and receives that will still be reported.
     pub(super) fn under_way(&self) -> usize {
         self.channels.iter().flatten().map(|state| state.under_way()).sum()
     }
 
-    /// Whether nothing waits for room or for an acknowledgement.
+    /// Returns whether nothing waits for room or for an acknowledgement.
     pub(crate) fn is_idle(&self) -> bool {
         self.writers.is_empty() && self.talkers.is_empty() && self.writing.is_empty()
     }
 
-    /// The channel of the write that was begun last.
+    /// Returns the channel of the write that was begun last.
     #[cfg(test)]
     pub(super) fn last_begun(&self) -> Channel {
         self.writing.back().map_or(Channel(u16::MAX), |writing| writing.channel)
     }
 
-    /// Receives of a channel whose memory is held.
+    /// Returns the number of a channel's receives whose memory is held.
     #[cfg(test)]
     pub(super) fn held(&self, channel: Channel) -> usize {
         self.channels[usize::from(channel.0)].as_ref().map_or(0, |state| state.held())

@@ -1,12 +1,12 @@
-//! Messages about blocks, as they travel: one size, lowest byte first. Whatever a kind does not use
-//! is zero.
+//! The wire format of messages about blocks: one size, lowest byte first. Fields that a kind does
+//! not use are zero.
 
 use tramontane_core::fabric::Channel;
 
-/// Bytes of every message.
+/// The size of every message in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 40;
 
-/// Where a block may be written, as the peer said.
+/// An address that the peer offered for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) address: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Place {
     pub(crate) length: u32,
 }
 
-/// What one end tells the other of a channel; see the table of [`super`].
+/// A message about a channel; see the table of [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Offer { serial: u64, place: Place },
@@ -25,17 +25,17 @@ pub(crate) enum Message {
     Credit,
 }
 
-/// A message with what every one says.
+/// A message together with the fields that every message has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
-    /// How many messages its sender has taken, ever.
+    /// The total number of messages that its sender has processed.
     pub(crate) taken: u64,
-    /// Of a `Credit`, the first.
+    /// The channel; that of a `Credit` is the first.
     pub(crate) channel: Channel,
     pub(crate) message: Message,
 }
 
-/// All fields, as they lie.
+/// All fields in wire order.
 #[derive(Default)]
 struct Fields {
     kind: u16,
@@ -66,7 +66,7 @@ impl Envelope {
         fields.encode()
     }
 
-    /// None if no correct member sends it.
+    /// Returns `None` if no correct member sends this.
     pub(crate) fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
         let fields = Fields::decode(bytes)?;
         let Fields { kind, channel, length, taken, serial, address, word } = fields;

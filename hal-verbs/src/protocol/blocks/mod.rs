@@ -1,6 +1,6 @@
 //! Blocks between two members: which end may write where, in which order, and what is reported.
-//! Without a device: the fabric carries what comes out of an [`Exchange`] over one connection, and
-//! hands it what comes in.
+//! This module needs no device: the fabric carries the output of an [`Exchange`] over one
+//! connection, and feeds its input.
 //!
 //! ```text
 //! receiver  --Offer(channel, serial, place)-->  sender      a receive is posted
@@ -18,26 +18,26 @@
 //! | `Credit` | nothing, but what every message says: how many were taken |
 //!
 //! # Why so
-//! - *One connection for all channels, and a place for each block.* RDMC posts receives and sends,
-//!   with a connection for each pair of a group (4.2). With receives that channels share, a block
-//!   of one would take the receive of another, or wait for it; with a connection a channel, every
-//!   group would cost each pair a queue pair, its place in the completion queue, and calls to the
-//!   kernel from the thread that serves all groups. A write needs neither; its price is that memory
-//!   which receives can be written to by any holder of its key, until it is deregistered. As with
-//!   rows, that keeps faults apart, and not enemies.
-//! - *`Written` follows the acknowledgement*, and not the write at once: a sender that closes its
-//!   channel may change its memory while its adapter still reads it, and what came of that must not
-//!   be taken for a block. It goes over the same connection, so the block is visible before it.
-//! - *`Asked`*: an offer may still be on its way when the protocol above knows of it by another.
-//!   Only the receiver can tell that from a block that nobody waits for.
-//! - *`Over`, both ways*, bounds how long a closed channel's memory is in use: messages and writes
-//!   keep their order, so behind it nothing lands.
+//! - *One connection for all channels, and an address for each block.* RDMC posts receives and
+//!   sends, with a connection for each pair of a group (4.2). If channels shared receives, a block
+//!   of one would take the receive of another, or wait for it. With a connection per channel, every
+//!   group would cost each pair a queue pair, an entry in the completion queue, and kernel calls
+//!   from the thread that serves all groups. A write needs neither. Its price is that any holder of
+//!   the key can write to memory that receives, until the memory is deregistered. As with rows,
+//!   that isolates faults but does not stop attackers.
+//! - *`Written` follows the acknowledgement*, not the write. A sender that closes its channel may
+//!   change its memory while its NIC still reads it, and the result must not be mistaken for a
+//!   block. `Written` uses the same connection, so the block is visible before it.
+//! - *`Asked`*: an offer may still be in flight when the protocol above knows of it through
+//!   another. Only the receiver can distinguish that from a block without a receive.
+//! - *`Over`, in both directions*, bounds how long a closed channel's memory is in use: messages
+//!   and writes keep their order, so nothing lands after it.
 //!
 //! # Invariants
-//! - A peer's bytes are compared with what can be before anything is made of them: what no correct
-//!   member sends loses it.
-//! - On a channel, blocks are written, told of, and reported in the order in which they were sent.
-//! - Messages under way are never more than the receives that wait for them (`credits`).
+//! - A peer's bytes are checked before they are used: a peer that sends what no correct member
+//!   sends is lost.
+//! - On a channel, blocks are written, announced and reported in the order in which they were sent.
+//! - There are never more messages in flight than receives for them (`credits`).
 
 mod channel;
 mod credits;

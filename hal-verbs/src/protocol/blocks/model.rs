@@ -1,5 +1,5 @@
-//! Two ends and the connection between them, beside a model that knows only what was sent and what
-//! was awaited.
+//! Two ends and the connection between them, compared with a model that knows only the posted
+//! blocks and receives.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,14 +18,14 @@ const CHANNELS_USED: u16 = 3;
 /// Stands for bytes that changed before they were written.
 const CHANGED: u64 = u64::MAX;
 
-/// What one end does next.
+/// A random step of one end.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Receive {
         channel: u16,
         length: u32,
     },
-    /// Only what is awaited, and fits: what a correct sender sends.
+    /// Sends only a block that is expected and fits, like a correct sender.
     Send {
         channel: u16,
         number: u32,
@@ -33,13 +33,13 @@ enum Step {
     Close {
         channel: u16,
     },
-    /// Hands so many requests to the device, which may have no room for more.
+    /// Hands a number of requests to the device, which may have no room for more.
     Post {
         most: u8,
     },
-    /// The peer's device takes one request.
+    /// The peer's device carries out one request.
     Land,
-    /// All that landed is acknowledged.
+    /// Everything that landed is acknowledged.
     Acknowledge,
 }
 
@@ -54,27 +54,27 @@ struct End {
     exchange: Exchange<u64>,
     events: EventQueue,
     closed: [bool; CHANNELS_USED as usize],
-    /// By number, what was handed to the device and has not landed.
+    /// Requests, by number, that were handed to the device and have not landed.
     wire: VecDeque<Request>,
     posted: u64,
     landed: u64,
-    /// Which block lies at an address.
+    /// The block at each address.
     memory: BTreeMap<u64, u64>,
     next_token: u64,
 }
 
-/// What was done on one channel in one direction.
+/// The history of one channel in one direction.
 #[derive(Clone, Debug, Default)]
 struct Way {
     /// Token, number and length of each block.
     sent: Vec<(u64, u32, u32)>,
-    /// Token and length of each receive; its token is its address.
+    /// Token and length of each receive; its token is also its address.
     awaited: Vec<(u64, u32)>,
     told_sent: usize,
     told_received: usize,
 }
 
-/// Both ends, and what they did: by sender, then by channel.
+/// Both ends and their history: by sender, then by channel.
 struct Model {
     ends: [End; 2],
     ways: [[Way; CHANNELS_USED as usize]; 2],
@@ -155,7 +155,7 @@ impl Model {
         end.closed[usize::from(channel)] = true;
         end.exchange.close(Channel(channel), &mut end.events);
         end.events.forget(|way| way.channel == Channel(channel));
-        // What a device reads from now on is something else.
+        // From now on the device reads other bytes.
         for request in &mut end.wire {
             if let Request::Write { channel: on, block, .. } = request
                 && *on == Channel(channel)
@@ -175,7 +175,7 @@ impl Model {
             end.exchange.next_write(end.posted).expect("it fits")
         {
             end.posted += 1;
-            // A block's memory is named as its token; which channel it is on, the model knows.
+            // A block's memory has the same name as its token; the model knows the channel.
             let on = self.ways[at]
                 .iter()
                 .position(|way| way.sent.iter().any(|(token, ..)| *token == memory));
@@ -204,7 +204,7 @@ impl Model {
         self.check(1 - from);
     }
 
-    /// Compares what an end is told with what was done.
+    /// Compares the events of an end with the model.
     fn check(&mut self, at: usize) {
         let End { events, exchange, .. } = &self.ends[at];
         assert_eq!(
@@ -238,7 +238,7 @@ impl Model {
         }
     }
 
-    /// Lets everything go and come that can.
+    /// Carries everything until both ends are quiet.
     fn settle(&mut self) {
         for _ in 0..2000 {
             for at in [0, 1] {

@@ -1,4 +1,4 @@
-//! One end alone: what a peer may not say, and whose turn it is.
+//! Tests of a single end: messages that a peer may not send, and the turns of channels.
 
 use tramontane_core::fabric::{Channel, LossCause, Token};
 use tramontane_core::ids::{Rank, ViewId};
@@ -17,7 +17,7 @@ fn block(number: u32) -> Block<()> {
     Block { memory: (), offset: 0, length: 10, number, token: Token(2) }
 }
 
-/// An end that posted a receive on channel 1, and said so.
+/// Returns an end that posted a receive on channel 1 and offered it.
 fn end() -> (Exchange<()>, EventQueue) {
     let (mut exchange, mut events) = (Exchange::new(Rank(1)), EventQueue::new(ViewId(1)));
     exchange.receive(Channel(1), receive(), &mut events).expect("the first");
