@@ -17,7 +17,7 @@ use crate::history::EndReason;
 /// An incarnation that must deliver a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Goer {
-    /// The start.
+    /// The incarnation.
     pub(super) start: StartId,
     /// The id and line of the next view that it installed after the message's view.
     pub(super) next: Option<(u64, u64)>,

@@ -70,7 +70,7 @@ pub(super) struct Group {
     pub(super) declared: bool,
     /// Its members.
     pub(super) members: Vec<NodeId>,
-    /// The same.
+    /// The members as a set.
     pub(super) member_set: NodeSet,
     /// The order that the group promises.
     pub(super) order: GroupOrder,

@@ -52,7 +52,7 @@ impl Answer {
 pub(super) struct Sent {
     /// Its line.
     pub(super) line: u64,
-    /// When.
+    /// The time of the multicast.
     pub(super) t_ns: u64,
     /// The incarnation that sent the message.
     pub(super) start: StartId,
@@ -94,7 +94,7 @@ impl Marks {
     pub(super) const SENDER_WRONG: Self = Self(1 << 5);
     /// The delivery and the multicast both give the payload's size or digest.
     pub(super) const BYTES_KNOWN: Self = Self(1 << 6);
-    /// They differ.
+    /// The sizes or digests differ.
     pub(super) const BYTES_WRONG: Self = Self(1 << 7);
     /// The delivery names another view than the one that its incarnation had installed.
     pub(super) const VIEW_WRONG: Self = Self(1 << 8);

@@ -64,7 +64,7 @@ impl Queues {
 /// One incarnation's queue for one order.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The start.
+    /// The incarnation.
     pub(super) start: StartId,
     revived: BTreeMap<u64, QueueEntry>,
     entries: VecDeque<QueueEntry>,

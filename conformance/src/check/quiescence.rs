@@ -33,7 +33,7 @@ pub(super) struct Quiescence {
 }
 
 impl Quiescence {
-    /// Something happened.
+    /// Notes activity at this time.
     pub(super) fn active(&mut self, t_ns: u64) {
         if !self.recent.is_some_and(|(from, to)| from <= t_ns && t_ns <= to) {
             self.widen(t_ns);

@@ -26,7 +26,7 @@ impl fmt::Display for Strength {
 /// One check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Which.
+    /// The check's id.
     #[serde(skip)]
     pub id: CheckId,
     /// The check's name, on the command line and in reports.

@@ -55,7 +55,7 @@ pub(super) enum World {
 /// interleave in any way, so the line only decides between equal times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
-    /// When.
+    /// The time.
     pub(super) t_ns: u64,
     /// The line.
     pub(super) line: u64,
@@ -64,11 +64,11 @@ pub(super) struct Moment {
 /// A start's `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// Why.
+    /// The reason.
     pub(super) reason: EndReason,
     /// Its line.
     pub(super) line: u64,
-    /// When.
+    /// The time.
     pub(super) t_ns: u64,
 }
 
@@ -138,7 +138,7 @@ impl Start {
 pub(super) struct Node {
     /// Its name.
     pub(super) name: Box<str>,
-    /// Its starts.
+    /// The node's incarnations.
     pub(super) starts: Vec<StartId>,
     t_ns: u64,
     stopped: bool,

@@ -14,7 +14,7 @@ use super::roster::{Roster, StartId};
 /// The deliveries of one incarnation in one order.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// The start.
+    /// The incarnation.
     pub(super) start: StartId,
     /// The items, in order.
     pub(super) items: Vec<u32>,

@@ -18,7 +18,7 @@ pub(super) struct ListId(u32);
 pub(super) struct MemberList {
     /// The members in the view's own order; a faulty list may name a node twice.
     pub(super) nodes: Vec<NodeId>,
-    /// The same.
+    /// The members as a set.
     pub(super) set: NodeSet,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Installed {
 /// One incarnation in one group.
 #[derive(Debug)]
 pub(super) struct Seat {
-    /// The start.
+    /// The incarnation.
     pub(super) start: StartId,
     /// The group.
     pub(super) group: GroupId,

@@ -25,7 +25,7 @@ struct Scenario {
     sentence: String,
 }
 
-/// Prints them.
+/// Prints the checks and the scenarios.
 pub(super) fn print(json: bool) -> Result<Status, Failure> {
     let mut out = anstream::AutoStream::auto(io::stdout().lock());
     let written = if json { as_json(&mut out) } else { as_text(&mut out) };

@@ -109,7 +109,7 @@ fn obey(cli: &Cli) -> Result<Status, Failure> {
 }
 
 /// Writes the reports, and prints errors on standard error. If a report cannot be written, the
-/// others are written all the same, and the exit status still shows a broken promise.
+/// others are still written, and the exit status still shows a broken promise.
 fn finish(run: &Run, outputs: &Outputs) -> Status {
     for case in &run.cases {
         if let CaseStatus::Broken(how) = &case.status {

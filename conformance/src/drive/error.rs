@@ -29,7 +29,7 @@ pub enum DriveError {
     /// An output cannot be written or read back.
     #[error("cannot write {}: {source}", path.display())]
     Output {
-        /// What.
+        /// The path.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -37,7 +37,7 @@ pub enum DriveError {
     /// A system call failed that seldom fails.
     #[error("{action}: {source}")]
     System {
-        /// What.
+        /// The failed action.
         action: &'static str,
         /// The error of the system.
         source: io::Error,

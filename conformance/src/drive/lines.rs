@@ -41,7 +41,7 @@ pub(super) struct Received {
     pub(super) what: What,
 }
 
-/// What came.
+/// The content of an item.
 #[derive(Debug)]
 pub(super) enum What {
     /// A line, without its line feed.

@@ -14,7 +14,7 @@ pub(super) enum Phase {
     Absent,
     /// Started, but has not answered `init`.
     Starting,
-    /// Takes messages.
+    /// Accepts messages.
     Ready,
     /// Has written its last line.
     Ended,

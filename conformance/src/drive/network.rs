@@ -22,9 +22,9 @@ const NOBODY: &str = "02:00:00:00:00:01";
 /// The way in which namespaces are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
-    /// By a privileged user.
+    /// A privileged user creates them.
     Privileged,
-    /// In a user namespace, in which this user has all privileges.
+    /// A user namespace gives this user all privileges.
     UserNamespace,
 }
 

@@ -53,7 +53,7 @@ pub enum Progress {
     },
     /// Messages were sent in the scenario.
     Sent {
-        /// How many.
+        /// Number of messages sent so far.
         done: u64,
         /// Number of messages in total, unless a fault reduces it.
         of: u64,

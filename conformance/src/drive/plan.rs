@@ -84,7 +84,7 @@ pub(super) enum Step {
     Leave(usize),
     /// Suspend a member's process.
     Stop(usize),
-    /// Resume it.
+    /// Resume a member's process.
     Continue(usize),
     /// Kill members' processes one after the other, `gap_us` apart.
     Kill { nodes: Vec<usize>, gap_us: u64 },
@@ -141,7 +141,7 @@ pub(super) enum Deed {
     Start,
     /// Suspend their processes.
     Stop,
-    /// Resume them.
+    /// Resume their processes.
     Continue,
 }
 
@@ -227,7 +227,7 @@ impl Draft {
         self.plan
     }
 
-    /// All nodes.
+    /// Returns all nodes.
     pub(super) fn everyone(&self) -> Vec<usize> {
         (0..self.nodes).collect()
     }
@@ -239,7 +239,7 @@ impl Draft {
         nodes
     }
 
-    /// Some node.
+    /// Returns a random node.
     pub(super) fn someone(&mut self) -> usize {
         self.chance.index(self.nodes)
     }
@@ -335,7 +335,7 @@ impl Draft {
         self.scale.min(WINDOW as u64 / 2)
     }
 
-    /// A usual size.
+    /// Returns a usual size.
     pub(super) fn bytes(&mut self) -> u64 {
         self.chance.between(BYTES_MIN, BYTES_USUAL_MAX)
     }

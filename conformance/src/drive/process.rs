@@ -133,7 +133,7 @@ impl Process {
             return Err(io::Error::other("a process without pipes"));
         };
         let (commands, to_write) = mpsc::channel::<String>();
-        // From here on, an error drops the process and kills it.
+        // An error below drops the process and so kills it.
         let group = Pid::from_child(&child);
         let mut process = Self { child, group, reaped: false, commands: Some(commands), log: None };
         let Start { node, inc, clock, received, .. } = start;
@@ -155,7 +155,7 @@ impl Process {
         Ok(kill_process_group(self.group, Signal::STOP)?)
     }
 
-    /// Resumes them.
+    /// Resumes the process and its children.
     pub(super) fn resume(&self) -> io::Result<()> {
         Ok(kill_process_group(self.group, Signal::CONT)?)
     }

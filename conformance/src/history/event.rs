@@ -45,7 +45,7 @@ pub enum Event<'a> {
     },
     /// The start of a node's process.
     Start {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The node.
         node: Cow<'a, str>,
@@ -54,7 +54,7 @@ pub enum Event<'a> {
     },
     /// The installation of a view.
     View {
-        /// When.
+        /// The time of the installation.
         t_ns: u64,
         /// The member that installed it.
         node: Cow<'a, str>,
@@ -88,7 +88,7 @@ pub enum Event<'a> {
     },
     /// The sender's acceptance of a message.
     Accepted {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The sender.
         node: Cow<'a, str>,
@@ -99,7 +99,7 @@ pub enum Event<'a> {
     },
     /// The sender's refusal of a message.
     Refused {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The sender.
         node: Cow<'a, str>,
@@ -117,7 +117,7 @@ pub enum Event<'a> {
     },
     /// A member's delivery to its application.
     Deliver {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
@@ -145,7 +145,7 @@ pub enum Event<'a> {
     },
     /// A member's promise that its deliveries up to a position will survive its restart.
     Durable {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
@@ -159,7 +159,7 @@ pub enum Event<'a> {
     },
     /// The beginning of a member's leadership of its group.
     Leader {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
@@ -191,7 +191,7 @@ pub enum Event<'a> {
     },
     /// A member's counts.
     Stats {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The member.
         node: Cow<'a, str>,
@@ -202,9 +202,9 @@ pub enum Event<'a> {
     },
     /// A fault injected at nodes.
     Fault {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
-        /// What.
+        /// The kind of fault.
         kind: FaultKind,
         /// The affected nodes. For a partition, these are one side of it.
         nodes: Vec<Cow<'a, str>>,
@@ -214,13 +214,13 @@ pub enum Event<'a> {
     },
     /// The end of a node's process without being killed.
     End {
-        /// When.
+        /// The time of the event.
         t_ns: u64,
         /// The node.
         node: Cow<'a, str>,
         /// The number of the node's incarnation.
         inc: u32,
-        /// Why.
+        /// The reason.
         reason: EndReason,
     },
     /// A record that this version does not know.
@@ -285,12 +285,12 @@ pub enum FaultKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndReason {
-    /// It was asked to stop after every message had time to arrive.
+    /// Stopped on request, after every message had time to arrive.
     Done,
-    /// It left its groups on request.
+    /// Left its groups on request.
     Left,
-    /// It gave up by itself and said so.
+    /// Gave up by itself and said so.
     Halted,
-    /// It did not stop on request; the driver killed it.
+    /// Did not stop on request; the driver killed it.
     Hung,
 }

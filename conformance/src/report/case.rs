@@ -108,7 +108,7 @@ pub enum OwnOutcome {
     Held,
     /// The program found violations.
     Broken {
-        /// How often.
+        /// Number of violations.
         times: u64,
         /// The first.
         finding: Finding,

@@ -23,7 +23,7 @@ const WHOLE: &str = "reached";
 /// Length limit of untrusted text that is shown whole.
 const TEXT_CHARACTERS_MAX: usize = 2000;
 
-/// The text.
+/// Returns the XML text.
 ///
 /// # Errors
 /// The error of the XML writer; none is known.

@@ -70,7 +70,7 @@ pub enum RunStatus {
     Inconclusive,
     /// The driver, the adapter or a history is broken, but no required promise.
     Broken,
-    /// A required promise is broken, whatever else happened.
+    /// A required promise is broken. Other problems do not change this.
     Failed,
 }
 
@@ -125,7 +125,7 @@ impl Run {
 /// The number of checks of a case by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Hold.
+    /// Number of checks that hold.
     pub held: usize,
     /// Number of broken required promises.
     #[serde(rename = "broken_musts")]

@@ -40,7 +40,7 @@ impl Network {
         self.run(&self.hub, &["nft", "-f", "-"], &rules)
     }
 
-    /// Ends that.
+    /// Ends the loss of a node's packets.
     ///
     /// # Errors
     /// The error of the system.
@@ -66,7 +66,7 @@ impl Network {
         }
     }
 
-    /// Ends that.
+    /// Ends the delay of a node's packets.
     ///
     /// # Errors
     /// The error of the system.
@@ -97,7 +97,7 @@ impl Network {
             .run(holder, &["tc", "-batch", "-"], &commands)
             .and_then(|()| self.filter(node, &rules));
         if made.is_err() {
-            // Removes whatever part exists. There may be none, which is an error too.
+            // Removes the parts that exist. There may be none, which is an error too.
             let _ = self.qdisc(node, &["del", "dev", "eth0", "root"]);
         }
         made

@@ -99,7 +99,7 @@ impl PowerAnswer {
 }
 
 impl<'r> Request<'r> {
-    /// Reads one.
+    /// Parses a request.
     pub(super) fn read(bytes: &'r [u8]) -> Option<Self> {
         Some(Self {
             operation: u32_at(bytes, 4),

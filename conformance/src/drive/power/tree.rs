@@ -280,7 +280,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes a name; `folder` says whether it must be a folder's.
+    /// Removes a name; it must belong to a folder if and only if `is_folder` is set.
     pub(super) fn remove(
         &mut self,
         folder: u64,

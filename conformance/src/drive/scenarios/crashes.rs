@@ -162,7 +162,7 @@ pub(super) fn restart_all(draft: &mut Draft) {
         draft.then(Step::Await(Condition::Answered { node, count }));
         draft.await_delivered(node, count / 2 * draft.nodes as u64);
     }
-    // All of these commands are given at once, and only the first messages are delivered when all
+    // These commands are given at once, and only the first messages are delivered when all
     // nodes are killed.
     draft.send(&everyone, WINDOW as u64);
     let ms = draft.chance.between(0, 2);

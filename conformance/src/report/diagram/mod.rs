@@ -23,7 +23,7 @@ use scene::Scene;
 
 /// The diagram of one broken check.
 pub(super) struct Diagram {
-    /// Which.
+    /// The check.
     pub(super) check: CheckId,
     /// The picture, as SVG.
     pub(super) picture: Markup,

@@ -9,7 +9,7 @@ use crate::check::{CheckId, Judgement, Strength};
 /// Length limit of a case name that is shown whole.
 const NAME_CHARACTERS_MAX: usize = 46;
 
-/// Draws it.
+/// Renders the overview.
 pub(super) fn matrix(run: &Run) -> Markup {
     html! {
         section.overview {

@@ -61,7 +61,7 @@ fn in_order(run: &Run) -> Run {
     run
 }
 
-/// The page.
+/// Returns the page.
 #[must_use]
 pub fn render(run: &Run) -> String {
     let run = &in_order(run);

@@ -13,7 +13,7 @@ use crate::check::{Check, Finding, Strength};
 /// Length limit of a record that is quoted whole.
 const QUOTE_CHARACTERS_MAX: usize = 160;
 
-/// Writes one.
+/// Writes a broken check.
 pub(super) fn write(
     check: &Check,
     times: u64,

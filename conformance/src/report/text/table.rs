@@ -5,7 +5,7 @@ use std::fmt;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-/// One cell.
+/// A cell of a table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     text: String,
