@@ -62,6 +62,10 @@ pub struct Capabilities {
     pub write_bytes_max: usize,
     /// Most bytes in one [`Kind::Guard`](super::Kind::Guard) write; at least 24.
     pub guard_bytes_max: usize,
+    /// Cost of one more write in a list, in bytes of a longer write: its headers on the wire, for
+    /// example. Contiguous slots are posted as one write as long as the padding between their
+    /// messages is not larger (SMC-7). `usize::MAX` if writes do not cost their bytes.
+    pub write_overhead_bytes: usize,
 }
 
 impl Capabilities {
@@ -86,6 +90,7 @@ mod tests {
             writes_max: 4,
             write_bytes_max: 64,
             guard_bytes_max: 24,
+            write_overhead_bytes: 0,
         };
         assert!(with(Promises::WRITE_ORDER).can_guard());
         assert!(with(Promises::COMPLETION_VISIBLE).can_guard());

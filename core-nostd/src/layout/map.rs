@@ -13,7 +13,7 @@ use crate::ids::{
 
 /// Version of the row format. It is part of the digest, so programs with different versions do not
 /// connect.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 /// Version of the view protocol's columns. It is part of the digest of a group that has them.
 const VIEWS_FORMAT: u64 = 1;

@@ -109,8 +109,10 @@ unsafe impl Sync for Ring<'_> {}
 
 /// A sender's ring, for reading.
 ///
-/// A slot consists of the payload, padding, a length of 4 bytes, and the 8-byte counter at its very
+/// A slot consists of padding, the payload, a length of 4 bytes, and the 8-byte counter at its very
 /// end (SMC-6). With checks, the check of payload, length and position is 24 bytes before the end.
+/// The payload begins on the last multiple of 8 from which it fits, so the bytes of a message are
+/// one range however large its slot is (SMC-7).
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'m> {
     pub(super) base: NonNull<u8>,
@@ -187,11 +189,40 @@ impl<'m> Ring<'m> {
     #[inline]
     #[must_use]
     pub(crate) fn payload(&self, slot: Slot, length: u32) -> &'m [u8] {
-        let start = self.slot_end(slot).wrapping_sub(self.stride);
-        let length = index_from_u32(length.min(self.capacity));
-        // SAFETY: the payload is at the start of a slot of the ring and no longer than the
-        // capacity; it is not written while it is lent, by rule 2.
-        unsafe { NonNull::slice_from_raw_parts(self.base.add(start), length).as_ref() }
+        let length = length.min(self.capacity);
+        let start = self.slot_end(slot).wrapping_sub(self.extent(length));
+        // SAFETY: the payload begins inside its slot, whose stride holds the capacity and the header
+        // (`RingPlace`), and ends before the header; it is not written while it is lent, by rule 2.
+        unsafe {
+            let payload = self.base.add(start);
+            NonNull::slice_from_raw_parts(payload, index_from_u32(length)).as_ref()
+        }
+    }
+
+    /// Returns the bytes from the start of a payload to the end of its slot. `length` is at most the
+    /// capacity.
+    ///
+    /// Cannot exceed the stride: that is a multiple of 8 which holds the capacity and the header, by
+    /// `RingPlace`.
+    #[inline(always)]
+    pub(super) fn extent(&self, length: u32) -> usize {
+        let header = if self.checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
+        index_from_u32(length).wrapping_add(header.wrapping_add(7)) & !7
+    }
+
+    /// Returns the bytes that the message in a slot takes, up to the end of the slot: what peers
+    /// need of it (SMC-7).
+    #[inline]
+    #[must_use]
+    pub(crate) fn used(&self, slot: Slot) -> usize {
+        self.extent(SlotLength::decode(self.length(slot)).bytes().min(self.capacity))
+    }
+
+    /// Returns the most padding that a slot can have.
+    #[inline]
+    #[must_use]
+    pub(crate) fn padding_max(&self) -> usize {
+        self.stride.saturating_sub(self.extent(0))
     }
 
     fn length_cell(&self, slot: Slot) -> &'m AtomicU32 {
@@ -270,11 +301,31 @@ impl<'m> OwnRing<'m> {
     #[inline]
     #[must_use]
     pub(crate) fn payload_mut(&self, slot: Slot, length: u32) -> &'m mut [u8] {
-        let start = self.ring.slot_end(slot).wrapping_sub(self.ring.stride);
-        let length = index_from_u32(length.min(self.ring.capacity));
+        let length = length.min(self.ring.capacity);
+        let start = self.ring.slot_end(slot).wrapping_sub(self.ring.extent(length));
         // SAFETY: in range as in `Ring::payload`; exclusive, because a position is reserved once
         // (the compare-and-swap in `smc::handoff`) and its slot has no readers by rule 2.
-        unsafe { NonNull::slice_from_raw_parts(self.ring.base.add(start), length).as_mut() }
+        unsafe {
+            let payload = self.ring.base.add(start);
+            NonNull::slice_from_raw_parts(payload, index_from_u32(length)).as_mut()
+        }
+    }
+
+    /// Moves the first `to` bytes of a payload that was built with `from` bytes to where a payload
+    /// of `to` bytes belongs. Both are cut to the capacity, and `to` to `from`.
+    ///
+    /// Only the holder of the slot's reservation may call this, as [`OwnRing::payload_mut`].
+    pub(crate) fn shorten(&self, slot: Slot, from: u32, to: u32) {
+        let from = from.min(self.ring.capacity);
+        let to = to.min(from);
+        let end = self.ring.slot_end(slot);
+        let [source, target] = [from, to].map(|length| end.wrapping_sub(self.ring.extent(length)));
+        // SAFETY: both ranges are in the slot, as in `Ring::payload`, and may overlap; exclusive as
+        // in `payload_mut`.
+        unsafe {
+            let base = self.ring.base;
+            base.add(source).copy_to(base.add(target), index_from_u32(to));
+        }
     }
 }
 
@@ -321,6 +372,38 @@ mod tests {
         assert_eq!(reader.payload(Slot(5), 20), &[0xaa; 20]);
         assert_eq!(reader.counter(Slot(4)).load(), 0);
         assert_eq!(reader.payload(Slot(4), 20), &[0; 20]);
+    }
+
+    /// SMC-7: a message is one range at the end of its slot, also if it was made shorter.
+    #[test]
+    fn message_is_one_range_at_slot_end() {
+        for (checks, header) in [(Checks::Off, 12), (Checks::On, 24)] {
+            let memory = lines::<16>();
+            let writer = RowWriter::from_lines(&memory);
+            let shape = RingShape { offset: 64, stride: 320, slots: 2, capacity: 290, checks };
+            let ring = writer.ring(&shape).expect("it fits");
+            let slot_end = 64 + 2 * 320;
+            for length in 0..=290_u32 {
+                for built in [length, 290] {
+                    let bytes: Vec<u8> = (0..built).map(|at| (at % 251) as u8 + 1).collect();
+                    ring.payload_mut(Slot(1), built).copy_from_slice(&bytes);
+                    ring.shorten(Slot(1), built, length);
+                    ring.finish(Slot(1), Position(1), length);
+                    let wanted = &bytes[..length as usize];
+                    assert_eq!(ring.reader().payload(Slot(1), length), wanted);
+                    let used = ring.reader().used(Slot(1));
+                    assert!(
+                        (length as usize + header..length as usize + header + 8).contains(&used)
+                    );
+                    let mut range = vec![0; length as usize];
+                    let row = writer.reader();
+                    row.read(slot_end - used, &mut range).expect("in the row");
+                    assert_eq!(range, wanted, "{length} of {built} bytes");
+                }
+            }
+            ring.finish(Slot(1), Position(1), SlotLength::Null.encode());
+            assert!((header..header + 8).contains(&ring.reader().used(Slot(1))));
+        }
     }
 
     #[test]

@@ -8,20 +8,29 @@
 //!
 //! | promises | message | counter |
 //! |---|---|---|
-//! | address order and write order | a run of slots, counters included, in one write | in it |
-//! | write order | its payload, a write of its own | a guard right behind |
+//! | address order and write order | in one write with its neighbours, or a write of its own | in it |
+//! | write order | its payload, a write of its own | a guard right after it |
 //! | completions, with or without address order | as above, one list in flight a link | in it, or in the next list |
 //!
 //! Without order between writes a link has only one list in flight. Two writes of one cell are
 //! therefore never in flight together, so the cell cannot shrink.
+//!
+//! A message costs its bytes (SMC-7): the padding of a slot is posted only between two messages of
+//! one write, and only if another write would cost more.
 
 use super::state::{Link, Posted, SenderState, SubgroupState, Work};
 use crate::fabric::{
     Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList,
 };
-use crate::ids::{Rank, ViewId, index_from_u32, u64_from_index};
+use crate::ids::{Rank, Slot, ViewId, index_from_u32, u64_from_index};
 use crate::layout::{Delivery, SLOT_HEADER};
+use crate::memory::{Ring, Row};
 use crate::smc::RingCursor;
+
+/// Bytes of a slot's counter.
+const COUNTER: usize = 8;
+
+const _: () = assert!(COUNTER < SLOT_HEADER);
 
 /// The result of the post stage.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,9 +47,9 @@ pub(crate) struct PostReport {
 
 /// The state of one subgroup that peers should see.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown {
-    /// Offset of the local ring and its next slot, if this node sends here.
-    ring: Option<(usize, RingCursor)>,
+pub(crate) struct Shown<'m> {
+    /// The local ring, if this node sends here.
+    ring: Option<ShownRing<'m>>,
     marker: u64,
     stride: usize,
     window: u32,
@@ -50,13 +59,27 @@ pub(crate) struct Shown {
     version: u64,
 }
 
-impl Shown {
-    /// Returns the state of a subgroup and its senders.
-    pub(crate) fn of(subgroup: &SubgroupState, senders: &[SenderState]) -> Self {
+/// The local ring as peers should see it.
+#[derive(Clone, Copy)]
+struct ShownRing<'m> {
+    ring: Ring<'m>,
+    /// Bytes from the start of the row.
+    offset: usize,
+    /// Next slot to publish.
+    published: RingCursor,
+}
+
+impl<'m> Shown<'m> {
+    /// Returns the state of a subgroup and its senders. `rows` are all rows in rank order.
+    pub(crate) fn of(subgroup: &SubgroupState, senders: &[SenderState], rows: &[Row<'m>]) -> Self {
         let own = subgroup.own.as_ref();
         let state = own.and_then(|own| senders.get(own.rank.index()));
+        let ring = state.and_then(|state| {
+            let ring = rows.get(state.rank.index())?.ring_at(&state.ring).ok()?;
+            Some(ShownRing { ring, offset: state.ring.offset(), published: state.take })
+        });
         Self {
-            ring: state.map(|state| (state.ring.offset(), state.take)),
+            ring,
             marker: own.map_or(0, |own| own.marker),
             stride: subgroup.stride,
             window: subgroup.window,
@@ -72,15 +95,17 @@ impl Shown {
         }
     }
 
-    fn slot_offset(&self, ring: usize, slot: u32) -> usize {
-        ring.saturating_add(self.stride.saturating_mul(index_from_u32(slot)))
+    /// Returns the offset in the row at which a slot of the local ring ends.
+    fn slot_end(&self, ring: &ShownRing<'_>, slot: u32) -> usize {
+        let slots = index_from_u32(slot).saturating_add(1);
+        ring.offset.saturating_add(self.stride.saturating_mul(slots))
     }
 }
 
-impl Work<'_, '_> {
+impl<'m> Work<'_, 'm> {
     /// Returns the state that peers should see, if it is `wanted`.
-    pub(crate) fn shown(&self, wanted: bool) -> Option<Shown> {
-        if wanted { Some(Shown::of(self.subgroup, self.senders)) } else { None }
+    pub(crate) fn shown(&self, wanted: bool) -> Option<Shown<'m>> {
+        if wanted { Some(Shown::of(self.subgroup, self.senders, self.rows)) } else { None }
     }
 }
 
@@ -100,7 +125,11 @@ impl<'p, F: Fabric> Poster<'p, F> {
 
     /// Brings links up to date as far as the fabric accepts: those of each subgroup for which
     /// `shown` returns the state that peers should see.
-    pub(crate) fn post(&mut self, links: &mut [Link], shown: impl Fn(usize) -> Option<Shown>) {
+    pub(crate) fn post<'m>(
+        &mut self,
+        links: &mut [Link],
+        shown: impl Fn(usize) -> Option<Shown<'m>>,
+    ) {
         let mut list = WriteList::new();
         let mut first = 0_usize;
         let mut index = 0_usize;
@@ -145,7 +174,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         list: &mut WriteList,
         first: usize,
         index: usize,
-        shown: &Shown,
+        shown: &Shown<'_>,
     ) -> usize {
         let mut first = first;
         let bound = shown.window.saturating_mul(2).saturating_add(2);
@@ -175,17 +204,23 @@ impl<'p, F: Fabric> Poster<'p, F> {
     }
 
     /// Adds at most `room` writes, and returns whether the link then lacks nothing.
-    fn fill(&self, posted: &mut Posted, list: &mut WriteList, shown: &Shown, room: usize) -> bool {
+    fn fill(
+        &self,
+        posted: &mut Posted,
+        list: &mut WriteList,
+        shown: &Shown<'_>,
+        room: usize,
+    ) -> bool {
         let mut room = room;
         let mut done = true;
         let promises = self.capabilities.promises;
-        if let Some((ring, published)) = shown.ring {
+        if let Some(ring) = &shown.ring {
             done = if promises.contains(Promises::ADDRESS_ORDER) {
-                self.fill_runs(posted, list, shown, (ring, published), &mut room)
+                self.fill_runs(posted, list, shown, ring, &mut room)
             } else if promises.contains(Promises::WRITE_ORDER) {
-                self.fill_pairs(posted, list, shown, (ring, published), &mut room)
+                self.fill_pairs(posted, list, shown, ring, &mut room)
             } else {
-                self.fill_in_turn(posted, list, shown, (ring, published), &mut room)
+                self.fill_in_turn(posted, list, shown, ring, &mut room)
             };
             // The control block covers the messages before it (NUL-5). If writes keep their order,
             // it is posted after all of them.
@@ -193,8 +228,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
                 return false;
             }
             if done && shown.marker > posted.marker {
-                let end = self.counter_offset(shown, ring, published);
-                if !add(list, &mut room, Write::of_row(end, 8, Kind::Guard)) {
+                if !add(list, &mut room, counter_of(shown, ring, ring.published)) {
                     return false;
                 }
                 posted.marker = shown.marker;
@@ -215,32 +249,20 @@ impl<'p, F: Fabric> Poster<'p, F> {
         done
     }
 
-    fn counter_offset(&self, shown: &Shown, ring: usize, at: RingCursor) -> usize {
-        shown.slot_offset(ring, at.slot.0).saturating_add(shown.stride).saturating_sub(8)
-    }
-
-    /// Adds contiguous slots in one write each: one run, or two if the ring wraps.
+    /// Adds whole messages, counters included, as many in one write as [`Poster::run`] joins.
     fn fill_runs(
         &self,
         posted: &mut Posted,
         list: &mut WriteList,
-        shown: &Shown,
-        (ring, published): (usize, RingCursor),
+        shown: &Shown<'_>,
+        ring: &ShownRing<'_>,
         room: &mut usize,
     ) -> bool {
-        let slots_max = u64_from_index(self.capabilities.write_bytes_max)
-            .checked_div(u64_from_index(shown.stride))
-            .unwrap_or(1)
-            .max(1);
         let mut runs = 0_u32;
         // bound: the runs of a window, at most as many as its slots
-        while posted.content != published && runs <= shown.window {
-            let to_end = u64::from(shown.window.saturating_sub(posted.content.slot.0));
-            let slots = published.since(posted.content).min(to_end).min(slots_max);
-            let count = u32::try_from(slots).unwrap_or(1);
-            let offset = shown.slot_offset(ring, posted.content.slot.0);
-            let length = shown.stride.saturating_mul(index_from_u32(count));
-            if !add(list, room, Write::of_row(offset, length, Kind::Content)) {
+        while posted.content != ring.published && runs <= shown.window {
+            let (write, count) = self.run(shown, ring, posted.content);
+            if !add(list, room, write) {
                 return false;
             }
             posted.content = posted.content.advanced(count, shown.window);
@@ -250,23 +272,54 @@ impl<'p, F: Fabric> Poster<'p, F> {
         true
     }
 
+    /// Returns the next write of whole messages and the number of their slots: contiguous slots, as
+    /// long as the padding before a message costs less than a write of its own.
+    fn run(&self, shown: &Shown<'_>, ring: &ShownRing<'_>, from: RingCursor) -> (Write, u32) {
+        let slots_max = u64_from_index(self.capabilities.write_bytes_max)
+            .checked_div(u64_from_index(shown.stride))
+            .unwrap_or(1)
+            .max(1);
+        let to_end = u64::from(shown.window.saturating_sub(from.slot.0));
+        let slots = ring.published.since(from).min(to_end).min(slots_max);
+        let most = u32::try_from(slots).unwrap_or(1);
+        let overhead = self.capabilities.write_overhead_bytes;
+        let (count, first) = if ring.ring.padding_max() <= overhead {
+            // No padding is worth a write, so no length has to be read.
+            (most, shown.stride)
+        } else {
+            let mut count = 1_u32;
+            // bound: the slots of a window
+            while count < most {
+                let used = ring.ring.used(Slot(from.slot.0.saturating_add(count)));
+                if shown.stride.saturating_sub(used) > overhead {
+                    break;
+                }
+                count = count.saturating_add(1);
+            }
+            (count, ring.ring.used(from.slot))
+        };
+        let others = shown.stride.saturating_mul(index_from_u32(count.saturating_sub(1)));
+        let start = shown.slot_end(ring, from.slot.0).saturating_sub(first);
+        (Write::of_row(start, first.saturating_add(others), Kind::Content), count)
+    }
+
     /// Adds each payload, then its counter as a guard.
     fn fill_pairs(
         &self,
         posted: &mut Posted,
         list: &mut WriteList,
-        shown: &Shown,
-        (ring, published): (usize, RingCursor),
+        shown: &Shown<'_>,
+        ring: &ShownRing<'_>,
         room: &mut usize,
     ) -> bool {
         // bound: a window
-        while posted.content != published {
+        while posted.content != ring.published {
             if *room < 2 {
                 return false;
             }
             let at = posted.content;
-            add(list, room, self.content_of(shown, ring, at));
-            add(list, room, Write::of_row(self.counter_offset(shown, ring, at), 8, Kind::Guard));
+            add(list, room, content_of(shown, ring, at));
+            add(list, room, counter_of(shown, ring, at));
             posted.content = at.next(shown.window);
             posted.counters = posted.content;
         }
@@ -279,37 +332,27 @@ impl<'p, F: Fabric> Poster<'p, F> {
         &self,
         posted: &mut Posted,
         list: &mut WriteList,
-        shown: &Shown,
-        (ring, published): (usize, RingCursor),
+        shown: &Shown<'_>,
+        ring: &ShownRing<'_>,
         room: &mut usize,
     ) -> bool {
         let completed = posted.content;
         // bound: a window
         while posted.counters != completed {
             let at = posted.counters;
-            if !add(list, room, Write::of_row(self.counter_offset(shown, ring, at), 8, Kind::Guard))
-            {
+            if !add(list, room, counter_of(shown, ring, at)) {
                 return false;
             }
             posted.counters = at.next(shown.window);
         }
         // bound: a window
-        while posted.content != published {
-            if !add(list, room, self.content_of(shown, ring, posted.content)) {
+        while posted.content != ring.published {
+            if !add(list, room, content_of(shown, ring, posted.content)) {
                 return false;
             }
             posted.content = posted.content.next(shown.window);
         }
-        posted.counters == published
-    }
-
-    /// Returns the write of a slot without its counter.
-    fn content_of(&self, shown: &Shown, ring: usize, at: RingCursor) -> Write {
-        // The length directly precedes the counter and travels with the payload.
-        const COUNTER: usize = 8;
-        const _: () = assert!(COUNTER < SLOT_HEADER);
-        let length = shown.stride.saturating_sub(COUNTER);
-        Write::of_row(shown.slot_offset(ring, at.slot.0), length, Kind::Content)
+        posted.counters == ring.published
     }
 
     /// Posts the list for links `first..end`, which belong to one peer. Returns false if the fabric
@@ -353,6 +396,20 @@ impl<'p, F: Fabric> Poster<'p, F> {
             }
         }
     }
+}
+
+/// Returns the write of a message without its counter. The length directly precedes the counter and
+/// travels with the payload.
+fn content_of(shown: &Shown<'_>, ring: &ShownRing<'_>, at: RingCursor) -> Write {
+    let used = ring.ring.used(at.slot);
+    let start = shown.slot_end(ring, at.slot.0).saturating_sub(used);
+    Write::of_row(start, used.saturating_sub(COUNTER), Kind::Content)
+}
+
+/// Returns the write of a slot's counter.
+fn counter_of(shown: &Shown<'_>, ring: &ShownRing<'_>, at: RingCursor) -> Write {
+    let end = shown.slot_end(ring, at.slot.0);
+    Write::of_row(end.saturating_sub(COUNTER), COUNTER, Kind::Guard)
 }
 
 /// Adds a write if there is room for it.

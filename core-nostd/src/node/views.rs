@@ -349,11 +349,11 @@ impl<'m> Node<'m> {
         if !self.lagging {
             return;
         }
-        let (subgroups, senders) = (&*self.subgroups, &*self.senders);
+        let (subgroups, senders, rows) = (&*self.subgroups, &*self.senders, self.rows);
         let mut poster = Poster::new(self.view, fabric, self.capabilities);
         poster.post(self.links, |index| {
             let subgroup = subgroups.get(index)?;
-            Some(Shown::of(subgroup, subgroup.senders.of(senders)?))
+            Some(Shown::of(subgroup, subgroup.senders.of(senders)?, rows))
         });
         let report = poster.report;
         self.lagging = report.held_back;

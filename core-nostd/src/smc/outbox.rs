@@ -218,10 +218,18 @@ impl Reservation<'_> {
         self.position
     }
 
-    /// Shortens the message. A length above the current one changes nothing.
+    /// Shortens the message to its first `length` bytes. A length above the current one changes
+    /// nothing.
+    ///
+    /// The bytes that remain are copied towards the end of the slot (SMC-7): a reservation of the
+    /// right length is cheaper.
     pub fn truncate(&mut self, length: usize) {
-        if let Ok(length) = u32::try_from(length) {
-            self.length = self.length.min(length);
+        match u32::try_from(length) {
+            Ok(length) if length < self.length => {
+                self.outbox.ring.shorten(self.slot, self.length, length);
+                self.length = length;
+            }
+            _ => {}
         }
     }
 

@@ -220,6 +220,7 @@ mod tests {
         writes_max: 3,
         write_bytes_max: 4096,
         guard_bytes_max: 24,
+        write_overhead_bytes: 24,
     };
 
     fn shape() -> Shape {

@@ -167,6 +167,7 @@ mod tests {
             writes_max,
             write_bytes_max: 1024,
             guard_bytes_max: 24,
+            write_overhead_bytes: 24,
         })
     }
 
@@ -194,6 +195,7 @@ mod tests {
                 writes_max: 8,
                 write_bytes_max: 4096,
                 guard_bytes_max: 24,
+                write_overhead_bytes: 24,
             },
             1000,
         );
@@ -217,6 +219,7 @@ mod tests {
             writes_max: 4,
             write_bytes_max: 4096,
             guard_bytes_max: 24,
+            write_overhead_bytes: 24,
         };
         for (room_bytes, fits) in [(300 + 24, true), (300 + 23, false)] {
             let mut list = Posting::to_region(&capabilities, room_bytes);
@@ -264,6 +267,7 @@ mod tests {
                 writes_max,
                 write_bytes_max: 512,
                 guard_bytes_max: 24,
+                write_overhead_bytes: 24,
             };
             let mut list = Posting::to_region(&capabilities, room_bytes);
             let mut taken: std::vec::Vec<Taken> = std::vec::Vec::new();

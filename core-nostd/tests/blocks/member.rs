@@ -56,7 +56,13 @@ impl Willing {
 impl Carries for Willing {
     fn limits(&self) -> Capabilities {
         let promises = self.promises;
-        Capabilities { promises, writes_max: 16, write_bytes_max: 1 << 20, guard_bytes_max: 24 }
+        Capabilities {
+            promises,
+            writes_max: 16,
+            write_bytes_max: 1 << 20,
+            guard_bytes_max: 24,
+            write_overhead_bytes: 24,
+        }
     }
 
     fn is_ready(&self, peer: Rank) -> bool {

@@ -57,6 +57,7 @@ impl Carries for End<'_> {
             writes_max: 4,
             write_bytes_max: 1 << 20,
             guard_bytes_max: 24,
+            write_overhead_bytes: 24,
         }
     }
 

@@ -33,6 +33,7 @@ impl Carries for OneMemory {
             writes_max: 16,
             write_bytes_max: usize::MAX,
             guard_bytes_max: 64,
+            write_overhead_bytes: 24,
         }
     }
 }

@@ -67,6 +67,7 @@ impl Carries for Weak<'_> {
             writes_max: WRITES_MAX,
             write_bytes_max: 4096,
             guard_bytes_max: 32,
+            write_overhead_bytes: 24,
         }
     }
     fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {

@@ -31,6 +31,7 @@ impl Carries for Counting<'_> {
             writes_max: 5,
             write_bytes_max: 4096,
             guard_bytes_max: 64,
+            write_overhead_bytes: 24,
         }
     }
     fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {

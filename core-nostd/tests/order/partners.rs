@@ -45,6 +45,7 @@ impl Carries for DirectLink {
             writes_max: 8,
             write_bytes_max: 4096,
             guard_bytes_max: 24,
+            write_overhead_bytes: 24,
         }
     }
     fn is_ready(&self, _: Rank) -> bool {

@@ -71,6 +71,7 @@ impl Fabric for Promising<'_> {
             writes_max: self.writes_max,
             write_bytes_max: 4096,
             guard_bytes_max: 64,
+            write_overhead_bytes: 24,
         }
     }
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {

@@ -43,6 +43,10 @@ use crate::settings::{Limits, WriteKeys, WriteOrder};
 use crate::timing::LossTimes;
 use events::DeviceEvents;
 
+/// Header bytes of a write's packet: Ethernet, IP, UDP, BTH, RETH and both checksums of RoCE v2. With
+/// InfiniBand they are fewer.
+const WRITE_HEADER_BYTES: usize = 78;
+
 /// The values that were chosen, granted and rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -252,6 +256,7 @@ impl Site {
             writes_max: WRITES_MAX,
             write_bytes_max: usize::try_from(most).unwrap_or(usize::MAX).min(ROW_MAX),
             guard_bytes_max: GUARD_BYTES_MAX,
+            write_overhead_bytes: WRITE_HEADER_BYTES,
         }
     }
 

@@ -283,6 +283,7 @@ impl Fabric for SharedMemory {
             writes_max: WRITES_MAX,
             write_bytes_max: ROW_MAX,
             guard_bytes_max: CACHE_LINE,
+            write_overhead_bytes: usize::MAX,
         }
     }
 

@@ -19,7 +19,7 @@ use super::blocks::{BlockStore, Closed};
 use super::connection::{Connection, Settings};
 use super::connections::Connections;
 use super::event_queue::EventQueue;
-use super::frame::WRITE_MAX;
+use super::frame::{HEADER, WRITE_MAX};
 use super::memory::MadeRows;
 use super::regions::{OwnRegions, RightNumbers};
 use super::send_queue::GUARD_MAX;
@@ -179,6 +179,7 @@ impl Fabric for Tcp {
             writes_max: WRITES_MAX,
             write_bytes_max: WRITE_MAX,
             guard_bytes_max: GUARD_MAX,
+            write_overhead_bytes: HEADER,
         }
     }
 

@@ -86,6 +86,7 @@ impl Fabric for Local {
             writes_max: 8,
             write_bytes_max: 1 << 20,
             guard_bytes_max: 64,
+            write_overhead_bytes: 24,
         }
     }
 

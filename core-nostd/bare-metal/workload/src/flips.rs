@@ -111,6 +111,7 @@ impl Fabric for Carrier {
             writes_max: 8,
             write_bytes_max: 1 << 16,
             guard_bytes_max: 64,
+            write_overhead_bytes: 24,
         }
     }
 
@@ -237,6 +238,7 @@ fn open<'m>(
         writes_max: 8,
         write_bytes_max: 1 << 16,
         guard_bytes_max: 64,
+        write_overhead_bytes: 24,
     };
     Node::open(VIEW, &black_box(LAYOUT), own, loan, Options::default(), capabilities).ok()
 }

@@ -43,6 +43,7 @@ macro_rules! each_value {
             writes_max: 4,
             write_bytes_max: 4096,
             guard_bytes_max: 24,
+            write_overhead_bytes: 24,
         });
         $say!(Write::of_row(64, 8, Kind::Guard));
         $say!(LayoutError::BadLoggedSubgroup);

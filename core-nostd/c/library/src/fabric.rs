@@ -60,6 +60,8 @@ impl Fabric for Carried<'_> {
             writes_max: WRITES_MAX,
             write_bytes_max: self.0.write_bytes_max,
             guard_bytes_max: self.0.write_bytes_max,
+            // Without address order each message is a write of its own anyway.
+            write_overhead_bytes: 0,
         }
     }
 

@@ -40,6 +40,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     writes_max: WRITES,
     write_bytes_max: WRITE_BYTES,
     guard_bytes_max: 32,
+    write_overhead_bytes: 24,
 };
 
 impl<'m> PortFabric<'m> {

@@ -77,7 +77,13 @@ impl Carries for Posts<'_> {
 fabric!(Posts<'_>);
 
 fn limits(promises: Promises) -> Capabilities {
-    Capabilities { promises, writes_max: 16, write_bytes_max: usize::MAX, guard_bytes_max: 64 }
+    Capabilities {
+        promises,
+        writes_max: 16,
+        write_bytes_max: usize::MAX,
+        guard_bytes_max: 64,
+        write_overhead_bytes: 24,
+    }
 }
 
 /// Offsets and bytes of the writes that have not landed, in order.

@@ -48,6 +48,7 @@ impl Fabric for Recorder {
             writes_max: 5,
             write_bytes_max: 700,
             guard_bytes_max: 24,
+            write_overhead_bytes: 24,
         }
     }
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {

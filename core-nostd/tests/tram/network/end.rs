@@ -40,6 +40,7 @@ pub fn capabilities() -> Capabilities {
         writes_max: 4,
         write_bytes_max: 32_768,
         guard_bytes_max: 24,
+        write_overhead_bytes: 24,
     }
 }
 

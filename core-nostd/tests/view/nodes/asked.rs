@@ -284,6 +284,7 @@ fn a_node_opens_no_view_on_less_than_it_needs() {
         writes_max: 4,
         write_bytes_max: 4096,
         guard_bytes_max: 24,
+        write_overhead_bytes: 24,
     };
     let right = Lent {
         with_views: true,

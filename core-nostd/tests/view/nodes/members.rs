@@ -58,6 +58,7 @@ impl Carries for Carrier {
             writes_max: WRITES_MAX,
             write_bytes_max: 4096,
             guard_bytes_max: 32,
+            write_overhead_bytes: 24,
         }
     }
     fn is_ready(&self, peer: Rank) -> bool {

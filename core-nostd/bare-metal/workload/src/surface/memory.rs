@@ -150,6 +150,7 @@ fn fabric() {
         writes_max: 4,
         write_bytes_max: 64,
         guard_bytes_max: 24,
+        write_overhead_bytes: 24,
     });
     black_box(capabilities.can_guard());
     debug(capabilities);

@@ -165,6 +165,7 @@ impl Fabric for Shared {
             writes_max: 8,
             write_bytes_max: 1 << 16,
             guard_bytes_max: 24,
+            write_overhead_bytes: 24,
         }
     }
 
