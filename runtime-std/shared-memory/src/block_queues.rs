@@ -194,7 +194,7 @@ impl<'m> Lane<'m> {
         Some(QueueAnswer { ticket, is_taken: answer & REFUSED == 0 })
     }
 
-    /// Gives the answer with number `count`. Called by the owner after its last use of the block's
+    /// Stores the answer with number `count`. Called by the owner after its last use of the block's
     /// bytes.
     pub(super) fn settle(self, count: u64, answer: QueueAnswer) {
         let refused = if answer.is_taken { 0 } else { REFUSED };

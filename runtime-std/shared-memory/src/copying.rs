@@ -4,7 +4,7 @@
 //! There are two ways to store. A normal store first reads the cache line that it overwrites. A
 //! streaming store does not, and leaves the caches to the data being read: it is faster if the
 //! target is not in the caches, and slower if it is. Successive blocks into a large memory find it
-//! cold, whatever their length, so `Stores::into_memory` chooses by the size of the memory.
+//! coldat any length, so `Stores::into_memory` chooses by the size of the memory.
 //! `docs/lab-notes/blocks-on-shared-memory.md` has the gains of both.
 
 use std::ptr::NonNull;

@@ -160,7 +160,7 @@ impl Folder {
         self.folder.as_fd()
     }
 
-    /// Opens a file for reading, if it exists. Does not block, whatever kind of file has that name.
+    /// Opens a file for reading, if it exists. Does not block for any kind of file.
     pub(super) fn open_file(&self, name: &CStr) -> rustix::io::Result<Option<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match openat(&self.folder, name, flags, Mode::empty()) {

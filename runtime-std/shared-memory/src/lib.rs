@@ -22,9 +22,9 @@
 //!
 //! # Invariants
 //! - **A lock shows life.** The owner holds an exclusive `flock` on its member file from before the
-//!   file has its name until it leaves. The kernel releases the lock when the process ends, for
-//!   whatever reason. If a process can take a shared lock, the member is dead. Nothing is inferred
-//!   from process ids, which are reused.
+//!   file has its name until it leaves. The kernel releases the lock when the process ends in any
+//!   way. If a process can take a shared lock, the member is dead. Nothing is inferred from process
+//!   ids, which are reused.
 //! - **Nothing in the folder is mapped.** Its files may be truncated, changed or removed without
 //!   killing any member (see `docs/security.md` for the effects). Mapped memory is sealed: nobody
 //!   can change its length, not even the owner.

@@ -9,8 +9,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 /// A shared mapping from the start of a file, or a range of zeros that a file replaces later.
 ///
 /// The file was allocated to at least that length before it was touched, and no file here is ever
-/// truncated. So every byte of the mapping can be accessed while it lives, whatever happens to the
-/// file's name. The range is never interrupted, whatever is mapped there.
+/// truncated. So every byte of the mapping can be accessed while it lives, even if the file loses
+/// its name. The range never has a gap, even while a file replaces its content.
 #[derive(Debug)]
 pub(super) struct Map {
     base: NonNull<u8>,

@@ -97,7 +97,7 @@ impl MemberFile {
         }
     }
 
-    /// Wraps an open file, whoever owns it.
+    /// Wraps an open file of any owner.
     pub(super) fn of(file: OwnedFd) -> Self {
         Self(file.into())
     }

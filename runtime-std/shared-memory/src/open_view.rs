@@ -36,7 +36,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Gives the place to a process, unless it is taken.
+    /// Assigns the place to a process, unless it is taken.
     fn bind(&mut self, peer: &Arc<Peer>) {
         if self.peer.is_none() {
             self.is_cut |= peer.is_cut();

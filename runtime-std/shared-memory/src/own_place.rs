@@ -95,7 +95,7 @@ impl OwnPlace {
         }
     }
 
-    /// Gives the place up. Returns false if that was done before.
+    /// Releases the place. Returns false if that was done before.
     pub(super) fn end(&self, end: State) -> bool {
         let files = self.state().files.take();
         files.inspect(|files| files.set_state(end)).is_some()

@@ -1,4 +1,4 @@
-//! Where groups live: one folder a user, one folder in it a run of a group.
+//! The location of groups: one folder per user, and in it one folder per run of a group.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -18,14 +18,14 @@ use super::futex::Fences;
 /// Overrides the file system, for tests and for machines whose `/dev/shm` is too small.
 const VARIABLE: &str = "TRAMONTANE_SHM_DIR";
 
-/// What the name of a user's folder begins with; the user's number follows.
+/// Prefix of the name of a user's folder. The user's number follows.
 const PREFIX: &str = "tramontane-";
 
-/// What a folder is opened with: never through a symbolic link.
+/// Flags for opening a folder: never through a symbolic link.
 pub(super) const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A group's name, usable as that of a folder.
+/// A group's name, usable as a folder's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupName(String);
 
@@ -41,10 +41,10 @@ impl GroupName {
         if good { Ok(Self(name.to_owned())) } else { Err(Error::BadName(name.to_owned())) }
     }
 
-    /// A name that no other run has: the prefix and 64 random bits.
+    /// Returns a name that no other run has: the prefix and 64 random bits.
     ///
     /// # Errors
-    /// [`Error::BadName`] if the prefix is not a name of at most 47 characters.
+    /// [`Error::BadName`] if the prefix is not a valid name of at most 47 characters.
     pub fn unique(prefix: &str) -> Result<Self, Error> {
         Self::new(&format!("{prefix}-{:016x}", random()))
     }
@@ -70,11 +70,11 @@ impl fmt::Display for GroupName {
     }
 }
 
-/// A random number that is not zero.
+/// Returns a random number that is not zero.
 pub(super) fn random() -> u64 {
     loop {
         let mut bytes = [0; 8];
-        // A request of 8 bytes is never cut short; before the pool is ready, this waits.
+        // A request of 8 bytes is never cut short. Before the pool is ready, the call waits.
         if getrandom(&mut bytes, GetRandomFlags::empty()) == Ok(8) {
             let number = u64::from_ne_bytes(bytes);
             if number != 0 {
@@ -92,7 +92,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// In `/dev/shm`, or in the folder that `TRAMONTANE_SHM_DIR` names.
+    /// Returns the folder in `/dev/shm`, or in the folder that `TRAMONTANE_SHM_DIR` names.
     #[must_use]
     pub fn from_env() -> Self {
         match std::env::var_os(VARIABLE) {
@@ -101,16 +101,16 @@ impl Root {
         }
     }
 
-    /// In a folder that exists, on a file system that lives in memory (on another it works,
-    /// slowly).
+    /// Returns the folder in `parent`, which must exist, on a file system in memory (on another it
+    /// works, slowly).
     #[must_use]
     pub fn under(parent: &Path) -> Self {
         let path = parent.join(format!("{PREFIX}{}", geteuid().as_raw()));
         Self { path, fences: Fences::default() }
     }
 
-    /// Chooses which end pays for the fences of the doorbells of processes that take their places
-    /// through this. Members may differ.
+    /// Chooses which side pays for the fences of the doorbells of processes that take their places
+    /// through this root. Members may differ.
     #[must_use]
     pub fn with_fences(mut self, fences: Fences) -> Self {
         self.fences = fences;
@@ -121,13 +121,13 @@ impl Root {
         self.fences
     }
 
-    /// Its path. The folder exists only while a group does.
+    /// Returns the folder's path. The folder exists only while a group does.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folders beside it that are those of other users: their groups cannot be met.
+    /// Returns the folders of other users next to it. Their groups cannot be joined.
     #[must_use]
     pub fn of_other_users(&self) -> Vec<PathBuf> {
         let beside = self.path.parent().and_then(|parent| std::fs::read_dir(parent).ok());
@@ -148,12 +148,12 @@ impl Root {
         others
     }
 
-    /// Removes what earlier runs left: each group's folder in which nobody lives. Gives the names
-    /// of those groups. Live groups, and groups that somebody is just starting, are not touched.
+    /// Removes the folders of earlier runs that no process uses, and returns the names of those
+    /// groups. Live groups, and groups that are just being started, are not touched.
     ///
     /// # Errors
-    /// If the root is not ours or cannot be read. A folder that cannot be removed is reported and
-    /// left.
+    /// Fails if the root belongs to another user or cannot be read. A folder that cannot be removed
+    /// is reported and left.
     pub fn sweep(&self) -> Result<Vec<String>, Error> {
         let Some(root) = self.open()? else { return Ok(Vec::new()) };
         let mut swept = Vec::new();
@@ -176,8 +176,8 @@ impl Root {
         Ok(swept)
     }
 
-    /// Opens the folder, and makes it if needed. It may be removed at any time while it is empty:
-    /// what is then done in it fails with `NOENT`, and the caller starts again.
+    /// Opens the folder, creating it if needed. It may be removed at any time while it is empty:
+    /// operations in it then fail with `NOENT`, and the caller starts again.
     pub(super) fn open_or_make(&self) -> Result<OwnedFd, Error> {
         loop {
             match mkdirat(CWD, &self.path, Mode::RWXU) {
@@ -190,7 +190,7 @@ impl Root {
         }
     }
 
-    /// Opens the folder, if it is there, and checks that it is ours alone.
+    /// Opens the folder if it exists, and checks that only this user can write to it.
     fn open(&self) -> Result<Option<OwnedFd>, Error> {
         match openat(CWD, &self.path, FOLDER_FLAGS, Mode::empty()) {
             Ok(folder) => {
@@ -198,7 +198,7 @@ impl Root {
                 Ok(Some(folder))
             }
             Err(Errno::NOENT) => Ok(None),
-            // Another user's folder cannot even be opened: look whose it is before that is blamed.
+            // Another user's folder cannot even be opened, so its owner is checked first.
             Err(_) if self.is_anothers() => {
                 Err(Error::NotPermitted { path: self.path.clone(), reason: ANOTHERS })
             }
@@ -211,9 +211,9 @@ impl Root {
             .is_ok_and(|stat| stat.st_uid != geteuid().as_raw())
     }
 
-    /// Removes the folder if nothing is in it.
+    /// Removes the folder if it is empty.
     pub(super) fn remove_if_empty(&self) {
-        // Not empty is the usual case, and gone already is as good.
+        // Usually it is not empty. If it is gone already, that is fine too.
         let _ = unlinkat(CWD, &self.path, AtFlags::REMOVEDIR);
     }
 
@@ -222,12 +222,12 @@ impl Root {
     }
 }
 
-/// What is wrong with a place of our name that somebody else made first, which anybody can on a
-/// file system that all share.
+/// The reason for refusing a folder with this user's name that another user made first, which
+/// anyone can do on a shared file system.
 const ANOTHERS: &str = "it belongs to another user; set TRAMONTANE_SHM_DIR to a folder of your own, the same for all \
      members, or have its owner or root remove it";
 
-/// Others must not be able to put files, or links, where we look for ours.
+/// Other users must not be able to put files or links where this process looks for its own.
 pub(super) fn check_owner(folder: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let stat = fstat(folder).map_err(|errno| Error::from_errno("cannot examine", path, errno))?;
     let refuse = |reason| Err(Error::NotPermitted { path: path.to_path_buf(), reason });
@@ -240,7 +240,7 @@ pub(super) fn check_owner(folder: BorrowedFd<'_>, path: &Path) -> Result<(), Err
     Ok(())
 }
 
-/// The names in a folder, without `.` and `..`.
+/// Returns the names in a folder, without `.` and `..`.
 pub(super) fn entries(folder: BorrowedFd<'_>) -> rustix::io::Result<Vec<std::ffi::CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {

@@ -1,7 +1,7 @@
-//! Which rows a group or a view has: whose, how long each is, and whether blocks go between them.
+//! The rows of a group or a view: their owners, their lengths, and whether blocks are exchanged.
 //!
 //! # Invariant
-//! Two plans of one digest are the same plan: peers map each other's rows by it.
+//! Two plans with one digest are the same plan. Peers map each other's rows by it.
 
 use tramontane_core::fabric::ViewPlan;
 use tramontane_core::ids::{NodeId, Rank};
@@ -10,10 +10,10 @@ use super::block_queues;
 use super::header::HEADER_BYTES;
 use super::region_lanes;
 
-/// What a digest is mixed with where blocks go between the members: "blocks", as a number.
+/// Mixed into the digest if blocks are exchanged between the members: "blocks", as a number.
 const WITH_BLOCKS: u64 = u64::from_le_bytes(*b"blocks\0\x01");
 
-/// The rows of a group of fixed membership, or of one view of several; the same at every member.
+/// The rows of a group with fixed membership, or of one of several views; the same at every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RowPlan {
     members: Vec<NodeId>,
@@ -24,8 +24,8 @@ pub(super) struct RowPlan {
 }
 
 impl RowPlan {
-    /// The files of planned rows; with a place at each member for what it says of blocks, if blocks
-    /// go between them.
+    /// Plans the files of rows. If blocks are exchanged, each file has room for its member's block
+    /// queues.
     pub(super) fn new(plan: &ViewPlan<'_>) -> Self {
         let members = plan.members().to_vec();
         let row_bytes =
@@ -36,38 +36,38 @@ impl RowPlan {
         Self { members, row_bytes, digest, has_blocks }
     }
 
-    /// The members' node ids, in rank order.
+    /// Returns the members' node ids in rank order.
     pub(super) fn members(&self) -> &[NodeId] {
         &self.members
     }
 
-    /// Bytes of a member's row; zero if there is none.
+    /// Returns the bytes of a member's row, or zero if there is none.
     pub(super) fn row_bytes(&self, rank: Rank) -> usize {
         self.row_bytes.get(rank.index()).copied().unwrap_or(0)
     }
 
-    /// What tells this plan from others.
+    /// Returns a number that distinguishes this plan from others.
     pub(super) const fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Where a member's block queues stand in the file of its row, if it has any.
+    /// Returns the offset of a member's block queues in the file of its row, if it has any.
     pub(super) fn queues_at(&self, rank: Rank) -> Option<usize> {
         self.has_blocks.then(|| HEADER_BYTES.saturating_add(self.row_bytes(rank)))
     }
 
-    /// Where a member's lanes about regions stand in the file of its row.
+    /// Returns the offset of a member's lanes about regions in the file of its row.
     pub(super) fn lanes_at(&self, rank: Rank) -> usize {
         let queues = if self.has_blocks { block_queues::bytes(self.members.len()) } else { 0 };
         HEADER_BYTES.saturating_add(self.row_bytes(rank)).saturating_add(queues)
     }
 
-    /// The whole of the file of a member's row, in bytes.
+    /// Returns the length of the file of a member's row, in bytes.
     pub(super) fn file_bytes(&self, rank: Rank) -> usize {
         self.lanes_at(rank).saturating_add(region_lanes::bytes(self.members.len()))
     }
 
-    /// The same of all members, in rank order.
+    /// Returns the lengths of all members' files, in rank order.
     pub(super) fn files_bytes(&self) -> impl Iterator<Item = usize> + '_ {
         (0..).map(Rank).take(self.members.len()).map(|rank| self.file_bytes(rank))
     }

@@ -1,11 +1,11 @@
-//! Memory that processes pass to each other: a memfd, allocated whole and sealed.
+//! Memory that processes pass to each other: a memfd, fully allocated and sealed.
 //!
 //! # Invariants
-//! - Nobody changes its length, the owner included: no reader of it dies because a peer shortened
+//! - Nobody can change its length, not even the owner, so no reader dies because a peer shortened
 //!   it.
-//! - Rows and block memory are written through one mapping, which their owner made before it sealed
-//!   them. A peer gets the same descriptor and can map it only to read it.
-//! - All pages are there before a peer sees the memory: a full machine is an error at the owner.
+//! - Rows and block memory are written through one mapping, which their owner made before sealing
+//!   them. A peer gets the same descriptor, but can map it only for reading.
+//! - All pages exist before a peer sees the memory: a full machine causes an error at the owner.
 //! - A peer's descriptor is checked for all of this before it is mapped.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -21,18 +21,18 @@ use super::error::Error;
 use super::map::{Access, Map};
 use super::space::no_memory;
 
-/// How the memory is called where a process's mappings are listed.
+/// Name of the memory in the list of a process's mappings.
 const NAME: &str = "tramontane";
 
-/// What a file system of huge pages says that it is.
+/// Magic number of a file system of huge pages.
 const HUGETLBFS: u64 = 0x9584_58f6;
 
-/// Who may write the memory.
+/// The processes that may write the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writers {
-    /// Its owner, through the mapping that it made first: rows and block memory.
+    /// Only its owner, through the mapping that it made first: for rows and block memory.
     Owner,
-    /// Every process that has the descriptor: doorbells.
+    /// Every process that has the descriptor: for doorbells.
     All,
 }
 
@@ -46,21 +46,21 @@ impl Writers {
     }
 }
 
-/// Memory of this process, as it is passed to others.
+/// Memory of this process that is passed to others.
 #[derive(Debug)]
 pub(super) struct SealedMemory {
     pub(super) file: OwnedFd,
-    /// The one mapping that may be written.
+    /// The only writable mapping.
     pub(super) map: Map,
 }
 
 impl SealedMemory {
-    /// Makes memory of that length, all of it zeros.
+    /// Makes memory of that length, filled with zeros.
     pub(super) fn new(bytes: usize, writers: Writers) -> Result<Self, Error> {
         Self::mapped_by(bytes, writers, Map::new)
     }
 
-    /// The same for what may be very long.
+    /// Makes memory that may be very large.
     pub(super) fn new_large(bytes: usize, writers: Writers) -> Result<Self, Error> {
         Self::mapped_by(bytes, writers, Map::new_large)
     }
@@ -76,8 +76,8 @@ impl SealedMemory {
             Errno::FBIG | Errno::INVAL => no_memory(length),
             errno => failed("cannot size", errno),
         })?;
-        // Mapped before it is allocated: huge pages are given to a mapping that asked for them, not
-        // to a file.
+        // The memory is mapped before it is allocated, because huge pages are given to a mapping
+        // that asked for them, and not to a file.
         let map = map(file.as_fd(), bytes, Access::Write).map_err(|errno| match errno {
             Errno::NOMEM => no_memory(length),
             errno => failed("cannot map", errno),
@@ -94,18 +94,18 @@ impl SealedMemory {
 fn create() -> rustix::io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     match memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL) {
-        // Before Linux 6.3, which no machine forbids then.
+        // The flag is unknown before Linux 6.3. Machines that old do not require it.
         Err(Errno::INVAL) => memfd_create(NAME, flags),
         made => made,
     }
 }
 
-/// Gives the memory its pages, all of them, or says that there are not enough.
+/// Allocates all pages of the memory, or fails if there are not enough.
 fn allocate(file: &OwnedFd, length: u64) -> Result<(), Error> {
     loop {
         return match fallocate(file, FallocateFlags::empty(), 0, length) {
             Ok(()) => Ok(()),
-            // A signal; what was allocated is given back.
+            // After a signal, the allocated pages are returned, so the call is repeated.
             Err(Errno::INTR) => continue,
             Err(Errno::NOSPC | Errno::FBIG | Errno::NOMEM) => Err(no_memory(length)),
             Err(errno) => Err(failed("cannot allocate", errno)),
@@ -117,7 +117,7 @@ fn failed(action: &'static str, errno: Errno) -> Error {
     Error::Io { action, path: Path::new("shared memory (memfd)").into(), source: errno.into() }
 }
 
-/// What is wrong with a descriptor that a peer sent.
+/// The fault of a descriptor that a peer sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
     #[error("it is not memory (a memfd)")]
@@ -136,14 +136,14 @@ pub(super) enum Unusable {
     TooMany,
 }
 
-/// Checks that nobody can take the memory behind a peer's descriptor away, and gives its length.
+/// Checks that nobody can remove the memory of a peer's descriptor, and returns its length.
 pub(super) fn check(file: BorrowedFd<'_>, writers: Writers) -> Result<usize, Unusable> {
     let seals = fcntl_get_seals(file).map_err(|_| Unusable::NotMemory)?;
     if !seals.contains(writers.seals()) {
         return Err(Unusable::NotSealed);
     }
     let stat = fstat(file).map_err(|_| Unusable::NotMemory)?;
-    // Pages of `hugetlbfs` may be missing although the file says that they are there.
+    // Pages of `hugetlbfs` may be missing although the file claims that they exist.
     let kind = fstatfs(file).map_err(|_| Unusable::NotMemory)?.f_type;
     if u64::try_from(kind) == Ok(HUGETLBFS) {
         return Err(Unusable::NotMemory);
@@ -173,7 +173,7 @@ mod tests {
 
     fn is_mapped_writable(file: &OwnedFd) -> bool {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the address; it stays mapped until the test ends.
+        // SAFETY: the kernel chooses the address. The memory stays mapped until the test ends.
         unsafe { mmap(std::ptr::null_mut(), BYTES, access, MapFlags::SHARED, file, 0) }.is_ok()
     }
 

@@ -1,8 +1,8 @@
-//! What this process has offered to one peer and has no answer for.
+//! The blocks that this process has offered to one peer and that have no answer yet.
 //!
 //! # Invariant
-//! A send keeps its memory until it is answered, or the peer or the view is given up: so a peer
-//! that maps it late does not find it given up.
+//! A send keeps its memory until it is answered, or until the peer or the view is given up. So a
+//! peer that maps the memory late does not find it given up.
 
 use std::sync::{Arc, Weak};
 
@@ -11,20 +11,20 @@ use tramontane_core::fabric::{Channel, ErrorKind, Token};
 use super::block_queues::{ENTRIES, Entry, Lane, SENDS};
 use super::own_region::OwnRegion;
 
-/// A peer said what no correct member can say.
+/// A peer sent something that no correct member sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 
-/// A block that is offered.
+/// An offered block.
 #[derive(Debug)]
 pub(super) struct Offered {
     pub(super) channel: Channel,
     pub(super) token: Token,
-    /// Kept, not looked at.
+    /// Held only to keep the memory alive.
     _memory: Arc<OwnRegion>,
 }
 
-/// Where a block is, in the own memory.
+/// The location of a block in local memory.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) memory: Arc<OwnRegion>,
@@ -35,13 +35,13 @@ pub(super) struct Source {
 /// The sends to one peer.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    /// Entries that were ever posted in the own lane.
+    /// Number of entries ever posted in the local lane.
     posted: u64,
-    /// Answers that were ever seen in the peer's.
+    /// Number of answers ever seen in the peer's lane.
     seen: u64,
     /// By ticket.
     offered: Box<[Option<Offered>]>,
-    /// Tickets that are free.
+    /// Free tickets.
     free: Vec<u16>,
     /// Memory that the peer has.
     sent: Vec<(u64, Weak<OwnRegion>)>,
@@ -59,30 +59,30 @@ impl Outbox {
         }
     }
 
-    /// Whether one more block can be offered. What a peer says that cannot be is no room, until it
-    /// is looked at.
+    /// Returns whether one more block can be offered. An impossible number in the peer's lane
+    /// counts as no room until the lane is read.
     pub(super) fn has_room(&self, theirs: Lane<'_>) -> bool {
         let waiting = self.posted.checked_sub(theirs.taken());
         waiting.is_some_and(|waiting| waiting < ENTRIES) && !self.free.is_empty()
     }
 
-    /// Whether the peer was sent the descriptor of that memory.
+    /// Returns whether the peer was sent the descriptor of that memory.
     pub(super) fn has_sent(&self, memory: &OwnRegion) -> bool {
         self.sent.iter().any(|(serial, _)| *serial == memory.serial)
     }
 
-    /// Remembers that it was.
+    /// Notes that the peer was sent the descriptor.
     pub(super) fn note_sent(&mut self, memory: &Arc<OwnRegion>) {
         self.sent.retain(|(_, memory)| memory.strong_count() > 0);
         self.sent.push((memory.serial, Arc::downgrade(memory)));
     }
 
-    /// Sends without an answer.
+    /// Returns the number of sends without an answer.
     pub(super) fn under_way(&self) -> usize {
         self.offered.len() - self.free.len()
     }
 
-    /// Offers a block in the own lane, if there is room. `theirs` is the peer's lane.
+    /// Offers a block in the local lane, if there is room. `theirs` is the peer's lane.
     pub(super) fn offer(
         &mut self,
         (own, theirs): (Lane<'_>, Lane<'_>),
@@ -108,7 +108,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// The next answer in the peer's lane, if any: what it is about, and whether the peer took it.
+    /// Returns the next answer in the peer's lane, if any: the block that it is about, and whether
+    /// the peer took it.
     pub(super) fn next_answer(
         &mut self,
         theirs: Lane<'_>,
@@ -131,7 +132,7 @@ impl Outbox {
         Ok(Some((offered, answer.is_taken)))
     }
 
-    /// Forgets what is under way: nothing more comes of it. How many there were.
+    /// Forgets the sends in flight. They get no result. Returns how many there were.
     pub(super) fn give_up(&mut self) -> usize {
         let count = self.under_way();
         self.offered.fill_with(|| None);

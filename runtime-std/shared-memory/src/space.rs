@@ -1,46 +1,48 @@
-//! What a group takes in shared memory, and whether that is to be had.
+//! The shared memory that a group needs, and whether it is available.
 
 use rustix::process::{Resource, getrlimit};
 
 use super::error::Error;
 
-/// A doorbell's memory: one page, since no smaller piece can be mapped.
+/// Bytes of a doorbell: one page, the smallest unit that can be mapped.
 pub(super) const BELL_BYTES: usize = 4096;
 
-/// The unit in which memory is handed out, for the estimate of what a group needs.
+/// Unit of allocation, for the estimate of a group's needs.
 const PAGE: u64 = 4096;
 
-/// What a group takes in shared memory, given its rows' sizes.
+/// Returns the bytes that a group takes in shared memory, given its rows' sizes.
 pub(super) fn group_bytes(rows: impl Iterator<Item = usize>) -> u64 {
     whole_pages(rows.flat_map(|row| [row, BELL_BYTES]))
 }
 
-/// What memory of these sizes takes: whole pages.
+/// Returns the bytes that memories of these sizes take, in whole pages.
 pub(super) fn whole_pages(sizes: impl Iterator<Item = usize>) -> u64 {
     let pages =
         |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(PAGE).saturating_mul(PAGE);
     sizes.fold(0_u64, |sum, bytes| sum.saturating_add(pages(bytes)))
 }
 
-/// Refuses what cannot fit, before any of it is allocated: all members say the same then. `needed`
-/// is what all members take, `held` what some of them have taken already.
+/// Refuses a group that cannot fit before any of it is allocated, so that all members report the
+/// same error. `needed` is what all members take, and `held` what some of them have taken already.
 pub(super) fn check_space(needed: u64, held: impl FnOnce() -> u64) -> Result<(), Error> {
-    // In this order: what a peer allocates in between counts twice for us, not against us.
+    // The order matters: if a peer allocates in between, its memory is counted twice in favour of
+    // this process, not against it.
     let free = available_memory().unwrap_or(u64::MAX);
     let missing = needed.saturating_sub(held());
     if missing > free { Err(Error::NoMemory { needed: missing, free }) } else { Ok(()) }
 }
 
-/// The error of an allocation that failed, with what is free now.
+/// Returns the error of a failed allocation, with the memory that is free now.
 ///
-/// Less than the machine's memory where the process may not make a file of that length.
+/// The free memory is less than the machine's if the process may not make a file of that length.
 pub(super) fn no_memory(needed: u64) -> Error {
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     Error::NoMemory { needed, free: available_memory().unwrap_or(u64::MAX).min(limit) }
 }
 
-/// Memory and swap that the kernel thinks it can give, if it says so. An estimate, since other
-/// programs allocate too; but where there is none left, the kernel does not refuse: it kills.
+/// Returns the memory and swap that the kernel considers available, if it reports them. This is an
+/// estimate, because other programs allocate too. When no memory is left, the kernel kills
+/// processes instead of refusing.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kilobytes = |name: &str| {

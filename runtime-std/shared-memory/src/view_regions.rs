@@ -1,4 +1,4 @@
-//! The regions' side of an open view: rights, queues, and what is carried through them.
+//! The regions of an open view: rights, queues, and the lists that pass through them.
 
 use std::collections::VecDeque;
 
@@ -12,18 +12,18 @@ use super::region_outlet::{Sources, Told};
 use super::residence::Residence;
 use super::write_queue::{QueueReader, QueueWriter};
 
-/// What of a view's regions is still to come.
+/// The parts of a view's regions that are still missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outlook {
-    /// A queue is to be sent, or to come.
+    /// Whether a queue must still be sent or received.
     pub(super) is_awaiting: bool,
-    /// A queue is there, at whichever end.
+    /// Whether either end has a queue.
     pub(super) has_queues: bool,
 }
 
 impl OpenView {
-    /// A member that may be written to and may write, with its place. `PeerLost` for one that is
-    /// gone, `OutOfRange` for none.
+    /// Returns the seat of a member with which regions may be shared. Fails with `PeerLost` if it
+    /// is gone, and with `OutOfRange` if there is no such member.
     fn member(&mut self, peer: Rank) -> Result<&mut Seat, ErrorKind> {
         let own = self.own;
         let seat = self.seats.get_mut(peer.index()).filter(|_| peer != own);
@@ -31,8 +31,8 @@ impl OpenView {
         if seat.is_gone() { Err(ErrorKind::PeerLost) } else { Ok(seat) }
     }
 
-    /// Gives a member the right to write to an own region, or takes it back. It is rung, so that it
-    /// looks, if the right is new.
+    /// Grants a member the right to write to a local region, or revokes it. If the right is new,
+    /// the member is rung so that it checks.
     pub(super) fn set_right(
         &mut self,
         peer: Rank,
@@ -49,7 +49,7 @@ impl OpenView {
         Ok(())
     }
 
-    /// Whether a member may write to an own region.
+    /// Returns whether a member may write to a local region.
     pub(super) fn may_write(&self, peer: Rank, region: RegionIndex) -> bool {
         self.seats.get(peer.index()).is_some_and(|seat| seat.inlet.is_given(region))
     }
@@ -73,7 +73,7 @@ impl OpenView {
         Ok(())
     }
 
-    /// Copies a piece of a peer's region into an own one.
+    /// Copies a part of a peer's region into a local one.
     pub(super) fn read_region(
         &self,
         from: Rank,
@@ -91,8 +91,9 @@ impl OpenView {
         copied.map_err(|_| ErrorKind::OutOfRange)
     }
 
-    /// Applies what peers posted to the own regions, and hears what became of the own posts. True
-    /// if something was applied. `events` is told of a peer whose memory says what cannot be.
+    /// Applies peers' lists to the local regions, and reads the results of local posts. Returns
+    /// true if a list was applied. A peer whose memory contains impossible values is lost, which is
+    /// added to `events`.
     #[inline]
     pub(super) fn carry_regions(
         &mut self,
@@ -120,8 +121,8 @@ impl OpenView {
         has_applied
     }
 
-    /// Makes, sends and takes queues where rights were given, and tells which regions can be posted
-    /// to again.
+    /// Makes, sends and takes queues for granted rights, and reports which regions can be posted to
+    /// again.
     pub(super) fn meet_rights(
         &mut self,
         (residence, ring_bytes): (&Residence, usize),
@@ -138,7 +139,7 @@ impl OpenView {
                 match QueueWriter::new(residence, ring_bytes) {
                     Ok(queue) => outlet.take_queue(queue),
                     Err(error) => {
-                        // It is tried again at the next look; meanwhile posts find no room.
+                        // The next check tries again. Until then, posts find no room.
                         tracing::warn!(view = %id, %rank, %error, "no queue for writes");
                         outlook.is_awaiting = true;
                     }
@@ -166,12 +167,13 @@ impl OpenView {
         outlook
     }
 
-    /// Whether a peer has a right whose queue has not come: then what was sent is to be taken.
+    /// Returns whether a peer has a right but its queue has not arrived: messages must then be
+    /// received.
     pub(super) fn awaits_queues(&self) -> bool {
         self.seats.iter().any(|seat| seat.way.is_some() && seat.inlet.awaits_queue())
     }
 
-    /// Ends all that goes between the own regions and those of a member.
+    /// Ends all traffic between the local regions and those of a member.
     pub(super) fn end_regions(&mut self, peer: Rank) {
         let Self { membership, seats, own, .. } = self;
         let (Some(lane), Some(seat)) = (membership.lane(*own, peer), seats.get_mut(peer.index()))
@@ -183,7 +185,7 @@ impl OpenView {
     }
 }
 
-/// Whether a list goes to a region, and not to a row.
+/// Returns whether a list is for a region, and not for a row.
 #[inline]
 pub(super) fn is_to_region(writes: &[Write]) -> bool {
     writes.first().is_some_and(|write| write.target.region != Region::ROW)

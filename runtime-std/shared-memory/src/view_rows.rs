@@ -1,4 +1,5 @@
-//! Fresh memory for one view (VIE-11): the own row, and room for the peers' rows, which come later.
+//! Fresh memory for one view (VIE-11): the local row, and address ranges for the peers' rows, which
+//! arrive later.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use super::row_plan::RowPlan;
 use super::sealed::{SealedMemory, Writers};
 use super::space::{check_space, group_bytes, whole_pages};
 
-/// The own row of one view, as it is passed to peers. The view has it until this is dropped; the
-/// memory stays while it is mapped.
+/// The local row of one view, in the form that is passed to peers. The view has it until this is
+/// dropped. The memory stays while it is mapped.
 #[derive(Debug)]
 pub(super) struct OwnRow {
     residence: Arc<Residence>,
@@ -35,7 +36,7 @@ impl Drop for OwnRow {
 }
 
 impl OwnRow {
-    /// Sends the row to a peer. False if it is to be sent again later.
+    /// Sends the row to a peer. Returns false if it must be sent again later.
     pub(super) fn send_to(&self, peer: &Peer) -> rustix::io::Result<bool> {
         let subject = Subject::Row { view: self.view, digest: self.digest };
         self.residence.send(peer, subject, self.file.as_fd())
@@ -43,8 +44,8 @@ impl OwnRow {
 }
 
 impl Residence {
-    /// What a view takes in shared memory, in bytes: its rows, and what each of its members has
-    /// beside them for life.
+    /// Returns the bytes that a view takes in shared memory: its rows, and what each of its members
+    /// has in addition for its whole life.
     #[must_use]
     pub fn view_bytes(plan: &ViewPlan<'_>) -> u64 {
         let plan = RowPlan::new(plan);
@@ -52,17 +53,18 @@ impl Residence {
         whole_pages(plan.files_bytes()).saturating_add(group_bytes(base_files))
     }
 
-    /// Makes fresh memory for one view. Peers' rows read as zeros until a fabric over it has them;
-    /// their addresses do not change then.
+    /// Makes fresh memory for one view. Peers' rows read as zeros until a fabric over the memory
+    /// has them. Their addresses do not change then.
     ///
-    /// The own row is new, is allocated whole, and goes when the view is retired, or with the last
-    /// handle on this memory. May take a while for a large row; waits for nobody.
+    /// The local row is new and fully allocated. It is removed when the view is retired, or with
+    /// the last handle to this memory. Making a large row may take a while, but does not wait for
+    /// other processes.
     ///
     /// # Errors
     /// [`Error::NotAMember`] or [`Error::OtherMember`] if the plan has this process elsewhere;
     /// [`Error::NoMemory`] if the rows of the view do not fit; [`Error::ViewIsThere`] if that
     /// memory was made and has not been retired; [`Error::CannotSeal`]; [`Error::HasLeft`]. Nothing
-    /// is left behind then.
+    /// is left behind in these cases.
     pub fn rows(self: &Arc<Self>, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
         let (own, view, plan) = (plan.own(), plan.view(), RowPlan::new(plan));
         let ids = plan.members();
@@ -88,7 +90,7 @@ impl Residence {
         Ok(Mappings::over(Membership::new(self, view, own, plan, rows, own_row)))
     }
 
-    /// What the live members have allocated already of the rows that are planned.
+    /// Returns the bytes of the planned rows that live members have already allocated.
     pub(super) fn held_by_peers(&self, plan: &RowPlan) -> u64 {
         let has_row = |node: &NodeId| {
             let file = MemberFile::find(&self.folder(), *node).ok().flatten();
@@ -98,7 +100,7 @@ impl Residence {
         whole_pages(held.filter(|(node, _)| has_row(node)).map(|(_, bytes)| bytes))
     }
 
-    /// The own row of a view, and its mapping, signed.
+    /// Makes and signs the local row of a view, and maps it.
     fn make_row(
         self: &Arc<Self>,
         view: ViewId,
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
     use crate::root::{GroupName, Root};
 
-    /// So the second of two members whose rows just fit is not refused.
+    /// Therefore, the second of two members whose rows just fit is not refused.
     #[test]
     fn what_live_members_hold_of_a_view_counts() {
         let place = tempfile::tempdir_in("/dev/shm").expect("a folder");

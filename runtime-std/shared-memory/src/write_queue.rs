@@ -1,16 +1,16 @@
-//! The queue of writes from one process to another's regions: bytes that the writer owns and the
-//! owner of the regions reads.
+//! The queue of writes from one process to another's regions. The writer owns its bytes, and the
+//! owner of the regions reads them.
 //!
-//! Memory that is shared cannot be revoked. A mapping could be withdrawn, but only by the process
-//! that has it: the kernel takes no page away from a process that keeps its descriptor, and a stop
-//! of that process, or a lie of it, would leave it a writer for ever. So no process ever writes
-//! another's region. The writer puts its lists here, and the owner applies them one after the other
-//! when it polls, each under the right that the writer has at that moment (TRM-8). A right is taken
-//! back by a store in the owner's own memory, and final when that returns.
+//! Shared memory cannot be revoked. Only the process that has a mapping can remove it: the kernel
+//! takes no page from a process that keeps its descriptor, so a process that stops or lies would
+//! remain a writer forever. Therefore, no process ever writes another's region. The writer puts its
+//! lists here, and the owner applies them one after the other when it polls, each under the right
+//! that the writer has at that moment (TRM-8). A right is revoked by a store in the owner's own
+//! memory, and the revocation is final when that store returns.
 //!
-//! Content is copied into the queue, and out of it: twice. Referring to the writer's memory instead
-//! would save the first copy, and would let an owner that is late apply bytes that the writer has
-//! changed since, after a cut or at the end of a view, when no completion keeps it from that.
+//! Content is copied twice: into the queue, and out of it. References to the writer's memory would
+//! save the first copy. But after a cut, or at the end of a view, no completion would keep a slow
+//! owner from applying bytes that the writer has changed since.
 //!
 //! ```text
 //! header page
@@ -25,10 +25,10 @@
 //! ```
 //!
 //! # Invariants
-//! - `posted` is stored with release behind the lists that it speaks for.
-//! - The room of a list is used again only once the owner has taken it.
-//! - Nothing here is trusted by its reader: every number is compared with what can be before it is
-//!   used, and copies are within the ring and the region whatever it says.
+//! - `posted` is stored with release after the lists that it covers.
+//! - The space of a list is reused only after the owner has taken the list.
+//! - The reader trusts nothing here: every number is checked against its limits before it is used,
+//!   and copies stay within the ring and the region in any case.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,51 +48,51 @@ use super::region_memory::{OwnRegions, RegionIndex};
 use super::residence::Residence;
 use super::sealed::{SealedMemory, Writers};
 
-/// Bytes of lists that may wait, at least: some thousand entries of a log, so that an owner which
-/// does not run for a while finds much to do at once.
+/// Smallest size of a ring: room for some thousand entries of a log, so that an owner which does
+/// not run for a while finds many to apply at once.
 const RING_BYTES_MIN: usize = 1 << 18;
 
-/// The same, at most: sixteen writes of 64 KiB, twice, and some more.
+/// Largest size of a ring: twice sixteen writes of 64 KiB, and some more.
 const RING_BYTES_MAX: usize = 1 << 22;
 
-/// A queue of which all is taken starts at the front again once so much of it was used: what is
-/// used again is in the caches.
+/// An empty queue restarts at the front once this many bytes were used, so that it reuses memory
+/// that is in the caches.
 const HOT_BYTES: usize = 1 << 15;
 
 const WRITE_HEADER_BYTES: usize = 16;
 const LIST_HEADER_BYTES: usize = 16;
-/// With what each write may lose to alignment.
+/// Includes the bytes that each write may lose to alignment.
 const LIST_HEADER_BYTES_MAX: usize = LIST_HEADER_BYTES + WRITES_MAX * (WRITE_HEADER_BYTES + 16);
 
 const RING_AT: usize = HEADER_BYTES + 2 * CACHE_LINE;
 
-/// In `posted`: nothing more is to be taken. In the place of a list: the next one is at the front.
+/// In `posted`: nothing more may be taken. In place of a list: the next list is at the front.
 const ALL_ONES: u64 = u64::MAX;
 
 /// A list that no writer of this program can have posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 
-/// Bytes of the ring of a process whose own regions are so long together: its peers' are as long,
-/// and hold entries as large.
+/// Returns the bytes of a process's ring, given the total size of its regions. Its peers' regions
+/// are as large, and hold entries of the same size.
 pub(super) fn ring_bytes(regions: usize) -> usize {
     let half = (regions / 2).checked_next_power_of_two().unwrap_or(RING_BYTES_MAX);
     half.clamp(RING_BYTES_MIN, RING_BYTES_MAX)
 }
 
-/// The most bytes of a list's writes together, in a ring of that size.
+/// Returns the largest number of bytes in a list, in a ring of that size.
 pub(super) const fn list_bytes_max(ring_bytes: usize) -> usize {
     ring_bytes / 2 - LIST_HEADER_BYTES_MAX
 }
 
-/// Where a count of bytes is in a ring, whose size is a power of two.
+/// Returns the offset of a count of bytes in a ring, whose size is a power of two.
 #[inline]
 fn place_of(count: u64, ring_bytes: usize) -> usize {
-    // Below the ring's size.
+    // The value is below the ring's size.
     usize::try_from(count & (ring_bytes as u64 - 1)).unwrap_or(0)
 }
 
-/// The room of a write's bytes in a list.
+/// Returns the space that a write's bytes take in a list.
 const fn room_of(target_offset: usize, length: usize) -> usize {
     (target_offset % 8 + length).next_multiple_of(8)
 }
@@ -101,20 +101,20 @@ fn posted_of(map: &Map) -> &AtomicU64 {
     map.cell(HEADER_BYTES)
 }
 
-/// A queue, from its writer's side.
+/// A queue, seen by its writer.
 #[derive(Debug)]
 pub(super) struct QueueWriter {
     map: Map,
-    /// Until the peer has it.
+    /// Kept until the peer has it.
     file: Option<OwnedFd>,
     serial: u64,
     ring_bytes: usize,
     posted: u64,
-    /// How much of it the owner has taken at least.
+    /// Bytes of the queue that the owner has taken, at least.
     taken: u64,
 }
 
-/// A list, as its writer has it: the memory that each write comes from has been looked up.
+/// A list, as its writer has it. The memory of each write's source has already been found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'l> {
     pub(super) writes: &'l [Write],
@@ -123,7 +123,7 @@ pub(super) struct List<'l> {
 }
 
 impl QueueWriter {
-    /// An empty queue.
+    /// Makes an empty queue.
     pub(super) fn new(residence: &Residence, ring_bytes: usize) -> Result<Self, Error> {
         let SealedMemory { file, map } = SealedMemory::new(RING_AT + ring_bytes, Writers::Owner)?;
         let serial = residence.next_serial();
@@ -131,12 +131,12 @@ impl QueueWriter {
         Ok(Self { map, file: Some(file), serial, ring_bytes, posted: 0, taken: 0 })
     }
 
-    /// Whether the peer has it.
+    /// Returns whether the peer has the queue.
     pub(super) const fn is_sent(&self) -> bool {
         self.file.is_none()
     }
 
-    /// Sends it to the peer; its descriptor goes then. True if it was sent.
+    /// Sends the queue to the peer, and closes its descriptor. Returns true if it was sent.
     pub(super) fn send_to(
         &mut self,
         residence: &Residence,
@@ -152,13 +152,13 @@ impl QueueWriter {
         Ok(is_sent)
     }
 
-    /// Bytes that were ever posted.
+    /// Returns the number of bytes ever posted.
     pub(super) const fn posted(&self) -> u64 {
         self.posted
     }
 
-    /// Knows how much the owner has taken, which it says: never less than before, and not more than
-    /// there was.
+    /// Notes how much the owner claims to have taken, which must be at least the last value and at
+    /// most what was posted.
     #[inline]
     pub(super) fn note_taken(&mut self, taken: u64) -> Result<(), Nonsense> {
         if !(self.taken..=self.posted).contains(&taken) {
@@ -168,8 +168,8 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Posts a list whose sources `source_of` finds and that was checked. Gives where the list
-    /// starts; none if there is no room.
+    /// Posts a checked list, whose sources `source_of` finds. Returns the start of the list, or
+    /// `None` if there is no room.
     #[inline]
     pub(super) fn post<'s>(
         &mut self,
@@ -209,7 +209,7 @@ impl QueueWriter {
     }
 }
 
-/// Nothing more is taken from a queue whose writer has given it up.
+/// Nothing more is taken from a queue that its writer has given up.
 impl Drop for QueueWriter {
     fn drop(&mut self) {
         posted_of(&self.map).store(ALL_ONES, Ordering::Release);
@@ -217,7 +217,7 @@ impl Drop for QueueWriter {
     }
 }
 
-/// Writes a list into its place, all of which is free.
+/// Writes a list into its space, all of which is free.
 fn fill<'s>(
     ring: &RowWriter<'_>,
     place: usize,
@@ -243,10 +243,10 @@ fn fill<'s>(
     Some(())
 }
 
-/// A list, as the owner of the region reads it: inside the ring, and that is all that was checked.
+/// A list, as the owner of the region reads it. It is only checked to be inside the ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Posted {
-    /// Where it starts, counted from the queue's beginning.
+    /// Position of the list's start, counted from the queue's beginning.
     pub(super) start: u64,
     pub(super) region: u16,
     pub(super) right: Right,
@@ -255,7 +255,7 @@ pub(super) struct Posted {
     writes: usize,
 }
 
-/// A queue, from the side of the regions' owner.
+/// A queue, seen by the owner of the regions.
 #[derive(Debug)]
 pub(super) struct QueueReader {
     map: Map,
@@ -264,7 +264,7 @@ pub(super) struct QueueReader {
 }
 
 impl QueueReader {
-    /// A queue that a peer sent, if it is as long as a queue may be.
+    /// Wraps a queue that a peer sent, if its length is valid.
     pub(super) fn new(map: Map) -> Option<Self> {
         let ring_bytes = map.bytes().checked_sub(RING_AT)?;
         let is_ring =
@@ -272,12 +272,12 @@ impl QueueReader {
         is_ring.then_some(Self { map, ring_bytes, taken: 0 })
     }
 
-    /// How much was taken.
+    /// Returns how many bytes were taken.
     pub(super) const fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// How much was posted; nothing more than was taken, if the writer gave the queue up.
+    /// Returns how many bytes were posted. If the writer gave the queue up, this is what was taken.
     #[inline]
     pub(super) fn posted(&self) -> Result<u64, Nonsense> {
         let posted = posted_of(&self.map).load(Ordering::Acquire);
@@ -288,7 +288,7 @@ impl QueueReader {
         if waiting > self.ring_bytes as u64 { Err(Nonsense) } else { Ok(posted) }
     }
 
-    /// Takes the next list of what was posted, if any.
+    /// Takes the next posted list, if any.
     #[inline]
     pub(super) fn next(&mut self, posted: u64) -> Result<Option<Posted>, Nonsense> {
         if self.taken == posted {
@@ -323,7 +323,8 @@ impl QueueReader {
         }))
     }
 
-    /// Applies a list to the own regions: all of it, or nothing if one of its writes is outside.
+    /// Applies a list to the local regions: completely, or not at all if one of its writes is out
+    /// of range.
     #[inline]
     pub(super) fn apply(&self, list: &Posted, own: &OwnRegions) -> Result<(), Nonsense> {
         let index = usize::from(list.region);
@@ -343,7 +344,8 @@ impl QueueReader {
         }
         content = first;
         for at in each() {
-            // A writer that changes what it posted changes bytes, and no place: `copy_from` looks.
+            // A writer that changes a posted list can change bytes, but no location: `copy_from`
+            // checks the range.
             let (offset, length) = self.header(at)?;
             memory.copy_from(offset, &ring, content + offset % 8, length).map_err(|_| Nonsense)?;
             content += room_of(offset, length);
@@ -351,7 +353,7 @@ impl QueueReader {
         Ok(())
     }
 
-    /// The header of a write: where it goes, and how many bytes.
+    /// Returns the header of a write: its target offset and its length in bytes.
     #[inline]
     fn header(&self, at: usize) -> Result<(usize, usize), Nonsense> {
         let small = |number: u64| usize::try_from(number).map_err(|_| Nonsense);

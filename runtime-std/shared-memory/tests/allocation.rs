@@ -1,5 +1,5 @@
-//! Nothing is allocated after start: a program of its own, since an allocator is the whole
-//! program's.
+//! Nothing is allocated after start. This is a separate program, because an allocator belongs to a
+//! whole program.
 
 #[path = "../../tests/allocation_support/mod.rs"]
 mod allocation_support;
@@ -36,7 +36,7 @@ fn nothing_is_allocated_after_start() {
         bell.ring_if_asleep();
         assert_eq!(one.poll(), None);
     }
-    // The queue of completions filled to its end, and a sleep, a ring, and a look at the peers.
+    // Covers a full queue of completions, a sleep, a ring, and a check of the peers.
     while one.post(VIEW, Rank(1), &write, Some(Token(0))).is_ok() {}
     while one.poll().is_some() {}
     assert!(one.arm());
@@ -46,7 +46,7 @@ fn nothing_is_allocated_after_start() {
     assert_eq!(one.poll(), Some(Event::Woken));
     assert!(!one.check_peers());
     assert_eq!(of_this_thread(), before, "while all is well");
-    // Leaving lists a folder, which is not on any message's path.
+    // Leaving lists a folder, which is not on the path of any message.
     second.mappings.leave();
     let before = of_this_thread();
     assert!(one.check_peers());
@@ -95,7 +95,7 @@ fn nothing_is_allocated_for_a_list_to_a_region_once_its_right_was_met() {
             .expect("room");
         while two.poll().is_some() {}
         while one.poll().is_some() {}
-        // What is under way is denied, and told.
+        // Lists in flight are denied, and that is reported.
         if turn % 5 == 0 {
             one.post(VIEW, Rank(1), &list, Some(Token(turn))).expect("room");
             two.revoke(VIEW, Rank(0), LOG).expect("it is there");
@@ -134,7 +134,7 @@ fn nothing_is_allocated_for_a_block_once_its_channel_and_memory_were_used() {
             assert_eq!(one.next_block(), sent(way(channel, 1), token));
         }
     }
-    // A window full of receives and sends, and an end of it.
+    // Covers a full window of receives and sends, and its end.
     while two.receive(way(1, 0), 0, 8, 0).is_ok() {}
     for token in 0..16 {
         one.send(way(1, 1), 0, 8, token).expect("posted");

@@ -1,8 +1,8 @@
-//! Every interleaving of the doorbell's protocol, under loom: no wake-up is lost.
+//! Every interleaving of the doorbell's protocol, under loom: no wakeup is lost.
 //!
-//! A lost wake-up leaves the sleeper waiting for ever, which loom reports as a deadlock. Loom can
-//! explore fewer interleavings than there are without a word, so each test also asserts how many it
-//! went through, and two tests plant a bug (one fence less) and expect it to be found.
+//! A lost wakeup leaves the sleeper waiting forever, which loom reports as a deadlock. Loom can
+//! silently explore fewer interleavings than there are. So each test also asserts how many it
+//! explored, and two tests plant a bug (one fence less) and expect it to be found.
 
 use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use tramontane_shared_memory::doorbell::{AWAKE, Doorbell, Machine};
 
-/// Which end fences.
+/// The ends that use a fence.
 #[derive(Clone, Copy)]
 struct Fences {
     ringer: bool,
@@ -21,8 +21,8 @@ struct Fences {
 
 const BOTH: Fences = Fences { ringer: true, sleeper: true };
 
-/// A futex as the kernel makes it: compare and sleep under one lock, which a wake takes too. No
-/// timeouts.
+/// A model of the kernel's futex: compares and sleeps under one lock, which a wake takes too. There
+/// are no timeouts.
 struct Model {
     queue: Mutex<()>,
     condition: Condvar,
@@ -93,7 +93,7 @@ impl Shared {
         self.bell().ring_if_asleep();
     }
 
-    /// Sleeps until all data are at `value`, as a poller does.
+    /// Sleeps until all data is at `value`, as a poller does.
     fn await_all(&self, value: u32) {
         let here = || self.data.iter().all(|data| data.load(Ordering::Acquire) == value);
         while !here() {
@@ -106,8 +106,8 @@ impl Shared {
     }
 }
 
-/// Explores a model and gives the number of interleavings. `preemptions` bounds how often a thread
-/// is interrupted where it could go on: none explores all there is.
+/// Explores a model and returns the number of interleavings. `preemptions` limits how often a
+/// thread is interrupted while it could continue; `None` explores everything.
 fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) -> usize {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
@@ -129,7 +129,7 @@ fn one_sleeper(ringers: usize, rounds: u32, fences: Fences, preemptions: Option<
                 thread::spawn(move || (1..=rounds).for_each(|value| shared.publish(ringer, value)))
             })
             .collect();
-        // Without this, loom may take the first load below as the only order there is.
+        // Otherwise, loom may consider only one order of the first load below.
         thread::yield_now();
         shared.await_all(rounds);
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
@@ -145,7 +145,7 @@ fn doorbell_one_ringer_twice() {
 
 #[test]
 fn doorbell_two_ringers() {
-    // Without the bound it passes too, in a minute and 1.8 million interleavings.
+    // It also passes without the bound, in a minute and 1.8 million interleavings.
     let explored = one_sleeper(2, 1, BOTH, Some(4));
     println!("two ringers: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
@@ -170,7 +170,7 @@ fn doorbell_ring_without_data_is_taken_or_refuses_the_sleep() {
     assert!(explored > 5, "only {explored}");
 }
 
-/// The model is fine enough to show a lost wake-up, and each of the two fences is needed.
+/// The model is detailed enough to show a lost wakeup, and each of the two fences is needed.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn doorbell_without_the_ringers_fence_loses_a_wake_up() {

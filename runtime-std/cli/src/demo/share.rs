@@ -2,8 +2,8 @@
 
 /// The records of one sender, in the order in which they are sent.
 ///
-/// Of `total` records, sender `s` of `S` has numbers `s`, `s + S`, `s + 2S`, and so on. Number `n`
-/// is record `n mod records` of the input, because an input may be repeated.
+/// Sender `s` of `S` has, among `total` records, numbers `s`, `s + S`, `s + 2S`, and so on. Number
+/// `n` is record `n mod records` of the input, because an input may be repeated.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     left: u64,

@@ -1,4 +1,4 @@
-//! A queue from both its ends.
+//! Tests of a queue from both ends.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::root::{GroupName, Root};
 
 const REGION_BYTES: usize = 300_000;
 
-/// A queue from both sides, with the region that it goes to.
+/// Both ends of a queue, and the region that it is for.
 struct Ends {
     writer: QueueWriter,
     reader: QueueReader,
@@ -50,7 +50,7 @@ impl Ends {
     }
 }
 
-/// Random numbers that are the same in each run.
+/// Returns a generator of random numbers that are the same in each run.
 fn numbers(seed: u64) -> impl FnMut(u64) -> usize {
     let mut state = seed;
     move |below| {
@@ -59,8 +59,8 @@ fn numbers(seed: u64) -> impl FnMut(u64) -> usize {
     }
 }
 
-/// Lists of all lengths and alignments, posted and taken at random, come as they were posted;
-/// the model is a queue of the lists and an array for the region.
+/// Lists of all lengths and alignments, posted and taken at random, arrive as they were posted. The
+/// model is a queue of the lists and an array for the region.
 #[test]
 fn lists_come_whole_and_in_order_however_full_the_queue_is() {
     let mut ends = Ends::new();
@@ -123,8 +123,8 @@ fn lists_come_whole_and_in_order_however_full_the_queue_is() {
     assert!(refused > 50, "the queue was full {refused} times");
 }
 
-/// Whatever a writer puts into its memory, its reader takes no harm, and no byte outside the
-/// region changes; what cannot be is found.
+/// Whatever a writer puts into its memory, its reader is not harmed, and no byte outside the region
+/// changes. Impossible values are found.
 #[test]
 fn a_queue_full_of_rubbish_is_nonsense_and_harms_nothing() {
     let mut random = numbers(11);
@@ -144,7 +144,7 @@ fn a_queue_full_of_rubbish_is_nonsense_and_harms_nothing() {
         for _ in 0..4 {
             ends.writer.post(list, |_| Some(source.reader())).expect("room");
         }
-        // One word of the first lists, or how much was posted, is anything.
+        // One word of the first lists, or the count of posted bytes, is replaced by a random value.
         let place = [0, 8 * random(200)][usize::from(round % 8 != 0)];
         let huge = u64::MAX >> random(64);
         let word = [huge, huge & 0xffff_fff8, 1 << random(64)][random(3)];

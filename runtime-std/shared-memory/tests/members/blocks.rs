@@ -1,4 +1,4 @@
-//! Blocks over shared memory, with all members in this process: memory that comes and goes, closes
+//! Blocks over shared memory with all members in this process: memory that comes and goes, closes
 //! in the middle of a copy, and members that lie. The contract is in `tramontane-conformance`.
 
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn a_full_lane_is_refused_and_passes() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "full", 4096);
     let mut posted = 0_u64;
-    // Nothing is looked at, so nothing is taken.
+    // The peer does not poll, so it takes nothing.
     while posted < 1000 {
         match one.send(way((posted / 16) as u16, 1), 0, 8, posted) {
             Ok(()) => posted += 1,
@@ -109,7 +109,7 @@ fn memory_comes_and_goes_and_is_never_taken_for_another() {
         let source = Area { region: memory.region(), offset: bytes - 100 };
         two.receive(way(0, 0), 0, 100, 1).expect("posted");
         one.fabric.send(way(0, 1), source, 100, 77, Token(2)).expect("posted");
-        // Its owner lets it go before its peer has mapped it.
+        // The owner drops it before its peer has mapped it.
         drop(memory);
         assert_eq!(two.next_block(), received(way(0, 0), 1, 100));
         assert_eq!(one.next_block(), sent(way(0, 1), 2));
@@ -180,8 +180,8 @@ fn a_receiver_that_closes_in_the_middle_of_a_copy_gives_the_senders_memory_back(
     }
 }
 
-/// What a member can say that no correct one says, as numbers in its lane; the memory with the
-/// serial number 1 is its own, of 4096 bytes.
+/// Numbers in a member's lane that no correct member writes. The memory with serial number 1 is its
+/// own, of 4096 bytes.
 fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
     let offer = |memory: u64, offset: u64, length: u64, about: u64| {
         vec![
@@ -226,8 +226,8 @@ fn who_lies_is_lost_and_nothing_else() {
         liar.memory.write(0, &[5; 4096]).expect("inside");
         honest.receive(way(0, 0), 0, 8, 1).expect("posted");
         send_garbage(&place.root().path().join("lies"), liar);
-        // Before the lie, as a member sends memory before it speaks of it; and one whose memory the
-        // peer does have.
+        // Memory is sent before the lie that refers to it, as a correct member does. The peer also
+        // has one valid memory.
         assert_eq!(honest.events(), [], "{what}");
         lie(liar, 1, &numbers);
         let lost = Event::PeerLost { view: VIEW, peer: Rank(0), cause: LossCause::Misbehaved };
@@ -242,7 +242,8 @@ fn who_lies_is_lost_and_nothing_else() {
     }
 }
 
-/// Descriptors of what is not the liar's block memory, and of its one memory of 4096 bytes.
+/// Sends descriptors of things that are not the liar's block memory, and of its only memory, of
+/// 4096 bytes.
 fn send_garbage(group: &std::path::Path, liar: &Carrier) {
     let incarnation = liar.mappings.residence().incarnation();
     let (pipe, _end) = std::io::pipe().expect("a pipe");
@@ -304,7 +305,7 @@ fn rows_without_queues_carry_no_blocks() {
     assert_eq!(fabric.poll_block(), None);
 }
 
-/// Where membership changes: cells and block queues, view after view, with the same block memory.
+/// Membership changes: cells and block queues, view after view, with the same block memory.
 #[test]
 fn each_view_has_queues_of_its_own() {
     let place = Place::new();
@@ -371,9 +372,9 @@ fn a_block_and_its_answer_wake_who_sleeps() {
             scope.spawn(move || {
                 for turn in 0..TURNS {
                     let peer = 1 - own;
-                    // Both sleep until the other's block, and until it took the own one.
+                    // Both sleep until the other's block arrives and their own was taken.
                     member.receive(way(0, peer), 64, 8, turn).expect("posted");
-                    // The other has posted its receive once it says so.
+                    // The other has posted its receive once its cell shows this turn.
                     member.mappings.row().cell(0).expect("a cell").publish(turn + 1);
                     while member.mappings.rows()[usize::from(peer)].cell(0).expect("a cell").load()
                         <= turn
@@ -401,7 +402,7 @@ fn a_block_and_its_answer_wake_who_sleeps() {
                         }
                     }
                 }
-                // The other may still need an answer of ours.
+                // The other may still need an answer from this member.
                 for _ in 0..1000 {
                     member.fabric.carry_blocks();
                     std::thread::yield_now();
@@ -411,12 +412,12 @@ fn a_block_and_its_answer_wake_who_sleeps() {
     });
 }
 
-/// A sender that closes while its peer copies, in another thread, and writes over its memory at
-/// once: what is told of is whole, in every round.
+/// A sender closes a channel while its peer copies in another thread, and overwrites its memory at
+/// once. In every round, the reported blocks are whole.
 #[test]
 fn what_is_told_of_is_whole_however_a_close_falls_into_the_copy() {
     const CHANNELS: u16 = 1000;
-    // One piece, of which nothing is seen before its end.
+    // The block is one piece, so nothing of it is visible before its end.
     const BYTES: usize = 200 << 10;
     const PLACES: usize = 8;
     let place = Place::new();
@@ -445,7 +446,7 @@ fn what_is_told_of_is_whole_however_a_close_falls_into_the_copy() {
         });
         let mut given_up = 0;
         for channel in 0..CHANNELS {
-            // What is copied last is written first, so that the two meet.
+            // The bytes that are copied last are overwritten first, so that the two meet.
             let content = vec![channel as u8; BYTES];
             one.memory.write(BYTES - 4096, &content[..4096]).expect("inside");
             one.memory.write(0, &content).expect("inside");
@@ -453,7 +454,7 @@ fn what_is_told_of_is_whole_however_a_close_falls_into_the_copy() {
             if channel.is_multiple_of(10) {
                 one.next_block();
             } else {
-                // About as long as a copy takes, or shorter, or longer.
+                // The delay is about as long as a copy, or shorter, or longer.
                 (0..u32::from(channel) % 100 * 50).for_each(|_| std::hint::spin_loop());
                 given_up += u32::from(one.fabric.poll_block().is_none());
             }

@@ -1,4 +1,4 @@
-//! Blocks between real processes: one that is killed in the middle of a copy, at either end.
+//! Blocks between real processes: one is killed in the middle of a copy, at either end.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
 
@@ -12,10 +12,10 @@ use tramontane_shared_memory::Root;
 
 const MIB: usize = 1 << 20;
 
-/// What the blocks here are, in pieces of which a poll copies one.
+/// Size of the blocks here. A poll copies one piece of a block.
 const BYTES: usize = 32 * MIB;
 
-/// Arguments: the folder, the group. As member 1 of 3, sends one block to member 0, and stays.
+/// Arguments: the folder, the group. Sends one block to member 0 as member 1 of 3, and stays.
 #[test]
 fn role_sender() {
     let Some(arguments) = role() else { return };
@@ -30,8 +30,7 @@ fn role_sender() {
     std::thread::park();
 }
 
-/// Arguments: the folder, the group. As member 1 of 3, takes some of a block of member 0, and
-/// stays.
+/// Arguments: the folder, the group. Takes part of a block of member 0 as member 1 of 3, and stays.
 #[test]
 fn role_receiver() {
     let Some(arguments) = role() else { return };
@@ -74,7 +73,7 @@ fn with_roles(
     (member, one, two)
 }
 
-/// The bystander gets its block, whatever became of the other.
+/// Asserts that the bystander gets its block, independently of the other member.
 fn assert_goes_on(member: &mut crate::support::blocks::Carrier, bystander: &mut Role) {
     member.memory.write(0, &vec![3; BYTES]).expect("inside");
     member.send(way(0, 2), 0, BYTES, 9).expect("posted");
@@ -93,7 +92,7 @@ fn a_sender_that_is_killed_in_the_middle_of_a_copy_leaves_its_memory_readable() 
         assert_eq!(member.fabric.poll_block(), None, "a piece of several");
     }
     sender.kill();
-    // Nobody has looked whether it lives, and its memory is as it was.
+    // No member has checked whether it lives, and its memory is unchanged.
     assert_eq!(member.next_block(), received(way(0, 1), 1, BYTES));
     for piece in 0..BYTES / MIB {
         assert!(

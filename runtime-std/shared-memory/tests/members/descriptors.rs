@@ -1,4 +1,4 @@
-//! What a process does with what it is sent, and with what becomes of the group's folder.
+//! The handling of received descriptors, and of changes to the group's folder.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
@@ -18,14 +18,14 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
 use tramontane_shared_memory::{Error, Root};
 
-/// Rows of the group's memory files that this process has open, its own and its peers'.
+/// Returns the memory files that this process has open, its own and its peers'.
 fn memory_files() -> Vec<File> {
     let open = std::fs::read_dir("/proc/self/fd").expect("a folder").flatten();
     let is_memory = |path: &PathBuf| {
         std::fs::read_link(path)
             .is_ok_and(|to| to.to_string_lossy().starts_with("/memfd:tramontane"))
     };
-    // As a peer opens what it was sent, or more.
+    // Opens received memory as a peer does, but also for writing.
     let reopen = |path: PathBuf| OpenOptions::new().read(true).write(true).open(path).ok();
     open.map(|entry| entry.path()).filter(is_memory).filter_map(reopen).collect()
 }
@@ -34,8 +34,8 @@ fn group(place: &Place) -> PathBuf {
     place.root().path().join(GROUP)
 }
 
-/// Arguments: the folder. As node 2 of view 1, does to all memory that it has what would take it
-/// away from others, or change it, and goes on.
+/// Arguments: the folder. Tries, as node 2 of view 1, everything that would take its memory away
+/// from others or change it, and continues.
 #[test]
 fn role_vandal() {
     let Some(arguments) = role() else { return };
@@ -51,7 +51,7 @@ fn role_vandal() {
         for to in [0, 1, length + 4096] {
             assert_eq!(ftruncate(file, to), Err(Errno::PERM), "of {length}");
         }
-        // A doorbell is one page that all may write.
+        // A doorbell is one page that all members may write.
         if length == 4096 {
             file.write_at(&[0xff; 4096], 0).expect("rubbish");
             bells += 1;
@@ -83,7 +83,7 @@ fn a_peer_that_truncates_writes_and_maps_what_it_was_sent_changes_nothing_and_ki
     first.await_ready(1, 1);
     vandal.expect("TRIED");
     assert_eq!((see(&memory, 0, 8), see(&memory, 1, 8)), (7, 5));
-    // What it wrote into the doorbell counts as a ring.
+    // The vandal's write to the doorbell counts as a ring.
     assert!(first.fabric.poll().is_some());
     first.events();
     assert!(first.fabric.arm());
@@ -93,7 +93,7 @@ fn a_peer_that_truncates_writes_and_maps_what_it_was_sent_changes_nothing_and_ki
     assert!(first.fabric.check_peers(), "it has gone");
 }
 
-/// A node whose process is there, and sends nothing by itself.
+/// A node whose process is there, but sends nothing by itself.
 struct Silent {
     place: Place,
     first: Resident,
@@ -121,7 +121,7 @@ impl Silent {
         send(&group(&self.place), 1, said, files);
     }
 
-    /// Whether node 2's row is taken.
+    /// Returns whether node 2's row was accepted.
     fn is_ready(&mut self) -> bool {
         self.first.fabric.check_peers();
         self.first.fabric.ready(ViewId(1), Rank(1))
@@ -219,13 +219,14 @@ fn what_a_hostile_process_sends_costs_a_bounded_number_of_descriptors() {
         silent.send(said, &[&row, &bell]);
         silent.first.fabric.check_peers();
     }
-    // Other tests of this program open files too: one has 120 views at a time, with four each.
+    // Other tests of this program open files too: one has 120 views at a time, with four files
+    // each.
     let grown = open().saturating_sub(before);
     assert!(grown < 800, "{grown} more are open");
     drop(second);
 }
 
-/// Everything in the folder is cut off, overwritten, or removed, while two members run.
+/// Everything in the folder is truncated, overwritten or removed while two members run.
 #[test]
 fn what_becomes_of_the_folder_kills_no_member() {
     for what in ["cut off", "overwritten", "removed"] {
@@ -252,12 +253,13 @@ fn what_becomes_of_the_folder_kills_no_member() {
         store(&one, 8, 5);
         store(&two, 8, 6);
         assert_eq!((see(&two, 0, 8), see(&one, 1, 8)), (5, 6), "{what}: the view goes on");
-        // What a damaged file says is failure at most; a lock that is given back is.
+        // The contents of a damaged file mean failure at most; a released lock does mean failure.
         drop((two, second));
         first.fabric.check_peers();
         let lost = Event::PeerLost { view: ViewId(1), peer: Rank(1), cause: LossCause::Exited };
         assert!(first.events().contains(&lost), "{what}");
-        // A start cannot find what is gone, and one that finds rubbish does not take it for a life.
+        // A starting process cannot find a missing file, and does not mistake garbage for a live
+        // member.
         drop((one, first));
         drop(Resident::new(&place.root(), 2, 201));
     }
@@ -275,7 +277,7 @@ fn role_holder() {
     std::thread::park();
 }
 
-/// Bytes of shared memory on this machine.
+/// Returns the bytes of shared memory on this machine.
 fn shared_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").expect("/proc");
     let line = text.lines().find_map(|line| line.strip_prefix("Shmem:")).expect("shared memory");
@@ -289,7 +291,7 @@ fn a_member_that_is_killed_leaves_no_memory_and_the_next_start_recovers() {
         Role::start(module_path!(), "role_holder", &place.path().display().to_string());
     holder.expect("HOLDS");
     holder.kill();
-    // No name is left by which its memory could be found, so the kernel has freed it.
+    // The memory has no name left by which it could be found, so the kernel has freed it.
     let stale = place.contents();
     for path in stale.iter().filter(|path| path.is_file()) {
         assert!(path.metadata().expect("its length").len() <= 4096, "{}", path.display());
@@ -302,11 +304,12 @@ fn a_member_that_is_killed_leaves_no_memory_and_the_next_start_recovers() {
     place.assert_empty();
 }
 
-/// Arguments: the folder. May make no memory of more than one MiB, and says what a larger row does.
+/// Arguments: the folder. May not make memory of more than one MiB, and reports the result of a
+/// larger row.
 #[test]
 fn role_limited() {
     let Some(arguments) = role() else { return };
-    // A signal would end the process, and whoever started it ignores that.
+    // The signal would end the process, so the process that starts this one ignores it.
     let limit = rustix::process::Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
     rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).expect("a limit");
     let mut member = Resident::new(&Root::under(Path::new(&arguments[0])), 1, 100);
@@ -323,7 +326,7 @@ fn role_limited() {
     say("GOES ON");
 }
 
-/// What the check beforehand cannot see: the allocation itself fails.
+/// Covers what the advance check cannot see: the allocation itself fails.
 #[test]
 fn memory_that_cannot_be_had_is_an_error_that_says_so_and_the_old_view_goes_on() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Joining, leaving and ringing, with all members in this process. Other processes:
+//! Joining, leaving and ringing, with all members in this process. For other processes, see
 //! `shared_memory_processes`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,7 @@ fn of_many_that_claim_one_id_one_gets_it() {
     place.assert_empty();
 }
 
-/// Another process may hold the folder for ever: it is stopped, perhaps.
+/// Another process may hold the folder forever, perhaps because it is stopped.
 #[test]
 fn a_wait_for_the_folder_can_be_cancelled_and_ends_in_time() {
     let place = Place::new();
@@ -330,7 +330,7 @@ fn an_application_thread_wakes_the_poller_of_its_own_process() {
     bell.ring();
 }
 
-/// Members that differ in who pays for the fences still wake each other.
+/// Members that differ in which side pays for the fences still wake each other.
 #[test]
 fn members_with_different_fences_wake_each_other() {
     let place = Place::new();
@@ -351,7 +351,7 @@ fn members_with_different_fences_wake_each_other() {
     });
 }
 
-/// One side of a ping-pong that sleeps whenever it is not its turn.
+/// Plays one side of a ping-pong, sleeping whenever it is not its turn.
 fn bounce(member: &mut Member, turns: u64) {
     let Member { mappings, fabric } = member;
     let own = mappings.own();
@@ -360,7 +360,7 @@ fn bounce(member: &mut Member, turns: u64) {
     let ours = mappings.row().cell(0).expect("a cell");
     let write = [Write::of_row(0, 8, Kind::Guard)];
     for turn in 1..=turns {
-        // The first waits for the other's answer to its last turn, the second for this turn's
+        // The first side waits for the answer to its last turn, and the second for this turn's
         // question.
         let awaited = if own == Rank(0) { turn - 1 } else { turn };
         while theirs.load() < awaited {

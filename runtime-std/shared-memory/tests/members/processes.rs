@@ -1,4 +1,4 @@
-//! What only real processes show: crashes, kills, faults, and wake-ups across address spaces.
+//! Tests that need real processes: crashes, kills, faults, and wakeups across address spaces.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
 
@@ -15,7 +15,8 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_shared_memory::{Error, Root};
 
-/// Arguments: the folder, the group, members, rank. Joins, says so, and stays until it is released.
+/// Arguments: the folder, the group, members, rank. Joins, reports that, and stays until it is
+/// released.
 #[test]
 fn role_stay() {
     let Some(arguments) = role() else { return };
@@ -110,9 +111,9 @@ fn role_trespass() {
     let member = meet(&Root::under(Path::new(&arguments[0])), "mmu", &small(2), 1);
     let base = member.rows()[0].base();
     say("JOINED");
-    // Whoever dies before the other has joined too is somebody who never came.
+    // If this process died before the other has joined too, it would count as never having joined.
     wait_for_release();
-    // SAFETY: none: this is what the memory management unit is there to stop.
+    // SAFETY: none. The memory management unit exists to stop this write.
     unsafe { base.as_ptr().write_volatile(1) };
     say("WRITTEN");
 }
@@ -131,17 +132,17 @@ fn a_process_that_writes_into_a_peers_row_is_stopped_by_the_mmu() {
     place.assert_empty();
 }
 
-/// Turns of the ping-pong: each is two sleeps and two wake-ups.
+/// Turns of the ping-pong: each has two sleeps and two wakeups.
 const TURNS: u64 = 100_000;
 
-/// Arguments: the folder. Answers the ping-pong's other side.
+/// Arguments: the folder. Answers the other side of the ping-pong.
 #[test]
 fn role_pong() {
     let Some(arguments) = role() else { return };
     ping_pong(&Root::under(Path::new(&arguments[0])), 1);
 }
 
-/// Both sides sleep whenever it is not their turn; a lost wake-up shows as a sleep of [`LONG`].
+/// Both sides sleep whenever it is not their turn. A lost wakeup shows as a sleep of [`LONG`].
 fn ping_pong(root: &Root, own: u16) -> (Duration, u64) {
     let Member { mappings, mut fabric } = meet(root, "ping-pong", &small(2), own);
     let peer = Rank(1 - own);
@@ -191,7 +192,7 @@ fn a_post_wakes_a_process_that_sleeps() {
     let mut sleeper =
         Role::start(module_path!(), "role_sleep", &place.path().display().to_string());
     let Member { mappings: member, mut fabric } = meet(&place.root(), "sleeper", &small(2), 0);
-    // Not before this, or the one that has got its row would ring it.
+    // Released only now, because a member that received its row earlier would ring it.
     sleeper.release();
     sleeper.expect("SLEEPS");
     std::thread::sleep(Duration::from_millis(30));
@@ -249,8 +250,8 @@ fn a_root_that_is_not_ours_alone_is_refused() {
     refused(&root);
 }
 
-/// Anybody can make a folder of our name where all may make folders; whoever finds it is told what
-/// to do.
+/// Any user can make a folder with this user's name in a shared parent. The error then says what to
+/// do.
 #[test]
 fn a_root_of_another_user_is_refused_with_the_way_out() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -276,7 +277,7 @@ fn a_root_of_another_user_is_refused_with_the_way_out() {
             .expect("its mode");
         assert_refused();
     }
-    // To a user for whom permissions count it cannot even be opened.
+    // A user to whom permissions apply cannot even open it.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sets = capabilities(None).expect("a thread has some, or none");

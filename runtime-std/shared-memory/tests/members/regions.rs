@@ -1,5 +1,5 @@
-//! Regions and many views over shared memory keep the contract: three processes' places in this
-//! process, each with its own files and mappings. Real processes: `regions_processes`.
+//! Regions and many views over shared memory satisfy the contract: three members within this
+//! process, each with its own files and mappings. For real processes, see `regions_processes`.
 
 use std::sync::Arc;
 
@@ -47,11 +47,11 @@ pub struct Processes {
     _place: Place,
 }
 
-/// How often a process's timer comes in what waits.
+/// Polls per run of a process's timer, in a test's wait.
 const PASSES_PER_LOOK: u32 = 16;
 
 impl Processes {
-    /// The fabrics, for a bench of its own; what they stand on stays here.
+    /// Takes the fabrics for a separate bench. Everything under them stays here.
     pub fn take_fabrics(&mut self) -> [Option<SharedMemory>; PROCESSES] {
         std::mem::take(&mut self.fabrics)
     }
@@ -82,7 +82,7 @@ impl RegionBench for Processes {
     }
 
     fn lose(&mut self, process: Process) -> Result<(), &'static str> {
-        // As a process that ends gives back its locks, without having said that it leaves.
+        // Releases its locks without having left, like a process that ends.
         self.fabrics[process.0] = None;
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Regions with real processes: a writer that is killed, one that is denied, and what views leave
-//! behind.
+//! Regions with real processes: a writer that is killed, one that is denied, and the memory that
+//! views leave behind.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
 
@@ -20,7 +20,7 @@ use crate::support::{LONG, NEVER, Place, Role, name, role, say, wait_for_release
 const LOG: Region = Region(1);
 const LOG_BYTES: usize = 1 << 16;
 
-/// Entries stand one behind the other: a payload, all of one number, and that number behind it.
+/// Entries are contiguous: a payload filled with one number, followed by that number.
 const ENTRY_BYTES: usize = 256;
 const ENTRIES: u64 = LOG_BYTES as u64 / ENTRY_BYTES as u64;
 
@@ -48,7 +48,7 @@ impl Member {
         rows
     }
 
-    /// Polls until it is so; gives all events on the way.
+    /// Polls until the condition is true, and returns all events up to then.
     #[track_caller]
     fn await_that(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> Vec<Event> {
         let (started, mut events) = (Instant::now(), Vec::new());
@@ -66,12 +66,12 @@ impl Member {
         self.log.writer().reader().cell(offset).expect("a cell").load()
     }
 
-    /// The number that stands behind an entry.
+    /// Returns the number after an entry.
     fn guard(&self, number: u64) -> u64 {
         self.cell(place(number) + ENTRY_BYTES - 8)
     }
 
-    /// Every entry whose guard is there is whole; gives the last number.
+    /// Checks that every entry whose guard is present is whole, and returns the last number.
     #[track_caller]
     fn check_log(&self) -> u64 {
         let mut last = 0;
@@ -79,13 +79,13 @@ impl Member {
             let guard = self.guard(entry);
             let mut payload = vec![0; ENTRY_BYTES - 8];
             self.log.writer().reader().read(place(entry), &mut payload).expect("inside");
-            // A later round may have begun to write over it.
+            // A later round may have begun to overwrite it.
             let later = (guard + ENTRIES) as u8;
             let is_whole = payload.iter().all(|byte| *byte == guard as u8 || *byte == later);
             assert!(guard == 0 || is_whole, "entry {guard} is torn: {payload:?}");
             last = last.max(guard);
         }
-        // In order: below the last number there is no gap.
+        // Entries are in order: below the last number, none is missing.
         for number in last.saturating_sub(ENTRIES - 2).max(1)..=last {
             assert_eq!(self.guard(number), number, "a gap below {last}");
         }
@@ -97,7 +97,7 @@ fn place(number: u64) -> usize {
     usize::try_from(number % ENTRIES).expect("small") * ENTRY_BYTES
 }
 
-/// The list of an entry: content, and then its guard.
+/// Returns the list of an entry: content, then its guard.
 fn entry(number: u64) -> [Write; 2] {
     let area = |offset| Area { region: LOG, offset: place(number) + offset };
     let write =
@@ -106,8 +106,8 @@ fn entry(number: u64) -> [Write; 2] {
     [write(0, payload, Kind::Content), write(payload, 8, Kind::Guard)]
 }
 
-/// Arguments: the folder, the incarnation, the view. As node 2, posts entries to node 1's log from
-/// 1 on, as fast as they are taken, until it is released; says what it is told of its right.
+/// Arguments: the folder, the incarnation, the view. Posts entries, as node 2, to node 1's log from
+/// 1 on, as fast as they are taken, until it is released, and prints the events about its right.
 #[test]
 fn role_writer() {
     let Some(arguments) = role() else { return };
@@ -136,7 +136,7 @@ fn role_writer() {
                     PermissionEvent::Restored { .. } => say("RESTORED"),
                 }
             }
-            // Memory changes once what was posted from it is completed.
+            // Source memory changes only after the posts from it have completed.
             if number > completed + ENTRIES / 2 {
                 std::thread::yield_now();
                 continue;
@@ -174,7 +174,7 @@ fn a_writer_that_is_killed_leaves_whole_entries_and_its_successor_writes_on() {
         assert!(!owner.fabric.may_write(id, peer, LOG), "a new view gives no right");
         owner.fabric.grant(id, peer, LOG).expect("it is there");
         owner.await_that(|owner| owner.check_log() >= 3 * ENTRIES);
-        // With entries under way, of which this process takes some or none.
+        // The writer is killed with entries in flight. This process takes some of them or none.
         writer.kill();
         if view % 2 == 0 {
             owner.fabric.poll();
@@ -205,11 +205,11 @@ fn a_writer_in_another_process_is_denied_again_and_again_and_nothing_lands_meanw
     let mut reached = owner.check_log();
     for _ in 0..20 {
         owner.await_that(|owner| owner.check_log() > reached + 10);
-        // The writer goes on, and nobody takes what it posts.
+        // The writer continues, and its posts are not taken.
         std::thread::sleep(Duration::from_millis(2));
         owner.fabric.revoke(id, peer, LOG).expect("it is there");
         let last = owner.check_log();
-        // While this polls, what is under way comes, and is denied.
+        // While this process polls, the lists in flight arrive and are denied.
         for _ in 0..200 {
             owner.fabric.poll();
             std::thread::yield_now();
@@ -227,8 +227,8 @@ fn a_writer_in_another_process_is_denied_again_and_again_and_nothing_lands_meanw
     assert!(writer.wait().success());
 }
 
-/// In a process of its own, in which no other test opens files: says how much of each kind there is
-/// after a few views and after many, in each of which a region was written.
+/// Runs in a separate process, in which no other test opens files. Prints the numbers of mappings
+/// and descriptors after a few views and after manythat each write to a region.
 #[test]
 fn role_views() {
     let Some(arguments) = role() else { return };
@@ -254,7 +254,7 @@ fn role_views() {
     say(&format!("COUNTS {:?} {:?}", counts[9], counts[119]));
 }
 
-/// Mappings and descriptors of this process's memory.
+/// Counts mappings and descriptors of this process's memory.
 fn count_memory() -> (usize, usize) {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
     let maps = maps.lines().filter(|line| line.contains("/memfd:tramontane")).count();

@@ -1,5 +1,5 @@
-//! The clauses about regions can fail: the fabric is spoilt in one way each, and the clause that is
-//! meant for it must find that.
+//! Shows that the clauses about regions can fail: each planted bug in the fabric must be found by
+//! the clause meant for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tramontane_shared_memory::{Error, Mappings, RegionMemory, SharedMemory};
 
 use crate::regions::{Processes, SharedRegions};
 
-/// What is wrong with the fabric.
+/// The planted bug in the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -56,7 +56,7 @@ enum Fault {
 
 use Fault as F;
 
-/// Each fault, and the clause that must find it.
+/// Each bug, and the clause that must find it.
 const TABLE: [(Fault, &str); 35] = [
     (F::FewViews, "views-at-once"),
     (F::FewViews, "views-come-and-go"),
@@ -97,7 +97,7 @@ const TABLE: [(Fault, &str); 35] = [
 
 const REGIONS: [Region; 2] = [Region(1), Region(2)];
 
-/// Polls until a right is gone that was taken back late.
+/// Polls until a late revocation takes effect.
 const LATE_POLLS: u32 = 40;
 
 /// Passes between a list's completion and its second post.
@@ -112,9 +112,9 @@ struct Spoilt {
     late: Vec<(ViewId, Rank, Region)>,
     granted: Vec<(ViewId, Rank, Region)>,
     deferred: Vec<(ViewId, Rank, Write)>,
-    /// What was posted with a token, until it is completed.
+    /// Lists posted with a token, until they are completed.
     posted: Vec<(Token, ViewId, Rank, Vec<Write>)>,
-    /// What was completed and is posted a second time.
+    /// Completed writes that are posted a second time.
     again: Vec<(ViewId, Rank, Write)>,
     lists: u32,
     polls: u32,
@@ -252,7 +252,7 @@ impl Fabric for Spoilt {
         let event = self.events.pop_front().or_else(|| self.inner.poll())?;
         match event {
             Event::Completed(Token(token)) if self.is(F::CompletesTwice) && token % 7 == 3 => {
-                // Once more, and then no more.
+                // Repeated once, and not again.
                 self.fault = F::None;
                 self.events.push_back(event);
             }

@@ -1,5 +1,5 @@
-//! Views that follow each other in shared memory, with all members in this process. Other
-//! processes: `views_processes`.
+//! Successive views in shared memory, with all members in this process. For other processes, see
+//! `views_processes`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,8 +56,8 @@ fn a_row_that_comes_late_is_read_at_the_same_address() {
     place.assert_empty();
 }
 
-/// A reader in another thread never faults and never sees less than it saw, whatever is put under
-/// it.
+/// A reader in another thread never faults, and never sees less than before, even while a row is
+/// mapped there.
 #[test]
 fn a_row_may_come_while_it_is_read() {
     let place = Place::new();
@@ -93,7 +93,7 @@ fn two_views_are_open_at_once_and_never_mix() {
     let mut second = Resident::new(&place.root(), 2, 200);
     let (old, old_theirs) =
         (first.open(1, &[1, 2]).expect("opens"), second.open(1, &[1, 2]).expect("opens"));
-    // In the next view the ranks are others.
+    // In the next view, the ranks are different.
     let (new, new_theirs) =
         (first.open(2, &[2, 1]).expect("opens"), second.open(2, &[2, 1]).expect("opens"));
     for (resident, peer_old, peer_new) in [(&mut first, 1, 0), (&mut second, 0, 1)] {
@@ -131,7 +131,7 @@ fn who_opens_a_view_wakes_who_waits_for_it() {
     assert_eq!(first.fabric.poll(), Some(ready(1, 1)));
 }
 
-/// A takeover may change the next view's list before it is decided; and change it back.
+/// A takeover may change the next view's list before it is decided, and change it back.
 #[test]
 fn a_view_is_prepared_again_with_another_list() {
     let place = Place::new();
@@ -146,11 +146,11 @@ fn a_view_is_prepared_again_with_another_list() {
     one.await_ready(2, 1);
     two.await_ready(2, 0);
     store(&given_up, 8, 1);
-    // Another list, for which the peer is not ready.
+    // This is another list, for which the peer is not ready.
     assert!(one.fabric.retire(ViewId(2)));
     let other = one.open(2, &[1, 2, 3]).expect("it was never installed");
     assert!(!one.fabric.ready(ViewId(2), Rank(1)));
-    // And the first again, in memory that is another.
+    // The first list returns, in new memory.
     assert!(one.fabric.retire(ViewId(2)));
     let again = one.open(2, &[1, 2]).expect("it was never installed");
     one.await_ready(2, 1);
@@ -263,7 +263,7 @@ fn who_was_lost_comes_again_in_a_later_view_and_not_in_the_old_one() {
     assert!(first.fabric.check_peers());
     assert_eq!(first.events(), [ready(1, 1), lost(1, 1, LossCause::Exited)]);
     let mut again = Resident::new(&place.root(), 2, 201);
-    // It may not know that it is out of the old view.
+    // The node may not know that it is no longer in the old view.
     let theirs = again.open(1, &[1, 2]).expect("it opens");
     store(&theirs, 8, 99);
     let new = first.open(2, &[1, 2]).expect("it opens");
@@ -310,7 +310,7 @@ fn a_cut_holds_in_both_views_and_for_the_same_process_in_the_next() {
     }
 }
 
-/// Arguments: the folder. Three members in 200 views.
+/// Arguments: the folder. Runs three members through 200 views.
 #[test]
 fn role_views() {
     let Some(arguments) = role() else { return };
@@ -350,7 +350,8 @@ fn role_views() {
     drop((held, members));
 }
 
-/// In a process of its own: memory has no name by which it could be told from other tests'.
+/// Runs in a separate process, because unnamed memory cannot be distinguished from that of other
+/// tests.
 #[test]
 fn two_hundred_views_leave_no_descriptor_and_no_mapping() {
     let place = Place::new();

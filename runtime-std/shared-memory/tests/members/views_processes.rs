@@ -1,5 +1,4 @@
-//! Views that follow each other in shared memory, with real processes: stopped, killed, and started
-//! again.
+//! Successive views in shared memory, with real processes: stopped, killed, and started again.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
 
@@ -13,9 +12,9 @@ use tramontane_core::fabric::{Event, Fabric as _, HostFabric as _, LossCause, Vi
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_shared_memory::{Error, Mappings, Root};
 
-/// Arguments: the folder, the node, its incarnation. Is in view 1 of nodes 1, 2 and 3, in view 2 of
-/// 1 and 2, and then writes over all of both its rows, again and again, until it is released; first
-/// each byte is 1, at last 255.
+/// Arguments: the folder, the node, its incarnation. Joins view 1 of nodes 1, 2 and 3, and view 2
+/// of 1 and 2, then overwrites both of its rows repeatedly until it is released. Each byte is first
+/// 1, and at last 255.
 #[test]
 fn role_write() {
     let Some(arguments) = role() else { return };
@@ -23,7 +22,7 @@ fn role_write() {
     let (node, incarnation) =
         (node.parse().expect("a number"), incarnation.parse().expect("a number"));
     let mut writer = Resident::new(&Root::under(Path::new(folder)), node, incarnation);
-    // Those that are there have its rows when this is done.
+    // The nodes that are present have its rows when this is done.
     let old = writer.open(1, &[1, 2, 3]).expect("it opens");
     let mut memories = vec![old];
     if node == 2 {
@@ -42,7 +41,7 @@ fn role_write() {
     });
 }
 
-/// Writes over the whole of the own row.
+/// Overwrites the whole local row.
 fn fill(memory: &Mappings, byte: u8) {
     let row = memory.row();
     row.apply(0, &vec![byte; row.bytes()]).expect("the whole row");
@@ -58,7 +57,7 @@ fn write(place: &Place, node: u32, incarnation: u64) -> Role {
     role
 }
 
-/// All bytes of all rows of a view, as two members have them.
+/// Returns all bytes of all rows of a view, as two members have them.
 fn everything(memories: [&Mappings; 2]) -> Vec<Vec<u8>> {
     let of_one = |memory: &Mappings| {
         (0..memory.members().len()).map(|rank| bytes(memory, rank)).collect::<Vec<_>>()
@@ -66,8 +65,8 @@ fn everything(memories: [&Mappings; 2]) -> Vec<Vec<u8>> {
     memories.into_iter().flat_map(of_one).collect()
 }
 
-/// VIE-11, as it is meant: whatever a process that was stopped does to the memory that it has,
-/// after its view ended for all others, it changes nothing of theirs.
+/// The intent of VIE-11: a process that was stopped cannot change the others' memory, whatever it
+/// does to its own after its view has ended for them.
 #[test]
 fn a_stopped_process_that_wakes_after_its_view_ended_changes_nothing_of_the_next() {
     let place = Place::new();
@@ -84,9 +83,9 @@ fn a_stopped_process_that_wakes_after_its_view_ended_changes_nothing_of_the_next
         assert!(started.elapsed() < LONG, "it never writes: inconclusive");
     }
     stopped.signal("STOP");
-    // The others go on without it: it is cut off, and the next view has the list that it does not
-    // know. Its number, 2, is the one under which the stopped process has memory too, of another
-    // list.
+    // The others continue without it: it is cut off, and the next view has a list that it does not
+    // know. That view's number, 2, is also the number under which the stopped process has memory,
+    // for another list.
     for (resident, rank) in [(&mut first, 1), (&mut third, 1)] {
         resident.fabric.cut(ViewId(1), Rank(rank));
     }
@@ -115,14 +114,14 @@ fn a_stopped_process_that_wakes_after_its_view_ended_changes_nothing_of_the_next
     place.assert_empty();
 }
 
-/// The same view number and the same list, sent by an earlier start of the same node: its memory is
-/// of another incarnation, and is taken neither before that node is there again nor after.
+/// An earlier incarnation of a node sent memory for the same view number and the same list. This
+/// memory is not accepted, neither before the node has returned nor after.
 #[test]
 fn what_an_earlier_start_left_under_the_same_view_is_never_read() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let _old = first.open(1, &[1, 2, 3]).expect("it opens");
-    // It is in view 2 too, and has sent its row of that.
+    // The process is also in view 2, and has sent its row for that.
     let mut killed = write(&place, 2, 200);
     killed.kill();
     let memory = first.open(2, &[1, 2]).expect("it opens");
@@ -143,7 +142,7 @@ fn what_an_earlier_start_left_under_the_same_view_is_never_read() {
     assert_untouched(&mut first);
     send_again(200);
     assert_untouched(&mut first);
-    // Were it sent in the name of its successor, it would be nobody's.
+    // Even if it were sent in its successor's name, no process would accept it.
     let mut second = Resident::new(&place.root(), 2, 201);
     for incarnation in [200, 201] {
         send_again(incarnation);

@@ -1,6 +1,6 @@
 //! Members that exchange blocks, and one that lies.
 
-// Each test program uses its own part of it.
+// Each test program uses only some of these parts.
 #![allow(dead_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use tramontane_shared_memory::{BlockMemory, Error, Mappings, Root, SharedMemory}
 
 use super::{Member, VIEW, await_all, make};
 
-/// Bytes of a row here: cells alone.
+/// Bytes of a row here, which has only cells.
 pub const ROW_BYTES: usize = 128;
 
-/// The most members of a group here.
+/// Largest number of members of a group here.
 const MEMBERS_MAX: usize = 8;
 
 /// A group's rows.
@@ -35,7 +35,7 @@ pub fn plan(view: ViewId, own: Rank, members: u16) -> ViewPlan<'static> {
     ViewPlan::with_sizes(view, own, members, &[ROW_BYTES; MEMBERS_MAX], 7).with_blocks()
 }
 
-/// Fresh block memory of a member.
+/// Makes fresh block memory of a member.
 pub fn block_memory(fabric: &SharedMemory, bytes: usize) -> Result<BlockMemory, Error> {
     fabric.block_store().memory(bytes, BlockUse::Both)
 }
@@ -59,7 +59,7 @@ fn member(root: &Root, group: &str, members: u16, own: u16) -> Member {
     make(root, group, &plan(VIEW, Rank(own), members)).expect("memory").open()
 }
 
-/// One member, in a process of its own, with the rows of all.
+/// Starts one member in its own process, with the rows of all.
 pub fn carrier(root: &Root, group: &str, members: u16, own: u16, bytes: usize) -> Carrier {
     Carrier::of(member(root, group, members, own).await_peers(), bytes)
 }
@@ -102,7 +102,7 @@ impl Carrier {
         self.fabric.send(way, source, length, 77, Token(token))
     }
 
-    /// Polls until a block came or left.
+    /// Polls until a block was received or sent.
     #[track_caller]
     pub fn next_block(&mut self) -> BlockEvent {
         for _ in 0..10_000_000_u32 {
@@ -120,7 +120,7 @@ impl Carrier {
         bytes
     }
 
-    /// What is told of peers, after some polls for blocks, of which none may come.
+    /// Returns the events about peers, after some polls for blocks, which must find none.
     #[track_caller]
     pub fn events(&mut self) -> Vec<Event> {
         for _ in 0..64 {
@@ -130,26 +130,27 @@ impl Carrier {
     }
 }
 
-/// The event of a block that was received.
+/// Returns the event of a received block.
 pub fn received(way: Way, token: u64, length: usize) -> BlockEvent {
     BlockEvent::Received { way, token: Token(token), immediate: 77, length }
 }
 
-/// The event of a block that was sent.
+/// Returns the event of a sent block.
 pub fn sent(way: Way, token: u64) -> BlockEvent {
     BlockEvent::Sent { way, token: Token(token) }
 }
 
-/// Where a lane begins behind a row (`block_queues`): behind the list of closed channels.
+/// Returns the offset of a lane after a row (`block_queues`): it follows the list of closed
+/// channels.
 fn lane_at(peer: u16) -> usize {
     ROW_BYTES + 128 + usize::from(peer) * (128 + 128 * 32 + 512 * 8)
 }
 
-/// Numbers in a lane that its owner changes behind its fabric's back: (offset, value).
+/// Writes numbers into a lane as its owner, bypassing its fabric: (offset, value).
 pub fn lie(liar: &Carrier, peer: u16, numbers: &[(usize, u64)]) {
     for (offset, value) in numbers {
         let row = liar.mappings.row().reader();
-        // SAFETY: the lane stands behind the row, in the same mapping, which its owner may write.
+        // SAFETY: the lane follows the row in the same mapping, which its owner may write.
         let cell = unsafe { row.base().add(lane_at(peer) + offset).cast::<AtomicU64>().as_ref() };
         cell.store(*value, Ordering::Release);
     }

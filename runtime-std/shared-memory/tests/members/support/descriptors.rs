@@ -1,6 +1,6 @@
 //! A process that sends what no correct member sends: descriptors of its own making.
 
-// Each test program uses its own part of it.
+// Each test program uses only some of these parts.
 #![allow(dead_code)]
 
 use std::io::IoSlice;
@@ -27,13 +27,13 @@ pub const BELL_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union
 /// Bytes of a memory's header.
 pub const HEADER: usize = 4096;
 
-/// The whole of the memory of a row, in bytes: behind the row are lanes about regions, three cache
-/// lines a member.
+/// Returns the length of the memory of a row in bytes. The row is followed by lanes about regions,
+/// three cache lines per member.
 pub fn row_file_bytes(layout: &Layout<'_>, rank: u16) -> usize {
     HEADER + layout.row_bytes(Rank(rank)) + layout.members() * 192
 }
 
-/// Memory of that content.
+/// Makes memory with that content.
 pub fn memory(content: &[u8], seals: SealFlags) -> OwnedFd {
     let file = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
     let file = file.expect("a memfd");
@@ -44,7 +44,7 @@ pub fn memory(content: &[u8], seals: SealFlags) -> OwnedFd {
     file
 }
 
-/// The content of memory that this process made, for that, followed by zeros.
+/// Returns the content of memory with this signature, followed by zeros.
 pub fn signed(node: u32, incarnation: u64, number: u64, bytes: usize) -> Vec<u8> {
     let magic = u64::from_le_bytes(*b"tramrow\x02");
     let mut content = [magic, u64::from(node), incarnation, number].map(u64::to_le_bytes).concat();
@@ -52,16 +52,16 @@ pub fn signed(node: u32, incarnation: u64, number: u64, bytes: usize) -> Vec<u8>
     content
 }
 
-/// What a message says.
+/// The contents of a message.
 #[derive(Clone, Copy)]
 pub struct Said {
     pub node: u32,
     pub incarnation: u64,
     /// 1 for a row, 2 for block memory, 3 for a region, 4 for a queue of writes.
     pub kind: u64,
-    /// Or the region.
+    /// The view or the region.
     pub view: u64,
-    /// A row's digest, or the number of block memory.
+    /// A row's digest, or the serial number of block memory.
     pub number: u64,
 }
 
@@ -73,7 +73,7 @@ pub fn send(group: &Path, to: u32, said: Said, files: &[&OwnedFd]) {
     send_bytes(group, to, &words.map(u64::to_le_bytes).concat(), files);
 }
 
-/// Sends whatever it is.
+/// Sends arbitrary bytes.
 pub fn send_bytes(group: &Path, to: u32, bytes: &[u8], files: &[&OwnedFd]) {
     let files: Vec<BorrowedFd<'_>> = files.iter().map(|file| file.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];

@@ -1,7 +1,7 @@
-//! What the tests of the shared-memory fabric have in common: places, layouts, members, child
+//! Shared parts of the tests of the shared-memory fabric: places, layouts, members, child
 //! processes.
 
-// Each test program uses its own part of it.
+// Each test program uses only some of these parts.
 #![allow(dead_code)]
 
 pub mod blocks;
@@ -30,7 +30,7 @@ pub const VIEW: ViewId = ViewId(0);
 /// Never set.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A folder in shared memory for one test, gone with it.
+/// A folder in shared memory for one test, removed on drop.
 pub struct Place(PathBuf);
 
 impl Place {
@@ -51,7 +51,7 @@ impl Place {
         Root::under(&self.0)
     }
 
-    /// Every path under this place.
+    /// Returns every path under this folder.
     pub fn contents(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.0.clone()];
@@ -78,7 +78,7 @@ impl Drop for Place {
     }
 }
 
-/// A layout of `members` members with ids 10, 11, ..., one subgroup, all senders.
+/// Returns a layout of `members` members with ids 10, 11, ..., and one subgroup in which all send.
 pub fn layout(members: u16, window: u32, message_max: u32) -> Layout<'static> {
     let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(10 + u32::from(rank))).collect();
     let ranks: &[Rank] = (0..members).map(Rank).collect::<Vec<_>>().leak();
@@ -92,7 +92,7 @@ pub fn layout(members: u16, window: u32, message_max: u32) -> Layout<'static> {
     Layout::new(Group { members: ids.leak(), subgroups: vec![subgroup].leak() }).expect("a layout")
 }
 
-/// The layout of tests that do not care.
+/// Returns the layout for tests that need no particular one.
 pub fn small(members: u16) -> Layout<'static> {
     layout(members, 8, 100)
 }
@@ -122,7 +122,7 @@ impl Member {
         self
     }
 
-    /// Whether all peers' rows are here, after one more look.
+    /// Returns whether all peers' rows are here, after one more check.
     pub fn is_ready(&mut self) -> bool {
         self.fabric.check_peers();
         let (own, members) = (self.mappings.own(), self.mappings.members().len());
@@ -130,7 +130,7 @@ impl Member {
         others.all(|rank| self.fabric.ready(VIEW, rank))
     }
 
-    /// Waits until all peers' rows are here, and polls away what was told meanwhile.
+    /// Waits until all peers' rows are here, and discards the events up to then.
     #[track_caller]
     pub fn await_peers(mut self) -> Self {
         let started = Instant::now();
@@ -142,15 +142,16 @@ impl Member {
         self
     }
 
-    /// Polls away what there is to tell.
+    /// Discards all pending events.
     pub fn poll_away(&mut self) {
         while self.fabric.poll().is_some() {}
     }
 }
 
-/// A process takes its place, and makes the memory of the view that is planned.
+/// Takes a process's place, and makes the memory of the planned view.
 pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Error> {
-    // No two starts have one number, in whatever process.
+    // Counts the starts in this process. The process id makes the incarnations unique across
+    // processes.
     static STARTS: AtomicU32 = AtomicU32::new(0);
     let start = u64::from(STARTS.fetch_add(1, Ordering::Relaxed));
     let incarnation = (u64::from(std::process::id()) << 32) | (start + 1);
@@ -161,18 +162,18 @@ pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Err
     Ok(Member { mappings: fabric.rows(plan)?, fabric })
 }
 
-/// One member starts, and opens the view; it waits for nobody.
+/// Starts one member and opens the view, without waiting for the others.
 pub fn join(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Result<Member, Error> {
     make(root, group, &ViewPlan::of_layout(VIEW, Rank(own), layout)).map(Member::open)
 }
 
-/// One member starts, and waits for the rows of all.
+/// Starts one member, and waits for the rows of all.
 #[track_caller]
 pub fn meet(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Member {
     join(root, group, layout, own).expect("it starts").await_peers()
 }
 
-/// All members of a group, each with the rows of all.
+/// Starts all members of a group, each with the rows of all.
 pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Member> {
     let ranks = 0..u16::try_from(layout.members()).expect("few");
     let mut members: Vec<Member> =
@@ -185,7 +186,7 @@ pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Member> {
 #[track_caller]
 pub fn await_all(members: &mut [Member]) {
     let started = Instant::now();
-    // Each of them looks, whichever is the last.
+    // Each member checks, even after one that is not ready.
     while members.iter_mut().filter_map(|member| (!member.is_ready()).then_some(())).count() > 0 {
         assert!(started.elapsed() < LONG, "a row never comes");
     }
@@ -201,14 +202,14 @@ pub struct Role {
 }
 
 impl Role {
-    /// Plays a role of the module at that path, which `module_path!()` gives.
+    /// Starts a role of the module at that path, which `module_path!()` returns.
     pub fn start(module: &str, role: &str, arguments: &str) -> Self {
         let (_program, module) = module.split_once("::").expect("a module of the program");
         let role = format!("{module}::{role}");
         Self::spawn(Command::new(std::env::current_exe().expect("this program")), &role, arguments)
     }
 
-    /// The same, after a shell did something for the process.
+    /// Starts a role after a shell has run a command for the process.
     pub fn start_after(shell: &str, module: &str, role: &str, arguments: &str) -> Self {
         let (_program, module) = module.split_once("::").expect("a module of the program");
         let mut command = Command::new("sh");
@@ -231,7 +232,7 @@ impl Role {
         Self { child, input, output }
     }
 
-    /// Reads on until the role says something with this word, and gives the rest of that line.
+    /// Reads until the role prints a line with this word, and returns the rest of that line.
     #[track_caller]
     pub fn expect(&mut self, word: &str) -> String {
         let mut line = String::new();
@@ -246,7 +247,7 @@ impl Role {
         }
     }
 
-    /// Lets it go on, or end.
+    /// Lets the role continue, or end.
     pub fn release(&mut self) {
         drop(self.input.take());
     }
@@ -276,19 +277,19 @@ impl Drop for Role {
     }
 }
 
-/// In a role: what it was asked to do, in words; none if it runs as a test like any other.
+/// Returns the arguments of a role, or `None` in an ordinary test run. Called in a role.
 pub fn role() -> Option<Vec<String>> {
     let arguments = std::env::var("TRAMONTANE_ROLE").ok()?;
     Some(arguments.split(' ').map(str::to_owned).collect())
 }
 
-/// In a role: says something to the test.
+/// Prints a line for the test. Called in a role.
 pub fn say(text: &str) {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{text}").and_then(|()| output.flush()).expect("output");
 }
 
-/// In a role: waits until the test lets it go on.
+/// Waits until the test releases the role. Called in a role.
 pub fn wait_for_release() {
     let mut line = String::new();
     let _ = std::io::stdin().lock().read_line(&mut line);

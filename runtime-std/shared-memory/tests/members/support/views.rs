@@ -1,4 +1,4 @@
-//! Members of a group whose views change, as its tests need them.
+//! Members of a group whose views change, for its tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use tramontane_shared_memory::{Error, Mappings, Residence, Root, SharedMemory};
 
 use super::{LONG, NEVER, name};
 
-/// The digest of the description that all go by.
+/// The digest of the description that all members use.
 pub const DESCRIPTION: u64 = 77;
 
 /// The group of all tests here.
 pub const GROUP: &str = "views";
 
-/// The layout of a view of these nodes, all senders.
+/// Returns the layout of a view of these nodes, in which all send.
 pub fn layout_of(nodes: &[u32]) -> Layout<'static> {
     layout_with(nodes, 8, 100)
 }
 
-/// As [`layout_of`], with rings of another size.
+/// Returns a layout like [`layout_of`], with rings of another size.
 pub fn layout_with(nodes: &[u32], window: u32, message_max: u32) -> Layout<'static> {
     let ids: &[NodeId] = nodes.iter().copied().map(NodeId).collect::<Vec<_>>().leak();
     let ranks: &[Rank] = (0..).map(Rank).take(nodes.len()).collect::<Vec<_>>().leak();
@@ -42,7 +42,7 @@ pub fn claim(root: &Root, node: u32, incarnation: u64) -> Result<Residence, Erro
     Residence::claim(root, &name(GROUP), NodeId(node), DESCRIPTION, incarnation, LONG, &NEVER)
 }
 
-/// A process, or what stands for one.
+/// A process, or a stand-in for one.
 pub struct Resident {
     pub residence: Arc<Residence>,
     pub fabric: SharedMemory,
@@ -75,7 +75,7 @@ impl Resident {
         self.fabric.open(ViewId(view), &memory.memory())
     }
 
-    /// What there is to tell, rings left out.
+    /// Returns the pending events, without rings.
     pub fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.fabric.poll()).filter(|event| *event != Event::Woken).collect()
     }
@@ -92,17 +92,17 @@ impl Resident {
     }
 }
 
-/// Stores a number in the own row.
+/// Stores a number in the local row.
 pub fn store(memory: &Mappings, offset: usize, value: u64) {
     memory.row().cell(offset).expect("a cell").publish(value);
 }
 
-/// What is seen in a member's row.
+/// Loads a number from a member's row.
 pub fn see(memory: &Mappings, rank: usize, offset: usize) -> u64 {
     memory.rows()[rank].cell(offset).expect("a cell").load()
 }
 
-/// All bytes of a member's row.
+/// Returns all bytes of a member's row.
 pub fn bytes(memory: &Mappings, rank: usize) -> Vec<u8> {
     let row = memory.rows()[rank];
     let mut bytes = vec![0; row.bytes()];
