@@ -1,5 +1,5 @@
-//! Whatever bytes, where a group's messages of control and its file are read: for a fuzzer, and for
-//! the tests here, which make them at random.
+//! Parsers of a group's control messages and its file, for arbitrary bytes: used by a fuzzer, and
+//! by the tests here with random input.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::group::description::view::View;
 use crate::group::join::join_messages::{JoinReply, JoinRequest};
 use crate::group::status::operator::{OperatorReply, OperatorRequest};
 
-/// Reads bytes as each of the messages of members, joiners, operators and clients.
+/// Parses bytes as each message of members, joiners, operators and clients.
 ///
 /// # Panics
-/// If a message is another one once it was written.
+/// If a message differs after it was encoded and decoded.
 pub fn control(bytes: &[u8]) {
     again::<OperatorRequest>(bytes);
     again::<OperatorReply>(bytes);
@@ -39,10 +39,10 @@ fn again<T: Serialize + for<'d> Deserialize<'d> + PartialEq + Debug>(bytes: &[u8
     assert_eq!(postcard::from_bytes::<T>(&written).expect("it was written"), message);
 }
 
-/// Reads bytes as a group file.
+/// Parses bytes as a group file.
 ///
 /// # Panics
-/// If a file that is right does not say the same once it was read.
+/// If a valid file differs after it was written and read again.
 pub fn group_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(description) = Description::parse(Path::new("group.toml"), text) else { return };
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines that a group file may have, with numbers at their bounds.
+    /// Returns lines that a group file may have, with numbers at their limits.
     fn line() -> impl Strategy<Value = String> {
         let number = prop_oneof![
             3 => (0..9_u64).prop_map(|number| number.to_string()),
@@ -110,7 +110,7 @@ mod tests {
             group_file(&bytes);
         }
 
-        /// Numbers as they are written in messages, mostly small ones.
+        /// Numbers as encoded in messages, mostly small ones.
         #[test]
         fn no_message_is_more_than_refused(
             bytes in vec(prop_oneof![4 => 0..6_u8, 1 => any::<u8>()], 0..60),

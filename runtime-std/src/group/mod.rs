@@ -1,24 +1,24 @@
-//! Groups: what one member sends, every member delivers, in one order.
+//! Groups: every member delivers what any member sends, in one order.
 //!
 //! A group is a [`Description`]: a file, or [built](Description::builder) by a program. Whether
-//! members may come and go is a setting of it, [`Membership`]:
+//! members may come and go is one of its settings, [`Membership`]:
 //!
 //! | membership | members | a member that fails | cost |
 //! |---|---|---|---|
 //! | changing | fail, leave and join, from view to view; nothing is lost, doubled or reordered | is removed | heartbeats |
 //! | fixed | all nodes, from beginning to end | ends the group: the others stop with [`Stopped::PeerLost`](crate::member::Stopped::PeerLost) | nothing when idle |
 //!
-//! All else is the same for both. A process becomes a member by [`start`], and a thread of its own
-//! drives it: then the handle is [`Running`]. Or by [`start_stepped`], and its caller steps it:
-//! then the handle is [`Stepped`], with [`step`](Running::step), [`idle`](Running::idle) and
-//! [`sleep`](Running::sleep), which [`spawn`](Running::spawn) hands to a thread later. Messages go
-//! to a [`Replica`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied,
-//! with a [`Receipt`] for each. Where a subgroup is logged, receipts tell also where a message is
-//! durable ([`Sender::logged`]). [`leave`](Running::leave) and [`close`](Running::close) end
-//! either.
+//! Everything else is the same for both. A process becomes a member by [`start`], and is driven by
+//! a thread of its own; the handle is [`Running`]. Or it becomes a member by [`start_stepped`], and
+//! its caller steps it; the handle is [`Stepped`], with [`step`](Running::step),
+//! [`idle`](Running::idle) and [`sleep`](Running::sleep), and [`spawn`](Running::spawn) passes the
+//! member to a thread later. Messages are delivered to a [`Replica`], and come from any number of
+//! [`Sender`]s: slot by slot, in runs, or copied, with a [`Receipt`] for each. In a logged
+//! subgroup, receipts also report where a message is durable ([`Sender::logged`]).
+//! [`leave`](Running::leave) and [`close`](Running::close) end either kind of member.
 //!
-//! The protocol itself is the core's; here is what it needs of a host: memory for each view,
-//! connections, state for joiners, threads.
+//! The protocol itself is in the core. This module has the host's part: memory for each view,
+//! connections, state for joiners, and threads.
 //!
 //! | folder or file | subject |
 //! |---|---|
@@ -37,7 +37,8 @@
 //! | `clients` | clients from outside: their order, and the thread that serves them |
 //! | `running` | the handle |
 //!
-//! Files import from where a thing is declared; what programs need is named again here.
+//! Files in this crate import each item from where it is declared; this module re-exports the items
+//! that programs need.
 
 pub(crate) mod clients;
 pub(crate) mod control;

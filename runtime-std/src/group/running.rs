@@ -27,10 +27,10 @@ use crate::member::Stopped;
 use crate::poll::Steps as _;
 use crate::poll::{Drive, Idle, Poller, Slept, sleep, step};
 
-/// How often a wait looks.
+/// The interval between two checks of a wait.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What every handle has.
+/// The parts common to all handles.
 pub(crate) struct Handle {
     pub(crate) participant: Arc<Participant>,
     pub(crate) send_states: Vec<Arc<SendState>>,
@@ -40,14 +40,14 @@ pub(crate) struct Handle {
     pub(crate) log_notices: Vec<LogNotice>,
     pub(crate) clients: Arc<dyn Clients>,
     pub(crate) logs: SharedLogs,
-    // Dropped last: clients find an ended member, and not a closed server.
+    // Dropped last: clients then find an ended member, not a closed server.
     pub(crate) _server: ControlServer,
 }
 
-/// A member that runs. Dropping it closes it.
+/// A running member. Dropping it closes it.
 ///
 /// `Running` is driven by a thread of its own ([`start`](super::start)); [`Stepped`] is stepped by
-/// its caller ([`start_stepped`](super::start_stepped)). All else is the same for both.
+/// its caller ([`start_stepped`](super::start_stepped)). Everything else is the same for both.
 pub struct Running<D: Driven = ByThread> {
     // Dropped first: the handle's control server outlives it.
     driven: D,
@@ -87,14 +87,14 @@ pub struct ByThread(Poller);
 /// Stepped by its caller.
 pub struct ByCaller<R: Replica>(AnyMember<R>);
 
-/// What is stepped. Which kind it is was decided once, at the start.
+/// The stepped member. Its kind is fixed at the start.
 #[allow(clippy::large_enum_variant, reason = "there is one a member, and it stays where it is")]
 enum AnyMember<R: Replica> {
     Fixed(Fixed<R>),
     Changing(Box<Engine<R>>),
 }
 
-/// Calls a function with whichever it is.
+/// Calls a function with either kind of member.
 macro_rules! each {
     ($self:expr, $member:ident => $call:expr) => {
         match $self {
@@ -115,20 +115,20 @@ mod driven {
 
     /// How a member is driven.
     pub trait Driven {
-        /// What senders step the member by, if they may.
+        /// Returns the driver with which senders may step the member, if they may.
         #[doc(hidden)]
         #[allow(private_interfaces)]
         fn driver(&self) -> Option<Arc<dyn Drive>>;
 
-        /// Lets the member go on for about as long.
+        /// Lets the member run for about `pause`.
         #[doc(hidden)]
         fn go_on(&mut self, pause: Duration);
 
-        /// Whether nothing is under way.
+        /// Returns whether nothing is in flight.
         #[doc(hidden)]
         fn is_settled(&mut self) -> bool;
 
-        /// Ends it, and tells the peers.
+        /// Ends the member, and notifies the peers.
         #[doc(hidden)]
         fn close(self);
     }
@@ -145,7 +145,7 @@ impl Driven for ByThread {
     }
 
     fn is_settled(&mut self) -> bool {
-        // Long enough to get the turn: the polling thread gives it up for less than this.
+        // Long enough to get the turn: the polling thread releases it more often than this.
         self.0.settle(LOOK_PAUSE)
     }
 
@@ -161,7 +161,7 @@ impl<R: Replica> Driven for ByCaller<R> {
     }
 
     fn go_on(&mut self, pause: Duration) {
-        // The cause of the end can still be asked for.
+        // The reason for the end can still be queried.
         let is_idle = each!(&mut self.0, member => match step(member) {
             Ok(done) if done.is_idle() => sleep(member, pause).is_err(),
             Ok(_) => false,
@@ -182,8 +182,8 @@ impl<R: Replica> Driven for ByCaller<R> {
 }
 
 impl<D: Driven> Running<D> {
-    /// A handle to send in the only subgroup. Any thread may have one. None if this node does not
-    /// send in it, or if there are several: see [`sender_of`](Self::sender_of).
+    /// Returns a handle to send in the only subgroup. Any thread may own one. `None` if this node
+    /// does not send in it, or if there are several subgroups: see [`sender_of`](Self::sender_of).
     #[must_use]
     pub fn sender(&self) -> Option<Sender> {
         match self.handle.participant.description.subgroups.as_slice() {
@@ -192,29 +192,29 @@ impl<D: Driven> Running<D> {
         }
     }
 
-    /// A handle to send in a subgroup, if this node sends in it.
+    /// Returns a handle to send in a subgroup, if this node sends in it.
     #[must_use]
     pub fn sender_of(&self, subgroup: SubgroupId) -> Option<Sender> {
         let state = self.handle.send_states.iter().find(|state| state.subgroup() == subgroup)?;
         Some(Sender::new(state, self.driven.driver()))
     }
 
-    /// The subgroup of that name.
+    /// Returns the subgroup with this name.
     #[must_use]
     pub fn subgroup(&self, name: &str) -> Option<SubgroupId> {
         self.handle.participant.description.subgroup(name)
     }
 
-    /// What opens and closes reserved subgroups, if the group has any.
+    /// Returns the handle that opens and closes reserved subgroups, if the group has any.
     #[must_use]
     pub fn reserved_subgroups(&self) -> Option<ReservedSubgroups> {
         let has_any = self.handle.participant.description.has_reserved();
         has_any.then(|| ReservedSubgroups::new(&self.handle.requests))
     }
 
-    /// Reads this member's log of a subgroup from a place on: with the message before which so many
-    /// were handed over since the group began. Nothing if the subgroup is not logged here. Any
-    /// number of threads may read, at places of their own.
+    /// Reads this member's log of a subgroup, starting at position `from`: the number of messages
+    /// delivered before it since the group began. `None` if the subgroup is not logged here. Any
+    /// number of threads may read, each at its own position.
     #[must_use]
     pub fn log_reader(&self, subgroup: SubgroupId, from: u64) -> Option<LogReader> {
         let Handle { logs, clients, .. } = &self.handle;
@@ -222,48 +222,48 @@ impl<D: Driven> Running<D> {
             .then(|| LogReader::new(subgroup, logs.clone(), clients.record_places(subgroup), from))
     }
 
-    /// How things stand, as of the last check of the peers: a heartbeat ago at most, or 200 ms
-    /// where membership is fixed.
+    /// Returns the member's status as of the last check of the peers: at most one heartbeat ago, or
+    /// 200 ms with fixed membership.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
         self.handle.board.status().unwrap_or_default()
     }
 
-    /// The same for other threads, and for after the end.
+    /// Returns a handle to the status for other threads, which also works after the end.
     #[must_use]
     pub fn shared_status(&self) -> SharedStatus {
         self.handle.board.clone()
     }
 
-    /// What was found in this node's logs at its start, and done about it.
+    /// Returns the problems found in this node's logs at its start, and what was done about them.
     #[must_use]
     pub fn log_notices(&self) -> &[LogNotice] {
         &self.handle.log_notices
     }
 
-    /// Why this member is no longer part of its group, if it is not.
+    /// Returns why this member is no longer part of its group, if it is not.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.handle.participant.ending.stopped()
     }
 
-    /// Asks the group to go on without this member (VIE-9). It delivers until the others have
-    /// installed the view without it, and is then [`Stopped::Left`]. Where membership is fixed the
-    /// group ends with that: the others stop with [`Stopped::PeerLost`].
+    /// Asks the group to continue without this member (VIE-9). The member delivers until the others
+    /// have installed the view without it, and is then [`Stopped::Left`]. With fixed membership the
+    /// group ends: the others stop with [`Stopped::PeerLost`].
     pub fn ask_to_leave(&self) {
         self.handle.requests.ask(Request::Leave);
     }
 
-    /// Leaves the group, once what it sent is delivered, and waits at most `timeout` until it has;
-    /// a member that its caller steps is stepped meanwhile. Gives back what this member had
-    /// committed and not delivered (VIE-7): what was committed while it was leaving.
+    /// Leaves the group once this member's messages are delivered, and waits for that at most
+    /// `timeout`; a member stepped by its caller is stepped meanwhile. Returns the messages that
+    /// this member had committed but not delivered (VIE-7): those committed while it was leaving.
     ///
     /// # Errors
-    /// Why it ended, if not by the leave; [`Stopped::Closed`] if the time was up, and it went
-    /// without a word.
+    /// The reason why it ended, if not by leaving; [`Stopped::Closed`] if the timeout passed, and
+    /// it ended without notice to the group.
     pub fn leave(mut self, timeout: Duration) -> Result<Vec<Unsent>, Stopped> {
         let started = Instant::now();
-        // Others may send without end: then it leaves with something under way.
+        // If others send continuously, it leaves with messages in flight.
         self.wait(timeout / 4, Driven::is_settled);
         self.ask_to_leave();
         self.wait(timeout.saturating_sub(started.elapsed()), |_| false);
@@ -273,8 +273,9 @@ impl<D: Driven> Running<D> {
         }
     }
 
-    /// Ends this member without a word, and says why it ended: [`Stopped::Closed`] if by this.
-    /// Gives back what it had committed and not delivered. What is under way is not waited for.
+    /// Ends this member without notice to the group. Returns why it ended, [`Stopped::Closed`] if
+    /// by this call, and the messages that it had committed but not delivered. Does not wait for
+    /// messages in flight.
     pub fn close(self) -> (Stopped, Vec<Unsent>) {
         let Self { driven, handle } = self;
         handle.participant.ending.stop(Stopped::Closed);
@@ -286,7 +287,8 @@ impl<D: Driven> Running<D> {
         (stopped, unsent)
     }
 
-    /// Lets the member go on until this is so, it has ended, or the time is up. True if it is so.
+    /// Lets the member run until the condition holds, it has ended, or the timeout has passed.
+    /// Returns whether the condition holds.
     fn wait(&mut self, timeout: Duration, mut is_so: impl FnMut(&mut D) -> bool) -> bool {
         let started = Instant::now();
         while self.stopped().is_none() && started.elapsed() < timeout {
@@ -300,14 +302,15 @@ impl<D: Driven> Running<D> {
 }
 
 impl Running {
-    /// Waits until all that was sent here is delivered everywhere and all that was seen is
-    /// delivered here, at most `timeout`. True if it is.
+    /// Waits, at most `timeout`, until everything sent here is delivered everywhere and everything
+    /// received is delivered here. Returns whether it is.
     #[must_use]
     pub fn settle(&self, timeout: Duration) -> bool {
         self.driven.0.settle(timeout)
     }
 
-    /// Writes posted so far, heartbeats left out. Waits at most for a step and an upcall.
+    /// Returns the number of writes posted so far, without heartbeats. Waits at most for a step and
+    /// an upcall.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.driven.0.writes()
@@ -323,7 +326,7 @@ impl<R: Replica> Stepped<R> {
         Self { driven: ByCaller(AnyMember::Changing(Box::new(member))), handle }
     }
 
-    /// Does what there is to do now: a bounded amount. Never blocks.
+    /// Does the work that is possible now: a bounded amount. Never blocks.
     ///
     /// # Errors
     /// [`Stopped`]: this member is no longer part of the group, now and at every later call.
@@ -333,16 +336,16 @@ impl<R: Replica> Stepped<R> {
     }
 
     /// Sleeps until a peer or a thread of this process rings, at most `timeout`, unless there is
-    /// work already; then steps once. True if nothing rang and nothing was done.
+    /// work already; then steps once. Returns true if nothing rang and nothing was done.
     ///
     /// # Errors
-    /// As [`Running::step`].
+    /// The same as for [`Running::step`].
     pub fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
         let Slept { was_rung, done } = each!(&mut self.driven.0, member => sleep(member, timeout))?;
         Ok(!was_rung && done.is_idle())
     }
 
-    /// How to wait between steps that do nothing: [`Idle::pause`] says when it is time to
+    /// Returns how to wait between steps without work: [`Idle::pause`] says when it is time to
     /// [sleep](Running::sleep).
     #[must_use]
     pub fn idle(&self) -> Idle {
@@ -357,8 +360,8 @@ impl<R: Replica> Stepped<R> {
         each!(&mut self.driven.0, member => member.replica())
     }
 
-    /// Whether all that was sent here is delivered everywhere and all that was seen is delivered
-    /// here: such a member may sleep, or leave.
+    /// Returns whether everything sent here is delivered everywhere and everything received is
+    /// delivered here: such a member may sleep, or leave.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match &self.driven.0 {
@@ -367,12 +370,12 @@ impl<R: Replica> Stepped<R> {
         }
     }
 
-    /// Steps until it [is settled](Running::is_settled), at most `timeout`. True if it is.
+    /// Steps until it [is settled](Running::is_settled), at most `timeout`. Returns whether it is.
     pub fn settle(&mut self, timeout: Duration) -> bool {
         self.wait(timeout, Driven::is_settled)
     }
 
-    /// Writes posted so far, heartbeats left out.
+    /// Returns the number of writes posted so far, without heartbeats.
     #[must_use]
     pub fn writes(&self) -> u64 {
         match &self.driven.0 {
@@ -381,7 +384,7 @@ impl<R: Replica> Stepped<R> {
         }
     }
 
-    /// Own rounds that went by without a message so far.
+    /// Returns the number of this member's null rounds so far.
     #[must_use]
     pub fn nulls(&self) -> u64 {
         match &self.driven.0 {
@@ -390,16 +393,16 @@ impl<R: Replica> Stepped<R> {
         }
     }
 
-    /// What the fabric did so far, where it counts that.
+    /// Returns the fabric's counters, if it keeps any.
     #[must_use]
     pub fn counts(&mut self) -> Option<crate::rdma::PostCounts> {
         each!(&mut self.driven.0, member => member.fabric().counts())
     }
 
-    /// Hands the member to a thread of its own.
+    /// Passes the member to a thread of its own.
     ///
     /// # Errors
-    /// If the thread cannot be started; the member has ended then.
+    /// If the thread cannot be started; the member has ended in that case.
     pub fn spawn(self) -> std::io::Result<Running>
     where
         R: 'static,

@@ -5,7 +5,7 @@
 //!   supplying: for longer if they would otherwise lose the state for good.
 //! - Once the next view is decided, it stays until the nodes that the view admits are told.
 //!
-//! - Both waits are bounded.
+//! Both waits are bounded.
 
 use tramontane_core::ids::Time;
 

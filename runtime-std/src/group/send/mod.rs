@@ -1,4 +1,4 @@
-//! Sending: the handle that outlives views, and receipts for what was sent.
+//! Sending: the handle that outlives views, and receipts for sent messages.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What senders of a subgroup share with the engine: the present view's ring, and how far it got.
+//! The state that senders of a subgroup share with the engine: the present view's ring, and its
+//! progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,26 +31,26 @@ impl ViewOutbox {
         Some(Self { cell, subgroup, first })
     }
 
-    /// Another one of the same view.
+    /// Returns another sending end of the same view.
     pub(crate) fn another(&self) -> Option<Self> {
         Self::new(self.cell.borrow_owner(), self.subgroup, self.first)
     }
 }
 
-/// What senders of a subgroup share with the engine.
+/// The state that senders of a subgroup share with the engine.
 pub(crate) struct SendState {
     pub(crate) subgroup: SubgroupId,
     pub(crate) message_max: u32,
-    /// Whether clients from outside publish in the subgroup.
+    /// Whether external clients publish in the subgroup.
     pub(crate) has_clients: bool,
-    /// Where the bytes of large messages go, if the subgroup takes such.
+    /// The queue for large messages, if the subgroup allows them.
     pub(crate) large: Option<Arc<LargeSendQueue>>,
     pub(crate) ending: Arc<Ending>,
     /// Rises with each change of `present`.
     pub(crate) turns: AtomicU64,
-    /// Nothing between two views.
+    /// `None` between two views.
     present: Mutex<Option<ViewOutbox>>,
-    /// How far own messages got.
+    /// The levels reached by this node's messages.
     pub(crate) counts: Counts,
     /// Whether the members of the subgroup log what they deliver.
     pub(crate) is_logged: bool,
@@ -91,14 +92,14 @@ impl SendState {
         self.bell.ring_if_asleep();
     }
 
-    /// Bytes behind each message of a member.
+    /// Returns the number of bytes appended to each message of a member.
     #[inline(always)]
     pub(crate) const fn trailer(&self) -> usize {
         if self.has_clients { Origin::Member.trailer() } else { 0 }
     }
 
-    /// The bytes of a message of `length` with what is behind it. A slot may have more room than a
-    /// message may take.
+    /// Returns the length of a message of `length` bytes plus its trailer. A slot may have more
+    /// room than a message may occupy.
     #[inline(always)]
     pub(crate) fn with_trailer(
         &self,
@@ -112,7 +113,7 @@ impl SendState {
         Ok(length.saturating_add(trailer))
     }
 
-    /// Why a message of `length` bytes finds no slot between two views.
+    /// Returns the reason why a message of `length` bytes gets no slot between two views.
     #[cold]
     pub(crate) fn refusal(&self, length: usize) -> ReserveError {
         let limit = self.message_max;

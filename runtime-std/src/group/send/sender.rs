@@ -15,14 +15,15 @@ use crate::group::send::receipt::ordinal::Ordinal;
 use crate::member::SendError;
 use crate::poll::{Drive, wait_driving};
 
-/// What a sender sends in, as of some turn of its state.
+/// The sending end in use, as of some change of the shared state.
 struct Present {
-    /// Nothing between two views.
+    /// `None` between two views.
     outbox: Option<ViewOutbox>,
-    /// Bytes behind each message of a member.
+    /// The number of bytes appended to each message of a member.
     trailer: usize,
     turns: u64,
-    /// What a call that waits found after this: what it returns may borrow from any of them.
+    /// The sending end that a waiting call found after this one. It is kept here because the call's
+    /// result may borrow from any of them.
     next: OnceLock<Box<Self>>,
 }
 
@@ -38,14 +39,14 @@ impl Present {
     }
 }
 
-/// Sends in one subgroup, through all views of this member. Clone one for each thread; each
-/// thread's messages keep their order.
+/// Sends in one subgroup, through all views of this member. Clone it for each thread; each thread's
+/// messages keep their order.
 ///
-/// Where a thread of its own drives the member, a sender that finds no free slot steps the member
-/// itself while it waits. Where its caller steps it, a wait needs the caller to step meanwhile, in
-/// another thread.
+/// If a thread of its own drives the member, a sender that finds no free slot steps the member
+/// itself while it waits. If the caller steps the member, it must do so in another thread during a
+/// wait.
 ///
-/// A `Sender<Logged>` ([`Sender::logged`]) sends the same, and its receipts tell also where a
+/// A `Sender<Logged>` ([`Sender::logged`]) sends the same way, and its receipts also report where a
 /// message is durable.
 pub struct Sender<K = Volatile> {
     // Dropped first: it reads the memory of its view.
@@ -55,18 +56,18 @@ pub struct Sender<K = Volatile> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a
-/// later view than it was taken in.
+/// A slot in which a message is built: commit it, or drop it to send nothing. It may be committed
+/// in a later view than the one in which it was reserved.
 pub struct Slot<'s> {
     reservation: Reservation<'s>,
-    /// Bytes behind the message: where there may be clients, they say whose it is.
+    /// The bytes appended to the message: in a subgroup that accepts clients, they name its origin.
     trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
 
 impl Slot<'_> {
-    /// The message, to be built; it holds whatever lay there before.
+    /// Returns the message, to be built; it contains arbitrary old bytes.
     #[inline]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
@@ -81,8 +82,8 @@ impl Slot<'_> {
         self.reservation.truncate(length.saturating_add(self.trailer));
     }
 
-    /// Hands the message over. It goes out with the next step. [`Sender::receipt`] makes a receipt
-    /// of its number.
+    /// Commits the message. It is sent with the next step. [`Sender::receipt`] makes a receipt for
+    /// its number.
     #[inline]
     pub fn commit(mut self) -> Ordinal {
         if self.trailer > 0 {
@@ -91,7 +92,7 @@ impl Slot<'_> {
         self.commit_built()
     }
 
-    /// Hands over a message of a client, which says itself whose it is.
+    /// Commits a message of a client, with its origin.
     pub(crate) fn commit_of(mut self, origin: &Origin) {
         origin.write_behind(self.reservation.payload());
         self.commit_built();
@@ -107,7 +108,7 @@ impl Slot<'_> {
         ordinal
     }
 
-    /// Hands over what describes a large message. Clients have none, so that nothing is behind it.
+    /// Commits the slot that describes a large message. Clients send none, so nothing is appended.
     pub(crate) fn commit_large(mut self) -> Ordinal {
         let length = self.payload().len();
         self.reservation.truncate(length);
@@ -119,15 +120,15 @@ impl Slot<'_> {
         ordinal
     }
 
-    /// The number that the message will have.
+    /// Returns the number that the message will have.
     #[inline]
     pub(crate) fn ordinal(&self) -> Ordinal {
         Ordinal(self.first.saturating_add(self.reservation.position().0))
     }
 }
 
-/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold
-/// their places and send nothing.
+/// Consecutive slots, to be built one after the other. Slots that are left when it is dropped keep
+/// their positions and send nothing.
 pub struct Run<'s> {
     run: ReservedRun<'s>,
     state: &'s SendState,
@@ -137,7 +138,7 @@ pub struct Run<'s> {
 }
 
 impl<'s> Run<'s> {
-    /// The next slot, for a message of `length` bytes; none when all were handed out.
+    /// Returns the next slot, for a message of `length` bytes; `None` when all were returned.
     ///
     /// # Errors
     /// [`ReserveError::TooLarge`].
@@ -151,7 +152,7 @@ impl<'s> Run<'s> {
 }
 
 impl Sender {
-    /// The same, with receipts that tell where a message is durable.
+    /// Returns this sender with receipts that also report where a message is durable.
     ///
     /// # Errors
     /// [`NotLogged`]: nothing becomes durable in this subgroup.
@@ -170,8 +171,8 @@ impl<K> Sender<K> {
         Self { present, state, driver, kind: PhantomData }
     }
 
-    /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the
-    /// first call in a view.
+    /// Reserves a slot for a message of `length` bytes, if one is free now. Takes no lock, except
+    /// in the first call in a view.
     ///
     /// # Errors
     /// [`ReserveError`]: full, contended, or too large. Between two views it is full.
@@ -194,7 +195,7 @@ impl<K> Sender<K> {
         Ok(Slot { reservation, trailer, first: outbox.first, driver: self.driver.as_deref() })
     }
 
-    /// Sends a message of a client, or word of one, if a slot is free now.
+    /// Sends a message of a client, or a control message about one, if a slot is free now.
     pub(crate) fn try_send_of(
         &mut self,
         origin: &Origin,
@@ -211,11 +212,11 @@ impl<K> Sender<K> {
         Ok(())
     }
 
-    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
-    /// one by one.
+    /// Reserves up to `most` consecutive slots, if one is free now, for a burst of messages:
+    /// cheaper than one by one.
     ///
     /// # Errors
-    /// As [`Sender::try_reserve`].
+    /// The same as for [`Sender::try_reserve`].
     #[inline(always)]
     pub fn try_reserve_run(&mut self, most: u32) -> Result<Run<'_>, ReserveError> {
         self.look_for_present();
@@ -240,7 +241,7 @@ impl<K> Sender<K> {
         })
     }
 
-    /// A view may have begun, or ended.
+    /// Checks whether a view has begun, or ended.
     #[inline(always)]
     fn look_for_present(&mut self) {
         if self.present.is_past(&self.state) {
@@ -254,15 +255,15 @@ impl<K> Sender<K> {
         self.present = Present::of(&self.state);
     }
 
-    /// Why there is no slot between two views.
+    /// Returns why there is no slot between two views.
     #[cold]
     #[inline(never)]
     fn refusal(&self, length: usize) -> ReserveError {
         self.state.refusal(length)
     }
 
-    /// Takes a slot for a message of `length` bytes, waiting for one at most `timeout`: through
-    /// changes of the view too.
+    /// Reserves a slot for a message of `length` bytes, waiting at most `timeout` for one, across
+    /// view changes too.
     ///
     /// # Errors
     /// [`SendError`].
@@ -271,7 +272,7 @@ impl<K> Sender<K> {
         self.reserve_with(timeout, |sender, present| sender.reserve_in(present, length))
     }
 
-    /// Takes up to `most` slots in a row, waiting for the first at most `timeout`.
+    /// Reserves up to `most` consecutive slots, waiting at most `timeout` for the first.
     ///
     /// # Errors
     /// [`SendError`].
@@ -288,7 +289,7 @@ impl<K> Sender<K> {
     ) -> Result<T, SendError> {
         self.look_for_present();
         let sender: &'s Self = self;
-        // Nothing while it may still come.
+        // `None` as long as a slot may still become free.
         let attempt = |present| match attempt(sender, present) {
             Ok(taken) => Some(Ok(taken)),
             // Between two views this is not known.
@@ -309,11 +310,12 @@ impl<K> Sender<K> {
         })?
     }
 
-    /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot at most
-    /// `timeout`: through changes of the view too. `build` is handed whatever the slot held before.
+    /// Sends a message of `length` bytes that `build` writes in place, waiting at most `timeout`
+    /// for a slot, across view changes too. `build` receives a slot that contains arbitrary old
+    /// bytes.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent then.
+    /// [`SendError`]; nothing was sent in that case.
     pub fn send_with(
         &mut self,
         length: usize,
@@ -335,21 +337,22 @@ impl<K> Sender<K> {
         }
     }
 
-    /// Sends a copy of `message`, waiting for a slot at most `timeout`.
+    /// Sends a copy of `message`, waiting at most `timeout` for a slot.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent then.
+    /// [`SendError`]; nothing was sent in that case.
     pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt<K>, SendError> {
         self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
     }
 
-    /// The longest message that a slot takes, in bytes.
+    /// Returns the capacity of a slot for a message, in bytes.
     #[must_use]
     pub fn message_max(&self) -> usize {
         usize::try_from(self.state.message_max).unwrap_or(usize::MAX)
     }
 
-    /// A receipt for a message that was sent here, of the number that [`Slot::commit`] gave.
+    /// Returns a receipt for a message that was sent here, by the number that [`Slot::commit`]
+    /// returned.
     #[must_use]
     pub fn receipt(&self, ordinal: Ordinal) -> Receipt<K> {
         Receipt::new(&self.state, ordinal)

@@ -1,11 +1,12 @@
-//! The engine's side of sending: what a view ended without is carried into the next (VIE-7).
+//! The engine's side of sending: messages undelivered at the end of a view are carried into the
+//! next (VIE-7).
 //!
 //! # Invariants
-//! - A message is numbered once: its *ordinal* counts all that this node has reserved in the
-//!   subgroup. A view's ring begins with the first message that the view before ended without, so
-//!   ordinals go on through views.
-//! - The next view's ring is handed out only once everything that was carried over from the views
-//!   before is in it.
+//! - A message is numbered once: its *ordinal* counts everything that this node has reserved in the
+//!   subgroup. A view's ring begins with the first message that the previous view did not deliver,
+//!   so ordinals continue across views.
+//! - The next view's ring is handed out only once everything carried over from earlier views is in
+//!   it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::member::Shared;
 pub struct Unsent {
     /// The subgroup.
     pub subgroup: SubgroupId,
-    /// Which message of this node it is.
+    /// The number of the message among this node's own.
     pub ordinal: Ordinal,
     /// The bytes.
     pub payload: Vec<u8>,
@@ -34,7 +35,7 @@ pub struct Unsent {
     pub was_sent: bool,
 }
 
-/// Messages that a view ended without.
+/// The messages that a view did not deliver.
 struct Carried {
     ring: Arc<ViewOutbox>,
     undelivered: Undelivered,
@@ -45,16 +46,16 @@ pub(crate) struct SubgroupSending {
     state: Arc<SendState>,
     /// The present view's ring, if this node sends in it.
     ring: Option<Arc<ViewOutbox>>,
-    /// Whether senders have it: not while messages of earlier views wait to be carried over.
+    /// Whether senders have the ring: not while messages of earlier views wait to be carried over.
     is_handed_out: bool,
-    /// Undelivered messages of earlier views, in the order in which they are to be sent.
+    /// Undelivered messages of earlier views, in sending order.
     carried: VecDeque<Carried>,
     is_unordered: bool,
-    /// The ordinal behind the last message that was discarded.
+    /// The ordinal after the last discarded message.
     discarded: u64,
-    /// Which own messages become durable with which count, where that is logged.
+    /// Which of this node's messages become durable with which count, if the subgroup is logged.
     marks: DurableMarks,
-    /// How many waits there were when it was last looked who is to be woken.
+    /// The number of waits at the last check for waiters.
     waits_seen: u64,
 }
 
@@ -76,8 +77,8 @@ impl SubgroupSending {
         self.state.subgroup
     }
 
-    /// Takes note of how many messages of the present view were delivered here, and of how many
-    /// records the log has with them, if there is one.
+    /// Notes how many messages of the present view were delivered here, and how many records the
+    /// log has with them, if there is one.
     pub(crate) fn delivered(&mut self, in_view: u64, records: Option<DurableCount>) {
         let Some(ring) = &self.ring else { return };
         let ordinal = ring.first.saturating_add(in_view);
@@ -89,14 +90,14 @@ impl SubgroupSending {
         }
     }
 
-    /// So much of the subgroup is durable.
+    /// Notes how much of the subgroup is durable.
     pub(crate) fn durable(&mut self, durable: &DurableCounts) {
         if self.marks.durable(durable, &self.state.counts) {
             self.wake();
         }
     }
 
-    /// Wakes whoever began to wait for what was reached meanwhile.
+    /// Wakes new waiters whose level was reached meanwhile.
     #[inline]
     pub(crate) fn look_for_waits(&mut self) {
         let waits = self.state.counts.waits();
@@ -106,8 +107,8 @@ impl SubgroupSending {
         }
     }
 
-    /// Wakes those that wait for what is reached. Who begins to wait meanwhile is found by the next
-    /// step.
+    /// Wakes the waiters whose level is reached. The next step finds those that begin to wait
+    /// meanwhile.
     #[inline]
     fn wake(&self) {
         if self.state.counts.are_awaited() {
@@ -115,15 +116,15 @@ impl SubgroupSending {
         }
     }
 
-    /// The present view has ended without these. Undelivered messages of views before it come after
-    /// them.
+    /// Ends the present view without these messages. Undelivered messages of earlier views come
+    /// after them.
     pub(crate) fn end(&mut self, undelivered: Option<Undelivered>) {
         self.state.set(None);
         self.is_handed_out = false;
         let (Some(ring), Some(mut undelivered)) = (self.ring.take(), undelivered) else { return };
         if self.is_unordered {
-            // Without an order it is not known which members have it; sent again it might come
-            // twice (DEL-3).
+            // Without an order it is unknown which members have the message; resent, it might be
+            // delivered twice (DEL-3).
             while undelivered.was_sent() && undelivered.get(ring.cell.borrow_dependent()).is_some()
             {
                 undelivered.pass();
@@ -132,14 +133,14 @@ impl SubgroupSending {
         self.carried.push_front(Carried { ring, undelivered });
     }
 
-    /// The ordinal of the present ring's first message, if this node sends here in the present
-    /// view.
+    /// Returns the ordinal of the present ring's first message, if this node sends here in the
+    /// present view.
     pub(crate) fn ring_first(&self) -> Option<u64> {
         self.ring.as_ref().map(|ring| ring.first)
     }
 
-    /// What earlier views ended without is sent no more: the subgroup is closed, and whatever it
-    /// carries once it is open again has nothing to do with it. Ordinals go on behind it.
+    /// Drops the undelivered messages of earlier views, because the subgroup is closed, and once it
+    /// is open again it is unrelated to them. Ordinals continue after them.
     pub(crate) fn discard(&mut self) {
         for carried in &mut self.carried {
             let Carried { ring, undelivered } = carried;
@@ -151,7 +152,7 @@ impl SubgroupSending {
         self.carried.clear();
     }
 
-    /// A view has begun in which this node sends here, or does not.
+    /// Begins a view, in which this node may or may not send here.
     pub(crate) fn begin(&mut self, shared: &Arc<Shared>) {
         let delivered = self.state.counts.get(Count::Delivered).max(self.discarded);
         let first = self.carried.front().map_or(delivered, Carried::first);
@@ -168,8 +169,8 @@ impl SubgroupSending {
                 Ok(true) => drop(self.carried.pop_front()),
                 Ok(false) => return,
                 Err(error) => {
-                    // The next view has the same window and slots, so this cannot be; and nothing
-                    // is lost silently.
+                    // This is impossible, because the next view has the same window and slots; but
+                    // no message may be lost silently.
                     tracing::error!(subgroup = %self.state.subgroup, %error, "a message cannot be carried over");
                     return;
                 }
@@ -179,15 +180,16 @@ impl SubgroupSending {
         self.state.set(ring.another());
     }
 
-    /// Whether senders wait for messages of earlier views.
+    /// Returns whether senders wait for messages of earlier views.
     pub(crate) fn is_carrying(&self) -> bool {
         self.ring.is_some() && !self.is_handed_out
     }
 
-    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7).
-    /// A member that left knows where its last view ended, so no member delivers what it did not. A
-    /// member that halted does not know. The first call counts: what was sent is known only then.
-    /// `large` has the bytes of large messages, by ordinal.
+    /// Returns committed but undelivered messages to the caller, because the member has ended
+    /// (VIE-7). A member that left knows where its last view ended, so no member delivers anything
+    /// that this one did not. A member that halted does not know. Only the first call counts,
+    /// because only then is it known what was sent. `large` has the bytes of large messages, by
+    /// ordinal.
     pub(crate) fn give_back(
         &mut self,
         has_left: bool,
@@ -207,7 +209,7 @@ impl SubgroupSending {
                     sent = ordinal.saturating_add(1);
                 }
                 let payload = match remaining {
-                    // Clients send theirs again themselves.
+                    // Clients resend theirs themselves.
                     UndeliveredMessage::Message(payload) if self.state.has_clients => {
                         Origin::of_member(payload).map(<[u8]>::to_vec)
                     }
@@ -232,7 +234,7 @@ impl SubgroupSending {
 }
 
 impl Carried {
-    /// The ordinal of the first message.
+    /// Returns the ordinal of the first message.
     fn first(&self) -> u64 {
         self.ring.first.saturating_add(self.undelivered.position().0)
     }

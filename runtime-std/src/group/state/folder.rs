@@ -1,4 +1,4 @@
-//! The folder in which a node keeps what it remembers.
+//! The folder in which a node keeps its state.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -16,11 +16,11 @@ use crate::group::description::terms::Description;
 
 pub(crate) const LOCK: &str = "lock";
 
-/// Why a folder is not a state of this node.
+/// Why a folder is not a valid state of this node.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// It cannot be read or written.
+    /// The folder cannot be read or written.
     #[error(
         "cannot keep the node's state in {}: {source}; free space on its disk, or give a --state folder that this node \
          may write, and start this node again",
@@ -29,37 +29,37 @@ pub enum StateError {
     Io {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another process has it.
+    /// Another process has it open.
     #[error("{} is the state of a node that runs; give each node a --state folder of its own", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
-    /// It was written by another node, or in another group.
+    /// It belongs to another node, or to another group.
     #[error("{} is the state of node {node} of group \"{group}\"; give each node a --state folder of its own", path.display())]
     Other {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The node that it belongs to.
         node: u32,
-        /// The group that it is of.
+        /// The group that it belongs to.
         group: String,
     },
-    /// Neither copy is what a node wrote.
+    /// Neither copy is one that a node wrote.
     #[error(
         "both copies of {} are damaged: {why}; move them away, and start the node again: it keeps its log, and joins its group as a new node",
         path.display()
     )]
     Damaged {
-        /// The file, as its first copy is called.
+        /// The path of the first copy.
         path: PathBuf,
-        /// What does not fit.
+        /// The damage.
         why: String,
     },
-    /// A newer version wrote it.
+    /// It was written by a newer version.
     #[error("{} was written by a newer version, in format {found}; start the node with that version", path.display())]
     NewerFormat {
         /// The file.
@@ -80,8 +80,8 @@ impl StateError {
     }
 }
 
-/// What the node of a folder noted of its log of a subgroup, whether it runs or not; nothing if it
-/// noted nothing.
+/// Returns the note in a node's folder about its log of a subgroup, whether the node runs or not;
+/// `None` if there is no note.
 ///
 /// # Errors
 /// [`StateError`].
@@ -90,26 +90,26 @@ pub fn noted_log(folder: &Path, subgroup: &str) -> Result<Option<Noted>, StateEr
     Ok(logs.iter().find(|log| log.subgroup == subgroup).map(NotedLog::noted))
 }
 
-/// The same of all its logs.
+/// Returns the notes about all its logs.
 pub(crate) fn noted_logs(folder: &Path) -> Result<Vec<NotedLog>, StateError> {
     let read = StateFile::read::<LastMembership>(folder);
     let (_, last, _) = read.map_err(|error| StateError::of(folder, error))?;
     Ok(last.map_or_else(Vec::new, |last| last.logs))
 }
 
-/// A node's folder, its lock held.
+/// A node's folder, with its lock held.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
     pub(super) path: PathBuf,
     file: StateFile,
     pub(super) lock: File,
     pub(super) last: Option<LastMembership>,
-    /// The copy that was damaged, and is written again.
+    /// The copy that was damaged, and was rewritten.
     pub(crate) repaired: Option<PathBuf>,
 }
 
 impl StateFolder {
-    /// Opens the folder of a node of a group; makes it if it is not there.
+    /// Opens the folder of a node of a group, and creates it if it does not exist.
     pub(crate) fn open(path: &Path, group: &str, node: NodeId) -> Result<Self, StateError> {
         let failed = |source| StateError::Io { path: path.to_owned(), source };
         make(path).map_err(failed)?;
@@ -137,7 +137,7 @@ impl StateFolder {
         Ok(Self { path: path.to_owned(), file, lock, last, repaired })
     }
 
-    /// What was remembered; nothing at a node's first start.
+    /// Returns the recorded membership; `None` for a new node.
     pub(crate) const fn last_membership(&self) -> Option<&LastMembership> {
         self.last.as_ref()
     }
@@ -151,12 +151,12 @@ impl StateFolder {
         self.keep(LastMembership::empty(description, node))
     }
 
-    /// Writes down a view before this node is a member.
+    /// Records a view before this node is a member.
     pub(crate) fn keep(&mut self, last: LastMembership) -> Result<(), StateError> {
         self.write(last).map_err(|source| StateError::Io { path: self.path.clone(), source })
     }
 
-    /// Whether it holds no more than the note that the group was being formed.
+    /// Returns whether it contains only the note that the group was being formed.
     pub(crate) fn is_note(&self) -> bool {
         self.last.as_ref().is_some_and(LastMembership::is_note)
     }
@@ -167,7 +167,7 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Raises what is noted of the logs that the node writes in that view.
+    /// Raises the notes about the logs that the node writes in that view.
     pub(crate) fn raise(&mut self, view: u64, logs: &[NotedLog]) -> io::Result<()> {
         let last = self.last.clone().filter(|last| last.view == view);
         let Some(mut last) = last else { return Ok(()) };
@@ -192,12 +192,12 @@ impl StateFolder {
 impl Drop for StateFolder {
     fn drop(&mut self) {
         // A process that another thread forks has a copy of the descriptor until it executes its
-        // program. Closing alone would leave the lock with it.
+        // program, and closing the descriptor would leave the lock with that process.
         let _ = self.lock.unlock();
     }
 }
 
-/// Makes a folder that is not there, whose name stays too. Gives a handle of it.
+/// Creates a folder, durably with its name, if it does not exist. Returns a handle to it.
 pub(crate) fn make(path: &Path) -> io::Result<File> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {

@@ -1,4 +1,4 @@
-//! What a node remembers of its last membership.
+//! A node's record of its last membership.
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
@@ -12,26 +12,27 @@ use crate::group::engine::promising::Promised;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastMembership {
     pub(super) group: String,
-    /// Of the description at that time.
+    /// The digest of the description at that time.
     pub(super) digest: u64,
     pub(super) node: u32,
-    /// The start of the node.
+    /// The node's incarnation.
     pub(super) incarnation: u64,
     pub(crate) view: u64,
     pub(crate) members: Vec<u32>,
-    /// How the membership ended; not known if the process ended first.
+    /// How the membership ended; `None` if the process ended first.
     pub(crate) end: Option<MembershipEnd>,
-    /// The logged and other subgroups that have lost their state for good.
+    /// The subgroups, logged or not, that have lost their state for good.
     #[serde(default)]
     pub(crate) closed: Vec<u16>,
-    /// The view after this one, if the node promised one: in one file, so that the two cannot
+    /// The view after this one, if the node promised one: in the same file, so that the two cannot
     /// disagree.
     #[serde(default)]
     pub(crate) promise: Option<Promised>,
     /// The latest attempt of a total restart that the node took part in.
     #[serde(default)]
     pub(crate) heard: (u32, u32),
-    /// Views that were begun with less than a majority of the one before, because somebody said so.
+    /// Views that began with less than a majority of the previous one, because an operator decided
+    /// so.
     #[serde(default)]
     pub(crate) with_less: Vec<u64>,
     /// The node's logs.
@@ -40,7 +41,8 @@ pub(crate) struct LastMembership {
 }
 
 impl LastMembership {
-    /// Of a node that was in no view yet: the note that the group is being formed.
+    /// Creates the record of a node that was in no view yet: the note that the group is being
+    /// formed.
     pub(crate) fn empty(description: &Description, node: NodeId) -> Self {
         Self {
             group: description.name.clone(),
@@ -58,12 +60,12 @@ impl LastMembership {
         }
     }
 
-    /// What was noted of the log of a subgroup.
+    /// Returns the note about the log of a subgroup.
     pub(crate) fn log(&self, subgroup: &str) -> Option<&NotedLog> {
         self.logs.iter().find(|log| log.subgroup == subgroup)
     }
 
-    /// Whether it says no more than that the group was being formed.
+    /// Returns whether it says only that the group was being formed.
     pub(crate) const fn is_note(&self) -> bool {
         self.view == 0
     }
@@ -74,7 +76,7 @@ impl LastMembership {
         WireView::from(&View { id: ViewId(self.view), members, closed })
     }
 
-    /// Knows of a view that is decided.
+    /// Records a view that is decided.
     pub(crate) fn set_view(&mut self, view: &View) {
         self.view = view.id.0;
         self.members = view.members.iter().map(|node| node.get()).collect();
@@ -87,12 +89,12 @@ impl LastMembership {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MembershipEnd {
-    /// It left, and others went on.
+    /// The node left, and others continued.
     Left,
-    /// It was the last member, and left: the group ended with it.
+    /// The node was the last member, and left: the group ended.
     Last,
-    /// It was taken for dead, or had no majority any more.
+    /// The node was considered dead, or lost its majority.
     Halted,
-    /// It was closed, or failed.
+    /// The member was closed, or failed.
     Failed,
 }

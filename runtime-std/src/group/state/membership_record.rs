@@ -1,14 +1,14 @@
-//! What a node remembers of its membership, in a folder of its own that outlives its process.
+//! A node's record of its membership, in a folder of its own that outlives its process.
 //!
 //! # Invariants
 //! - A view is on disk before the member does anything in it (`state_file`). So a node that took
-//!   part in a group knows it at its next start.
-//! - Each log is named, with a lower bound of its end: a disk may come back without a part of it.
-//!   The bound is raised as the log grows, by a thread of its own (`noting`).
-//! - In a group that logs, all initial nodes have a note on disk that the group is being formed,
-//!   before any of them is a member. So if power is lost when one knows of the first view and the
-//!   others do not, they are no new nodes, and count in its majority.
-//! - The folder has one process: it holds the lock as long as it lives.
+//!   part in a group knows this when it starts again.
+//! - Each log is named, with a lower bound of its end, because a disk may come back without a part
+//!   of it. A separate thread raises the bound as the log grows (`noting`).
+//! - In a logged group, all initial nodes have a note on disk that the group is being formed,
+//!   before any of them is a member. So if power is lost when only one knows of the first view, the
+//!   others are not new nodes, and count in its majority.
+//! - Only one process has the folder open: it holds the lock as long as it runs.
 
 use tramontane_core::ids::{NodeId, ViewId};
 
@@ -19,7 +19,7 @@ use crate::group::description::view::View;
 use crate::group::engine::promising::Promised;
 use crate::member::Stopped;
 
-/// What a member writes down; nothing if it has no folder.
+/// The record that a member writes; empty if it has no folder.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) folder: Option<NotedFolder>,
@@ -30,7 +30,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Writes down a view, before this member does anything in it.
+    /// Records a view, before this member does anything in it.
     pub(crate) fn begins(&mut self, view: &View, logs: Vec<NotedLog>) -> Result<(), Stopped> {
         let before = self.last_membership();
         let last = LastMembership {
@@ -50,7 +50,7 @@ impl Record {
         self.write(last)
     }
 
-    /// Writes down a promise, before others see it.
+    /// Records a promise, before others see it.
     pub(crate) fn promises(&mut self, promise: Promised) -> Result<(), Stopped> {
         let Some(last) = self.last_membership() else { return Ok(()) };
         self.write(LastMembership { promise: Some(promise), ..last })
@@ -68,19 +68,19 @@ impl Record {
         self.folder.as_ref()?.lock().last.clone()
     }
 
-    /// Whether what is noted of the logs may be raised now.
+    /// Returns whether the notes about the logs may be raised now.
     pub(crate) fn may_raise(&self) -> bool {
         self.folder.as_ref().is_some_and(NotedFolder::is_free)
     }
 
-    /// Has what is noted of the logs raised, beside all else.
+    /// Raises the notes about the logs, without delaying anything else.
     pub(crate) fn raises(&self, view: ViewId, logs: Vec<NotedLog>) {
         if let Some(folder) = &self.folder {
             folder.raises(view.0, logs);
         }
     }
 
-    /// Writes down how this membership ended, if that can be written.
+    /// Records how this membership ended, if that can be written.
     pub(crate) fn ends(&mut self, why: &Stopped, view: ViewId, logs: &[NotedLog]) {
         let Some(folder) = &self.folder else { return };
         let mut folder = folder.lock();
@@ -97,7 +97,7 @@ impl Record {
             _ => MembershipEnd::Failed,
         };
         if let Err(error) = folder.write(LastMembership { end: Some(end), ..last }) {
-            // To forget how it ended is to remember less, and nothing wrong.
+            // Without this record the node knows less, but nothing false.
             tracing::warn!(folder = %folder.path.display(), %error, "cannot write down how the membership ended");
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         };
         let mut first = record(&path, 1);
         assert_eq!(last_membership(&first), None);
-        // An end before any view is none.
+        // A member that was in no view has no end to record.
         first.ends(&Stopped::Closed, FIRST_VIEW, &[]);
         assert_eq!(last_membership(&first), None);
         first.begins(&view(&[3, 4]), Vec::new()).expect("room");
@@ -156,7 +156,7 @@ mod tests {
             (remembered.view, remembered.members.as_slice(), remembered.end),
             (1, &[3, 4][..], None)
         );
-        // A process that was in no view does not end the membership of the one before it.
+        // A process that was in no view does not end the membership of an earlier process.
         second.ends(&Stopped::Closed, FIRST_VIEW, &[]);
         assert_eq!(last_membership(&second).expect("as before").end, None);
         second.begins(&view(&[3, 4]), Vec::new()).expect("room");
@@ -194,7 +194,7 @@ mod tests {
         assert!(matches!(nowhere, StateError::Io { .. }));
     }
 
-    /// A folder of before had one copy, without a checksum.
+    /// An old folder has one copy, without a checksum.
     #[test]
     fn the_first_format_is_read_and_written_in_the_present_one() {
         let place = tempfile::tempdir().expect("a folder");

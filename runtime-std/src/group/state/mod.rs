@@ -1,4 +1,4 @@
-//! What a node remembers of its membership, on disk.
+//! A node's record of its membership, on disk.
 //!
 //! | file | subject |
 //! |---|---|

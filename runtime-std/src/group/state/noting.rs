@@ -1,5 +1,5 @@
-//! Raises what a node notes of its logs while it is a member: a thread writes it beside the path of
-//! messages, so that nothing waits for it.
+//! Raises a node's notes about its logs while it is a member. A separate thread writes them, so
+//! that no message waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use super::folder::StateFolder;
 use super::noted_log::NotedLog;
 
-/// The shortest time from one note to the next.
+/// The shortest interval between two notes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A disk is kept busy with notes for one part of so many of its time, at most.
+/// Notes keep a disk busy for at most one part in `PARTS` of its time.
 const PARTS: u32 = 10;
 
-/// What is noted: the view, and its logs.
+/// The notes: the view, and its logs.
 type Notes = (u64, Vec<NotedLog>);
 
-/// A node's folder while it is a member, and the thread that raises what is noted of its logs.
+/// A node's folder while it is a member, and the thread that raises the notes about its logs.
 #[derive(Debug)]
 pub(crate) struct NotedFolder {
     folder: Arc<Mutex<StateFolder>>,
@@ -29,13 +29,13 @@ pub(crate) struct NotedFolder {
 #[derive(Debug)]
 struct Raising {
     offered: Option<Sender<Notes>>,
-    /// The thread waits for notes.
+    /// Whether the thread waits for notes.
     is_free: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NotedFolder {
-    /// A folder of a node that has logs, or has none.
+    /// Creates it for a node with or without logs.
     pub(crate) fn new(folder: StateFolder, has_logs: bool) -> std::io::Result<Self> {
         let folder = Arc::new(Mutex::new(folder));
         let raising = has_logs.then(|| Raising::start(Arc::clone(&folder))).transpose()?;
@@ -46,17 +46,17 @@ impl NotedFolder {
         lock(&self.folder)
     }
 
-    /// Whether notes would be written now.
+    /// Returns whether notes would be written now.
     pub(crate) fn is_free(&self) -> bool {
         self.raising.as_ref().is_some_and(|raising| raising.is_free.load(Ordering::Acquire))
     }
 
-    /// Has notes written, where the thread is free.
+    /// Has notes written, if the thread is free.
     pub(crate) fn raises(&self, view: u64, logs: Vec<NotedLog>) {
         let Some(raising) = self.raising.as_ref().filter(|_| self.is_free()) else { return };
         raising.is_free.store(false, Ordering::Release);
         if let Some(offered) = &raising.offered {
-            // A thread that has ended raises nothing: what is noted stays a lower bound.
+            // A thread that has ended raises nothing, and the notes remain lower bounds.
             let _ = offered.send((view, logs));
         }
     }
@@ -78,7 +78,7 @@ impl Drop for Raising {
     fn drop(&mut self) {
         self.offered = None;
         if let Some(thread) = self.thread.take() {
-            // The folder is free for another process then.
+            // Afterwards the folder is free for another process.
             let _ = thread.join();
         }
     }
@@ -95,7 +95,7 @@ fn raise_all(folder: &Mutex<StateFolder>, notes: &Receiver<Notes>, is_free: &Ato
         if let Err(error) = &raised
             && !has_failed
         {
-            // The log has the same disk as a rule, and says so for itself.
+            // The log is usually on the same disk, and reports its own failure.
             tracing::warn!(%error, "cannot note where the logs end");
         }
         has_failed = raised.is_err();

@@ -1,14 +1,15 @@
-//! How a node's state is written: two copies of one record, each with a checksum and a generation.
+//! The file format of a node's state: two copies of one record, each with a checksum and a
+//! generation.
 //!
 //! # What holds
-//! - What [`StateFile::write`] has returned for is in both copies. Damage to one loses nothing, and
-//!   brings nothing old back.
-//! - Of two sound copies the newer one counts: a crash between the two writes leaves the new one,
-//!   and the next start writes both again.
-//! - A copy is written in its place, so that a full disk stops nobody.
+//! - Once [`StateFile::write`] has returned, both copies have the record. Damage to one copy loses
+//!   nothing, and never restores an older record.
+//! - The newer of two sound copies counts: after a crash between the two writes it is the new
+//!   record, and the next start writes both again.
+//! - A copy is overwritten in place, so a full disk does not prevent it.
 //!
-//! A copy is JSON: the checksum, a number of fixed length, then all that it covers, up to the end
-//! of the file. Blanks fill it up.
+//! A copy is JSON: the checksum, a number of fixed length, then everything that it covers, up to
+//! the end of the file. It is padded with blanks.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,18 +24,18 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The names of the two copies.
 pub(crate) const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
 
-/// The form of a copy. The first one had no checksum, and one copy.
+/// The format of a copy. The first format had a single copy, without a checksum.
 const FORMAT: u32 = 2;
 
-/// How a copy begins, and what comes behind the checksum's digits.
+/// The beginning of a copy, and the text after the checksum's digits.
 const BEGINS: &[u8] = b"{\"checksum\":\"";
 const BEHIND: &[u8] = b"\",";
 const DIGITS: usize = 16;
 
-/// Files grow by blocks, so that most writes change no length.
+/// Files grow by blocks, so that most writes leave their length unchanged.
 const BLOCK_BYTES: usize = 4096;
 
-/// What the checksum covers, the brace before it left out.
+/// The content that the checksum covers, except the brace before it.
 #[derive(Serialize, Deserialize)]
 struct Covered<T> {
     format: u32,
@@ -48,7 +49,7 @@ struct Format {
     format: u32,
 }
 
-/// What a copy was found to be.
+/// The state of a copy.
 enum Copy<T> {
     Absent,
     Sound { generation: u64, record: T },
@@ -56,7 +57,7 @@ enum Copy<T> {
     Damaged(String),
 }
 
-/// Why there is no record where there was one.
+/// Why there is no valid record where there was one.
 #[derive(Debug)]
 pub(crate) enum StateFileError {
     Io(io::Error),
@@ -81,12 +82,13 @@ pub(crate) struct StateFile {
     newest: usize,
 }
 
-/// What is found in a folder: the record, if there ever was one, and which copy is damaged, where
-/// the other one is not.
+/// The content of a folder: the record, if there ever was one, and the damaged copy, if the other
+/// one is sound.
 type Found<T> = (StateFile, Option<T>, Option<&'static str>);
 
 impl StateFile {
-    /// Looks for a record in a folder, and writes both copies again: one may be behind, or damaged.
+    /// Reads the record in a folder, and rewrites both copies, because one may be older, or
+    /// damaged.
     pub(crate) fn open<T: Serialize + DeserializeOwned>(
         folder: &Path,
     ) -> Result<Found<T>, StateFileError> {
@@ -97,7 +99,7 @@ impl StateFile {
         Ok(found)
     }
 
-    /// Looks for a record in a folder, and changes nothing.
+    /// Reads the record in a folder, and changes nothing.
     pub(crate) fn read<T: DeserializeOwned>(folder: &Path) -> Result<Found<T>, StateFileError> {
         let mut copies = Vec::new();
         for name in COPIES {
@@ -132,7 +134,7 @@ impl StateFile {
     pub(crate) fn write<T: Serialize>(&mut self, folder: &Path, record: &T) -> io::Result<()> {
         self.generation += 1;
         let bytes = encode(self.generation, record)?;
-        // After an error they are opened again, and so they are if somebody has removed one.
+        // The copies are reopened after an error, and if one was removed.
         let is_there = |file: &File| file.metadata().is_ok_and(|found| found.nlink() > 0);
         let files = match self.files.take() {
             Some(files) if files.iter().all(is_there) => files,
@@ -162,7 +164,7 @@ fn open_copies(folder: &Path) -> io::Result<[File; 2]> {
     Ok(files)
 }
 
-/// A copy, up to the blanks; its checksum is zero yet.
+/// Encodes a copy, without the blanks and with a checksum of zero.
 fn encode<T: Serialize>(generation: u64, record: &T) -> io::Result<Vec<u8>> {
     let covered = serde_json::to_vec(&Covered { format: FORMAT, generation, record })?;
     let mut bytes = BEGINS.to_vec();
@@ -203,7 +205,7 @@ fn read_copy<T: DeserializeOwned>(bytes: &[u8]) -> Copy<T> {
     }
 }
 
-/// The record alone, as the first format had it.
+/// Reads the bare record of the first format.
 fn read_first_format<T: DeserializeOwned>(bytes: &[u8]) -> Copy<T> {
     match serde_json::from_slice::<Format>(bytes) {
         Ok(Format { format: 1 }) => {}
@@ -225,7 +227,7 @@ mod tests {
         StateFile::open(folder).map(|(_, record, _)| record)
     }
 
-    /// Two copies of a record.
+    /// Writes two copies of a record.
     fn written(folder: &Path, record: u64) -> StateFile {
         let (mut file, _, _) = StateFile::open::<u64>(folder).expect("a folder");
         file.write(folder, &record).expect("room");
@@ -280,7 +282,7 @@ mod tests {
         assert!(matches!(open(place.path()), Err(StateFileError::Damaged(_))));
     }
 
-    /// A process that dies as it writes leaves the record before, or the new one.
+    /// A process that dies while it writes leaves the previous record, or the new one.
     #[test]
     fn the_newer_of_two_sound_copies_counts() {
         let place = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What can be seen of a member from outside: for people, for scripts, for metrics.
+//! The status of a member: for people, for scripts, for metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::fabric::AnyFabric;
 use crate::group::description::view::View;
 use crate::rdma::Figures;
 
-/// A member as it was a moment ago.
+/// The recent status of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// The group's name.
@@ -24,50 +24,50 @@ pub struct GroupStatus {
     pub members: Vec<u32>,
     /// The nodes that it suspects.
     pub suspected: Vec<u32>,
-    /// What it is doing.
+    /// The state of the member.
     pub state: MemberState,
     /// Nodes that are taking over state from it.
     pub joining: Vec<u32>,
-    /// What an operator should know beside that, each as a sentence: files in shared memory that
-    /// somebody removed, nodes that wait to be let in, and why.
+    /// Other things that an operator should know, each as a sentence: removed files in shared
+    /// memory, and nodes that wait to be admitted, with the reason.
     pub notices: Vec<String>,
     /// The subgroups that it belongs to.
     pub subgroups: Vec<SubgroupStatus>,
-    /// Since its start, in ms.
+    /// The time since its start, in ms.
     pub uptime_ms: u64,
-    /// Views that it has installed since.
+    /// Views that it has installed since its start.
     pub views_installed: u64,
-    /// Messages that it delivered since.
+    /// Messages that it delivered since its start.
     pub delivered: u64,
-    /// Messages that it sent since; those that were sent again in a next view count again.
+    /// Messages that it sent since its start; messages resent in a later view count again.
     pub sent: u64,
-    /// Its rounds that went by without a message.
+    /// Its null rounds.
     pub nulls: u64,
-    /// Writes that it posted, heartbeats left out.
+    /// Writes that it posted, without heartbeats.
     pub writes: u64,
     /// Heartbeats that it posted.
     pub heartbeats: u64,
-    /// Messages that were delivered in the last second or so, a second.
+    /// Messages delivered per second, over about the last second.
     pub delivered_per_second: u64,
     /// Members that hold others back, as this node sees it (EXT-2).
     pub slow: Vec<SlowMember>,
-    /// Clients from outside that are connected to it.
+    /// External clients connected to it.
     pub clients: Vec<ClientStatus>,
-    /// How many clients it has cut since.
+    /// The number of clients that it cut off since its start.
     pub clients_cut: u64,
-    /// The last ones of these, the latest first.
+    /// The clients cut off last, the latest first.
     pub cut: Vec<CutClient>,
 }
 
-/// What a member is doing. In JSON it is the name in lower case.
+/// The state of a member. In JSON it is the name in lower case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MemberState {
-    /// It delivers, and no change of the view is in progress.
+    /// It delivers, and no view change is in progress.
     #[default]
     Steady,
-    /// A change of the view is in progress.
+    /// A view change is in progress.
     Changing,
     /// It was asked to leave, and waits for the view without it.
     Leaving,
@@ -78,7 +78,7 @@ pub enum MemberState {
 }
 
 impl MemberState {
-    /// All states, in the order of a member's life.
+    /// All states, in the order in which a member passes through them.
     pub const ALL: [Self; 5] =
         [Self::Steady, Self::Changing, Self::Leaving, Self::Left, Self::Halted];
 
@@ -102,48 +102,48 @@ pub struct SlowMember {
     pub node: u32,
     /// The subgroup in which it does.
     pub subgroup: String,
-    /// The members that are ahead of it: what they send waits for it.
+    /// The members that are ahead of it: their messages wait for it.
     pub holds: Vec<u32>,
-    /// For how long, in ms.
+    /// The time since it became slow, in ms.
     pub lasts_ms: u64,
 }
 
-/// A client from outside, at the member that it is at (EXT-1).
+/// An external client, at its member (EXT-1).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientStatus {
-    /// What it calls itself; its id if it has no name.
+    /// The client's name, or its id if it has no name.
     pub name: String,
     /// `publisher` or `subscriber`.
     pub kind: String,
     /// Its subgroup.
     pub subgroup: String,
-    /// The number of its next message that is to be delivered; for a subscriber, the place that it
-    /// gets next.
+    /// The number of the publisher's next message to be delivered, or the sequence position that
+    /// the subscriber receives next.
     pub next: u64,
-    /// Messages that a subscriber has not been sent yet.
+    /// Messages that have not been sent to the subscriber yet.
     pub behind: u64,
-    /// Bytes that wait for it.
+    /// Bytes queued for it.
     pub unsent_bytes: u64,
-    /// For how long it has taken nothing of what waits, in ms.
+    /// The time for which it has received none of the queued data, in ms.
     pub stalled_ms: u64,
 }
 
-/// A client that was cut.
+/// A client that was cut off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutClient {
-    /// What it calls itself.
+    /// The client's name.
     pub name: String,
     /// Why.
     pub why: String,
 }
 
 impl GroupStatus {
-    /// Whether its part in the group is over.
+    /// Returns whether its part in the group is over.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.state, MemberState::Left | MemberState::Halted)
     }
 
-    /// Whether it is about to leave.
+    /// Returns whether it is about to leave.
     pub(crate) fn is_leaving(&self) -> bool {
         self.state == MemberState::Leaving
     }
@@ -156,35 +156,35 @@ pub struct SubgroupStatus {
     pub name: String,
     /// Its members.
     pub members: Vec<u32>,
-    /// Places received in this view.
+    /// Places in the delivery order received in this view.
     pub received: u64,
-    /// Places delivered in this view.
+    /// Places in the delivery order delivered in this view.
     pub delivered: u64,
-    /// It lost its state, and takes no more messages.
+    /// Whether it lost its state, and accepts no further messages.
     pub closed: bool,
-    /// What is durable of it, if it is logged and this node belongs to it.
-    // Always there: the encoding between processes knows no fields that are left out.
+    /// The durable counts, if it is logged and this node belongs to it.
+    // Never skipped: the encoding between processes does not allow missing fields.
     #[serde(default)]
     pub durable: Option<DurableStatus>,
 }
 
-/// How many messages of a logged subgroup are durable, since the group began.
+/// The number of durable messages of a logged subgroup, since the group began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableStatus {
-    /// Messages that this member delivered, and those that it took over.
+    /// Messages that this member delivered or took over.
     pub delivered: u64,
-    /// With this member.
+    /// Messages durable at this member.
     pub here: u64,
-    /// With a majority of the subgroup's members.
+    /// Messages durable at a majority of the subgroup's members.
     pub majority: u64,
-    /// With all of them.
+    /// Messages durable at all of the subgroup's members.
     pub all: u64,
-    /// How often this member wrote to its log, each time with one sync.
+    /// The number of writes to this member's log, each with one sync.
     pub commits: u64,
 }
 
-/// Where the last status hangs, for any thread to look at. Nothing until this process is a member;
-/// the last one stays when it is none any more.
+/// The last published status, readable by any thread. Empty until this process is a member; the
+/// last status remains after its membership has ended.
 #[derive(Clone, Debug, Default)]
 pub struct SharedStatus {
     hung: Arc<Mutex<Option<Hung>>>,
@@ -193,15 +193,15 @@ pub struct SharedStatus {
     unreached: Arc<Mutex<Unreached>>,
 }
 
-/// Nodes that want to join and do not reach these members, and when they said so.
+/// Nodes that want to join but do not reach these members, and when they reported it.
 type Unreached = BTreeMap<NodeId, (Instant, Vec<NodeId>)>;
 
-/// For how long it is shown that a node waits: it says so again before.
+/// How long a waiting node is shown; it reports again before.
 const WAIT_SHOWN: Duration = Duration::from_secs(30);
 
 type Hung = (GroupStatus, Arc<View>);
 
-/// What the thread that serves clients shows.
+/// The part of the status published by the thread that serves clients.
 #[derive(Debug, Default)]
 struct ClientsShown {
     clients: Vec<ClientStatus>,
@@ -209,7 +209,8 @@ struct ClientsShown {
     cut: Vec<CutClient>,
 }
 
-/// Each node that does not reach members, while it says so and is none itself.
+/// Returns a notice for each node that does not reach members, while it reports so and is not a
+/// member itself.
 fn waits_of(unreached: &Unreached, members: &[u32]) -> impl Iterator<Item = String> {
     let waits = unreached
         .iter()
@@ -226,15 +227,15 @@ impl SharedStatus {
             Some((status, Arc::clone(view)));
     }
 
-    /// Changes the status in place, if it is of this view. False if it is of another, or there is
-    /// none.
+    /// Changes the status in place, if it belongs to this view. Returns false if it belongs to
+    /// another view, or there is none.
     pub(crate) fn change(&self, view: &Arc<View>, write: impl FnOnce(&mut GroupStatus)) -> bool {
         let mut shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
         let same = shown.as_mut().filter(|(_, of)| Arc::ptr_eq(of, view));
         same.map(|(status, _)| write(status)).is_some()
     }
 
-    /// How things stand, as of a heartbeat ago at most while the member runs.
+    /// Returns the member's status, which is at most a heartbeat old while the member runs.
     #[must_use]
     pub fn status(&self) -> Option<GroupStatus> {
         let shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,24 +258,25 @@ impl SharedStatus {
         })
     }
 
-    /// What the fabric did, as of a heartbeat ago at most; none of a member that is not over RDMA.
+    /// Returns the fabric's figures, at most a heartbeat old; `None` for a member that is not over
+    /// RDMA.
     #[must_use]
     pub fn rdma(&self) -> Option<Figures> {
         self.rdma.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Shows what the fabric did.
+    /// Publishes the fabric's figures.
     pub(crate) fn put_fabric(&self, fabric: &AnyFabric) {
         fabric.write_figures(&mut self.rdma.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Shows that a node cannot be let in yet: it does not reach these members.
+    /// Publishes that a node cannot be admitted yet, because it does not reach these members.
     pub(crate) fn put_unreached(&self, node: NodeId, members: Vec<NodeId>) {
         let mut unreached = self.unreached.lock().unwrap_or_else(PoisonError::into_inner);
         unreached.insert(node, (Instant::now(), members));
     }
 
-    /// Shows how clients are.
+    /// Publishes the status of clients.
     pub(crate) fn put_clients(
         &self,
         clients: Vec<ClientStatus>,

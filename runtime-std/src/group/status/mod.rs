@@ -1,4 +1,4 @@
-//! What is seen of a member from outside, and what an operator asks of it.
+//! The status of a member, and the requests of an operator.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What an operator asks of a running member, from the same host or another.
+//! The requests of an operator to a running member, from the same host or another.
 
 use std::time::Duration;
 
@@ -16,38 +16,38 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer: a status of 1024 members and as many subgroups.
 const ANSWER_MAX: u64 = 64 << 20;
 
-/// The longest question, with room for what a later program may ask.
+/// The longest question, with room for questions of later programs.
 const ASK_MAX: u64 = 64;
 
-/// What can be asked.
+/// The requests of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OperatorRequest {
     Status,
     Leave,
 }
 
-/// What is answered.
+/// The answers to an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OperatorReply {
     Status(Box<GroupStatus>),
-    /// It leaves from now on; its process ends once it has.
+    /// The member leaves from now on; its process ends once it has left.
     Leaving,
-    /// It is no member yet.
+    /// The process is not a member yet.
     NotYet,
-    /// It was a member, and is none any more.
+    /// The process was a member, and no longer is.
     Over,
-    /// It waits for others, to form the group with them.
+    /// The process waits for others, to form the group with them.
     Forming {
         missing: Vec<u32>,
         but: Option<String>,
     },
-    /// It waits for others, to continue from the group's logs with them; for what, in words.
+    /// The process waits for others, to continue from the group's logs; with the reason in words.
     Restarting(String),
-    /// It waits for something else; for what, in words.
+    /// The process waits for something else; with the reason in words.
     Waiting(String),
 }
 
-/// Answers one operator. Without `requests` this process is no member yet.
+/// Answers one operator. Without `requests` this process is not a member yet.
 pub(crate) fn answer(
     session: &mut Session,
     board: &SharedStatus,
@@ -81,7 +81,7 @@ pub(crate) fn answer_forming(session: &mut Session, waiting: &Waiting) -> Result
     send_message(session, &heard, PATIENCE)
 }
 
-/// Asks a member; nothing if it is none yet.
+/// Asks a process; an answer may say that it is not a member yet.
 pub(crate) fn ask(
     session: &mut Session,
     what: OperatorRequest,
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// Any process may connect to a control server without a key, and many at once.
+    /// Without a key, any process may connect to a control server, and many at once.
     #[test]
     fn a_question_is_a_few_bytes() {
         let identity = |node| Identity { node, incarnation: 1, digest: 7 };
@@ -110,7 +110,7 @@ mod tests {
         let (sender, answered) = channel();
         let server =
             ControlServer::open(listener, identity(NodeId(1)), [], None, move |mut client| {
-                // A test that ended need not know.
+                // The test may have ended already.
                 let _ = sender.send(answer(&mut client.session, &SharedStatus::default(), None));
             });
         let server = server.expect("a thread");
@@ -124,7 +124,7 @@ mod tests {
         let heard = ask(&mut go(), OperatorRequest::Status).expect("an answer");
         assert_eq!(heard, OperatorReply::NotYet);
         answered.recv().expect("it was asked").expect("it answered");
-        // It may be closed before all is sent.
+        // The connection may be closed before everything is sent.
         let _ = go().send_stream(&mut std::io::Read::take(std::io::repeat(0), 1 << 20), PATIENCE);
         let error = answered.recv().expect("it was asked").expect_err("too long");
         assert!(matches!(error, SessionError::TooLong { limit: ASK_MAX }), "{error}");

@@ -1,5 +1,5 @@
-//! An operator's client of the members' control servers: asking for their status, and asking one to
-//! leave.
+//! An operator's client of the members' control servers: it asks for their status, and asks a
+//! member to leave.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -25,16 +25,16 @@ pub enum OperatorError {
     /// The description has no such node.
     #[error("node {0} is not in the group file; take one that is")]
     UnknownNode(u32),
-    /// Nobody let us in.
+    /// The session could not be opened.
     #[error(transparent)]
     OpenSession(#[from] OpenSessionError),
-    /// The node went away, or is stopped, in the middle of a message.
+    /// The node went away, or stalled, in the middle of a message.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// Its process runs, and is no member yet.
+    /// The node's process is running, and is not a member yet.
     #[error("it is starting, and no member yet; try again later")]
     NotYet,
-    /// Its process waits for others, to form the group with them.
+    /// The node's process waits for others, to form the group with them.
     #[error("{}", forming(missing, but.as_deref()))]
     Forming {
         /// Their ids.
@@ -42,22 +42,22 @@ pub enum OperatorError {
         /// Why it would not form the group even if they came.
         but: Option<String>,
     },
-    /// Its process waits for something else: for what, in words.
+    /// The node's process waits for something else; with the reason in words.
     #[error("{0}")]
     Waiting(String),
-    /// It goes by another description.
+    /// The node has another description.
     #[error(
         "it has another configuration{}; give the group file that the nodes have",
         if fields.is_empty() { String::new() } else { format!(": another {fields}") }
     )]
     OtherConfiguration {
-        /// The fields that differ, as far as that can be told.
+        /// The fields that differ, as far as they can be determined.
         fields: String,
     },
-    /// Its process runs still, and its part in the group is over.
+    /// The node's process is still running, but its part in the group is over.
     #[error("it has halted, or left, and is no member any more; its process says why")]
     Over,
-    /// Another node is there, or another program.
+    /// Another node or another program answers there.
     #[error(
         "it did not say what was asked; look at the addresses, and run the same program everywhere"
     )]
@@ -78,21 +78,21 @@ pub struct OperatorClient {
 }
 
 impl OperatorClient {
-    /// To the nodes of a description, which must be the one that they have. `root` is where groups
-    /// live, over shared memory.
+    /// Creates a client for the nodes of a description, which must be the same as theirs. `root` is
+    /// the folder of all groups, over shared memory.
     ///
     /// # Errors
     /// [`ControlEndpointsError`].
     pub fn new(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
         let endpoints = ControlEndpoints::of(description, root)?;
-        // It tells two lives of a node apart; an operator's is never compared.
+        // The incarnation distinguishes two processes of a node; an operator's is never compared.
         let incarnation = incarnation().unwrap_or_default();
         let identity =
             Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };
         Ok(Self { endpoints, identity })
     }
 
-    /// How a node is.
+    /// Returns the status of a node.
     ///
     /// # Errors
     /// [`OperatorError`].
@@ -113,7 +113,7 @@ impl OperatorClient {
         }
     }
 
-    /// How all nodes are, asked at once.
+    /// Returns the status of all nodes, asked at once.
     #[must_use]
     pub fn statuses(
         &self,
@@ -132,8 +132,8 @@ impl OperatorClient {
         })
     }
 
-    /// Asks a node to leave its group. It does so from now on: it is out once the others are in a
-    /// view without it. Gives the life of its process, for [`OperatorClient::has_ended`].
+    /// Asks a node to leave its group. It begins at once, and is out when the others are in a view
+    /// without it. Returns the incarnation of its process, for [`OperatorClient::has_ended`].
     ///
     /// # Errors
     /// [`OperatorError`].
@@ -157,8 +157,8 @@ impl OperatorClient {
         }
     }
 
-    /// Whether that life of a node's process is over: it has let go of its address and of its
-    /// application, or another process is there instead.
+    /// Returns whether that incarnation of a node is over: its process has released its address and
+    /// its application, or another process is there instead.
     #[must_use]
     pub fn has_ended(
         &self,
@@ -184,7 +184,7 @@ impl OperatorClient {
         self.ask_life(node, what, time_limit, cancel).map(|(_, heard)| heard)
     }
 
-    /// As [`OperatorClient::ask`], with the life of the process that answers.
+    /// The same as [`OperatorClient::ask`], with the incarnation of the process that answers.
     fn ask_life(
         &self,
         node: u32,

@@ -1,17 +1,18 @@
 //! Members that hold the others back: which, in which subgroup, and for how long (EXT-2).
 //!
-//! A member that has received less than others holds back delivery: nothing is delivered before all
-//! have it. One that has delivered less holds back senders: their slots are not free before all
-//! have delivered. Where all others wait for one member, they are as far as it lets them be. So a
-//! member is behind if another one has received, or delivered, what it has not.
+//! A member that has received less than others holds back delivery, because nothing is delivered
+//! before all have it. A member that has delivered less holds back senders, because their slots
+//! become free only when all have delivered. When all others wait for one member, they are as far
+//! ahead as it lets them be. So a member is behind if another one has received, or delivered,
+//! something that it has not.
 //!
-//! A member *lags* by the age of the oldest moment at which another one was where it is not yet.
-//! One that is always a little behind, and keeps up, lags by moments. In a group that is busy the
-//! slowest member sets the pace, and lags by no more than a window takes. So a member that lags by
-//! [`NAMED_AFTER`] again and again is slow from the first time on.
+//! A member's *lag* is the time since the oldest moment at which another one was at a position that
+//! it has not reached yet. A member that is always slightly behind, but keeps up, lags by moments.
+//! In a busy group the slowest member sets the pace, and lags by no more than a window takes. So a
+//! member that repeatedly lags by [`NAMED_AFTER`] counts as slow from the first time on.
 //!
 //! # Invariants
-//! - It is as this member sees it: who is cut off from it seems to be behind.
+//! - This is one member's view: a peer that is cut off from it appears to be behind.
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +21,10 @@ use tramontane_core::node::Frontiers;
 
 use super::group_status::{SlowMember, SubgroupStatus};
 
-/// A member that lags by less is not named: an upcall or a moment without a processor.
+/// A member that lags by less is not named: that is an upcall, or a moment without a processor.
 const NAMED_AFTER: Duration = Duration::from_millis(250);
 
-/// A member that has not lagged by that for so long is not slow any more.
+/// The time without such a lag after which a member is no longer slow.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(2);
 
 /// A member that holds others back.
@@ -31,14 +32,14 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct Slow {
     pub(crate) node: NodeId,
     pub(crate) subgroup: SubgroupId,
-    /// Those that are ahead of it.
+    /// The members that are ahead of it.
     pub(crate) holds: Vec<NodeId>,
-    /// Since it was first seen to lag.
+    /// The time since it was first seen to lag.
     pub(crate) lasts: Duration,
 }
 
 impl Slow {
-    /// As a status shows it.
+    /// Returns the form shown in a status.
     pub(crate) fn shown(&self, subgroups: &[SubgroupStatus]) -> SlowMember {
         let subgroup = subgroups.get(self.subgroup.index()).map(|subgroup| subgroup.name.clone());
         SlowMember {
@@ -53,13 +54,13 @@ impl Slow {
 /// One frontier of one member.
 #[derive(Clone, Copy, Debug)]
 struct Race {
-    /// Where others were when it was last up with them, and since when it has not come there.
+    /// The frontier of the others when the member last caught up, which it has not reached since.
     mark: u64,
     since: Instant,
 }
 
 impl Race {
-    /// By how much a member at `own` lags, where the first of all is at `first`.
+    /// Returns the lag of a member at `own`, if the most advanced member is at `first`.
     fn look(&mut self, own: u64, first: u64, now: Instant) -> Duration {
         if own >= first || own >= self.mark {
             *self = Self { mark: first, since: now };
@@ -75,12 +76,12 @@ struct Racer {
     node: NodeId,
     receiving: Race,
     delivering: Race,
-    /// Since when it is slow, and when it last lagged by too much.
+    /// The time since which it is slow, and the time when it last lagged too much.
     slow: Option<(Instant, Instant)>,
 }
 
 impl Racer {
-    /// For how long it has been slow, where it lags by so much now.
+    /// Returns for how long it has been slow, if its present lag is `lag`.
     fn lasts(&mut self, lag: Duration, now: Instant) -> Option<Duration> {
         if lag >= NAMED_AFTER {
             let since =
@@ -100,12 +101,12 @@ pub(crate) struct SlowMembers {
 }
 
 impl SlowMembers {
-    /// Another view: all begin anew.
+    /// Starts again for another view.
     pub(crate) fn clear(&mut self) {
         self.racers.clear();
     }
 
-    /// Looks at the members of a subgroup, and adds those that hold others back.
+    /// Checks the members of a subgroup, and adds those that hold others back.
     pub(crate) fn look(
         &mut self,
         subgroup: SubgroupId,
@@ -148,7 +149,7 @@ mod tests {
 
     const SUBGROUP: SubgroupId = SubgroupId(3);
 
-    /// Looks every 100 ms at members that are where this says: received and delivered of each.
+    /// Checks members every 100 ms, at these received and delivered counts of each.
     fn named(looks: u64, at: impl Fn(u64) -> Vec<(u64, u64)>) -> Vec<(u64, Slow)> {
         let (start, mut members, mut all) = (Instant::now(), SlowMembers::default(), Vec::new());
         for look in 0..looks {
@@ -185,24 +186,26 @@ mod tests {
         assert_eq!(named, [(4, slow(1, &[0, 2], 3))]);
     }
 
-    /// Nothing can be delivered, so all have delivered as much; who has not received is the one.
+    /// Nothing can be delivered, so all have delivered the same; the slow member is the one that
+    /// has not received.
     #[test]
     fn who_receives_nothing_is_named_and_not_those_that_cannot_deliver() {
         let stuck = |look: u64| vec![(10 * look, 0), (10 * look, 0), (0, 0)];
         assert_eq!(named(5, stuck), [(4, slow(2, &[0, 1], 3))]);
     }
 
-    /// It is slow as long as it lags again and again, and for a while after.
+    /// A member is slow as long as it lags repeatedly, and for a while after.
     #[test]
     fn who_lags_again_and_again_is_slow_throughout_and_then_forgiven() {
         let in_turns = |look: u64| {
             let first = 10 * look;
-            // Five looks without a message, then all of them; until it is as fast as the others.
+            // Five checks without a message, then all messages; until it is as fast as the others.
             vec![(first, first), (first, if look < 20 { first / 50 * 50 } else { first })]
         };
         let looks: Vec<(u64, Duration)> =
             named(50, in_turns).into_iter().map(|(look, slow)| (look, slow.lasts)).collect();
-        // It was up with the others with look 0, and lags since look 1; the last time with look 19.
+        // It was level with the others at check 0, and lags since check 1; the last time at check
+        // 19.
         let lasts = (4..39).map(|look| (look, Duration::from_millis(100 * (look - 1))));
         assert_eq!(looks, lasts.collect::<Vec<_>>());
     }
@@ -213,7 +216,7 @@ mod tests {
             let first = 10 * look;
             vec![(100, first), (100, if look < 3 { 0 } else { first.min(30) })]
         };
-        // With look 3 it came to 30, where the others had not been before: they are its mark.
+        // At check 3 it reached 30, which the others had not reached before: that is its mark.
         let looks: Vec<u64> = named(8, late).into_iter().map(|(look, _)| look).collect();
         assert_eq!(looks, [7]);
     }

@@ -1,4 +1,4 @@
-//! What a member counts of itself, and shows to others.
+//! The statistics that a member keeps and publishes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,29 +12,29 @@ use crate::fabric::AnyFabric;
 use crate::group::description::view::View;
 use crate::group::engine::participant::Participant;
 
-/// Over how long a rate is taken.
+/// The period over which a rate is measured.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
-/// The counts of one member, through all its views.
+/// The counters of one member, through all its views.
 #[derive(Debug)]
 pub(crate) struct Statistics {
     board: SharedStatus,
     started: Instant,
     views_installed: u64,
     total: Total,
-    /// When the rate was last taken, what had been delivered then, and the rate.
+    /// The time of the last rate measurement, the deliveries at that time, and the rate.
     rate_from: (Instant, u64),
     delivered_per_second: u64,
 }
 
-/// What is seen of a member in its view.
+/// The state of a member in its view, as published.
 pub(crate) struct Seen<'s> {
     pub(crate) state: MemberState,
     pub(crate) suspected: Vec<u32>,
     pub(crate) joining: Vec<u32>,
     /// See [`GroupStatus::notices`].
     pub(crate) notices: Vec<String>,
-    /// Those that hold others back.
+    /// The members that hold others back.
     pub(crate) slow: &'s [Slow],
     pub(crate) frontiers: &'s dyn Fn(SubgroupId) -> Frontiers,
     pub(crate) durable: &'s dyn Fn(SubgroupId) -> Option<DurableStatus>,
@@ -62,7 +62,7 @@ impl Statistics {
         }
     }
 
-    /// Takes in what a step did.
+    /// Adds the results of a step.
     #[inline]
     pub(crate) fn add(&mut self, progress: &Progress) {
         self.total.sent += u64::from(progress.sent);
@@ -84,8 +84,8 @@ impl Statistics {
         self.total.nulls
     }
 
-    /// Shows how things stand. In the view that is shown already nothing is allocated, unless what
-    /// is suspected, joining or done changes.
+    /// Publishes the member's status. If the published view is unchanged, nothing is allocated
+    /// unless the suspected nodes, the joining nodes or the state change.
     pub(crate) fn show(&mut self, participant: &Participant, view: &Arc<View>, seen: &Seen<'_>) {
         self.take_rate();
         if !self.board.change(view, |status| self.write(status, seen)) {
@@ -95,12 +95,12 @@ impl Statistics {
         }
     }
 
-    /// Shows what the fabric did.
+    /// Publishes the fabric's figures.
     pub(crate) fn show_fabric(&self, fabric: &AnyFabric) {
         self.board.put_fabric(fabric);
     }
 
-    /// What stays the same throughout a view.
+    /// Returns the part of the status that is constant throughout a view.
     fn status_of(participant: &Participant, view: &View) -> GroupStatus {
         let description = &participant.description;
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups).map(|(id, subgroup)| {
@@ -122,7 +122,7 @@ impl Statistics {
         }
     }
 
-    /// What changes within a view.
+    /// Writes the part of the status that changes within a view.
     fn write(&self, status: &mut GroupStatus, seen: &Seen<'_>) {
         status.state = seen.state;
         status.suspected.clone_from(&seen.suspected);

@@ -7,10 +7,10 @@ use tramontane_control::SessionError;
 use super::queue::Ended;
 use crate::group::durable::comparison::SharedLogError;
 
-/// How long a joiner may take nothing.
+/// How long a joiner may receive nothing.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
 
-/// Why a joiner is not supplied any more.
+/// Why a joiner is no longer supplied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SupplyError {
     #[error(transparent)]

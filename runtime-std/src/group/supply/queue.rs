@@ -1,12 +1,12 @@
-//! What waits for a node that joins: what the member has for it, and the joiner has not taken yet
+//! The queue for a joining node: what the member has for it, and the joiner has not taken yet
 //! (VIE-10).
 //!
 //! # Invariants
-//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, and as much more as the group's large
-//!   messages can be under way at a time; what is being sent counts until it is taken.
+//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, plus the most bytes of large messages
+//!   that the group can have in flight. Messages count until they have been sent.
 //! - A message is copied once, for all joiners that are supplied with it.
-//! - A joiner that is behind by more than it may be holds the member back, and so the group; by
-//!   [`HELD_MAX`] in all without getting on, and then it is given up.
+//! - A joiner that is behind by more than allowed holds the member back, and so the group. After a
+//!   total of [`HELD_MAX`] without progress it is given up.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -21,78 +21,79 @@ use crate::group::durable::comparison::SharedLog;
 use crate::group::durable::delivered::Shared;
 use crate::group::join::admission::{Admission, SentCount};
 
-/// Messages that may wait for one joiner, in bytes, beside large ones.
+/// The bytes of messages that may wait for one joiner, without large ones.
 const BACKLOG_MAX: usize = 256 << 20;
 
-/// Bytes by which a joiner may be behind while it takes a state over, before it holds the member
-/// back.
+/// The bytes by which a joiner may be behind while it takes over a state, before it holds the
+/// member back.
 const FAR_BEHIND: usize = BACKLOG_MAX / 2;
 
-/// Bytes by which a joiner may be behind when the group is asked to let it in: it has to take them
-/// in the change.
+/// The bytes by which a joiner may be behind when the group is asked to admit it, because it has to
+/// take them during the view change.
 const CLOSE_BEHIND: usize = 8 << 20;
 
-/// What one message costs beside its bytes.
+/// The overhead of one message in bytes.
 const MESSAGE_COST: usize = 64;
 
-/// Messages are sent together up to so many bytes, and one message: one by one, a joiner of a busy
-/// group never catches up.
+/// The bytes up to which messages are sent together: one by one, a joiner of a busy group would
+/// never catch up.
 pub(crate) const TOGETHER_MAX: usize = 256 << 10;
 
-/// For how long a joiner may hold the member back and not catch up by that, in all. Waits in which
-/// it does are not counted: it gets on.
+/// The total time for which a joiner may hold the member back without catching up. Waits during
+/// which it catches up do not count.
 pub(crate) const HELD_MAX: Duration = Duration::from_secs(10);
 
-/// Between two checks whether a joiner is still there.
+/// The interval between two checks whether a joiner is still there.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// The state of a subgroup, to be read while the group goes on.
+/// The state of a subgroup, to be read while the group continues.
 pub(crate) struct SuppliedState {
     pub(crate) subgroup: SubgroupId,
-    /// It is that of this view, after so many records of the subgroup's log, if there is one.
+    /// The view that the state belongs to. It follows from the first `records` records of the
+    /// subgroup's log, if there is one.
     pub(crate) view: ViewId,
     pub(crate) records: u64,
     pub(crate) content: Content,
 }
 
-/// What a joiner makes its state of.
+/// The source from which a joiner restores its state.
 pub(crate) enum Content {
     /// The application's state.
     State(Box<dyn Read + Send>),
-    /// Its own log, and the records of this one from there on.
+    /// The joiner's own log, and the records of this one from that number on.
     Records { log: SharedLog, from: u64 },
 }
 
 /// The states of some subgroups.
 pub(crate) type States = Vec<SuppliedState>;
 
-/// What the member puts into a joiner's queue.
+/// An entry of a joiner's queue.
 pub(crate) enum Supplied {
     NotNow(String),
     /// States as they were when the queue began.
     States(States),
-    /// The same for a joiner that the present view has let in: nothing comes behind them.
+    /// The same for a joiner that the present view has admitted: nothing follows them.
     Late(States, Arc<Admission>, Vec<SentCount>),
     Message(Shared, usize),
-    /// The joiner has to look for suppliers in this view.
+    /// The joiner has to find suppliers in this view.
     Choose(View),
-    /// The joiner was let in, and so much was put in here.
+    /// The joiner was admitted, after this number of messages.
     Member(Arc<Admission>, Vec<SentCount>),
     /// The joiner was too slow.
     GivenUp,
 }
 
-/// How far a joiner is behind, as both ends see it, in bytes.
+/// How far a joiner is behind, in bytes, as both ends see it.
 #[derive(Debug)]
 struct Backlog {
     bytes: AtomicUsize,
-    /// More than that holds the member back.
+    /// The limit above which the joiner holds the member back.
     bearable: AtomicUsize,
-    /// Nobody takes anything any more.
+    /// No thread takes entries any longer.
     is_over: AtomicBool,
 }
 
-/// The end of a joiner's queue that the member has.
+/// The member's end of a joiner's queue.
 #[derive(Clone)]
 pub(crate) struct Sink {
     sender: Sender<Supplied>,
@@ -101,7 +102,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Both ends of a queue.
+    /// Creates both ends of a queue.
     pub(crate) fn new() -> (Self, Queue) {
         let (sender, receiver) = channel();
         let backlog = Backlog {
@@ -114,21 +115,21 @@ impl Sink {
         (sink, queue)
     }
 
-    /// The same with room for so many bytes of large messages.
+    /// Adds room for `bytes` bytes of large messages.
     pub(crate) fn with_large(mut self, bytes: usize) -> Self {
         self.backlog_max = self.backlog_max.saturating_add(bytes);
         self
     }
 
-    /// Puts something in. False if no thread takes it any more.
+    /// Adds an entry. Returns false if no thread takes entries any longer.
     pub(crate) fn put(&self, supplied: Supplied) -> bool {
         self.sender.send(supplied).is_ok()
     }
 
-    /// Puts a message in. False if the joiner is gone, or too slow.
+    /// Adds a message. Returns false if the joiner is gone, or too slow.
     pub(crate) fn put_message(&self, message: &Shared) -> bool {
         let cost = message.payload.len() + MESSAGE_COST;
-        // Nobody else adds to it.
+        // Only this thread adds to it.
         if self.backlog.bytes.load(Ordering::Relaxed).saturating_add(cost) > self.backlog_max {
             self.put(Supplied::GivenUp);
             return false;
@@ -137,39 +138,41 @@ impl Sink {
         self.put(Supplied::Message(message.clone(), cost))
     }
 
-    /// Whether that is the other end.
+    /// Returns whether `id` is the other end.
     pub(crate) fn leads_to(&self, id: &QueueId) -> bool {
         Arc::ptr_eq(&self.backlog, &id.0)
     }
 
-    /// Whether nobody takes anything out any more: the joiner has what it needs, or is gone.
+    /// Returns whether no thread takes entries any longer: the joiner has what it needs, or is
+    /// gone.
     pub(crate) fn is_over(&self) -> bool {
         self.backlog.is_over.load(Ordering::Relaxed)
     }
 
-    /// Whether the member is to wait before it delivers more.
+    /// Returns whether the member has to wait before it delivers more.
     pub(crate) fn is_behind(&self) -> bool {
         self.backlog.bytes.load(Ordering::Relaxed) > self.backlog.bearable.load(Ordering::Relaxed)
     }
 }
 
-/// Tells the end of one queue from another's.
+/// Identifies the end of a queue.
 pub(crate) struct QueueId(Arc<Backlog>);
 
-/// Nothing comes any more: the member has ended.
+/// The member has ended, so no further entries come.
 #[derive(Debug)]
 pub(crate) struct Ended;
 
-/// The end of a queue that is taken from.
+/// The end of a queue that entries are taken from.
 pub(crate) struct Queue {
     receiver: Receiver<Supplied>,
     backlog: Arc<Backlog>,
-    /// What came behind the last messages.
+    /// The entry that followed the last messages.
     held: Option<Supplied>,
 }
 
 impl Queue {
-    /// The next thing, or nothing if none comes in time, or if `is_over` says so meanwhile.
+    /// Takes the next entry; `None` if none arrives in time, or if `is_over` returns true
+    /// meanwhile.
     pub(crate) fn take(
         &mut self,
         patience: Duration,
@@ -191,13 +194,13 @@ impl Queue {
         }
     }
 
-    /// Which one this is.
+    /// Returns the id of this queue.
     pub(crate) fn id(&self) -> QueueId {
         QueueId(Arc::clone(&self.backlog))
     }
 
-    /// That message, and those behind it, as far as they go together and are there; and what they
-    /// cost.
+    /// Takes further messages that can be sent together with the first, as far as they are there.
+    /// Returns all of them with their cost.
     pub(crate) fn take_more(&mut self, first: Shared, cost: usize) -> (Vec<Shared>, usize) {
         let (mut taken, mut bytes) = (vec![first], cost);
         while bytes < TOGETHER_MAX {
@@ -216,22 +219,23 @@ impl Queue {
         (taken, bytes)
     }
 
-    /// What cost so much is held no more.
+    /// Releases messages of this cost.
     pub(crate) fn release(&self, bytes: usize) {
         self.backlog.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How many bytes wait.
+    /// Returns the number of bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
         self.backlog.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether the group may be asked to let the joiner in: what is left does not keep it long.
+    /// Returns whether the group may be asked to admit the joiner, because it can take the rest
+    /// quickly.
     pub(crate) fn is_close(&self) -> bool {
         self.bytes() <= CLOSE_BEHIND
     }
 
-    /// The joiner does nothing but catch up, so that the member may wait for it; or has other
+    /// Sets whether the joiner only catches up, so that the member may wait for it, or has other
     /// things to do.
     pub(crate) fn catches_up(&self, alone: bool) {
         let bearable = if alone { CLOSE_BEHIND } else { FAR_BEHIND };
@@ -240,7 +244,7 @@ impl Queue {
 }
 
 impl Drop for Queue {
-    /// A joiner that is gone holds no member back.
+    /// A joiner that is gone does not hold the member back.
     fn drop(&mut self) {
         self.backlog.bearable.store(usize::MAX, Ordering::Relaxed);
         self.backlog.is_over.store(true, Ordering::Relaxed);
@@ -268,7 +272,7 @@ mod tests {
             };
             let (messages, bytes) = queue.take_more(first, first_cost);
             assert_eq!((messages.len(), bytes), (2, 2 * cost));
-            // They are being sent: there is room when they are.
+            // These are being sent: there is room only afterwards.
             assert!(!sink.put_message(&one), "a third is too much");
             assert!(matches!(queue.receiver.try_recv(), Ok(Supplied::GivenUp)));
             queue.release(bytes);
@@ -296,8 +300,8 @@ mod tests {
         assert!(!sink.is_behind() && !sink.put_message(&megabyte));
     }
 
-    /// Where all large messages that can be under way are delivered at once, nobody is too slow for
-    /// that.
+    /// Even if all large messages that can be in flight are delivered at once, the joiner does not
+    /// count as too slow.
     #[test]
     fn large_messages_have_room_of_their_own() {
         let mut description = Description::local("large", 3, 8, 16);

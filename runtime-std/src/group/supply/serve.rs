@@ -1,20 +1,20 @@
-//! How a member supplies a node that joins: the state of a moment, and everything that was
-//! delivered since (VIE-10).
+//! How a member supplies a joining node: the state at one moment, and everything that was delivered
+//! since (VIE-10).
 //!
-//! The thread that drives the member puts what is delivered into a queue; a thread of its own takes
-//! it out and sends it. So the group goes on meanwhile, but for the call of
+//! The thread that drives the member queues what is delivered; a separate thread takes it from the
+//! queue and sends it. So the group continues meanwhile, except for the call of
 //! [`Replica::snapshot`](crate::group::delivery::replica::Replica::snapshot).
 //!
 //! # Invariants
-//! - What a joiner gets of a subgroup is its state at a place, then all messages from that place
-//!   on, each once and in order, then word of the view that has the joiner as a member; nothing is
-//!   missing in between.
-//! - The group is asked to let the joiner in when each of its subgroups that has members is
-//!   supplied by a member of the view. Where that is not so any more, the joiner is told, and looks
-//!   for other suppliers.
-//! - The group is asked to let the joiner in when that is close behind. While it catches up to
-//!   that, the member waits for it (`queue`): a joiner that is slower than the group would never
-//!   be.
+//! - For each subgroup, a joiner receives its state at a position, then all messages from there on,
+//!   each once and in order, then the view that has the joiner as a member; nothing is missing in
+//!   between.
+//! - The group is asked to admit the joiner when each of its subgroups that has members is supplied
+//!   by a member of the view. If that is no longer so, the joiner is told, and finds other
+//!   suppliers.
+//! - The group is asked to admit the joiner when it is only slightly behind. While the joiner
+//!   catches up that far, the member waits for it (`queue`); a joiner slower than the group would
+//!   otherwise never get there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,25 +34,25 @@ use crate::group::join::join_messages::{JoinReply, JoinRequest};
 use crate::group::status::group_status::SharedStatus;
 use crate::session_messages::{receive_message, send_message};
 
-/// How long the member may leave a request without an answer: an upcall may be under way.
+/// How long the member may leave a request unanswered, because it may be in an upcall.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// The longest message of a joiner.
 const ASK_MAX: u64 = 1 << 16;
 
-/// How long a joiner may take until its first message: it has nothing to do before.
+/// How long a joiner may take until its first message; it has nothing to do before.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
-/// How long it may take from there to its wish, while it looks for others that supply it.
+/// How long it may take from there to its request, while it looks for other members that supply it.
 const CHOICE: Duration = Duration::from_secs(60);
 
 /// How long a joiner may take to restore what it was sent, before it reports that.
 const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
-/// What a member that leaves answers joiners.
+/// The answer of a leaving member to joiners.
 pub(crate) const LEAVES: &str = "this member is leaving";
 
-/// Serves one joiner, to its end. Runs in a thread of its own.
+/// Serves one joiner to its end, in a thread of its own.
 pub(crate) fn serve(
     node: NodeId,
     mut session: Session,
@@ -60,7 +60,7 @@ pub(crate) fn serve(
     requests: &Requests,
     logs: &SharedLogs,
 ) {
-    // A joiner that goes before it is supplied changes nothing: it may be a second process of a
+    // A joiner that goes before it is supplied changes nothing: it may be a second process with a
     // member's id.
     if let Err(error) = converse(node, &mut session, board, requests, logs) {
         tracing::info!(%node, %error, "a node that wants to join is not supplied");
@@ -86,8 +86,8 @@ fn converse(
     supplied
 }
 
-/// A joiner's first messages: what it wants, and whether this member leads its join. Each has a
-/// time limit, after which a silent joiner loses its slot at the control server.
+/// Receives a joiner's first messages: what it wants, and whether this member leads its join. Each
+/// has a time limit, after which a silent joiner loses its slot at the control server.
 fn greet(
     node: NodeId,
     session: &mut Session,
@@ -114,7 +114,7 @@ fn greet(
                 let subgroup = SubgroupId(subgroup);
                 supply_logs::fetch(session, logs.get(subgroup).as_ref(), subgroup, from, to)?;
             }
-            // Each once: the application is asked for a state for each.
+            // Each subgroup once, because the application is asked for a state for each.
             JoinRequest::Supply { subgroups, leads, records }
                 if subgroups.is_sorted_by(|one, next| one < next) =>
             {
@@ -162,8 +162,8 @@ fn supply(
         }
     }
     let mut supplier = Supplier { node, session, queue, news };
-    // What came meanwhile. What comes from now on may come for as long as the joiner takes over
-    // other states.
+    // Only what arrived meanwhile. New messages may keep arriving for as long as the joiner takes
+    // over other states.
     let missed = supplier.queue.bytes();
     supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
     if supplier.news.is_none() {
@@ -177,7 +177,8 @@ fn supply(
     if leads { hear_up(session) } else { Ok(()) }
 }
 
-/// Until a joiner is up, the member that led its join notices its end by this session alone.
+/// Receives the joiner's report that it is ready. Until then only this session shows the member
+/// that led the join whether the joiner has ended.
 fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
     match receive_message(session, ASK_MAX, STALL)? {
         JoinRequest::Up => Ok(()),
@@ -185,15 +186,15 @@ fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
     }
 }
 
-/// What a joiner is told behind the messages.
+/// The news that a joiner receives after the messages.
 enum News {
-    /// It is a member of a view: nothing comes behind it.
+    /// The joiner is a member of a view: nothing follows.
     Member(Arc<Admission>, Vec<SentCount>),
-    /// It has to look for suppliers in a view.
+    /// The joiner has to find suppliers in a view.
     Choose(View),
 }
 
-/// A joiner whose states are through.
+/// A joiner that has received its states.
 struct Supplier<'s> {
     node: NodeId,
     session: &'s mut Session,
@@ -202,7 +203,7 @@ struct Supplier<'s> {
 }
 
 impl Supplier<'_> {
-    /// Asks the group to let the joiner in, once it is ready, and again if it has to look for other
+    /// Asks the group to admit the joiner once it is ready, and again if it has to find other
     /// suppliers.
     fn lead(mut self, requests: &Requests) -> Result<(), SupplyError> {
         loop {
@@ -240,8 +241,8 @@ impl Supplier<'_> {
         Ok(send_message(self.session, &JoinReply::Member { view, ends, sent }, STALL)?)
     }
 
-    /// Sends messages as they come, until there is news, or `is_enough` of the bytes that were sent
-    /// and of what waits.
+    /// Sends messages as they arrive, until there is news, or `is_enough` accepts the number of
+    /// bytes sent and the queue.
     fn send_until(&mut self, is_enough: impl Fn(usize, &Queue) -> bool) -> Result<(), SupplyError> {
         let mut sent = 0;
         while self.news.is_none() && !is_enough(sent, self.queue) {
@@ -261,7 +262,7 @@ impl Supplier<'_> {
                     return Err(SupplyError::Ended);
                 }
                 None if !self.session.is_open() => return Err(SessionError::Closed.into()),
-                // A group in which nothing happens.
+                // The group is idle.
                 None => {}
             }
         }
@@ -279,7 +280,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than a joiner may take before it has sent what it wants.
+    /// Longer than a joiner may take to send what it wants.
     const LONG: Duration = Duration::from_secs(120);
 
     #[test]
@@ -290,7 +291,7 @@ mod tests {
         let (sender, ended) = channel();
         let server =
             ControlServer::open(listener, identity(1), [NodeId(2)], None, move |mut client| {
-                // A test that ended need not know.
+                // The test may have ended already.
                 let (session, logs) = (&mut client.session, SharedLogs::default());
                 let greeted = greet(NodeId(2), session, &SharedStatus::default(), &logs);
                 let _ = sender.send(greeted.map(|_| ()));

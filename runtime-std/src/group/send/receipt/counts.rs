@@ -1,11 +1,12 @@
-//! How far a member's own messages in a subgroup got, level by level, and who waits for what.
+//! The levels that a member's own messages in a subgroup have reached, and the threads and tasks
+//! that wait for them.
 //!
 //! # Invariants
 //! - Counts only rise. All messages with ordinals below a count have reached its level.
-//! - Whoever waits is woken once the count is beyond the message, or the member has ended. The
-//!   thread that drives the member looks whether somebody began to wait at each step, and not only
-//!   when a count moved: a waiter and a count that miss each other meet at the next step, which the
-//!   waiter rings for.
+//! - A waiter is woken once the count is beyond its message, or the member has ended. The thread
+//!   that drives the member checks for new waiters at each step, not only when a count has moved.
+//!   So a waiter that just missed a change of the count is woken at the next step, for which it
+//!   rings.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,13 +15,13 @@ use std::task::Waker;
 
 use super::level::Count;
 
-/// How many counts there are beside [`Count::Accepted`].
+/// The number of counts, without [`Count::Accepted`].
 const COUNTED: usize = 4;
 
-/// Where a waiter stands: its message, and a number of its own.
+/// The key of a waiter: its message, and its own number.
 pub(crate) type WaiterKey = (u64, u64);
 
-/// Those that wait, by level and message.
+/// The waiters, by level and message.
 #[derive(Debug, Default)]
 struct Waiters {
     by_count: [BTreeMap<WaiterKey, Waker>; COUNTED],
@@ -28,7 +29,7 @@ struct Waiters {
 }
 
 impl Waiters {
-    /// Shows how many there are.
+    /// Publishes how many there are.
     fn count_in(&self, waiting: &AtomicUsize) {
         waiting.store(self.by_count.iter().map(BTreeMap::len).sum(), Ordering::Relaxed);
     }
@@ -38,15 +39,15 @@ impl Waiters {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     reached: [AtomicU64; COUNTED],
-    /// No count rises any more.
+    /// No count rises any longer.
     has_ended: AtomicBool,
-    /// How many waits there were, and how many there are.
+    /// The number of waits so far, and of those that are pending.
     waits: AtomicU64,
     waiting: AtomicUsize,
     waiters: Mutex<Waiters>,
 }
 
-/// Where a count stands; nothing for what is not counted.
+/// Returns the index of a count; `None` for what is not counted.
 const fn index(count: Count) -> Option<usize> {
     match count {
         Count::Accepted => None,
@@ -58,14 +59,14 @@ const fn index(count: Count) -> Option<usize> {
 }
 
 impl Counts {
-    /// All messages with ordinals below this have reached the level.
+    /// Returns the count: all messages with lower ordinals have reached the level.
     pub(crate) fn get(&self, count: Count) -> u64 {
         index(count)
             .and_then(|index| self.reached.get(index))
             .map_or(u64::MAX, |reached| reached.load(Ordering::Acquire))
     }
 
-    /// Raises a count. Only the thread that drives the member does. True if it moved.
+    /// Raises a count. Only the thread that drives the member calls this. Returns whether it moved.
     pub(crate) fn raise(&self, count: Count, ordinal: u64) -> bool {
         let moved = self.get(count) < ordinal;
         if let Some(reached) = index(count).and_then(|index| self.reached.get(index))
@@ -76,18 +77,18 @@ impl Counts {
         moved
     }
 
-    /// Whether no count rises any more.
+    /// Returns whether the counts are final.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// How many waits there were so far.
+    /// Returns the number of waits so far.
     #[inline]
     pub(crate) fn waits(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Whether anybody waits.
+    /// Returns whether there are waiters.
     #[inline]
     pub(crate) fn are_awaited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
@@ -97,7 +98,7 @@ impl Counts {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes those whose messages have reached what they wait for.
+    /// Wakes the waiters whose messages have reached their level.
     #[cold]
     pub(crate) fn wake(&self) {
         let mut woken = Vec::new();
@@ -117,14 +118,15 @@ impl Counts {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// The member has ended: no count rises any more, and nobody waits for one.
+    /// Ends the counts: the member has ended, no count rises any longer, and all waiters are woken.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Has a waker called once a message has reached a level, or the member has ended. `before` is
-    /// what the same wait got here before. The caller looks once more after this, and rings.
+    /// Registers a waker to be called once a message has reached a level, or the member has ended.
+    /// `before` is the key that an earlier call returned for the same wait. The caller checks once
+    /// more afterwards, and rings.
     pub(crate) fn wait(
         &self,
         count: Count,
@@ -142,14 +144,14 @@ impl Counts {
         Some(key)
     }
 
-    /// A wait was given up.
+    /// Removes a wait that was given up.
     pub(crate) fn forget(&self, count: Count, key: WaiterKey) {
         let waiting = index(count);
         let mut waiters = self.waiters();
         let removed = waiting.and_then(|index| waiters.by_count.get_mut(index)?.remove(&key));
         waiters.count_in(&self.waiting);
         drop(waiters);
-        // What a waker's end does is its owner's affair, and not done under the lock.
+        // Dropping a waker may run its owner's code, so it is not done under the lock.
         drop(removed);
     }
 }
@@ -195,12 +197,12 @@ mod tests {
         ]
     }
 
-    /// A wait of the model: its level, what it calls, and how often that was when it began.
+    /// A wait of the model: its level, its waker, and the calls of that waker when the wait began.
     type ModelWait = (usize, Arc<Called>, usize);
 
     proptest! {
-        /// Beside a model that looks at every waiter each time: one is called once after it began
-        /// to wait if its message has reached its level, and else never.
+        /// Compares with a model that checks every waiter each time: a waiter is called once after
+        /// it began to wait if its message has reached its level, and otherwise never.
         #[test]
         fn whoever_waits_is_woken_once_with_its_level_and_nobody_else_is(
             deeds in prop::collection::vec(deed(), 0..80),
@@ -215,7 +217,7 @@ mod tests {
                         let waker = Waker::from(Arc::clone(&called));
                         let key = counts.wait(LEVELS[level], ordinal, None, &waker);
                         waits.insert(key.expect("it is counted"), (level, called, 0));
-                        // The driving thread sees that somebody began to wait.
+                        // The driving thread sees that a wait began.
                         counts.wake();
                     }
                     Deed::Again { which } => {
@@ -255,7 +257,7 @@ mod tests {
         }
     }
 
-    /// A waiter and the driving thread that miss each other meet at the next step.
+    /// A waiter that missed the driving thread's change is woken at the next step.
     #[test]
     fn no_thread_waits_for_what_is_reached() {
         let counts = Counts::default();

@@ -1,12 +1,12 @@
-//! Which own messages become durable with which count of the log.
+//! Which of this node's messages become durable with which count of the log.
 //!
-//! A log counts the messages of all senders, and a receipt the own ones. So each step that delivers
-//! own messages leaves a mark: these are delivered, and the log has so many records. Once so many
-//! are durable, they are.
+//! A log counts the messages of all senders; a receipt counts only this node's own. So each step
+//! that delivers own messages leaves a mark: the own messages delivered so far, and the number of
+//! records in the log. Once that many records are durable, so are these messages.
 //!
 //! # Invariants
 //! - Marks rise in both numbers. One is kept until its messages are durable everywhere.
-//! - A message is never taken for durable before it is: the log's count at a mark includes it.
+//! - A message never counts as durable too early: the log's count at a mark includes it.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use tramontane_core::node::DurableCounts;
 use super::counts::Counts;
 use super::level::Count;
 
-/// Own messages below the ordinal are among so many records of the log.
+/// The node's messages below the ordinal are among the first `records` records of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     ordinal: u64,
@@ -28,14 +28,16 @@ struct Mark {
 pub(crate) struct DurableMarks(VecDeque<Mark>);
 
 impl DurableMarks {
-    /// Own messages below the ordinal were delivered, and the log has so many records.
+    /// Adds a mark: this node's messages below the ordinal were delivered, and the log has
+    /// `records` records.
     pub(crate) fn add(&mut self, ordinal: u64, records: DurableCount) {
         if self.0.back().is_none_or(|last| last.ordinal < ordinal) {
             self.0.push_back(Mark { ordinal, records });
         }
     }
 
-    /// So many records are durable: raises the counts of own messages. True if one moved.
+    /// Raises the counts of this node's messages to match the durable records. Returns whether one
+    /// moved.
     pub(crate) fn durable(&mut self, durable: &DurableCounts, counts: &Counts) -> bool {
         let levels = [
             (Count::Here, durable.here),
@@ -61,21 +63,21 @@ mod tests {
 
     use super::*;
 
-    /// What a step delivers: for each message, whether it is an own one.
+    /// Returns the deliveries of each step: for each message, whether this node sent it.
     fn steps() -> impl Strategy<Value = Vec<Vec<bool>>> {
         prop::collection::vec(prop::collection::vec(any::<bool>(), 0..5), 1..30)
     }
 
     proptest! {
-        /// Beside a model that knows the place of each own message in the log: none is durable too
-        /// early, and all of a step are once the log has the step.
+        /// Compares with a model that knows the log position of each own message: none is durable
+        /// too early, and all of a step are durable once the log has the step.
         #[test]
         fn own_messages_are_durable_with_the_log_and_never_before(
             steps in steps(),
             raises in prop::collection::vec((0_usize..40, 0_u64..60, 0_u64..60, 0_u64..60), 0..60),
         ) {
             let (mut marks, counts) = (DurableMarks::default(), Counts::default());
-            // The place in the log of each own message, and where the log ended with its step.
+            // The log position of each own message, and the end of the log after its step.
             let (mut places, mut step_ends) = (Vec::new(), Vec::new());
             let (mut records, mut shown) = (0, [0; 3]);
             for (index, step) in steps.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The levels that a message reaches, each a type, so that a function can require one (DUR-2).
 //!
-//! Each includes those before it. None is reported before it holds, and what holds once holds for
-//! good.
+//! Each includes the levels before it. None is reported before it holds, and a level once reached
+//! is never lost.
 
 use std::marker::PhantomData;
 
@@ -10,25 +10,25 @@ use tramontane_core::ids::SubgroupId;
 use super::ordinal::Ordinal;
 
 mod sealed {
-    /// Which count tells about the level.
+    /// The count that represents the level.
     pub trait Counted {
         const COUNT: super::Count;
     }
 }
 pub(crate) use self::sealed::Counted;
 
-/// What a member counts of its own messages in a subgroup. Their order is that of the levels.
+/// The counts that a member keeps of its own messages in a subgroup, in the order of the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Count {
-    /// All that were committed: nothing is counted, for a receipt stands for such a message.
+    /// All committed messages. Not counted, because a receipt exists only for such a message.
     Accepted,
     /// Delivered here.
     Delivered,
-    /// Durable with this member.
+    /// Durable at this member.
     Here,
-    /// Durable with a majority.
+    /// Durable at a majority.
     Majority,
-    /// Durable with all members.
+    /// Durable at all members.
     Everywhere,
 }
 
@@ -53,21 +53,22 @@ macro_rules! levels {
 }
 
 levels! {
-    /// This member has the message, and sends it in its order as long as it runs.
+    /// This member has the message, and sends it in order as long as it runs.
     Accepted = Accepted;
-    /// It was delivered here. So every member that goes on has received it, and delivers it too;
-    /// in a subgroup without order see [`Fate::Delivered`](super::Fate::Delivered).
+    /// The message was delivered here, so every surviving member has received it, and delivers it
+    /// too. For a subgroup without order see [`Fate::Delivered`](super::Fate::Delivered).
     Delivered = Delivered;
-    /// It is in this member's log: a sync has returned for it.
+    /// The message is in this member's log: a sync has returned for it.
     DurableHere = Here;
-    /// It is in the logs of a majority of the subgroup's members: whatever happens to the group, it
-    /// is not lost as long as a majority of its disks is not.
+    /// The message is in the logs of a majority of the subgroup's members: it survives anything but
+    /// the loss of a majority of their disks.
     DurableMajority = Majority;
-    /// It is in the logs of all members that the subgroup has.
+    /// The message is in the logs of all present members of the subgroup.
     DurableEverywhere = Everywhere;
 }
 
-/// Shows that a message has reached a level. Only a [wait](super::wait::At) for it gives one.
+/// Proof that a message has reached a level. Only a [wait](super::wait::At) for the level returns
+/// one.
 pub struct Reached<L: Level> {
     subgroup: SubgroupId,
     ordinal: Ordinal,
@@ -79,13 +80,13 @@ impl<L: Level> Reached<L> {
         Self { subgroup, ordinal, level: PhantomData }
     }
 
-    /// The subgroup that the message was sent in.
+    /// Returns the subgroup in which the message was sent.
     #[must_use]
     pub const fn subgroup(&self) -> SubgroupId {
         self.subgroup
     }
 
-    /// Which message of this node it is.
+    /// Returns the number of the message among this node's own.
     #[must_use]
     pub const fn ordinal(&self) -> Ordinal {
         self.ordinal

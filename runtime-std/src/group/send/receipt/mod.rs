@@ -1,4 +1,4 @@
-//! Receipts: what stands for a message that was sent, and what can be asked of it.
+//! Receipts: the handle for a sent message, and the queries on it.
 //!
 //! | file | subject |
 //! |---|---|
@@ -24,32 +24,32 @@ use self::ordinal::Ordinal;
 use self::wait::At;
 use super::send_state::SendState;
 
-/// What became of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was delivered here; so every member that goes on has it, and delivers it too. Not so in a
-    /// subgroup without order (`unordered`): there each member delivers what it has, so that others
-    /// may lack it if a member is lost, and it is not sent again.
+    /// The message was delivered here, so every surviving member has it, and delivers it too. This
+    /// does not hold in a subgroup without order (`unordered`): there each member delivers what it
+    /// has. If a member is lost, others may lack the message, and it is not resent.
     Delivered,
-    /// It is under way. If the view changes first it is sent again in the next one, in its order
-    /// (VIE-7); without an order that is done only for what was not sent at all.
+    /// The message is in flight. If the view changes first, it is resent in the next view, in order
+    /// (VIE-7); in a subgroup without order only if it was never sent.
     UnderWay,
-    /// This member ended before it was sent: nobody has it, and nobody will.
+    /// This member ended before the message was sent: no member has it, or ever will.
     NotSent,
-    /// It was sent, and this member ended before it knew more: the others may have delivered it, or
-    /// may not.
+    /// The message was sent, and this member ended before it was delivered here: the others may or
+    /// may not have delivered it.
     Unknown,
 }
 
-/// The messages of a subgroup are kept in memory: a receipt tells no more than delivery.
+/// The messages of a subgroup are kept in memory: a receipt reports no more than delivery.
 #[derive(Clone, Copy, Debug)]
 pub enum Volatile {}
 
-/// The members of a subgroup log what they deliver: a receipt tells also where it is durable.
+/// The members of a subgroup log what they deliver: a receipt also reports where it is durable.
 #[derive(Clone, Copy, Debug)]
 pub enum Logged {}
 
-/// Durability was asked for in a subgroup that is not logged.
+/// Durability was requested in a subgroup that is not logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "subgroup {0} is not logged, so nothing becomes durable in it; set logged = true in the group \
@@ -57,7 +57,7 @@ pub enum Logged {}
 )]
 pub struct NotLogged(pub SubgroupId);
 
-/// Stands for a message that was committed. Asks after it, and waits for it, at each level.
+/// The handle for a committed message. It can be queried, and waited for, at each level.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -72,7 +72,7 @@ pub struct NotLogged(pub SubgroupId);
 /// }
 /// ```
 ///
-/// A level that the subgroup never reaches cannot be asked for:
+/// A level that the subgroup never reaches cannot be requested:
 ///
 /// ```compile_fail,E0599
 /// # use tramontane_runtime::group::{Receipt, Sender};
@@ -91,47 +91,47 @@ impl<K> Receipt<K> {
         Self { state: Arc::clone(state), ordinal, kind: PhantomData }
     }
 
-    /// Which message of this node it is.
+    /// Returns the number of the message among this node's own.
     #[must_use]
     pub const fn ordinal(&self) -> Ordinal {
         self.ordinal
     }
 
-    /// The subgroup that it was sent in.
+    /// Returns the subgroup in which the message was sent.
     #[must_use]
     pub fn subgroup(&self) -> SubgroupId {
         self.state.subgroup
     }
 
-    /// What became of it.
+    /// Returns the fate of the message.
     #[must_use]
     pub fn fate(&self) -> Fate {
         self.state.fate(self.ordinal)
     }
 
-    /// It is this member's to send: reached from the beginning.
+    /// Returns the level that every receipt has reached: this member has accepted the message.
     pub fn accepted(&self) -> At<Accepted> {
         At::new(&self.state, self.ordinal)
     }
 
-    /// It is delivered here.
+    /// Returns the level of delivery here.
     pub fn delivered(&self) -> At<Delivered> {
         At::new(&self.state, self.ordinal)
     }
 }
 
 impl Receipt<Logged> {
-    /// It is durable with this member.
+    /// Returns the level of durability at this member.
     pub fn durable_here(&self) -> At<DurableHere> {
         At::new(&self.state, self.ordinal)
     }
 
-    /// It is durable with a majority of the subgroup's members.
+    /// Returns the level of durability at a majority of the subgroup's members.
     pub fn durable_majority(&self) -> At<DurableMajority> {
         At::new(&self.state, self.ordinal)
     }
 
-    /// It is durable with all of them.
+    /// Returns the level of durability at all of the subgroup's members.
     pub fn durable_everywhere(&self) -> At<DurableEverywhere> {
         At::new(&self.state, self.ordinal)
     }
@@ -154,9 +154,10 @@ impl<K> std::fmt::Debug for Receipt<K> {
 }
 
 impl SendState {
-    /// What became of a message.
+    /// Returns the fate of a message.
     pub(crate) fn fate(&self, ordinal: Ordinal) -> Fate {
-        // In this order: what was delivered before the member ended counts as delivered.
+        // Read in this order, so that a message delivered before the member ended counts as
+        // delivered.
         let sent = self.sent.load(Ordering::Acquire);
         if ordinal.0 < self.counts.get(Count::Delivered) {
             Fate::Delivered

@@ -1,4 +1,4 @@
-//! A wait for a level: asked, waited for by a thread, or awaited by a task.
+//! A wait for a level: by a query, by a thread, or by a task.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -17,21 +17,21 @@ use crate::member::Stopped;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotReached {
-    /// Not within the timeout. It may still be.
+    /// The timeout passed. The level may still be reached.
     #[error("not within {0:?}: a member or its disk is slow")]
     TimedOut(Duration),
-    /// The member has ended, and knows no more of it.
+    /// The member has ended, so the outcome is unknown.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
 
-/// A message on its way to a level: what [`Receipt`](super::Receipt) gives for each. It is a
-/// future, for any executor.
+/// A message on its way to a level: a [`Receipt`](super::Receipt) returns one for each level. It is
+/// a future, for any executor.
 #[must_use = "nothing waits before it is asked, waited for or awaited"]
 pub struct At<L: Level> {
     state: Arc<SendState>,
     ordinal: Ordinal,
-    /// Where a task waits.
+    /// The registration of a waiting task.
     waiter: Option<WaiterKey>,
     level: PhantomData<fn() -> L>,
 }
@@ -41,20 +41,20 @@ impl<L: Level> At<L> {
         Self { state: Arc::clone(state), ordinal, waiter: None, level: PhantomData }
     }
 
-    /// Whether the level is reached, as far as it is known here.
+    /// Returns whether the level is reached, as far as this member knows.
     #[must_use]
     pub fn is_reached(&self) -> bool {
         self.reached().is_some()
     }
 
-    /// What shows that the level is reached, if it is.
+    /// Returns the proof that the level is reached, if it is.
     #[must_use]
     pub fn reached(&self) -> Option<Reached<L>> {
         let is_reached = self.ordinal.0 < self.state.counts.get(L::COUNT);
         is_reached.then(|| Reached::new(self.state.subgroup, self.ordinal))
     }
 
-    /// Waits for the level, at most so long. Where its caller steps the member, another thread has
+    /// Waits for the level, at most `timeout`. If the caller steps the member, another thread has
     /// to step it meanwhile.
     ///
     /// # Errors
@@ -87,9 +87,9 @@ impl<L: Level> At<L> {
         }
     }
 
-    /// What became of it, once that is settled.
+    /// Returns the outcome, once it is settled.
     fn known(&self) -> Option<Result<Reached<L>, Stopped>> {
-        // In this order: what was reached before the member ended counts as reached.
+        // Read in this order, so that a level reached before the member ended counts as reached.
         let has_ended = self.state.counts.has_ended();
         let reached = self.reached().map(Ok);
         let stopped = || Err(self.state.ending.stopped().unwrap_or(Stopped::Closed));
