@@ -1,6 +1,8 @@
-//! Blocks: in order, whole, with their number; and what a block costs that nobody waits for.
+//! Blocks: delivered in order, complete and with their number; and the cost of a block without a
+//! receive.
 //!
-//! For fabrics that carry blocks, beside the clauses for all: [`run`](crate::run_blocks).
+//! These clauses are for fabrics that carry blocks, in addition to the clauses for all:
+//! [`run`](crate::run_blocks).
 
 use tramontane_core::fabric::{
     Area, BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, FabricError, Region, Token, Way,
@@ -11,7 +13,7 @@ use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, C, drain, ensure_same, open_all, wait};
 use crate::testbed::{Bench, VIEW};
 
-/// What block memory a member of a bench has at least, in bytes. It starts as zeros.
+/// Smallest block memory of a bench member, in bytes. It starts as zeros.
 pub const BLOCK_BYTES_MIN: usize = 65_536;
 
 /// A bench whose fabric carries blocks.
@@ -22,54 +24,54 @@ pub trait BlockBench: Bench<Fabric: Blocks> {
     /// Fills a range of a member's own block memory.
     fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]);
 
-    /// What lies in a member's own block memory now.
+    /// Returns the current contents of a member's own block memory.
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8>;
 }
 
 clauses! { pub BlockBench
-    /// Blocks of a peer go into the receives for it in order, whole, with number and length.
+    /// Blocks of a peer fill the receives posted for it in order, complete, with number and length.
     "block-in-order", "Blocks; RDM-4" => in_order;
-    /// Blocks of one peer do not take receives that wait for another.
+    /// Blocks of one peer do not fill receives that wait for another.
     "block-between-each-two", "Blocks; RDM-4" => between_each_two;
-    /// Once a block is sent, its memory may change and what was received does not.
+    /// After a block is sent, its memory may change and the received block does not.
     "block-sent-is-free", "BlockEvent::Sent; RDM-5" => sent_is_free;
-    /// As many receives are taken as the fabric says, for each peer, and then none is.
+    /// For each peer, the fabric accepts as many receives as its limit says, and no more.
     "block-receives-are-few", "BlockLimits::receives_max; RDM-4" => receives_are_few;
-    /// As many sends as the fabric says are taken at once, as far as receives wait for them; all of
-    /// them come and are told, and then as many again are.
+    /// If receives wait, the fabric accepts as many sends at once as its limit says. All of them
+    /// complete and are reported, and then as many again are accepted.
     "block-sends-are-taken", "BlockLimits::sends_max" => sends_are_taken;
-    /// Blocks outside the block memory, or to nobody, are refused for good.
+    /// A send from outside the block memory, or to a rank that does not exist, is refused for good.
     "block-out-of-range", "Blocks::send; ErrorKind::OutOfRange" => out_of_range;
-    /// A block without a receive loses the peer, and the others go on.
+    /// A block without a receive causes the loss of the peer, and the other members continue.
     "block-unawaited", "Blocks; RDM-4" => unawaited;
-    /// A block longer than its receive loses the peer, and no memory.
+    /// A block longer than its receive causes the loss of the peer, and overwrites no memory.
     "block-too-long", "Blocks; RDM-4" => too_long;
-    /// Of a peer that was cut nothing more is reported.
+    /// After a peer was cut, nothing more of it is reported.
     "block-silent-after-cut", "Blocks; Fabric::cut" => silent_after_cut;
-    /// Blocks of one channel do not take receives of another, and do not wait for it.
+    /// Blocks of one channel neither fill nor wait for the receives of another.
     "block-channels-apart", "Blocks; Channel" => channels_apart;
     /// A channel that the fabric does not have is refused for good.
     "block-channels-counted", "BlockLimits::channels; ErrorKind::OutOfRange" => channels_counted;
-    /// A closed channel reports nothing, and a block that still comes on it harms no member.
+    /// A closed channel reports nothing, and a late block on it harms no member.
     "block-closed-by-receiver", "Blocks::close" => closed_by_receiver;
-    /// A block whose channel its sender closed comes as it was, or not at all.
+    /// A block whose sender closed the channel arrives unchanged or not at all.
     "block-closed-by-sender", "Blocks::close" => closed_by_sender;
 }
 
-/// Bytes of the blocks that the clauses send.
+/// Length of the blocks that the clauses send, in bytes.
 const BYTES: usize = 3000;
 
 fn area(bench: &impl BlockBench, offset: usize) -> Area {
     Area { region: bench.block_region(), offset }
 }
 
-/// Why nothing is said of channels.
+/// The reason why the clauses about channels do not apply.
 const ONE_CHANNEL: Finding = Finding::NotApplicable("the fabric has one channel");
 
-/// A second channel, where there is one.
+/// A second channel, if the fabric has one.
 const OTHER: Channel = Channel(1);
 
-/// The first channel with a peer.
+/// Returns the first channel with a peer.
 const fn way(peer: Rank) -> Way {
     on(Channel(0), peer)
 }
@@ -78,7 +80,7 @@ const fn on(channel: Channel, peer: Rank) -> Way {
     Way { view: VIEW, channel, peer }
 }
 
-/// Posts a receive at a member, and gives the kind of error.
+/// Posts a receive at a member, and returns the kind of error.
 fn try_receive<T: BlockBench>(
     bench: &mut T,
     at: Rank,
@@ -90,7 +92,7 @@ fn try_receive<T: BlockBench>(
     posted.map_err(|error| error.kind())
 }
 
-/// Sends a block from a member, and gives the kind of error.
+/// Sends a block from a member, and returns the kind of error.
 fn try_send<T: BlockBench>(
     bench: &mut T,
     from: Rank,
@@ -126,7 +128,7 @@ fn send<T: BlockBench>(
     sent.map_err(|kind| Breach(format!("{from} cannot send a block on {to:?}: {kind}")))
 }
 
-/// The next event of a member, which must come.
+/// Waits for the next event of a member, which must arrive.
 fn next<T: BlockBench>(bench: &mut T, member: Rank) -> Result<BlockEvent, Breach> {
     let mut event = None;
     wait(bench, |bench| {
@@ -142,7 +144,7 @@ fn expect<T: BlockBench>(bench: &mut T, member: Rank, event: BlockEvent) -> Resu
     Ok(())
 }
 
-/// A member must get a block of that length and number, in the receive of that token.
+/// Checks that a member receives a block of this length and number, in the receive with this token.
 fn expect_received<T: BlockBench>(
     bench: &mut T,
     member: Rank,
@@ -170,7 +172,7 @@ fn in_order<T: BlockBench>(bench: &mut T) -> Outcome {
             bench.fill_blocks(A, offset, &[1 + 10 * round + index; BYTES]);
             receive(bench, B, way(A), (offset, BYTES), u64::from(index))?;
         }
-        // The last is short, the one before it empty.
+        // The last block is short, and the one before it empty.
         let lengths = [BYTES, 1, 0, 17];
         for (index, length) in lengths.into_iter().enumerate() {
             let number = u32::MAX - u32::from(round) - index as u32;
@@ -307,7 +309,7 @@ fn ensure_loses_b<T: BlockBench>(bench: &mut T, member: Rank) -> Result<(), Brea
     Ok(())
 }
 
-/// A and C still exchange a block.
+/// Checks that A and C still exchange a block.
 fn ensure_others_go_on<T: BlockBench>(bench: &mut T) -> Result<(), Breach> {
     receive(bench, C, way(A), (0, BYTES), 3)?;
     send(bench, A, way(C), (0, BYTES), (9, 4))?;
@@ -340,7 +342,7 @@ fn silent_after_cut<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     receive(bench, B, way(A), (0, BYTES), 1)?;
     send(bench, A, way(B), (0, BYTES), (1, 2))?;
-    // It may be on its way, or here and not taken yet.
+    // The block may be in flight, or may have arrived without being polled.
     bench.settle();
     bench.fabric(B).cut(VIEW, A);
     for _ in 0..100 {
@@ -354,7 +356,7 @@ fn silent_after_cut<T: BlockBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Whether the fabric has a second channel.
+/// Returns whether the fabric has a second channel.
 fn has_channels<T: BlockBench>(bench: &mut T) -> bool {
     bench.fabric(A).block_limits().channels > 1
 }
@@ -368,7 +370,7 @@ fn channels_apart<T: BlockBench>(bench: &mut T) -> Outcome {
     bench.fill_blocks(A, BYTES, &[2; BYTES]);
     receive(bench, B, way(A), (0, BYTES), 10)?;
     receive(bench, B, on(OTHER, A), (BYTES, BYTES), 20)?;
-    // The later receive is taken first.
+    // The receive posted later is filled first.
     for (channel, offset, number, token) in [(OTHER, BYTES, 2, 20), (Channel(0), 0, 1, 10)] {
         send(bench, A, on(channel, B), (offset, BYTES), (number, number.into()))?;
         expect_received(bench, B, on(channel, A), (token, number, BYTES))?;
@@ -410,7 +412,7 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     bench.settle();
     bench.fabric(B).close(VIEW, OTHER);
     bench.fabric(B).close(VIEW, OTHER);
-    // One that finds no receive any more, and one on the channel beside it.
+    // One block that finds no receive, and one on the other channel.
     send(bench, A, on(OTHER, B), (0, BYTES), (4, 4))?;
     send(bench, A, way(B), (0, BYTES), (5, 5))?;
     expect_received(bench, B, way(A), (2, 5, BYTES))?;

@@ -1,4 +1,4 @@
-//! Full queues: refused whole, retried with success, and nobody else's business.
+//! Full queues: a list is refused completely, succeeds when retried, and delays no other peer.
 
 use tramontane_core::fabric::{ErrorKind, Promises, Write};
 use tramontane_core::ids::Rank;
@@ -10,21 +10,22 @@ use crate::scene::{
 use crate::testbed::Bench;
 
 clauses! { pub(super) Bench
-    /// Nothing of a list that found the queue full lands, even if there was room for a part of it.
+    /// If a list finds the queue full, none of its writes lands, even if there was room for some.
     "queue-full-refused-whole", "Fabric::post (all of the list or nothing)" => refused_whole;
-    /// A post that found the queue full goes through later, unchanged.
+    /// A post that found the queue full succeeds later, unchanged.
     "queue-full-passes", "ErrorKind::QueueFull; DESIGN, The seam; HAL-2" => passes;
-    /// A full queue to one peer delays that peer alone.
+    /// A full queue to one peer delays only that peer.
     "queue-full-alone", "DESIGN, The seam; HAL-2" => alone;
 }
 
-/// More lists than any queue is deep.
+/// More lists than any queue can hold.
 const LISTS_MAX: u64 = 20_000;
 
 const NEVER_FULL: Finding =
     Finding::NotApplicable("20000 lists were taken with nobody taking them off");
 
-/// Three cells on three lines: no usual depth is a multiple of three, so a last list fits in part.
+/// Three cells on three lines: no usual queue depth is a multiple of three, so that the last list
+/// fits only in part.
 const CELLS: [usize; 3] = [512, 1024, 4096];
 
 fn list() -> [Write; 3] {
@@ -42,8 +43,8 @@ fn see(bench: &impl Bench, holder: Rank, owner: Rank) -> [u64; 3] {
     CELLS.map(|offset| copy.cell(offset).map_or(u64::MAX, |cell| cell.load()))
 }
 
-/// Posts from A to B, each list with the next number, until the queue is full. Gives the number
-/// that was refused, which stands in A's row; none if the queue never fills.
+/// Posts lists from A to B, each with the next number, until the queue is full. Returns the number
+/// that was refused, which A's row then contains, or nothing if the queue never fills.
 fn crowd<T: Bench>(bench: &mut T) -> Result<Option<u64>, Breach> {
     for value in 1..=LISTS_MAX {
         set(bench, A, value);

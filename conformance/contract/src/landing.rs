@@ -1,4 +1,4 @@
-//! Where bytes land, and nowhere else.
+//! Bytes land at their target and nowhere else.
 
 use tramontane_core::fabric::{Area, Kind, Promises, Region, Write};
 use tramontane_core::ids::Rank;
@@ -11,18 +11,18 @@ use crate::scene::{
 use crate::testbed::Bench;
 
 clauses! { pub(super) Bench
-    /// Nothing but the posted ranges ever changes in a peer's copy, whatever their alignment;
-    /// nothing changes at another peer.
+    /// Only the posted ranges change in a peer's copy, for every alignment, and nothing changes at
+    /// another peer.
     "write-lands-exactly", "Fabric: what every implementation keeps" => lands_exactly;
-    /// A write to another place than its own is carried there exactly, or refused; a region that
-    /// nobody made known is refused.
+    /// A write whose source and target offsets differ is carried exactly or refused; a write to an
+    /// unknown region is refused.
     "write-in-place",
         "Write; DESIGN, The seam (source and target are the same place for the table)" => in_place;
-    /// What is just within the limits goes through: a full list, a whole row, an empty list.
+    /// Posts at the limits are accepted: a full list, a whole row, an empty list.
     "limits-are-taken", "Capabilities; Fabric::post" => limits_are_taken;
 }
 
-/// Ranges at and across the borders of cells, lines and the row.
+/// Ranges at and across the boundaries of cells, lines and the row.
 fn ranges(row_bytes: usize) -> [(usize, usize); 14] {
     [
         (0, 1),
@@ -42,7 +42,7 @@ fn ranges(row_bytes: usize) -> [(usize, usize); 14] {
     ]
 }
 
-/// What of a row should be in a copy that only these ranges were written to.
+/// Returns the expected contents of a copy to which only these ranges were written.
 fn only(row: &[u8], ranges: &[(usize, usize)]) -> Vec<u8> {
     let mut expected = vec![0; row.len()];
     for (offset, length) in ranges {
@@ -58,14 +58,14 @@ fn lands_exactly<T: Bench>(bench: &mut T) -> Outcome {
     let guard_bytes_max = capabilities(bench).guard_bytes_max;
     let rows: Vec<Vec<u8>> = everyone().map(|member| fill_with_pattern(bench, member)).collect();
     let ranges = ranges(rows[0].len());
-    // Short ranges go as guards every other time.
+    // Every second short range is written as a guard.
     let writes: Vec<Write> = (ranges.iter().enumerate())
         .map(|(index, (offset, length))| {
             let is_guard = index % 2 == 0 && *length <= guard_bytes_max;
             Write::of_row(*offset, *length, if is_guard { Kind::Guard } else { Kind::Content })
         })
         .collect();
-    // Each way has some of the ranges, so that what goes to the wrong peer is seen.
+    // Each link carries some of the ranges, so that a write to the wrong peer is detected.
     let ways = [((A, B), 0..14), ((A, C), 3..6), ((B, A), 5..11), ((C, A), 0..2), ((C, B), 8..14)];
     for (way, indices) in ways.clone() {
         for list in writes[indices].chunks(4) {
@@ -149,7 +149,7 @@ fn limits_are_taken<T: Bench>(bench: &mut T) -> Outcome {
     };
     expect(bench, B, &[], "an empty list")?;
     expect(bench, B, &[content(128, 0)], "an empty write")?;
-    // A fabric may take very long lists, longer than the row has cells.
+    // A fabric may accept very long lists, longer than the number of cells in the row.
     let full: Vec<Write> =
         (0..limits.writes_max.min(512)).map(|index| guard(index * 8, 8)).collect();
     expect(bench, B, &full, "a list as long as it may be")?;

@@ -1,10 +1,11 @@
-//! The contract that every `Fabric` must meet: one generic test a property, run over every fabric.
+//! The contract that every `Fabric` must meet: one generic test per property, run over every
+//! fabric.
 //!
-//! A fabric brings a [`Testbed`]: it makes small groups of members, lets traffic flow, and provokes
-//! what can be provoked. [`run`] then judges it by every [`Clause`], each on a fresh group, and
-//! gives a [`Report`]: the clauses by id, each with its verdict. A clause that cannot be put to the
-//! question on a fabric is listed as not applicable, with the reason; one that can in part,
-//! likewise. None is left out.
+//! A fabric provides a [`Testbed`], which makes small groups of members, lets traffic flow, and
+//! provokes failures if it can. [`run`] then judges the fabric by every [`Clause`], each on a fresh
+//! group, and returns a [`Report`]: the clauses by id, each with its verdict. A clause that cannot
+//! be tested on a fabric is listed as not applicable, with the reason; so is a clause that can be
+//! tested only in part. None is left out.
 //!
 //! | module | clauses about |
 //! |---|---|
@@ -21,11 +22,11 @@
 //! | `blocks` | blocks, on fabrics that carry them ([`run_blocks`]) |
 //! | `regions` | regions with permissions, and many views, on fabrics that have them ([`run_regions`]) |
 //!
-//! The clauses see a fabric through the trait alone. What they compare is bytes that they read from
-//! the rows, as a member would.
+//! The clauses use a fabric only through its trait. They compare bytes that they read from the
+//! rows, as a member would.
 //!
-//! That the clauses can fail is itself tested: `fixtures/tests/contract` spoils a fabric in a
-//! few dozen ways, and each must be caught by the clause that is meant for it.
+//! The clauses are tested themselves: `fixtures/tests/contract` breaks a fabric in a few dozen
+//! ways, and the clause meant for each defect must detect it.
 
 mod blocks;
 mod crowding;
@@ -51,7 +52,7 @@ pub use regions::{
 pub use report::{Breach, Clause, Entry, Finding, Outcome, Report, Verdict};
 pub use testbed::{Actor, Bench, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake};
 
-/// All clauses of the contract, in the order in which they are run.
+/// Returns all clauses of the contract, in the order in which they are run.
 #[must_use]
 pub fn clauses<B: Bench>() -> Vec<Clause<B>> {
     [
@@ -71,12 +72,12 @@ pub fn clauses<B: Bench>() -> Vec<Clause<B>> {
     .collect()
 }
 
-/// Judges a fabric by every clause, each on a group of its own.
+/// Judges a fabric by every clause, each with its own group.
 pub fn run<T: Testbed>(testbed: &T) -> Report {
     run_chosen(testbed, |_| true)
 }
 
-/// Judges a fabric by the clauses whose ids are chosen.
+/// Judges a fabric by the clauses with the chosen ids.
 pub fn run_chosen<T: Testbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Report {
     let mut report = Report::default();
     for index in 0..clauses::<T::Bench<'static>>().len() {
@@ -88,7 +89,7 @@ pub fn run_chosen<T: Testbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Rep
     report
 }
 
-/// Judges a fabric that carries blocks by every clause about them, each on a group of its own.
+/// Judges a fabric that carries blocks by every clause about them, each with its own group.
 pub fn run_blocks<T: Testbed>(testbed: &T) -> Report
 where
     for<'b> T::Bench<'b>: BlockBench,

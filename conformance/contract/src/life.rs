@@ -1,4 +1,4 @@
-//! A view's life: open, ready, cut, retire.
+//! The life cycle of a view: open, ready, cut, retire.
 
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token};
 use tramontane_core::ids::{Rank, ViewId};
@@ -11,23 +11,23 @@ use crate::scene::{
 use crate::testbed::{Bench, VIEW};
 
 clauses! { pub(super) Bench
-    /// Before the view is open at the writer no peer is ready, and a post is Other; to a peer that
-    /// is not ready yet it is QueueFull.
+    /// Before the writer opens the view, no peer is ready and a post is Other; a post to a peer
+    /// that is not ready yet is QueueFull.
     "not-before-open", "Fabric::ready; VIE-11, VIE-12" => not_before_open;
-    /// A view that is open is not opened again, and goes on as it was.
+    /// A view that is open cannot be opened again, and continues unchanged.
     "open-once", "Fabric::open" => open_once;
-    /// When all have opened the view, each gets one ready event for each peer.
+    /// When all members have opened the view, each gets one ready event per peer.
     "ready-told-once", "Event::Ready; VIE-12" => ready_reported_once;
-    /// After a cut nothing goes to the peer, nothing of it lands, and others are not concerned.
+    /// After a cut nothing goes to the peer, nothing of it lands, and other peers are not affected.
     "cut-stops", "Fabric::cut; VIE-3" => cut_stops;
-    /// A second cut changes nothing, nor does one of a peer or in a view that does not exist.
+    /// A second cut has no effect, nor has a cut of a peer or in a view that does not exist.
     "cut-idempotent", "Fabric: what every implementation keeps" => cut_idempotent;
-    /// A retired view comes to its end: then nothing lands in its memory, its row is not read,
-    /// nothing can be posted, and it stays so.
+    /// Retiring a view completes: then nothing lands in its memory, its row is not read, nothing
+    /// can be posted, and this does not change again.
     "retire-ends", "Fabric::retire; VIE-11" => retire_ends;
 }
 
-/// The outcome of a clause that looks at less where memory is shared.
+/// Returns the finding of a clause that can test less if memory is shared.
 fn finding(shared: bool) -> Finding {
     if shared { Finding::InPart(SHARED_ROWS) } else { Finding::Holds }
 }
@@ -138,7 +138,7 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
         "a post to a peer that was cut",
     )?;
     fill(bench, B, 64, 8, 4);
-    // It may be taken, since B need not know yet; it does not arrive.
+    // The post may be accepted, because B need not know of the cut yet; it must not arrive.
     let _ = try_post(bench, (B, A), &[guard(64, 8)], None);
     bench.settle();
     if !shared {
@@ -184,13 +184,13 @@ fn retire_ends<T: Bench>(bench: &mut T) -> Outcome {
     ensure!(ended, "the view never comes to its end");
     let memory = |bench: &T| [B, C].map(|owner| snapshot(&bench.copy(A, owner)));
     let before = memory(bench);
-    // The memory may go now: whatever is in it must not reach anybody.
+    // The memory may be reused now: its new contents must not reach any peer.
     fill(bench, A, 0, 4096, 0xee);
     ensure_refused(try_post(bench, (A, B), &[guard(64, 8)], None), "a post in a retired view")?;
     ensure!(!bench.fabric(A).ready(VIEW, B), "{B} is ready in a view that {A} retired");
     for from in [B, C] {
         fill(bench, from, 4096, 64, 5);
-        // They may not know yet; it must not land.
+        // These members may not know of the cut yet; their writes must not land.
         let _ = try_post(bench, (from, A), &[content(4096, 64)], None);
     }
     for _ in 0..3 {

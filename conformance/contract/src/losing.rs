@@ -1,4 +1,4 @@
-//! Lost peers: reported once, with a cause, and no other peer with them.
+//! Lost peers: each is reported once, with a cause, and without affecting other peers.
 
 use tramontane_core::fabric::{ErrorKind, Event};
 
@@ -7,24 +7,24 @@ use crate::scene::{A, B, C, drain, ensure_way, guard, open_all, try_post};
 use crate::testbed::Bench;
 
 clauses! { pub(super) Bench
-    /// A member that loses a peer to which it writes gets one event, with a cause, and none of
-    /// other peers.
+    /// A member that loses a peer to which it writes gets one event with a cause, and no event
+    /// about other peers.
     "loss-told-once", "Event::PeerLost; HAL-5, VIE-2" => reported_once;
-    /// A post to a lost peer is PeerLost, and traffic with the others goes on.
+    /// A post to a lost peer is PeerLost, and traffic with the other peers continues.
     "lost-peer-refused", "ErrorKind::PeerLost; HAL-5" => refused;
-    /// While all members are there and none has cut another, no peer is reported lost.
+    /// While all members exist and none has cut another, no peer is reported lost.
     "no-loss-without-cause", "Event::PeerLost; HAL-5" => not_without_cause;
 }
 
-/// Ends B, writes to it from both others, and lets them notice. Gives the reason if it cannot be
-/// provoked.
+/// Ends B, writes to it from both others, and waits until they notice. Returns the reason if this
+/// cannot be provoked.
 fn lose_b<T: Bench>(bench: &mut T) -> Result<Option<&'static str>, Breach> {
     open_all(bench)?;
     if let Err(reason) = bench.lose(B) {
         return Ok(Some(reason));
     }
     for from in [A, C] {
-        // On some fabrics only a member that writes can notice; the write may be taken or not.
+        // On some fabrics only a member that writes can notice; the write may be accepted or not.
         let _ = try_post(bench, (from, B), &[guard(64, 8)], None);
     }
     Ok(None)

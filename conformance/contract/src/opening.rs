@@ -1,4 +1,4 @@
-//! What `open` refuses: memory that is not the view's, and memory that was used.
+//! The memory that `open` must refuse: foreign memory, and memory that was already used.
 
 use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
 use tramontane_core::ids::Rank;
@@ -9,14 +9,14 @@ use super::scene::{A, B, C, ensure_way, everyone, open_all, wait};
 use super::testbed::{Bench, VIEW};
 
 clauses! { pub(super) Bench
-    /// A view is not opened on memory that is not its own, wholly or in part: that is WrongMemory,
-    /// and does not keep it from being opened rightly.
+    /// A view cannot be opened on foreign memory, in whole or in part: that is WrongMemory, and
+    /// does not prevent opening it correctly.
     "other-memory-refused", "Fabric::open; HostFabric::rows; VIE-11" => other_memory_refused;
-    /// Memory of a view that was retired is not used again: that is WrongMemory.
+    /// Memory of a retired view cannot be used again: that is WrongMemory.
     "used-memory-refused", "Fabric::open; VIE-11" => used_memory_refused;
 }
 
-/// Rows of the sizes of a member's, in memory that its fabric has never seen.
+/// Returns rows of the same sizes as a member's, in memory that its fabric has never seen.
 fn strange_rows<T: Bench>(bench: &T, member: Rank) -> Vec<Box<[Line]>> {
     let lines = |owner| {
         let bytes = bench.copy(member, owner).bytes();
@@ -25,26 +25,27 @@ fn strange_rows<T: Bench>(bench: &T, member: Rank) -> Vec<Box<[Line]>> {
     everyone().map(lines).collect()
 }
 
-/// Opens the view on memory of which some rows are strange; gives what the fabric says.
+/// Opens the view on memory with some foreign rows; returns the fabric's answer.
 fn open_on<T: Bench>(
     bench: &mut T,
     strange: &[Box<[Line]>],
     is_strange: impl Fn(Rank) -> bool,
 ) -> Result<(), ErrorKind> {
     let members = bench.members();
-    // What the fabric sees is its own memory still, as long as the bench is there: it is not
-    // touched through this, and a fabric that takes it has broken the clause.
+    // The row that the fabric sees is still its own memory while the bench exists. It is not
+    // accessed through this value, and a fabric that accepts it has broken the clause.
     let row = |rank: Rank| {
         let own = bench.copy(A, rank);
         if is_strange(rank) {
             Row::from_lines(&strange[rank.index()])
         } else {
-            // SAFETY: the same memory, which the bench keeps; it is looked at in this call alone.
+            // SAFETY: this is the same memory, which the bench keeps; it is used only during this
+            // call.
             unsafe { Row::from_raw(own.base(), own.bytes()) }
         }
     };
     let rows: Vec<Row<'_>> = everyone().map(row).collect();
-    // SAFETY: as above; the own row is written through core's types.
+    // SAFETY: as above; the local row is written through core's types.
     let row = unsafe { RowWriter::from_raw(rows[A.index()].base(), rows[A.index()].bytes()) };
     let memory = ViewMemory { own: A, members: &members, row, rows: &rows };
     bench.fabric(A).open(VIEW, &memory).map_err(|error| error.kind())

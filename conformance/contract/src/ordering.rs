@@ -1,6 +1,6 @@
 //! Order: within a write, between writes to one peer, and of content and its guard. Each clause is
-//! a hunt: one member writes round after round, another looks all the time, and must never see the
-//! late before the early.
+//! a search: one member writes round after round, another reads all the time, and must never see
+//! the later value before the earlier one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,22 +15,23 @@ clauses! { pub(super) Bench
     /// If order between writes is promised, a list's writes become visible in the list's order.
     "write-order-in-list",
         "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, Lists::One);
-    /// If order between writes is promised, lists to one peer become visible as they were posted.
+    /// If order between writes is promised, lists to one peer become visible in the order of
+    /// posting.
     "write-order-between-lists",
         "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, Lists::Each);
     /// If address order is promised, a reader that sees a write's last cell sees the whole write.
     "address-order", "Promises::ADDRESS_ORDER; SMC-6" => address_order;
-    /// A reader that sees a guard sees the content before it, posted as the promises allow.
+    /// A reader that sees a guard sees the content before it, posted as the promises require.
     "guard-after-content", "Capabilities::can_guard; SMC-6, HAL-1" => guard_after_content;
 }
 
-/// The early cell, the late one, and what fills the time between them and after: without it, two
-/// cells that change places are seen to do so for a nanosecond.
+/// The early cell, the late cell, and filler between and after them. Without filler, two swapped
+/// cells would be visible for only a nanosecond.
 const EARLY: usize = 64;
 const LATE: usize = 4096;
 const FILLERS: [(usize, usize); 2] = [(1024, 2048), (4352, 2048)];
 
-/// A message with its counter behind it, as in a slot.
+/// A message followed by its counter, as in a slot.
 const PAYLOAD: (usize, usize) = (2048, 2040);
 const COUNTER: usize = PAYLOAD.0 + PAYLOAD.1;
 
@@ -50,7 +51,7 @@ fn publish<F>(seat: &Seat<'_, F>, offset: usize, value: u64) {
     }
 }
 
-/// Posts to B; false if there is no room now.
+/// Posts to B; returns false if there is no room now.
 fn offer<F: Fabric>(
     seat: &mut Seat<'_, F>,
     writes: &[Write],
@@ -63,7 +64,7 @@ fn offer<F: Fabric>(
     }
 }
 
-/// Writes early cell, filler, late cell and filler, round after round, without waiting for anybody.
+/// Writes the early cell, filler, the late cell and filler, round after round, without waiting.
 struct Counting {
     lists: Vec<Vec<Write>>,
     rounds: u64,
@@ -92,7 +93,7 @@ impl<F: Fabric> Actor<F> for Counting {
     }
 }
 
-/// Looks at the late cell, then at the early one: it must be there.
+/// Reads the late cell and then the early one, which must have arrived.
 struct Comparing {
     rounds: u64,
 }
@@ -132,18 +133,18 @@ fn order<T: Bench>(bench: &mut T, lists: Lists) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// How a message goes out.
+/// The way in which a message is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
     /// Payload and counter in one write.
     OneWrite,
     /// Content and guard in one list.
     OneList,
-    /// The guard once the content is completed.
+    /// The guard after the content has completed.
     GuardUponCompletion,
 }
 
-/// Where a writer is in its round.
+/// The stage of a writer within its round.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OrderingStage {
     Build,
@@ -153,7 +154,7 @@ enum OrderingStage {
     AwaitAll,
 }
 
-/// Writes one message after the other into one slot, each when the one before is completed and
+/// Writes messages one by one into one slot, each after the previous one has completed and was
 /// seen.
 struct Filling<'s> {
     manner: Manner,
@@ -175,7 +176,7 @@ impl Filling<'_> {
     }
 }
 
-/// The byte that all of a round's payload is made of.
+/// Returns the byte that fills a round's payload.
 fn fill_of(round: u64) -> u8 {
     u8::try_from(round % 255).map_or(0, |byte| byte + 1)
 }
@@ -227,7 +228,7 @@ impl<F: Fabric> Actor<F> for Filling<'_> {
     }
 }
 
-/// Looks at the counter, and if it moved, at every byte of the payload.
+/// Reads the counter, and if it moved, every byte of the payload.
 struct Reading<'s> {
     rounds: u64,
     seen: &'s AtomicU64,

@@ -1,4 +1,4 @@
-//! Capabilities, and calls that come back at once.
+//! Capabilities, and calls that return at once.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,13 @@ use crate::scene::{A, B, C, capabilities, drain, everyone, guard, open_all, try_
 use crate::testbed::{Bench, VIEW};
 
 clauses! { pub(super) Bench
-    /// A fabric promises and takes the same at every call, at every member, from before open until
-    /// after retire.
+    /// A fabric's promises and limits are the same at every call and every member, from before open
+    /// until after retire.
     "capabilities-constant", "Fabric::capabilities" => constant;
-    /// A guard can be kept behind its content; a list takes four writes, a guard 24 bytes.
+    /// A guard can be kept after its content; a list may have four writes, a guard 24 bytes.
     "capabilities-sane", "Capabilities; DESIGN, The seam; SMC-6, HAL-1" => sane;
-    /// No call blocks: not a poll with nothing to report, not a post to a peer that takes nothing.
+    /// No call blocks: neither a poll with nothing to report, nor a post to a peer that receives
+    /// nothing.
     "calls-return", "Fabric: what every implementation keeps; HAL-2" => calls_return;
 }
 
@@ -31,7 +32,7 @@ fn constant<T: Bench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     same(bench, "after open")?;
     for _ in 0..50 {
-        // Whether it is taken does not matter here.
+        // The result does not matter here.
         let _ = try_post(bench, (A, B), &[guard(0, 8)], None);
     }
     same(bench, "after posts")?;
@@ -60,7 +61,7 @@ fn sane<T: Bench>(bench: &mut T) -> Outcome {
 }
 
 fn calls_return<T: Bench>(bench: &mut T) -> Outcome {
-    // Far above what calls cost, and far below what waiting for anything would.
+    // Far more than a call costs, and far less than any wait would take.
     const EACH_MAX: Duration = Duration::from_millis(1);
     const CALLS: u32 = 2000;
     open_all(bench)?;
@@ -76,7 +77,7 @@ fn calls_return<T: Bench>(bench: &mut T) -> Outcome {
     timed("a poll with nothing to report", &mut |bench| {
         bench.fabric(B).poll();
     })?;
-    // No time passes on the way: sooner or later nothing more is taken, on most fabrics.
+    // No time passes between the posts, so most fabrics refuse at some point.
     timed("a post that nobody takes off", &mut |bench| {
         let _ = try_post(bench, (A, B), &[guard(0, 8)], None);
     })?;

@@ -1,4 +1,4 @@
-//! What is refused, and that nothing of it happens.
+//! Posts that must be refused, without any effect.
 
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Fabric, FabricError, Kind, Promises, Region, Token, Write,
@@ -14,19 +14,20 @@ use crate::scene::{
 use crate::testbed::{Bench, VIEW};
 
 clauses! { pub(super) Bench
-    /// A list of more writes than the fabric takes is OutOfRange, and none of it lands.
+    /// A list with more writes than the fabric's limit is OutOfRange, and none of it lands.
     "list-too-long", "Fabric::post" => list_too_long;
     /// A range that is not inside the row, at either end, is OutOfRange, and nothing lands.
     "range-outside-row", "Fabric::post" => range_outside_row;
-    /// A write above the limits is OutOfRange, or carried whole and as it was at the call.
+    /// A write above the limits is OutOfRange, or arrives complete with the bytes that it had at
+    /// the call.
     "write-too-large", "Capabilities::write_bytes_max, guard_bytes_max" => write_too_large;
-    /// A post to oneself, to a rank or in a view that does not exist is refused for good.
+    /// A post to oneself, to an unknown rank or in an unknown view is refused for good.
     "no-such-peer", "Fabric::post" => no_such_peer;
-    /// One bad write refuses its list: nothing of it lands, and its token never completes.
+    /// One invalid write refuses its list: none of it lands, and its token never completes.
     "all-or-nothing", "Fabric::post; DESIGN, The seam" => all_or_nothing;
 }
 
-/// Asks that nothing landed in B's copy of A's row, as far as the fabric's kind lets that be seen.
+/// Checks that nothing landed in B's copy of A's row, as far as this kind of fabric can show that.
 fn ensure_untouched<T: Bench>(bench: &mut T, what: &str) -> Outcome {
     bench.settle();
     if promises(bench, Promises::SHARED) {
@@ -134,7 +135,7 @@ fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
             !bench.fabric(A).ready(view, B),
             "{B} is ready for view {view}, which nobody opened"
         );
-        // A ring for nobody in nothing is nothing.
+        // A wake for an unknown rank or view has no effect.
         bench.fabric(A).wake(view, B);
     }
     bench.fabric(A).wake(VIEW, Rank(9));
@@ -160,7 +161,7 @@ fn all_or_nothing<T: Bench>(bench: &mut T) -> Outcome {
     let completed: Vec<Event> =
         drain(bench, A)?.into_iter().filter(|event| matches!(event, Event::Completed(_))).collect();
     ensure!(completed.is_empty(), "lists that were refused complete: {completed:?}");
-    // Those before it were good, and go through without it.
+    // The writes before the invalid one are valid, and succeed without it.
     let result: Result<(), ErrorKind> = try_post(bench, (A, B), &lists[0][..2], None);
     ensure!(
         result.is_ok(),

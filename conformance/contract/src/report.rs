@@ -1,23 +1,23 @@
-//! What a clause is, what it may find, and the list of verdicts that a run ends with.
+//! Clauses, their findings, and the list of verdicts that a run returns.
 
 use std::fmt;
 
-/// How a fabric breaks a clause: what was expected and what was seen, in one line.
+/// A violation of a clause by a fabric: the expected and the observed behaviour, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach(pub String);
 
-/// What a clause finds where it finds no breach. Reasons are for the reader of the report.
+/// The finding of a clause without a breach. The reasons are for the reader of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// It holds.
     Holds,
-    /// What of it can be looked at on this fabric holds; the reason says what cannot.
+    /// The testable part of the clause holds on this fabric; the reason says what cannot be tested.
     InPart(&'static str),
-    /// It says nothing about this fabric, or cannot be provoked on it.
+    /// The clause says nothing about this fabric, or cannot be provoked on it.
     NotApplicable(&'static str),
 }
 
-/// What a clause's check gives.
+/// The result of a clause's check.
 pub type Outcome = Result<Finding, Breach>;
 
 /// Ends a check with a breach, unless the condition holds.
@@ -30,11 +30,11 @@ macro_rules! ensure {
 }
 pub(super) use ensure;
 
-/// Makes a module's `clauses`: of each clause its sentence, its id, its source and its check.
+/// Defines a module's `clauses` from the sentence, id, source and check of each clause.
 macro_rules! clauses {
     ($visibility:vis $bench:ident
      $($(#[doc = $says:literal])+ $id:literal, $source:literal => $check:expr;)*) => {
-        /// All clauses of this module, in the order in which they are run.
+        /// Returns all clauses of this module, in the order in which they are run.
         #[must_use]
         $visibility fn clauses<T: $bench>() -> Vec<$crate::Clause<T>> {
             vec![$($crate::Clause {
@@ -48,25 +48,25 @@ macro_rules! clauses {
 }
 pub(super) use clauses;
 
-/// One property that every fabric has.
+/// A property of every fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Clause<B> {
-    /// Its lasting name.
+    /// The stable name.
     pub id: &'static str,
-    /// What it says, in a sentence.
+    /// The property, in one sentence.
     pub says: &'static str,
-    /// Where it comes from: the seam's documentation, the design, or a requirement.
+    /// The source: the trait's documentation, the design, or a requirement.
     pub source: &'static str,
-    /// Puts it to the question, on a group that nobody opened yet.
+    /// Checks the property on a group that no member has opened yet.
     pub check: fn(&mut B) -> Outcome,
 }
 
-/// What became of a clause on a fabric.
+/// The verdict on a clause for a fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// See [`Finding`].
     Found(Finding),
-    /// The fabric breaks it.
+    /// The fabric violates the clause.
     Broken(Breach),
 }
 
@@ -75,23 +75,23 @@ pub enum Verdict {
 pub struct Entry {
     /// The clause's id.
     pub id: &'static str,
-    /// What it says.
+    /// The property, in one sentence.
     pub says: &'static str,
-    /// Where it comes from.
+    /// The source.
     pub source: &'static str,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 /// All verdicts of a run, in the order of the clauses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// One a clause that was run.
+    /// One entry per clause that was run.
     pub entries: Vec<Entry>,
 }
 
 impl Report {
-    /// Puts a clause to the question, and notes the verdict.
+    /// Checks a clause, and adds the verdict.
     pub(super) fn add<B>(&mut self, clause: &Clause<B>, bench: &mut B) {
         let verdict = match (clause.check)(bench) {
             Ok(finding) => Verdict::Found(finding),
@@ -101,28 +101,28 @@ impl Report {
         self.entries.push(Entry { id, says, source, verdict });
     }
 
-    /// The verdict on a clause, if it was run.
+    /// Returns the verdict on a clause, if it was run.
     #[must_use]
     pub fn verdict(&self, id: &str) -> Option<&Verdict> {
         self.entries.iter().find(|entry| entry.id == id).map(|entry| &entry.verdict)
     }
 
-    /// The clauses that are broken.
+    /// Iterates over the violated clauses.
     pub fn broken(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| matches!(entry.verdict, Verdict::Broken(_)))
     }
 
-    /// The ids of the clauses that say nothing here.
+    /// Iterates over the ids of the clauses that do not apply.
     pub fn not_applicable(&self) -> impl Iterator<Item = &'static str> {
         let is_silent =
             |entry: &&Entry| matches!(entry.verdict, Verdict::Found(Finding::NotApplicable(_)));
         self.entries.iter().filter(is_silent).map(|entry| entry.id)
     }
 
-    /// For tests: nothing is broken.
+    /// Asserts, in tests, that no clause is violated.
     ///
     /// # Panics
-    /// With the whole list, if something is.
+    /// A clause is violated; the message has the whole list.
     #[track_caller]
     pub fn assert_kept(&self) {
         assert!(self.broken().next().is_none(), "the contract is broken:\n{self}");
@@ -148,7 +148,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One line a clause; one that is broken brings its sentence and its source.
+/// Writes one line per clause, with the sentence and source of a violated one.
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.entries.iter().map(|entry| entry.id.len()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What the clauses have in common: members by name, bytes by pattern, and the usual first steps.
+//! Shared parts of the clauses: named members, byte patterns, and the usual first steps.
 
 use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, FabricError, Kind, Promises, Token, Write,
@@ -14,11 +14,11 @@ pub(super) const A: Rank = Rank(0);
 pub(super) const B: Rank = Rank(1);
 pub(super) const C: Rank = Rank(2);
 
-/// Why a clause about what does not land can say little where memory is shared.
+/// The reason why a clause about writes that must not land can test little if memory is shared.
 pub(super) const SHARED_ROWS: &str =
     "the peers' rows are the memory itself, so nothing lands or fails to";
 
-/// How often a condition that time brings about is looked for before it counts as never.
+/// Number of attempts after which an expected condition counts as never happening.
 const PATIENCE: u32 = 200_000;
 
 /// All members.
@@ -39,7 +39,7 @@ pub(super) fn open(bench: &mut impl Bench, member: Rank) -> Result<(), Breach> {
     bench.open(member).map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))
 }
 
-/// Opens the view everywhere, waits until all are ready, and takes the events of that.
+/// Opens the view at all members, waits until all are ready, and takes the ready events.
 pub(super) fn open_all(bench: &mut impl Bench) -> Result<(), Breach> {
     everyone().try_for_each(|member| open(bench, member))?;
     for _ in 0..10 {
@@ -55,7 +55,7 @@ pub(super) fn open_all(bench: &mut impl Bench) -> Result<(), Breach> {
     Ok(())
 }
 
-/// Takes what the fabric has to report now.
+/// Takes the events that the fabric has now.
 pub(super) fn drain(bench: &mut impl Bench, member: Rank) -> Result<Vec<Event>, Breach> {
     let mut events = Vec::new();
     while let Some(event) = bench.fabric(member).poll() {
@@ -65,7 +65,7 @@ pub(super) fn drain(bench: &mut impl Bench, member: Rank) -> Result<Vec<Event>, 
     Ok(events)
 }
 
-/// Posts, and gives the kind of error.
+/// Posts a list, and returns the kind of error.
 pub(super) fn try_post(
     bench: &mut impl Bench,
     (from, to): (Rank, Rank),
@@ -75,7 +75,7 @@ pub(super) fn try_post(
     bench.fabric(from).post(VIEW, to, writes, token).map_err(|error| error.kind())
 }
 
-/// Posts what must go through, sooner or later.
+/// Posts a list that must succeed eventually.
 pub(super) fn post(
     bench: &mut impl Bench,
     (from, to): (Rank, Rank),
@@ -95,7 +95,7 @@ pub(super) fn post(
     })
 }
 
-/// Asks that a post was refused for good.
+/// Checks that a post was refused for good.
 pub(super) fn ensure_refused(result: Result<(), ErrorKind>, what: &str) -> Result<(), Breach> {
     ensure!(result.is_err(), "{what} is accepted");
     ensure!(
@@ -105,13 +105,13 @@ pub(super) fn ensure_refused(result: Result<(), ErrorKind>, what: &str) -> Resul
     Ok(())
 }
 
-/// Asks that a post was refused as out of range.
+/// Checks that a post was refused as out of range.
 pub(super) fn ensure_out_of_range(result: Result<(), ErrorKind>, what: &str) -> Result<(), Breach> {
     ensure!(result == Err(ErrorKind::OutOfRange), "{what} gives {result:?}, not OutOfRange");
     Ok(())
 }
 
-/// Sends a cell and asks that it arrives: the way between two members works.
+/// Sends a cell and checks that it arrives, so that the link between two members works.
 pub(super) fn ensure_way(
     bench: &mut impl Bench,
     (from, to): (Rank, Rank),
@@ -125,7 +125,7 @@ pub(super) fn ensure_way(
     Ok(())
 }
 
-/// Waits for a condition, a little at a time. False if it never came.
+/// Waits for a condition in small steps. Returns false if it never holds.
 pub(super) fn wait<T: Bench>(
     bench: &mut T,
     mut done: impl FnMut(&mut T) -> Result<bool, Breach>,
@@ -139,17 +139,18 @@ pub(super) fn wait<T: Bench>(
     Ok(false)
 }
 
-/// A content write of the own row.
+/// Returns a content write of the local row.
 pub(super) fn content(offset: usize, length: usize) -> Write {
     Write::of_row(offset, length, Kind::Content)
 }
 
-/// A guard write of the own row.
+/// Returns a guard write of the local row.
 pub(super) fn guard(offset: usize, length: usize) -> Write {
     Write::of_row(offset, length, Kind::Guard)
 }
 
-/// Writes bytes into a member's own row. Always in range here: clauses stay within the row.
+/// Writes bytes into a member's own row. The range is always valid, because clauses stay within the
+/// row.
 pub(super) fn store(bench: &impl Bench, member: Rank, offset: usize, bytes: &[u8]) {
     let stored = bench.row(member).apply(offset, bytes);
     debug_assert!(stored.is_ok(), "a clause writes outside the row");
@@ -161,7 +162,7 @@ pub(super) fn fill(bench: &impl Bench, member: Rank, offset: usize, length: usiz
 }
 
 /// Fills a member's whole row with bytes that are never zero and differ from their neighbours;
-/// gives them.
+/// returns them.
 pub(super) fn fill_with_pattern(bench: &impl Bench, member: Rank) -> Vec<u8> {
     let salt = usize::from(member.0) * 83;
     let byte =
@@ -171,7 +172,7 @@ pub(super) fn fill_with_pattern(bench: &impl Bench, member: Rank) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of a row as they are now.
+/// Returns the current bytes of a range of a row.
 pub(super) fn read_bytes(row: &Row<'_>, offset: usize, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let read = row.read(offset, &mut bytes);
@@ -179,12 +180,12 @@ pub(super) fn read_bytes(row: &Row<'_>, offset: usize, length: usize) -> Vec<u8>
     bytes
 }
 
-/// A whole row as it is now.
+/// Returns the current bytes of a whole row.
 pub(super) fn snapshot(row: &Row<'_>) -> Vec<u8> {
     read_bytes(row, 0, row.bytes())
 }
 
-/// Asks that two rows are the same, and names the first byte that is not.
+/// Checks that two rows are equal, and names the first byte that differs.
 pub(super) fn ensure_same(seen: &[u8], expected: &[u8], what: &str) -> Result<(), Breach> {
     let differs = seen.iter().zip(expected).position(|(seen, expected)| seen != expected);
     if let Some(at) = differs {

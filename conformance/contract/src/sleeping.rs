@@ -1,4 +1,4 @@
-//! Doorbells: a member that sleeps is woken by writes for it, and misses none of them (IDL-1).
+//! Wakeups: a sleeping member is woken by writes to it, and misses none of them (IDL-1).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,18 +10,19 @@ use crate::scene::{A, B, C, drain, guard, open_all, post, store};
 use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
 
 clauses! { pub(super) Bench
-    /// A wake rings its peer, asleep or awake, and no other member.
+    /// A wake wakes its peer, asleep or awake, and no other member.
     "wake-rings-awake", "Fabric::wake; Event::Woken" => wake_rings_awake;
-    /// Arming fails while something that came already is not polled, and succeeds after.
+    /// Arming fails while an event or write that has already arrived is not polled, and succeeds
+    /// after that.
     "ring-forbids-sleep", "Fabric::arm; IDL-1" => ring_forbids_sleep;
-    /// A member that arms at any moment of a write's way either sees the write or is rung.
+    /// A member that arms at any moment of a write's transfer either sees the write or is woken.
     "post-rings-armed", "Fabric::arm; IDL-1" => post_rings_armed;
-    /// A post does not ring a peer that is awake, whether that never armed or has disarmed.
+    /// A post does not wake a peer that is awake, whether the peer never armed or has disarmed.
     "post-leaves-awake-alone",
         "Fabric::disarm; DESIGN, The way of a message (rings only those who say that they sleep)" => post_leaves_awake_alone;
     /// Two members that sleep whenever they can, and wake each other by posts, never both sleep.
     "no-lost-wake-up", "IDL-1" => no_lost_wake_up;
-    /// Each ring without data ends a sleep, forbids it, or is polled.
+    /// Each wake without data ends a sleep, prevents it, or is polled.
     "no-lost-ring", "Fabric::wake; IDL-1" => no_lost_ring;
 }
 
@@ -65,12 +66,12 @@ fn ring_forbids_sleep<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// What B sees of A's cell.
+/// Returns B's view of A's cell.
 fn seen(bench: &impl Bench) -> u64 {
     bench.copy(B, A).cell(CELL).map_or(0, |cell| cell.load())
 }
 
-/// Lets B wait for a value as a poller does: arm, look once more, sleep.
+/// Has B wait for a value as a poller does: arm, check once more, sleep.
 fn sleep_until<T: Bench>(bench: &mut T, value: u64, when: &str) -> Result<(), Breach> {
     for _ in 0..100 {
         if seen(bench) == value {
@@ -108,7 +109,7 @@ fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
         sleep_until(bench, 2 * moment + 1, &format!("{moment} moments after the post"))?;
         bench.settle();
         drain(bench, B)?;
-        // The other way round: it sleeps already.
+        // The opposite case: the member already sleeps.
         let armed = bench.fabric(B).arm();
         ensure!(armed, "nothing is under way, all is polled, and {B} cannot arm");
         for _ in 0..moment {
@@ -146,7 +147,7 @@ fn post_leaves_awake_alone<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// A little work of a length that changes from round to round, so that rounds meet at different
+/// Does a little work whose length changes from round to round, so that rounds meet at different
 /// moments.
 fn dawdle(round: u64) {
     for _ in 0..round.wrapping_mul(2_654_435_761) % 97 {
@@ -154,17 +155,18 @@ fn dawdle(round: u64) {
     }
 }
 
-/// How often two members sleep and ring: each takes a call of the kernel where a look takes none.
+/// Returns the number of rounds in which two members sleep and wake: each takes a system call,
+/// unlike a plain read.
 fn rings(bench: &impl Bench) -> u64 {
     (bench.rounds() / 10).max(200)
 }
 
-/// One of two members in turns: each answers the other's number with the next, and sleeps in
-/// between.
+/// One of two members that take turns: each answers the other's number with the next one, and
+/// sleeps in between.
 struct Answering {
     peer: Rank,
     own: u64,
-    /// The own number was stored and is not posted yet.
+    /// Whether this member's number was stored but not posted yet.
     unposted: bool,
     rounds: u64,
 }
@@ -234,7 +236,7 @@ fn no_lost_wake_up<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Rings, and waits until the ring was noticed.
+/// Wakes the other member, and waits until it has noticed.
 struct Ringer<'s> {
     rung: &'s AtomicU64,
     noticed: &'s AtomicU64,
@@ -257,7 +259,7 @@ impl<F: Fabric> Actor<F> for Ringer<'_> {
     }
 }
 
-/// Sleeps whenever it may, and takes note of each ring.
+/// Sleeps whenever possible, and notes each wake.
 struct Sleeper<'s> {
     rung: &'s AtomicU64,
     noticed: &'s AtomicU64,

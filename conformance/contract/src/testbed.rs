@@ -1,4 +1,5 @@
-//! What a fabric brings to be judged: small groups, the passing of time, and what can be provoked.
+//! The interface that a fabric provides to be judged: small groups, the passing of time, and
+//! failures that can be provoked.
 
 use tramontane_core::fabric::{ErrorKind, Fabric};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -9,25 +10,25 @@ use crate::report::Breach;
 /// The view that the members of a bench open.
 pub const VIEW: ViewId = ViewId(1);
 
-/// How many members a bench has.
+/// Number of members in a bench.
 pub const MEMBERS: u16 = 3;
 
-/// What a row of a bench has at least, in bytes. All rows of a bench are of one size, and start as
-/// zeros.
+/// Smallest row of a bench, in bytes. All rows of a bench have the same size, and start as zeros.
 pub const ROW_BYTES_MIN: usize = 8192;
 
-/// Makes benches for one fabric, in one setting.
+/// Creates benches for one fabric, in one configuration.
 pub trait Testbed {
     /// A group of members on this fabric.
     type Bench<'b>: Bench;
 
-    /// Makes a fresh group, in which nobody opened the view yet, and shows it to `scene`, once.
+    /// Creates a fresh group, in which no member has opened the view yet, and passes it to `scene`,
+    /// once.
     fn with(&self, scene: impl FnOnce(&mut Self::Bench<'_>));
 }
 
 /// A group of [`MEMBERS`] members, each with its fabric and its memory.
 pub trait Bench {
-    /// The fabric that is judged.
+    /// The fabric under test.
     type Fabric: Fabric;
 
     /// A member's fabric.
@@ -39,83 +40,81 @@ pub trait Bench {
     /// Opens [`VIEW`] at a member, with that member's memory.
     ///
     /// # Errors
-    /// What the fabric says.
+    /// The error of the fabric.
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind>;
 
-    /// A member's own row.
+    /// Returns a member's own row.
     fn row(&self, member: Rank) -> RowWriter<'_>;
 
-    /// What `holder` sees of `owner`'s row now.
+    /// Returns `holder`'s current copy of `owner`'s row.
     fn copy(&self, holder: Rank, owner: Rank) -> Row<'_>;
 
-    /// Lets a little time pass: so little, as far as that can be chosen, that a write of a few
-    /// lines is seen half landed.
+    /// Lets a little time pass. If possible, the time is so short that a write of a few lines can
+    /// be seen half landed.
     fn pass(&mut self);
 
-    /// Lets pass what time it takes until all that is under way has come, lost peers are noticed,
-    /// and nothing more happens by itself.
+    /// Lets time pass until all writes in flight have landed, lost peers are noticed, and nothing
+    /// more happens by itself.
     fn settle(&mut self);
 
-    /// Sleeps at a member that armed and then looked, as members of this fabric sleep, for far
-    /// longer than a ring takes to come.
+    /// Sleeps at a member that has armed and then checked, as members of this fabric sleep, for far
+    /// longer than a wakeup takes to arrive.
     fn sleep(&mut self, member: Rank) -> Wake;
 
-    /// Ends a member without a word. It is not used afterwards.
+    /// Ends a member without notice. The member is not used afterwards.
     ///
     /// # Errors
-    /// Why that cannot be provoked.
+    /// The reason why this cannot be provoked.
     fn lose(&mut self, member: Rank) -> Result<(), &'static str>;
 
-    /// How many rounds a search for rare interleavings takes: as many as are done in about a
-    /// second.
+    /// Number of rounds of a search for rare interleavings: as many as take about a second.
     fn rounds(&self) -> u64;
 
-    /// Runs two members at the same time, or interleaved as finely as [`Bench::pass`], until both
-    /// are done. Where a fabric needs its member to carry what it took, the member of an actor that
-    /// is done goes on doing so.
+    /// Runs two members concurrently, or interleaved as finely as [`Bench::pass`], until both are
+    /// done. If a fabric needs its members to carry accepted writes, the member of a finished actor
+    /// continues to do so.
     ///
     /// # Errors
-    /// The first breach that one of them finds; or that they did not end.
+    /// The first breach found, or that the actors did not end.
     fn race(&mut self, actors: [(Rank, &mut dyn Actor<Self::Fabric>); 2]) -> Result<(), Breach>;
 }
 
-/// How a sleep ended.
+/// The end of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// The doorbell rang.
+    /// A wakeup ended the sleep.
     Rung,
-    /// Nobody rang, for all the time that a ring may take and more.
+    /// No wakeup arrived, for longer than any wakeup may take.
     Overslept,
 }
 
-/// What an actor does of a member, one turn after the other.
+/// An actor's actions on a member, one turn at a time.
 pub trait Actor<F>: Send {
-    /// One look at the world. `slept` says how the sleep ended that the last turn asked for, if it
-    /// did.
+    /// Takes one turn. `slept` is the end of the sleep that the previous turn requested, if it did.
     ///
     /// # Errors
-    /// The breach that it found.
+    /// The breach that the actor found.
     fn turn(&mut self, seat: &mut Seat<'_, F>, slept: Option<Wake>) -> Result<Next, Breach>;
 }
 
-/// What an actor wants next.
+/// An actor's next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Another turn.
     Turn,
-    /// To sleep: it armed, and looked.
+    /// To sleep, after arming and checking.
     Sleep,
     /// Nothing more.
     Done,
 }
 
-/// What an actor has of its member during a turn.
+/// The parts of its member that an actor can use during a turn.
 #[derive(Debug)]
 pub struct Seat<'s, F> {
     /// The member's fabric.
     pub fabric: &'s mut F,
-    /// Its own row.
+    /// The member's own row.
     pub row: RowWriter<'s>,
-    /// All rows as it sees them, in rank order.
+    /// All rows as the member sees them, in rank order.
     pub rows: &'s [Row<'s>],
 }

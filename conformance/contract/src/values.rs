@@ -1,4 +1,4 @@
-//! Which value a write carries, and what a completion says.
+//! The value that a write carries, and the meaning of a completion.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::scene::{
 use crate::testbed::Bench;
 
 clauses! { pub(super) Bench
-    /// A guard carries the bytes as they were at the call, whatever its owner stores next.
+    /// A guard carries the bytes that it had at the call, regardless of later stores.
     "guard-as-posted", "Kind::Guard; DESIGN, The seam" => guard_as_posted;
-    /// What changes after a list is completed does not reach the peer with that list.
+    /// Changes made after a list has completed do not reach the peer with that list.
     "content-until-completed", "Kind::Content; Event::Completed" => content_until_completed;
-    /// Each list that was posted with a token completes exactly once, and no other does; the empty
-    /// list too.
+    /// Each list posted with a token, even an empty one, completes exactly once, and no other list
+    /// does.
     "completed-once", "Fabric::post; Event::Completed" => completed_once;
     /// Completions wait for a member that polls late; if they cannot, the post is refused as
     /// QueueFull.
     "completions-kept", "Fabric::post; HAL-2" => completions_kept;
-    /// If that is promised, a list's bytes are visible at the peer when it is completed.
+    /// If that is promised, a list's bytes are visible at the peer when the list completes.
     "completion-visible", "Promises::COMPLETION_VISIBLE" => completion_visible;
 }
 
@@ -59,8 +59,8 @@ fn guard_as_posted<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Waits until a token is completed; other completions are a breach, since nothing else is under
-/// way.
+/// Waits until a token completes; other completions are a breach, because nothing else is in
+/// flight.
 fn await_completion<T: Bench>(bench: &mut T, token: Token) -> Result<(), Breach> {
     let completed = wait(bench, |bench| {
         let Some(event) = bench.fabric(A).poll() else { return Ok(false) };
@@ -98,7 +98,7 @@ fn content_until_completed<T: Bench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Adds a member's completions to a count by token.
+/// Adds a member's completions to the counts by token.
 fn count_completions<T: Bench>(
     bench: &mut T,
     counts: &mut BTreeMap<u64, u32>,
@@ -111,7 +111,7 @@ fn count_completions<T: Bench>(
     Ok(())
 }
 
-/// Asks that each of these tokens completed once, and no other did.
+/// Checks that each of these tokens completed once, and no other did.
 fn ensure_each_once(tokens: &[u64], counts: &BTreeMap<u64, u32>) -> Result<(), Breach> {
     for token in tokens {
         let times = counts.get(token).copied().unwrap_or(0);
@@ -134,7 +134,7 @@ fn completed_once<T: Bench>(bench: &mut T) -> Outcome {
             .collect();
         let way = (A, if index % 3 == 0 { C } else { B });
         post(bench, way, &list, Some(Token(token)))?;
-        // And the same without a token.
+        // The same without a token.
         post(bench, way, &list, None)?;
         if index % 2 == 0 {
             bench.pass();
@@ -185,7 +185,7 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
         "of {} lists, {lost} are not reported once to a member that polls late",
         accepted.len()
     );
-    // And polling makes room again.
+    // Polling makes room again.
     post(bench, (A, B), &[guard(64, 8)], Some(Token(LISTS)))?;
     Ok(Finding::Holds)
 }

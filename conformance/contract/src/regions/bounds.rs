@@ -1,4 +1,4 @@
-//! What is refused, and that nothing of it happens.
+//! Calls that must be refused, without any effect.
 
 use tramontane_core::fabric::{
     Area, ErrorKind, FabricError, HostRegions, Kind, Permissions, Region, Write,
@@ -11,14 +11,14 @@ use crate::report::{Finding, Outcome, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
-    /// A target outside the peer's region, or a source outside the own memory, is OutOfRange, with
-    /// its whole list. How long the own region is does not matter.
+    /// A target outside the peer's region, or a source outside the local memory, is OutOfRange,
+    /// with its whole list. The length of the local region does not matter.
     "region-range-outside", "Fabric::post; ErrorKind::OutOfRange" => range_outside;
-    /// A list of more writes than the fabric takes is OutOfRange.
+    /// A list with more writes than the fabric's limit is OutOfRange.
     "region-list-too-long", "Fabric::post; Capabilities::writes_max" => list_too_long;
-    /// A right of nobody, to nothing or in no view is refused for good.
+    /// A permission for an unknown peer, region or view is refused for good.
     "right-of-nothing", "Permissions::grant, revoke" => of_nothing;
-    /// A region is made once, before the first view, and is not that of rows.
+    /// A region is made once, before the first view, and is not the region of rows.
     "region-made-once", "HostRegions::region" => made_once;
 }
 

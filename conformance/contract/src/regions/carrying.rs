@@ -1,4 +1,5 @@
-//! Which bytes a write to a region carries, what its completion says, and how a full queue is told.
+//! The bytes that a write to a region carries, the meaning of its completion, and the report of a
+//! full queue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,24 +12,24 @@ use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
-    /// A guard carries the bytes as they were at the call.
+    /// A guard carries the bytes that it had at the call.
     "region-guard-as-posted", "Kind::Guard; DESIGN, The seam" => guard_as_posted;
-    /// What changes after a list is completed does not reach the peer with that list.
+    /// Changes made after a list has completed do not reach the peer with that list.
     "region-content-until-completed", "Kind::Content; Event::Completed" => until_completed;
-    /// If that is promised, a list's bytes are visible in the peer's region when it is completed.
+    /// If that is promised, a list's bytes are visible in the peer's region when it completes.
     "region-completion-visible",
         "Promises::COMPLETION_VISIBLE; TRM-3" => completion_visible;
-    /// Each list with a token completes exactly once, in the order of posts, and no other does.
+    /// Each list with a token completes exactly once, in posting order, and no other list does.
     "region-completed-once", "Fabric::post; Event::Completed" => completed_once;
-    /// A queue that is full refuses a whole list, delays nobody else, and has room again later.
+    /// A full queue refuses a whole list, delays no other peer, and has room again later.
     "region-queue-full", "ErrorKind::QueueFull; DESIGN, The seam" => queue_full;
-    /// A post rings an owner that sleeps, and has landed when the owner looks.
+    /// A post wakes an owner that sleeps, and has landed when the owner reads.
     "region-post-rings", "Fabric::arm; IDL-1" => rings;
 }
 
 const ROUNDS: u8 = 40;
 
-/// Two processes, of which A may write to B's log.
+/// Opens a view of two processes in which A may write to B's log.
 fn writing<T: RegionBench>(bench: &mut T) -> Result<(Scene<'_, T>, Link), Breach> {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
@@ -67,9 +68,9 @@ fn guard_as_posted<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Waits until a token completes at A. Gives what had completed before.
+/// Waits until a token completes at A, and returns the tokens that had completed before.
 fn await_completion<T: RegionBench>(scene: &mut Scene<'_, T>, token: u64) -> Result<(), Breach> {
-    // A looks first, so that what B does when it is complete is not waited for.
+    // A checks first, so that B's actions after the completion are not waited for.
     let completed = scene.wait(|scene| {
         scene.step(A)?;
         Ok(scene.completed(A).contains(&token))
@@ -163,7 +164,7 @@ fn completed_once<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// More lists than any queue takes.
+/// More lists than any queue can hold.
 const LISTS_MAX: u64 = 60_000;
 
 fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
@@ -171,7 +172,7 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
     let third = scene.link([A, C])?;
     scene.grant(C, third, LOG)?;
     scene.ensure_lands((A, C), third, LOG, 1)?;
-    // No time passes on the way, and nobody takes them off.
+    // No time passes between the posts, and no process takes the lists off.
     let cells = [512, 1024, 4096];
     let list = cells.map(|offset| between(LOG, offset, 8, Kind::Guard));
     let set = |scene: &Scene<'_, T>, value: u64| {
@@ -200,7 +201,7 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
             return Ok(Finding::NotApplicable("60000 lists were taken with nobody to take them"));
         };
         ensure!(refused > 1, "the queue is full before anything was posted");
-        // Another region's owner, and rows, do not wait for it.
+        // The owner of another region, and rows, are not delayed.
         scene.fill_row(A, link, 64, &[round; 8]);
         let row = scene.post(A, link, &[Write::of_row(64, 8, Kind::Guard)], None);
         ensure!(row.is_ok(), "while the queue to a region is full, a post of the row is {row:?}");

@@ -1,4 +1,4 @@
-//! What a right that was taken back leaves behind: nothing more lands, and all else goes on.
+//! Revoked permissions: nothing more lands, and everything else continues.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,23 +13,24 @@ use crate::scene::ensure_same;
 use crate::testbed::Next;
 
 clauses! { pub(super) RegionBench
-    /// When revoke returned, nothing more of that peer's lands, however much was under way.
+    /// After revoke has returned, nothing more from this peer lands, regardless of what was in
+    /// flight.
     "revoke-is-final", "Permissions::revoke; TRM-4" => is_final;
-    /// The same while the writer posts at the same time, and is let again and again.
+    /// The same holds while the writer posts concurrently, and is granted and revoked repeatedly.
     "revoke-is-final-in-a-race", "Permissions::revoke; TRM-4" => is_final_in_a_race;
-    /// Of writes that were under way when their right was taken back, a first part lands and none
-    /// behind it, also once the right comes again.
+    /// Of the writes in flight when their permission is revoked, a prefix lands and nothing after
+    /// it, even if the permission is granted again.
     "denied-leave-no-gap", "PermissionEvent::Denied; TRM-3" => leave_no_gap;
-    /// A write that was not taken is told, once, with view, peer and region; its token does not
-    /// complete, and posts are Revoked until Restored is told.
+    /// A denied write is reported once, with view, peer and region; its token does not complete,
+    /// and posts are Revoked until Restored is reported.
     "denied-is-told", "PermissionEvent::Denied, Restored" => is_told;
-    /// A right that is used without being there harms one region of one link: rows, other regions,
-    /// other views and other peers go on.
+    /// A write without permission harms one region of one link: rows, other regions, other views
+    /// and other peers continue.
     "denied-harms-one-region", "Permissions: what every implementation keeps" => harms_one;
 }
 
-/// Posts as many numbered cells to B's log as are taken now, at most so many: cell `n` holds `n`.
-/// Gives how many.
+/// Posts numbered cells to B's log until one is refused or the limit is reached: cell `n` holds
+/// `n`. Returns their number.
 fn post_cells<T: RegionBench>(
     scene: &mut Scene<'_, T>,
     link: Link,
@@ -48,7 +49,7 @@ fn post_cells<T: RegionBench>(
     Ok(most)
 }
 
-/// The cells of B's log.
+/// Returns the cells of B's log.
 fn cells<T: RegionBench>(scene: &Scene<'_, T>) -> Vec<u64> {
     let bytes = scene.snapshot(B, LOG);
     bytes.as_chunks::<8>().0.iter().map(|cell| u64::from_ne_bytes(*cell)).collect()
@@ -61,7 +62,7 @@ fn is_final<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.grant(B, link, LOG)?;
         scene.ensure_lands((A, B), link, LOG, 1)?;
         post_cells(&mut scene, link, 128, 64)?;
-        // More or less of it has come when the right goes.
+        // A varying part of the writes has landed when the permission is revoked.
         for _ in 0..round / 3 {
             scene.pass(&[A])?;
         }
@@ -168,7 +169,7 @@ fn leave_no_gap<T: RegionBench>(bench: &mut T) -> Outcome {
         if round % 2 == 0 {
             scene.step(B)?;
         }
-        // The right goes and comes again before the writer hears of either.
+        // The permission is revoked and granted again before the writer learns of either.
         scene.revoke(B, link, LOG)?;
         scene.grant(B, link, LOG)?;
         scene.settle()?;
@@ -181,7 +182,7 @@ fn leave_no_gap<T: RegionBench>(bench: &mut T) -> Outcome {
         );
         reached += posted - landed;
         first += 40;
-        // And what is posted by the new right lands.
+        // A post under the new permission lands.
         scene.ensure_lands((A, B), link, LOG, u8::try_from(round + 2).unwrap_or(1))?;
     }
     Ok(if reached > 0 {
@@ -206,7 +207,8 @@ fn is_told<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.settle()?;
         scene.take_told(A);
         scene.take_events(A);
-        // Some are posted before the right goes and some after, when the writer may know of it.
+        // Some writes are posted before the permission is revoked. Others follow, when the writer
+        // may already know.
         let first = 128 + usize::from(round) * 16;
         let mut posted = post_cells(&mut scene, link, first, 5)?;
         scene.revoke(B, link, LOG)?;

@@ -1,4 +1,4 @@
-//! Processes that die with writes under way, and views that end.
+//! Processes that die with writes in flight, and views that end.
 
 use tramontane_core::fabric::{
     ErrorKind, Event, Fabric, FabricError, Kind, PermissionEvent, Permissions, Promises, Write,
@@ -11,20 +11,21 @@ use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
-    /// A writer that dies with writes under way leaves a first part of them and no gap; its right
-    /// can be taken back, nothing lands after that, and others go on.
+    /// If a writer dies with writes in flight, a prefix of them lands without a gap. Its permission
+    /// can be revoked, nothing lands after that, and other processes continue.
     "writer-dies", "Permissions::revoke; Event::PeerLost; TRM-4" => writer_dies;
-    /// An owner that dies with writes under way is lost: later posts say so, and those to others
-    /// land.
+    /// An owner that dies with writes in flight is lost: later posts to it report that, and those
+    /// to others land.
     "owner-dies", "Event::PeerLost; ErrorKind::PeerLost" => owner_dies;
-    /// Rights end with their view: nothing that was under way lands after it, and the next view of
-    /// the same two gives none.
+    /// Permissions end with their view: nothing in flight lands after it, and the next view of the
+    /// same two processes starts without permissions.
     "right-ends-with-view", "Fabric::retire; HostRegions" => ends_with_view;
-    /// After a cut nothing of that peer's lands in any region, and its right is gone.
+    /// After a cut nothing from this peer lands in any region, and its permission is gone.
     "right-ends-with-cut", "Fabric::cut" => ends_with_cut;
 }
 
-/// A posts cells to B's log that are numbered from 1: cell `128 + n` holds `n`. Gives how many.
+/// Has A post cells to B's log that are numbered from 1: cell `128 + n` holds `n`. Returns their
+/// number.
 fn post_numbers<T: RegionBench>(
     scene: &mut Scene<'_, T>,
     link: Link,
@@ -42,7 +43,7 @@ fn post_numbers<T: RegionBench>(
     Ok(most)
 }
 
-/// How many of them have landed in B's log: a first part, if order is promised.
+/// Returns how many of them have landed in B's log: a prefix, if order is promised.
 fn landed<T: RegionBench>(scene: &mut Scene<'_, T>, posted: u64) -> Result<u64, Breach> {
     let number = |at: u64| {
         let bytes = scene.look(B, LOG, 1024 + 8 * usize::try_from(at).unwrap_or(0), 8);
@@ -150,7 +151,7 @@ fn ends_with_view<T: RegionBench>(bench: &mut T) -> Outcome {
         if round % 2 == 0 {
             scene.pass(&[A])?;
         }
-        // No other process polls until the owner's end is there.
+        // No other process polls until the owner has ended.
         let mut ended = false;
         for _ in 0..10_000 {
             ended = scene.fabric(B).retire(link.view);

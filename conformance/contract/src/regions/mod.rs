@@ -1,8 +1,8 @@
-//! Regions whose owner says who may write, and many views open at once, on fabrics that have them
+//! Regions with write permissions, and many views open at once, on fabrics that support them
 //! ([`run_regions`]).
 //!
-//! Every view here is one of two members, as those of protocols whose writer changes are. A scene
-//! opens and retires them one by one, while others work.
+//! Every view here has two members, as in protocols whose writers change. A scene opens and retires
+//! views one by one, while others are in use.
 //!
 //! | module | clauses about |
 //! |---|---|
@@ -32,7 +32,7 @@ pub use testbed::{
 
 use crate::report::{Clause, Report};
 
-/// All clauses about regions and many views, in the order in which they are run.
+/// Returns all clauses about regions and many views, in the order in which they are run.
 #[must_use]
 pub fn region_clauses<B: RegionBench>() -> Vec<Clause<B>> {
     [
@@ -50,12 +50,12 @@ pub fn region_clauses<B: RegionBench>() -> Vec<Clause<B>> {
     .collect()
 }
 
-/// Judges a fabric by every clause about regions and many views, each with processes of its own.
+/// Judges a fabric by every clause about regions and many views, each with its own processes.
 pub fn run_regions<T: RegionTestbed>(testbed: &T) -> Report {
     run_regions_chosen(testbed, |_| true)
 }
 
-/// The same by the clauses whose ids are chosen.
+/// Judges a fabric in the same way, by the clauses with the chosen ids.
 pub fn run_regions_chosen<T: RegionTestbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Report {
     let mut report = Report::default();
     for index in 0..region_clauses::<T::Bench<'static>>().len() {

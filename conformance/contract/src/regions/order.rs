@@ -1,5 +1,5 @@
-//! Order in a region: of content and guard in one list, and of lists one after the other. Each is a
-//! hunt: A writes round after round, and B looks all the time.
+//! Order in a region: of content and guard in one list, and of consecutive lists. Each clause is a
+//! search: A writes round after round, and B reads all the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,15 +13,15 @@ use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::testbed::Next;
 
 clauses! { pub(super) RegionBench
-    /// A reader that sees a guard in its region sees the content before it in its list.
+    /// A reader that sees a guard in its region sees the content before it in the guard's list.
     "region-guard-after-content", "Capabilities::can_guard; TRM-3" => |bench| hunt(bench, Lists::One);
-    /// The same where content and guard are in lists of their own, one after the other.
+    /// The same holds if content and guard are in separate, consecutive lists.
     "region-order-between-lists", "Promises::WRITE_ORDER; TRM-3" => |bench| hunt(bench, Lists::Each);
     /// If address order is promised, a reader that sees a write's last cell sees the whole write.
     "region-address-order", "Promises::ADDRESS_ORDER" => |bench| hunt(bench, Lists::OneWrite);
 }
 
-/// A payload with its counter behind it, as an entry of a log.
+/// A payload followed by its counter, as in an entry of a log.
 const PAYLOAD: (usize, usize) = (2048, 2040);
 const COUNTER: usize = PAYLOAD.0 + PAYLOAD.1;
 
@@ -32,7 +32,7 @@ enum Lists {
     Each,
 }
 
-/// The byte that all of a round's payload is made of.
+/// Returns the byte that fills a round's payload.
 fn fill_of(round: u64) -> u8 {
     u8::try_from(round % 255).map_or(0, |byte| byte + 1)
 }
@@ -72,7 +72,7 @@ fn hunt<T: RegionBench>(bench: &mut T, lists: Lists) -> Outcome {
             }
         }
         if posted == plan.len() {
-            // The memory may change once its list is completed; and B has looked at it.
+            // The memory may change after its list has completed and B has read it.
             let is_done = completed == round * 2 + 2 - u64::from(round == 0) * 2;
             if !is_done || seen.load(Ordering::Acquire) < round {
                 return Ok(Next::Turn);

@@ -1,4 +1,4 @@
-//! Reads of a peer's region, which need no right.
+//! Reads of a peer's region, which need no permission.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,16 +13,16 @@ use crate::scene::ensure_same;
 use crate::testbed::Next;
 
 clauses! { pub(super) RegionBench
-    /// A read brings what lies in the peer's region, exactly, and changes nothing else; it needs no
-    /// right.
+    /// A read returns exactly the contents of the peer's region, and changes nothing else; it needs
+    /// no permission.
     "read-brings-all", "Permissions::read" => brings_all;
-    /// A read of a region that is written at the same time brings nothing that was not there.
+    /// A concurrent read and write of a region never return bytes that were not there.
     "read-while-written", "Permissions::read; TRM-4" => while_written;
-    /// A read of what is not there, or into what is not there, is refused, and brings nothing.
+    /// A read with an unknown or invalid source or target is refused, and changes nothing.
     "read-refused", "Permissions::read; ErrorKind::OutOfRange" => refused;
 }
 
-/// A reads from B's region into its own, and gives what is said.
+/// Reads from B's region into A's own, and returns the result.
 fn try_read<T: RegionBench>(
     scene: &mut Scene<'_, T>,
     link: Link,
@@ -78,14 +78,15 @@ fn while_written<T: RegionBench>(bench: &mut T) -> Outcome {
     let mut scene = Scene::new(bench)?;
     let link = scene.link([A, B])?;
     let (theirs, own) = (scene.memory(B, LOG).clone(), scene.memory(A, LOG).clone());
-    // A cell that is read was of a round that was begun, and not before the last that was whole
-    // when the read was posted. A cell may be torn, so its bytes are looked at.
+    // A cell that was read must belong to a round that had begun, and not be older than the last
+    // round that was complete when the read was posted. A cell may be torn, so its bytes are
+    // compared one by one.
     let (begun, whole, reads) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let byte_of = |round: u64| u8::try_from(round % 256).unwrap_or(0);
     let mut write = |fabric: &mut T::Fabric| -> Result<Next, Breach> {
         while fabric.poll().is_some() {}
         let round = begun.load(Ordering::Relaxed);
-        // Not so far ahead that a byte comes again.
+        // The writer stays close to the reader, so that no byte value is reused.
         if round < reads.load(Ordering::Acquire) * 8 + 8 {
             begun.store(round + 1, Ordering::Release);
             let stored = theirs.writer().apply(AT, &[byte_of(round + 1); BYTES]);

@@ -1,4 +1,4 @@
-//! Who may write to a region: nobody at first, then whom its owner lets, and nobody else.
+//! Write permissions of a region: none at first, then exactly those that the owner grants.
 
 use tramontane_core::fabric::{ErrorKind, Kind, PermissionEvent, Region, Write};
 
@@ -9,22 +9,22 @@ use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::ensure_same;
 
 clauses! { pub(super) RegionBench
-    /// At first no peer may write to any region: what it posts is Revoked, or Denied later.
+    /// At first no peer may write to any region: its posts are Revoked, or Denied later.
     "right-none-at-first", "Permissions: what every implementation keeps" => none_at_first;
-    /// With the right a write lands exactly where it was posted to, from the row and from the same
-    /// region.
+    /// With permission a write lands exactly at its target, from the row and from the same region.
     "right-lets-land", "Permissions::grant; Fabric::post" => lets_land;
-    /// A write may come from any own region.
+    /// A write may come from any local region.
     "right-any-source", "permissions: what a peer that has the right posts" => any_source;
-    /// A right is of one peer, in one view, to one region.
+    /// A permission covers one peer, in one view, for one region.
     "right-of-one", "Permissions::grant; HostRegions" => of_one;
-    /// Once a post was refused, the writer is told when it can post again.
+    /// After a refused post, the writer is notified when it can post again.
     "right-told", "Permissions::grant; PermissionEvent::Restored" => told;
-    /// A right that is given or taken twice is there, or gone.
+    /// Granting or revoking a permission twice has the same effect as once.
     "right-twice", "Permissions::grant, revoke" => twice;
 }
 
-/// Posts without the right: nothing lands, whether that is refused at once or denied later.
+/// Posts without permission and checks that nothing lands, whether the post is refused at once or
+/// denied later.
 fn ensure_kept_out<T: RegionBench>(
     scene: &mut Scene<'_, T>,
     (from, to): (Process, Process),
@@ -64,7 +64,7 @@ fn none_at_first<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(Finding::Holds)
 }
 
-/// Places at and across the borders of cells and lines: where from, where to, how many bytes.
+/// Offsets at and across the boundaries of cells and lines: source, target and length.
 const PLACES: [(usize, usize, usize); 8] = [
     (0, 0, 8),
     (64, 64, 200),
@@ -144,7 +144,7 @@ fn of_one<T: RegionBench>(bench: &mut T) -> Outcome {
     ensure!(!scene.may_write(A, link, LOG), "who may write is not who lets write");
     ensure_kept_out(&mut scene, (B, A), link, LOG)?;
     scene.ensure_lands((A, B), link, LOG, 2)?;
-    // Two writers at once, each by its own right; one is taken back.
+    // Two writers at once, each with its own permission; one is revoked.
     scene.grant(B, third, LOG)?;
     scene.ensure_lands((C, B), third, LOG, 3)?;
     scene.revoke(B, link, LOG)?;

@@ -1,5 +1,5 @@
-//! What the clauses about regions have in common: processes with their regions, views between two
-//! of them, and the usual steps.
+//! Shared parts of the clauses about regions: processes with their regions, views between two of
+//! them, and the usual steps.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ pub(super) const ALL: [Process; PROCESSES] = [A, B, C];
 pub(super) const LOG: Region = Region(1);
 pub(super) const OTHER: Region = Region(2);
 
-/// Each process's regions are as long as it wants them: of these bytes.
+/// Length of each process's regions in bytes: each process chooses its own.
 pub(super) const LOG_BYTES: [usize; PROCESSES] = [65_536, 32_768, 49_152];
 pub(super) const OTHER_BYTES: usize = 8192;
 
-/// Bytes of every row.
+/// Length of every row in bytes.
 pub(super) const ROW_BYTES: usize = 4096;
 
 /// The memory of a fabric's regions and rows.
@@ -41,7 +41,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The rank of the other.
+    /// Returns the rank of the other process.
     pub(super) fn peer_of(&self, process: Process) -> Rank {
         Rank(u16::from(self.members[0] == process))
     }
@@ -51,7 +51,7 @@ impl Link {
     }
 }
 
-/// What a process has and was told.
+/// A process with its memory and its events.
 struct SceneMember<T: RegionBench> {
     regions: [Memory<T>; 2],
     rows: BTreeMap<ViewId, Rows<T>>,
@@ -59,17 +59,17 @@ struct SceneMember<T: RegionBench> {
     told: Vec<PermissionEvent>,
 }
 
-/// Processes at work.
+/// The processes of a bench, and their views.
 pub(super) struct Scene<'b, T: RegionBench> {
     pub(super) bench: &'b mut T,
-    /// None for one that was lost.
+    /// `None` for a process that was lost.
     places: [Option<SceneMember<T>>; PROCESSES],
     views: u64,
     capabilities: Capabilities,
 }
 
 impl<'b, T: RegionBench> Scene<'b, T> {
-    /// The processes, each with its regions.
+    /// Creates the processes, each with its regions.
     pub(super) fn new(bench: &'b mut T) -> Result<Self, Breach> {
         let mut places = [const { None }; PROCESSES];
         for (process, place) in ALL.into_iter().zip(&mut places) {
@@ -102,7 +102,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         self.capabilities
     }
 
-    /// A view that was never there. Its id is neither above nor below all others.
+    /// Returns a new view, whose id is neither above nor below all others.
     pub(super) fn fresh_link(&mut self, members: [Process; 2]) -> Link {
         self.views += 1;
         Link { view: ViewId(self.views.wrapping_mul(0x9e37_79b1) % (1 << 32)), members }
@@ -125,7 +125,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// Waits until both members of a view can be written to.
+    /// Waits until both members of a view are ready.
     pub(super) fn await_ready(&mut self, link: Link) -> Result<(), Breach> {
         let is_ready = self.wait(|scene| {
             let ready = |process: Process| {
@@ -137,7 +137,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// A view of two processes, open and ready at both.
+    /// Opens a view of two processes, and waits until it is ready at both.
     pub(super) fn link(&mut self, members: [Process; 2]) -> Result<Link, Breach> {
         let link = self.fresh_link(members);
         members.into_iter().try_for_each(|member| self.open(member, link))?;
@@ -145,7 +145,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(link)
     }
 
-    /// Ends a view at a process, and forgets its rows.
+    /// Retires a view at a process, and drops its rows.
     pub(super) fn retire(&mut self, process: Process, link: Link) -> Result<(), Breach> {
         let ended = self.wait(|scene| Ok(scene.fabric(process).retire(link.view)))?;
         ensure!(ended, "{} never comes to its end at {process}", link.view);
@@ -153,7 +153,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// A process polls until there is nothing to report.
+    /// Polls a process until it has nothing to report.
     pub(super) fn step(&mut self, process: Process) -> Result<(), Breach> {
         let Self { bench, places, .. } = self;
         let Some(place) = &mut places[process.0] else { return Ok(()) };
@@ -172,23 +172,23 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// A little time passes, in which these processes poll.
+    /// Lets a little time pass while these processes poll.
     pub(super) fn pass(&mut self, steppers: &[Process]) -> Result<(), Breach> {
         self.bench.pass();
         steppers.iter().try_for_each(|process| self.step(*process))
     }
 
-    /// Everything that is under way comes: all poll.
+    /// Waits until all writes in flight have landed, while all processes poll.
     pub(super) fn settle(&mut self) -> Result<(), Breach> {
         self.settle_with(&ALL)
     }
 
-    /// The same, while these alone poll.
+    /// Does the same while only these processes poll.
     pub(super) fn settle_with(&mut self, steppers: &[Process]) -> Result<(), Breach> {
         (0..self.bench.passes_to_settle()).try_for_each(|_| self.pass(steppers))
     }
 
-    /// Waits for a condition, while all poll. False if it never came.
+    /// Waits for a condition while all processes poll. Returns false if it never holds.
     pub(super) fn wait(
         &mut self,
         mut done: impl FnMut(&mut Self) -> Result<bool, Breach>,
@@ -214,7 +214,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         posted.map_err(|error| error.kind())
     }
 
-    /// Posts what must go through sooner or later, since the right is there.
+    /// Posts writes that must succeed eventually, because the permission exists.
     pub(super) fn post_through(
         &mut self,
         from: Process,
@@ -227,7 +227,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             last = scene.post(from, link, writes, token);
             match last {
                 Ok(()) => Ok(true),
-                // The fabric of the writer may not have heard of the right yet.
+                // The writer's fabric may not know of the permission yet.
                 Err(ErrorKind::QueueFull | ErrorKind::Revoked) => Ok(false),
                 Err(kind) => Err(Breach(format!("a post of {from} in {} is {kind}", link.view))),
             }
@@ -236,7 +236,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// The same, while the writer alone polls.
+    /// Does the same while only the writer polls.
     pub(super) fn post_through_alone(
         &mut self,
         from: Process,
@@ -254,7 +254,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         last.map_err(|kind| Breach(format!("a post of {from} in {} is {kind}", link.view)))
     }
 
-    /// The owner lets the other member of a view write.
+    /// Grants the other member of a view permission to write to the owner's region.
     pub(super) fn grant(
         &mut self,
         owner: Process,
@@ -269,7 +269,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// The owner takes the right back.
+    /// Revokes this permission.
     pub(super) fn revoke(
         &mut self,
         owner: Process,
@@ -284,17 +284,17 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// Whether the other member of a view may write to the owner's region.
+    /// Returns whether the other member of a view may write to the owner's region.
     pub(super) fn may_write(&mut self, owner: Process, link: Link, region: Region) -> bool {
         self.fabric(owner).may_write(link.view, link.peer_of(owner), region)
     }
 
-    /// The memory of a process's own region.
+    /// Returns the memory of a process's own region.
     pub(super) fn memory(&self, process: Process, region: Region) -> &Memory<T> {
         &self.place(process).regions[usize::from(region == OTHER)]
     }
 
-    /// What lies in a process's own region now.
+    /// Returns the current bytes of a range of a process's own region.
     pub(super) fn look(
         &self,
         process: Process,
@@ -308,7 +308,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         bytes
     }
 
-    /// All of a process's own region now.
+    /// Returns the current contents of a process's own region.
     pub(super) fn snapshot(&self, process: Process, region: Region) -> Vec<u8> {
         self.look(process, region, 0, self.memory(process, region).writer().bytes())
     }
@@ -325,7 +325,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         debug_assert!(stored.is_ok(), "a clause stores outside a row");
     }
 
-    /// What a process sees of its peer's row in a view.
+    /// Returns bytes of the peer's row that a process sees in a view.
     pub(super) fn look_row(
         &self,
         holder: Process,
@@ -340,17 +340,17 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         bytes
     }
 
-    /// What a process was told since this was last asked.
+    /// Takes the events of a process since the last call.
     pub(super) fn take_events(&mut self, process: Process) -> Vec<Event> {
         std::mem::take(&mut self.place_mut(process).events)
     }
 
-    /// What a process was told of rights since this was last asked.
+    /// Takes the permission events of a process since the last call.
     pub(super) fn take_told(&mut self, process: Process) -> Vec<PermissionEvent> {
         std::mem::take(&mut self.place_mut(process).told)
     }
 
-    /// The tokens that completed at a process since its events were last taken.
+    /// Returns the tokens that completed at a process since its events were last taken.
     pub(super) fn completed(&self, process: Process) -> Vec<u64> {
         let token = |event: &Event| match event {
             Event::Completed(Token(token)) => Some(*token),
@@ -359,14 +359,15 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         self.place(process).events.iter().filter_map(token).collect()
     }
 
-    /// Ends a process, with all that it has. Gives the reason if that cannot be provoked.
+    /// Ends a process with everything it has. Returns the reason if this cannot be provoked.
     pub(super) fn lose(&mut self, process: Process) -> Option<&'static str> {
         self.places[process.0] = None;
         self.bench.lose(process).err()
     }
 
-    /// A write to the peer's region lands, sooner or later; each value a different one. One that is
-    /// posted with an earlier right, of whose end the writer has not heard, may be denied once.
+    /// Checks that a write to the peer's region lands eventually; each call needs a different
+    /// value. A write posted under an earlier permission may be denied once, if the writer has not
+    /// yet learnt that the permission was revoked.
     pub(super) fn ensure_lands(
         &mut self,
         (from, to): (Process, Process),
@@ -391,7 +392,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Err(Breach(format!("a write of {from} to {region:?} of {to} in {view} is lost")))
     }
 
-    /// A write of a row comes, sooner or later.
+    /// Checks that a write to a row arrives eventually.
     pub(super) fn ensure_row(
         &mut self,
         (from, to): (Process, Process),
@@ -406,13 +407,13 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     }
 }
 
-/// A write between the same places of two regions.
+/// Returns a write between the same offsets of two regions.
 pub(super) fn between(region: Region, offset: usize, length: usize, kind: Kind) -> Write {
     let area = Area { region, offset };
     Write { source: area, target: area, length, kind }
 }
 
-/// A write from the own row to a region.
+/// Returns a write from the local row to a region.
 pub(super) fn from_row(source: usize, region: Region, target: usize, length: usize) -> Write {
     let source = Area { region: Region::ROW, offset: source };
     Write { source, target: Area { region, offset: target }, length, kind: Kind::Content }

@@ -1,4 +1,5 @@
-//! What a fabric brings to be judged by the clauses about regions: a few processes, and time.
+//! The interface that a fabric provides to be judged by the clauses about regions: a few processes,
+//! and time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,10 +10,10 @@ use tramontane_core::ids::NodeId;
 use crate::report::Breach;
 use crate::testbed::Next;
 
-/// How many processes a bench has.
+/// Number of processes in a bench.
 pub const PROCESSES: usize = 3;
 
-/// One of a bench's processes: below [`PROCESSES`].
+/// One of a bench's processes: less than [`PROCESSES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process(pub usize);
 
@@ -22,18 +23,19 @@ impl std::fmt::Display for Process {
     }
 }
 
-/// Makes processes of one fabric, in one setting.
+/// Creates processes of one fabric, in one configuration.
 pub trait RegionTestbed {
     /// Processes of this fabric.
     type Bench<'b>: RegionBench;
 
-    /// Makes fresh processes and shows them to `scene`, once.
+    /// Creates fresh processes and passes them to `scene`, once.
     fn with(&self, scene: impl FnOnce(&mut Self::Bench<'_>));
 }
 
-/// Processes of one fabric that reach each other. None of them has made a region or a view.
+/// Processes of one fabric that can reach each other. None of them has made a region or opened a
+/// view.
 pub trait RegionBench {
-    /// The fabric that is judged.
+    /// The fabric under test.
     type Fabric: HostRegions;
 
     /// The processes' node ids.
@@ -42,57 +44,56 @@ pub trait RegionBench {
     /// A process's fabric.
     fn fabric(&mut self, process: Process) -> &mut Self::Fabric;
 
-    /// Lets a little time pass, and does what hosts do beside polling (a timer that looks for
-    /// peers). It does not poll: a clause decides who does.
+    /// Lets a little time pass, and does what hosts do in addition to polling (a timer that looks
+    /// for peers). It does not poll: the clause decides which processes poll.
     fn pass(&mut self);
 
-    /// After so many passes, with polls between them, all that is under way has come.
+    /// Number of passes, with polls between them, after which all writes in flight have landed.
     fn passes_to_settle(&self) -> u32;
 
-    /// Ends a process without a word, with all that it has. It is not used afterwards.
+    /// Ends a process without notice, with everything it has. The process is not used afterwards.
     ///
     /// # Errors
-    /// Why that cannot be provoked.
+    /// The reason why this cannot be provoked.
     fn lose(&mut self, process: Process) -> Result<(), &'static str>;
 
-    /// How many rounds a search for rare interleavings takes: as many as are done in about a
-    /// second.
+    /// Number of rounds of a search for rare interleavings: as many as take about a second.
     fn rounds(&self) -> u64;
 
-    /// After so many passes without it, what time should bring about counts as never.
+    /// Number of passes after which an expected event counts as never happening.
     fn patience_passes(&self) -> u32 {
         200_000
     }
 
-    /// How many views a clause tries to have open at each process.
+    /// Number of views that a clause tries to open at each process.
     fn views_tried(&self) -> usize {
         48
     }
 
-    /// Runs two processes at the same time, or one turn after the other ([`interleave`]). A fabric
-    /// that threads can share takes [`race_in_threads`].
+    /// Runs two processes concurrently, or turn by turn ([`interleave`]). A fabric that threads can
+    /// share uses [`race_in_threads`].
     ///
     /// # Errors
-    /// The first breach that one of them finds; or that they did not end.
+    /// The first breach found, or that the actors did not end.
     fn race(&mut self, actors: [(Process, Turns<'_, Self::Fabric>); 2]) -> Result<(), Breach>;
 }
 
-/// What an actor does of a process, one turn after the other. It polls by itself.
+/// An actor's actions on a process, one turn at a time. The actor polls by itself.
 pub type Turns<'t, F> = &'t mut (dyn FnMut(&mut F) -> Result<Next, Breach> + Send);
 
-/// Turns of an interleaved race, after which it counts as one that never ends.
+/// Limit of turns in an interleaved race; after that it counts as endless.
 const TURNS_MAX: u64 = 20_000_000;
 
-/// How long a race in threads may take.
+/// Time limit of a race in threads.
 const RACE_MAX: Duration = Duration::from_secs(120);
 
-/// Turns in a thread between two moments at which the other may have the processor.
+/// Number of turns before a thread yields the processor.
 const TURNS_PER_LOOK: u32 = 256;
 
-/// A race without threads: each has a turn, then a little time passes.
+/// Runs a race without threads: each actor has a turn, then a little time passes.
 ///
 /// # Errors
-/// As [`RegionBench::race`].
+/// See [`RegionBench::race`].
 pub fn interleave<B: RegionBench + ?Sized>(
     bench: &mut B,
     mut actors: [(Process, Turns<'_, B::Fabric>); 2],
@@ -115,13 +116,13 @@ pub fn interleave<B: RegionBench + ?Sized>(
     Err(Breach(format!("after {TURNS_MAX} turns the two processes are not done")))
 }
 
-/// A race in two threads.
+/// Runs a race in two threads.
 ///
 /// # Errors
-/// As [`RegionBench::race`].
+/// See [`RegionBench::race`].
 ///
 /// # Panics
-/// If an actor does.
+/// An actor panics.
 pub fn race_in_threads<F: Fabric + Send>(
     fabrics: [&mut F; 2],
     actors: [Turns<'_, F>; 2],
@@ -144,7 +145,7 @@ pub fn race_in_threads<F: Fabric + Send>(
     })
 }
 
-/// Gives an actor its turns until both are done, or the other found a breach.
+/// Runs an actor's turns until both actors are done or the other found a breach.
 fn act<F: Fabric>(
     fabric: &mut F,
     actor: Turns<'_, F>,
@@ -171,7 +172,8 @@ fn act<F: Fabric>(
     Ok(())
 }
 
-/// What a process does whose actor is done: the other may wait for what it still carries.
+/// Polls for an actor that is done, because the other may wait for writes that this process still
+/// carries.
 fn carry_on<F: Fabric>(fabric: &mut F) {
     while fabric.poll().is_some() {}
 }

@@ -1,4 +1,4 @@
-//! Many views open at once, and the one memory that all of them show.
+//! Many views open at once, which share the memory of regions.
 
 use tramontane_core::fabric::HostRegions;
 
@@ -8,20 +8,19 @@ use super::testbed::Process;
 use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 
 clauses! { pub(super) RegionBench
-    /// Many views of two members are open at once, whatever the order of their ids, and all of them
-    /// carry rows.
+    /// Many two-member views are open at once, with ids in any order, and all of them carry rows.
     "views-at-once", "HostRegions: what every implementation keeps" => at_once;
-    /// Views are opened and retired one by one, in any order, while others work; one that ended
-    /// makes room for another.
+    /// Views are opened and retired one by one, in any order, while others are in use; a view that
+    /// ended makes room for another.
     "views-come-and-go", "HostRegions: what every implementation keeps" => come_and_go;
-    /// A region is one memory, which every view shows: also two views of the same two processes.
+    /// A region is one memory shared by every view, including two views of the same two processes.
     "region-shown-by-all", "HostRegions: what every implementation keeps" => shown_by_all;
 }
 
-/// Each two of the processes, in turn.
+/// Each pair of processes, used in turn.
 const PAIRS: [[Process; 2]; 3] = [[A, B], [C, A], [B, C]];
 
-/// As many views at each process as the bench tries, and the fabric keeps.
+/// Opens as many views at each process as the bench tries and the fabric allows.
 fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<Link>, Breach> {
     let tried = scene.bench.views_tried();
     let each = ALL.map(|process| scene.fabric(process).views_max().min(tried));
@@ -30,7 +29,7 @@ fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<Link>, Brea
     let links: Vec<Link> =
         PAIRS.into_iter().cycle().take(views).map(|pair| scene.fresh_link(pair)).collect();
     for link in &links {
-        // The second member comes later, when others have been opened.
+        // The second member opens the view later, after other views have been opened.
         scene.open(link.members[0], *link)?;
     }
     for link in links.iter().rev() {
@@ -40,7 +39,7 @@ fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<Link>, Brea
     Ok(links)
 }
 
-/// Rows go both ways in a view.
+/// Checks that rows are carried in both directions of a view.
 fn ensure_rows<T: RegionBench>(
     scene: &mut Scene<'_, T>,
     link: Link,
@@ -57,7 +56,7 @@ fn at_once<T: RegionBench>(bench: &mut T) -> Outcome {
     for (link, value) in links.iter().zip((1..=200).cycle()) {
         ensure_rows(&mut scene, *link, value)?;
     }
-    // What was written in one view is seen in no other.
+    // A write in one view is visible in no other.
     for (link, value) in links.iter().zip((1..=200_u8).cycle()) {
         let [one, other] = link.members;
         let seen = [scene.look_row(one, *link, 64, 8), scene.look_row(other, *link, 64, 8)];
@@ -74,7 +73,7 @@ fn come_and_go<T: RegionBench>(bench: &mut T) -> Outcome {
     let mut scene = Scene::new(bench)?;
     let mut links = open_many(&mut scene)?;
     for round in 0..3_u8 {
-        // Every second goes, at its two members one after the other; its place is taken again.
+        // Every second view is retired, at one member after the other, and replaced by a new one.
         for place in (0..links.len()).skip(usize::from(round % 2)).step_by(2).rev() {
             let link = links[place];
             scene.retire(link.members[usize::from(round % 2)], link)?;
@@ -105,7 +104,8 @@ fn shown_by_all<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.look(B, LOG, 256, 64) == [6; 64],
         "a write to {OTHER:?} changes what lies in {LOG:?}"
     );
-    // A view that is opened later shows it too, and the end of one takes it from no other.
+    // A view that is opened later shows the region too, and the end of one view does not remove it
+    // from another.
     scene.retire(B, links[0])?;
     scene.retire(A, links[0])?;
     scene.ensure_lands((A, B), links[2], LOG, 78)?;
