@@ -1,10 +1,10 @@
-//! A pair of which one member is gone: the other goes on alone.
+//! A pair in which one member has failed: the other continues without it.
 //!
 //! # Why it is safe for a pair
-//! What the partner has delivered, this member had shown to have: it was stable at the partner only
-//! by what this one published. So whatever this one delivers alone comes behind that. Among three
-//! that would not hold: two that go on may have received different ends, and it takes a view change
-//! to agree on one.
+//! This member has received everything that its partner delivered, because messages became stable
+//! at the partner only through the frontiers that this member published. So everything that this
+//! member delivers on its own comes later in the order. With three members that would not hold: two
+//! survivors may have received different ends, and a view change is needed to agree on one.
 //!
 //! Requirement: HLT-2.
 
@@ -14,14 +14,15 @@ use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;
 use crate::multicast::Control;
 
-/// Why a member cannot go on alone. The numbers are stable.
+/// Reason why a member cannot continue without its partner. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum AloneError {
-    /// There are more than two members, or views, which agree on who goes on.
+    /// The group has more than two members, or it has views, which agree on the survivors
+    /// themselves.
     NotAPair = 1,
-    /// State and memory do not belong together.
+    /// The node's state and memory do not belong together.
     OutOfRow = 2,
 }
 
@@ -43,10 +44,10 @@ impl From<OutOfRow> for AloneError {
 }
 
 impl Node<'_> {
-    /// Goes on without the partner, of a pair with a fixed membership: nothing more is read from
-    /// it, what was received from it is delivered, and nothing waits for it. Only where the partner
-    /// does not go on too: see [`decide`](crate::health::decide). It cannot be taken back; the
-    /// partner takes part again in a new group alone.
+    /// Continues without the partner, in a pair with a fixed membership: nothing more is read from
+    /// the partner, the messages received from it are delivered, and nothing waits for it. Call
+    /// this only if the partner does not continue too: see [`decide`](crate::health::decide). It
+    /// cannot be undone; the partner can take part again only in a new group.
     ///
     /// # Errors
     /// See [`AloneError`].
@@ -73,7 +74,7 @@ impl Node<'_> {
             // bound: the senders
             for sender in senders.iter_mut().filter(|sender| sender.rank == partner) {
                 sender.lost = true;
-                // All its rounds count as used: those behind what was received are nulls.
+                // All its rounds count as used: those after the received ones are nulls.
                 sender.taken = order.round_limit();
             }
             if state.delivery == Delivery::Ordered {
@@ -85,7 +86,7 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// Whether this member goes on alone, or has no partner.
+    /// Returns whether this member continues without its partner, or has no partner.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         !self.lost && self.members.iter().all(|member| member.rank == self.rank || member.lost)

@@ -1,4 +1,5 @@
-//! Durable counts at a node. Files and threads are its caller's; here is who has what (DUR-9).
+//! Durable counts at a node. The caller handles files and threads; this module only tracks which
+//! members have made how many messages durable (DUR-9).
 //!
 //! Requirement: DUR-1.
 
@@ -7,25 +8,25 @@ use crate::ids::{DurableCount, SubgroupId};
 use crate::layout::ControlCell;
 use crate::multicast::{Control, MemberState};
 
-/// How many messages of a logged subgroup are durable, as far as is known here (DUR-2). Each is a
-/// count since the group began, and none is ahead of what holds.
+/// The numbers of durable messages of a logged subgroup, as known here (DUR-2). Each is a count
+/// since the group began, and none is above the true value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DurableCounts {
-    /// With this member.
+    /// At this member.
     pub here: DurableCount,
-    /// With a majority of the subgroup's members in this view.
+    /// At a majority of the subgroup's members in this view.
     pub majority: DurableCount,
-    /// With all of them.
+    /// At all of them.
     pub everywhere: DurableCount,
 }
 
 impl Node<'_> {
-    /// Says how many messages of a logged subgroup are durable here since the group began: syncs
-    /// have returned for all of them. The next step tells the others. A count that is not above the
-    /// last one changes nothing.
+    /// Sets the number of messages of a logged subgroup that are durable here since the group
+    /// began. Call it after the syncs for all of them have returned. The next step informs the
+    /// others. A count that is not above the last one changes nothing.
     ///
-    /// In a new view the caller says it again: a fresh row begins with zero.
+    /// In a new view the caller must set it again, because a fresh row begins with zero.
     pub fn set_durable(&mut self, subgroup: SubgroupId, count: DurableCount) {
         let state = self.subgroups.iter_mut().find(|state| state.id == subgroup);
         let Some(state) = state.filter(|state| state.is_logged) else { return };
@@ -40,8 +41,9 @@ impl Node<'_> {
         }
     }
 
-    /// What is durable of a subgroup: here, with a majority, and everywhere. Nothing if this node
-    /// does not belong to it, or it is not logged. Time grows with the square of its members.
+    /// Returns a subgroup's durable counts: here, at a majority, and everywhere. `None` if this
+    /// node does not belong to it or it is not logged. The time grows with the square of the number
+    /// of its members.
     #[must_use]
     pub fn durable(&self, subgroup: SubgroupId) -> Option<DurableCounts> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -55,7 +57,7 @@ impl Node<'_> {
     }
 }
 
-/// The highest count that a majority has reached.
+/// Returns the highest count that a majority has reached.
 fn with_majority(members: &[MemberState]) -> DurableCount {
     let majority = members.len().saturating_add(1).div_ceil(2);
     let reached = |count: &DurableCount| {

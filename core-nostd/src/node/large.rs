@@ -1,12 +1,12 @@
-//! Large messages at a node. Their bytes go by block multicast, outside its steps; its caller says
-//! how many are complete (RDM-7).
+//! Large messages at a node. Their bytes travel by block multicast, outside the node's steps; the
+//! caller reports how many are complete (RDM-7).
 
 use super::Node;
 use crate::ids::{SenderRank, SubgroupId};
 
 impl Node<'_> {
-    /// Says how many large messages of a sender are here in this view, whole: the blocks of so many
-    /// were completed, in order (RDM-7). The next step takes their places.
+    /// Reports how many of a sender's large messages have arrived completely in this view: the
+    /// blocks of the first `count` messages (RDM-7). The next step receives them.
     pub fn large_arrived(&mut self, subgroup: SubgroupId, sender: SenderRank, count: u64) {
         let state = self.subgroups.iter().find(|state| state.id == subgroup);
         let senders = state.and_then(|state| state.senders.of_mut(self.senders));
@@ -15,9 +15,9 @@ impl Node<'_> {
         }
     }
 
-    /// How many large messages of a sender were delivered here in this view: their bytes are not
-    /// needed any more, unless the sender is this node. Zero if this node does not belong to the
-    /// subgroup.
+    /// Returns how many of a sender's large messages were delivered here in this view. Their bytes
+    /// are no longer needed, unless the sender is this node. Zero if this node does not belong to
+    /// the subgroup.
     #[must_use]
     pub fn large_delivered(&self, subgroup: SubgroupId, sender: SenderRank) -> u64 {
         let state = self.subgroups.iter().find(|state| state.id == subgroup);

@@ -2,18 +2,19 @@
 //!
 //! [`Node::step`] is the only input that does work. It takes the time, the fabric and the
 //! application, does a bounded amount of work and returns; it never blocks. The bound is, for each
-//! subgroup of the node, one window of slots for each sender, twice as many turns looked at, and
-//! the writes that bring each peer up to date.
+//! subgroup of the node, one window of slots for each sender, twice as many turns examined, and the
+//! writes that bring each peer up to date.
 //!
 //! - *Inputs*: [`Node::step`]; with the feature `durable`, `Node::set_durable`.
 //! - *Outputs*: upcalls and posts during a step, [`Progress`] after it.
 //! - *Getters*: [`Node::frontiers`], [`Node::is_settled`], [`Node::is_lost`].
 //!
-//! Where membership may change (the feature `views`), a `ViewNode` holds the node and its view
-//! protocol, and steps both: such a node cannot be stepped alone, or with another's views.
+//! If the membership may change (the feature `views`), a `ViewNode` holds the node and its view
+//! protocol and steps both. Such a node cannot be stepped on its own or with the view protocol of
+//! another node.
 //!
-//! A panic of the application's upcall may unwind through a step. The node is then in no defined
-//! state and must not be stepped again; the runtime sees to that (DEL-2).
+//! A panic of the application's upcall may unwind through a step. The node is then in an undefined
+//! state and must not be stepped again; the runtime ensures that (DEL-2).
 //!
 //! Requirements: BAT-3, COR-2, EXT-2, HAL-5, ORD-3.
 
@@ -56,7 +57,7 @@ use crate::multicast::{
 };
 use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
-/// Events taken from the fabric in one step; what is left waits for the next.
+/// Most events taken from the fabric in one step; the rest waits for the next.
 const EVENTS_PER_STEP: u32 = 64;
 
 /// One member of a group.
@@ -74,9 +75,9 @@ pub struct Node<'m> {
     links: &'m mut [Link],
     options: Options,
     capabilities: Capabilities,
-    /// Some link lacks something.
+    /// At least one link lacks something.
     lagging: bool,
-    /// Some peer is lost: the group cannot go on in this view.
+    /// At least one peer is lost: the group cannot continue in this view.
     lost: bool,
     /// Whether cells and slots carry checks.
     checks: Checks,
@@ -86,17 +87,17 @@ pub struct Node<'m> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Frontiers {
-    /// Places that are here.
+    /// Count of received positions.
     pub received: Frontier,
-    /// Places that were delivered.
+    /// Count of delivered positions.
     pub delivered: Frontier,
 }
 
 impl<'m> Node<'m> {
-    /// Does what there is to do: sends, receives, delivers, posts.
+    /// Does the pending work: sends, receives, delivers and posts.
     ///
     /// # Errors
-    /// [`StepError`]; after one the node stays as it is, and stepping on does not help.
+    /// See [`StepError`]. After an error the node stays as it is, and further steps do not help.
     pub fn step<F: Fabric, A: Application>(
         &mut self,
         now: Time,
@@ -106,8 +107,8 @@ impl<'m> Node<'m> {
         self.step_stages(now, fabric, application, |_, _, _, _| {})
     }
 
-    /// As [`Node::step`]; after each subgroup in which something was delivered, `between` is
-    /// called.
+    /// Steps as [`Node::step`] does, and calls `between` after each subgroup in which something was
+    /// delivered.
     fn step_stages<F: Fabric, A: Application>(
         &mut self,
         now: Time,
@@ -146,7 +147,7 @@ impl<'m> Node<'m> {
         Ok(progress)
     }
 
-    /// The sending end of a subgroup, if this node sends there. Any thread may use a copy.
+    /// Returns the sending end of a subgroup if this node sends there. Any thread may use a copy.
     #[must_use]
     pub fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'m>> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -156,7 +157,7 @@ impl<'m> Node<'m> {
             .ok()
     }
 
-    /// The own frontiers in a subgroup, if this node belongs to it.
+    /// Returns this node's frontiers in a subgroup if it belongs to it.
     #[must_use]
     pub fn frontiers(&self, subgroup: SubgroupId) -> Option<Frontiers> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -164,8 +165,9 @@ impl<'m> Node<'m> {
         Some(Frontiers { received: state.received, delivered: Frontier(delivered.0) })
     }
 
-    /// A member's frontiers in an ordered subgroup, as far as they are known here: who is behind
-    /// holds the others back. Nothing if this node or the member does not belong to it.
+    /// Returns a member's frontiers in an ordered subgroup as known here; the member with the
+    /// lowest frontier holds the others back. `None` if this node or the member does not belong to
+    /// the subgroup.
     #[must_use]
     pub fn frontiers_of(&self, subgroup: SubgroupId, rank: Rank) -> Option<Frontiers> {
         if rank == self.rank {
@@ -179,13 +181,13 @@ impl<'m> Node<'m> {
         }
         let place = (rank, member.control);
         let shown = peer_value(self.rows, place, ControlCell::Delivered, state.checks).ok()?;
-        // A cell that fails its check is not read: the count stays what it was.
+        // A cell that fails its check is not used: the count stays as it was.
         let delivered = Frontier(shown.unwrap_or(member.delivered.count));
         Some(Frontiers { received: Frontier(member.received.count), delivered })
     }
 
-    /// How many of the own messages in a subgroup were delivered here, those that were dropped
-    /// counted too; and so are stable. Nothing if this node does not send in it.
+    /// Returns the number of this node's messages in a subgroup that were delivered here and are
+    /// therefore stable. Dropped reservations count too. `None` if this node does not send in it.
     #[must_use]
     pub fn own_delivered(&self, subgroup: SubgroupId) -> Option<Position> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -193,18 +195,17 @@ impl<'m> Node<'m> {
         Some(state.senders.of(self.senders)?.get(own.rank.index())?.hand.position)
     }
 
-    /// How many of the own messages in a subgroup were delivered everywhere, as far as is known
-    /// here: the sender's copies of large ones are not needed any more (RDM-7). Nothing if this
-    /// node does not send in it.
+    /// Returns the number of this node's messages in a subgroup that were delivered everywhere, as
+    /// known here. The sender's copies of the large ones among them are no longer needed (RDM-7).
+    /// `None` if this node does not send in the subgroup.
     #[must_use]
     pub fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
         Some(state.own.as_ref()?.freed.position)
     }
 
-    /// Whether nothing is under way here: all that this node has seen is delivered, everything that
-    /// it sent was delivered everywhere, and no post waits. A node that is settled may sleep
-    /// (IDL-1).
+    /// Returns whether the node is settled: everything that it has seen is delivered, everything
+    /// that it sent was delivered everywhere, and no post waits. A settled node may sleep (IDL-1).
     #[must_use]
     pub fn is_settled(&self) -> bool {
         if self.lagging || self.is_waiting_for_checks() {
@@ -214,8 +215,8 @@ impl<'m> Node<'m> {
         delivered && self.subgroups.iter().all(|subgroup| self.is_sent(subgroup))
     }
 
-    /// Whether something of a peer failed its check in the last step: the next steps see whether it
-    /// is mended.
+    /// Returns whether data of a peer failed a check in the last step, so that further steps must
+    /// see whether it is repaired.
     fn is_waiting_for_checks(&self) -> bool {
         let of_sender = |sender: &SenderState| sender.unreadable.is_waiting() && !sender.lost;
         self.checks.is_on()
@@ -223,7 +224,7 @@ impl<'m> Node<'m> {
                 || self.members.iter().any(MemberState::is_unreadable))
     }
 
-    /// Whether all that was reserved in a subgroup was sent, and delivered everywhere.
+    /// Returns whether everything reserved in a subgroup was sent and delivered everywhere.
     fn is_sent(&self, subgroup: &SubgroupState) -> bool {
         let Some(own) = subgroup.own.as_ref() else { return true };
         let state =
@@ -232,19 +233,19 @@ impl<'m> Node<'m> {
         state.take == own.freed && outbox.handoff().reserved() == state.take.position
     }
 
-    /// Whether a peer is lost: with a fixed membership nothing more becomes stable then.
+    /// Returns whether a peer is lost. With a fixed membership, nothing more becomes stable then.
     #[must_use]
     pub const fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// The own rank.
+    /// Returns this node's rank.
     #[must_use]
     pub const fn rank(&self) -> Rank {
         self.rank
     }
 
-    /// The view that this node was opened in.
+    /// Returns the view that this node was opened in.
     #[must_use]
     pub const fn view(&self) -> ViewId {
         self.view
@@ -263,7 +264,7 @@ impl<'m> Node<'m> {
                         link.in_flight = false;
                     }
                 }
-                // In another view its rank is another member's here.
+                // In another view, the same rank belongs to another member.
                 Event::PeerLost { view, .. } if view != self.view => {}
                 Event::PeerLost { peer, cause, .. } => {
                     fabric.cut(self.view, peer);
@@ -275,8 +276,8 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Reads nothing more from a peer and posts nothing more to it. Its frontiers stay where they
-    /// were, so nothing becomes stable that it may not have.
+    /// Stops reading from a peer and posting to it. Its frontiers remain where they were, so
+    /// nothing becomes stable that the peer may lack.
     fn lose(&mut self, peer: Rank, cause: LossCause, progress: &mut Progress) {
         // bound: the senders of all subgroups
         for sender in self.senders.iter_mut().filter(|sender| sender.rank == peer) {
@@ -297,8 +298,8 @@ impl<'m> Node<'m> {
         progress.lost.get_or_insert((peer, cause));
     }
 
-    /// The three stages of one subgroup. What they changed is posted by the caller, or here after
-    /// each where late posting is off.
+    /// Runs the three stages of one subgroup. The caller posts their changes; without late posting,
+    /// they are posted here after each stage.
     fn step_subgroup<F: Fabric, A: Application>(
         &mut self,
         index: usize,
@@ -384,14 +385,14 @@ impl<'m> Node<'m> {
         Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk))
     }
 
-    /// Takes what a subgroup refused into the step's report.
+    /// Adds a subgroup's refusal to the step's report.
     #[cold]
     fn report_refused(&mut self, index: usize, progress: &mut Progress) {
         let refused = self.subgroups.get_mut(index).and_then(|state| state.refused.take());
         progress.refused = progress.refused.or(refused.map(|refused| (refused.rank, refused.what)));
     }
 
-    /// Takes a post stage's report into the step's.
+    /// Adds the post stage's report to the step's.
     fn account(&mut self, report: PostReport, progress: &mut Progress) {
         progress.lists = progress.lists.saturating_add(report.lists);
         progress.writes = progress.writes.saturating_add(report.writes);

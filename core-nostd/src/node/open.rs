@@ -1,4 +1,5 @@
-//! Opening a node: lent memory is checked against the layout once, so that steps can rely on it.
+//! Opening a node: the lent memory is checked against the layout once, so that steps can rely on
+//! it.
 //!
 //! Requirement: COR-2.
 
@@ -14,40 +15,40 @@ use crate::multicast::{
 };
 use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
-/// A node's private state: slices as long as [`Layout::state_sizes`] says. What they hold does not
-/// matter.
+/// A node's private state: slices of the lengths in [`Layout::state_sizes`]. Their initial contents
+/// do not matter.
 #[derive(Debug)]
 pub struct State<'m> {
-    /// One a subgroup of the node.
+    /// One per subgroup of the node.
     pub subgroups: &'m mut [SubgroupState],
-    /// One a sender of each of them.
+    /// One per sender of each subgroup.
     pub senders: &'m mut [SenderState],
-    /// One a member of each of them.
+    /// One per member of each subgroup.
     pub members: &'m mut [MemberState],
-    /// One a member other than the node of each of them.
+    /// One per other member of each subgroup.
     pub links: &'m mut [Link],
 }
 
-/// Everything that is lent to a node.
+/// All memory that is lent to a node.
 #[derive(Debug)]
 pub struct Loan<'m> {
-    /// Rows, and what is shared with application threads. All of it fresh.
+    /// Rows, and the cells shared with application threads. All of it must be fresh.
     pub memory: NodeMemory<'m>,
     /// Private state.
     pub state: State<'m>,
 }
 
-/// How a node behaves. All members may differ in it.
+/// The behaviour of a node. It may differ between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Options {
-    /// Which of Spindle's techniques are on.
+    /// The optimisations of Spindle that are on.
     pub switches: Switches,
-    /// After so long a reservation that holds back others is reported in
+    /// Time after which a reservation that holds back others is reported in
     /// [`Progress`](super::Progress).
     pub reservation_timeout_ns: u64,
-    /// The most messages that a step sends, receives and delivers, of each of these, in each
-    /// subgroup; at least one. What is left waits for the next step.
+    /// Most messages that a step sends, most that it receives and most that it delivers, in each
+    /// subgroup; at least one. The rest waits for the next step.
     pub messages_max: u32,
 }
 
@@ -61,22 +62,22 @@ impl Default for Options {
     }
 }
 
-/// Why a node cannot be opened. The numbers are stable.
+/// Reason why a node cannot be opened. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum OpenError {
     /// The rank is not in the group.
     NotAMember = 1,
-    /// A row is missing, or has another size than the layout says.
+    /// A row is missing, or its size differs from the layout.
     WrongRows = 2,
-    /// A slice of state, cells or flags has another length than the layout says.
+    /// The length of a slice of state, cells or flags differs from the layout.
     WrongState = 3,
-    /// The fabric keeps no guard behind its content: it promises neither order between writes nor
-    /// visibility upon completion.
+    /// The fabric cannot keep a guard after its content: it promises neither order between writes
+    /// nor visibility upon completion.
     NoGuard = 4,
-    /// The fabric's limits are too small: four writes a list, one slot or block of counts a write,
-    /// 24 bytes a guard, 32 in a logged subgroup.
+    /// The fabric's limits are too small. A node needs four writes per list, one slot or block of
+    /// counts per write, and 24 bytes per guard (32 in a logged subgroup).
     FabricTooSmall = 5,
 }
 
@@ -102,7 +103,7 @@ impl From<OutOfRow> for OpenError {
     }
 }
 
-/// How far the lent slices are used.
+/// The used parts of the lent slices.
 #[derive(Default)]
 struct Used {
     subgroups: usize,
@@ -115,8 +116,8 @@ struct Used {
 impl<'m> Node<'m> {
     /// Opens a node of a fixed view on lent memory.
     ///
-    /// The caller has compared [`Layout::digest`] with its peers' and holds back the first step
-    /// until the fabric says that every peer is ready.
+    /// The caller must have compared [`Layout::digest`] with its peers', and must hold back the
+    /// first step until every peer is ready in the fabric.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -185,11 +186,11 @@ impl<'m> Node<'m> {
         {
             let shape = layout.ring(*rank, id).ok_or(OpenError::WrongRows)?;
             let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
-            // Shown once here, so that a step's checks never fail.
+            // Checked once here, so that the checks in a step never fail.
             let ring = RingPlace::new(&shape)?;
             self.rows.get(rank.index()).ok_or(OpenError::WrongRows)?.ring_at(&ring)?;
             let allows_large = layout.allows_large(id);
-            // The own blocks are here from the first.
+            // The node's own large messages count as received from the start.
             let large_taken = if *rank == self.rank { u64::MAX } else { 0 };
             *state = SenderState {
                 rank: *rank,
@@ -266,7 +267,7 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// Sorted by peer, so that a step can bring one list of writes to each.
+    /// Fills in the links, sorted by peer so that a step can post one list of writes to each.
     fn open_links(&mut self, layout: &Layout<'_>) {
         let peers = u16_from_index(layout.members()).unwrap_or(u16::MAX);
         let mut links = self.links.iter_mut();

@@ -1,4 +1,4 @@
-//! What a step did.
+//! The report of a step.
 //!
 //! Requirement: COR-2.
 
@@ -6,42 +6,42 @@ use crate::fabric::LossCause;
 use crate::ids::{Rank, SubgroupId};
 use crate::multicast::Impossible;
 
-/// What one step did. All zero and none: nothing.
+/// The results of one step. If every field is zero or `None`, nothing was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
-    /// Own slots published: messages, and reservations that were dropped.
+    /// Local slots published: messages, and dropped reservations.
     pub sent: u32,
-    /// Peers' slots taken.
+    /// Slots received from peers.
     pub received: u32,
-    /// Own rounds used without a message.
+    /// Local rounds used without a message.
     pub nulls: u64,
     /// Messages handed to the application.
     pub delivered: u64,
-    /// Own slots that came free: a null that was owed may have waited for one (NUL-2).
+    /// Local slots that became free: an owed null may have waited for one (NUL-2).
     pub freed: u32,
-    /// Lists that the fabric took: doorbells, where a list costs one.
+    /// Lists that the fabric accepted. If each list costs a doorbell, this is their number.
     pub lists: u32,
     /// Writes in those lists.
     pub writes: u32,
-    /// Lists that carried nothing but a heartbeat. They count as no work, and their writes are not
-    /// in `writes`.
+    /// Lists with only a heartbeat. They do not count as work, and their writes are not in
+    /// `writes`.
     pub heartbeats: u32,
-    /// A reservation of this subgroup has been held for longer than the options allow (SMC-3).
+    /// Subgroup with a reservation that has been held for longer than the options allow (SMC-3).
     pub overdue: Option<SubgroupId>,
-    /// A peer was lost in this step, and why. If several were lost, the first.
+    /// Peer that was lost in this step, and the cause. If several were lost, the first.
     pub lost: Option<(Rank, LossCause)>,
-    /// A peer that published what no correct member publishes, and what that was. If there were
-    /// several, the first.
+    /// Peer that published something that no correct member publishes, and what it was. If there
+    /// were several, the first.
     pub refused: Option<(Rank, Impossible)>,
-    /// Something of a peer fails its check, and counts as not there yet: step on, until it is
-    /// mended or its owner is lost.
+    /// Data of a peer fails its check and counts as not yet written. Continue to step until it is
+    /// repaired or its owner is lost.
     pub unreadable: bool,
 }
 
 impl Progress {
-    /// Whether nothing was sent, received, delivered, used up, freed or posted: another step would
-    /// find nothing either until something comes.
+    /// Returns whether nothing was sent, received, delivered, used up, freed or posted. Another
+    /// step would find nothing either until something arrives.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.sent == 0
@@ -55,12 +55,12 @@ impl Progress {
     }
 }
 
-/// Why a step ended early.
+/// Reason why a step ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum StepError {
-    /// State and memory do not belong together: they changed after the node was opened.
+    /// The node's state and memory do not belong together: they changed after the node was opened.
     OutOfRow = 1,
 }
 
@@ -80,8 +80,8 @@ impl core::error::Error for StepError {}
 mod tests {
     use super::*;
 
-    /// A node that has done one thing alone has not been idle: else it would fall asleep with work
-    /// left.
+    /// A step that did any single kind of work is not idle; otherwise the node would sleep with
+    /// work left.
     #[test]
     fn each_thing_that_is_done_counts_as_work() {
         let done = [

@@ -14,21 +14,21 @@ use crate::view::{
     Loss, NextView, PeerState, RequestError, RowTable, Status, ViewChange, ViewOptions, ViewState,
 };
 
-/// Everything that is lent to a node whose membership may change. What the slices of the view
-/// protocol hold does not matter.
+/// All memory that is lent to a node whose membership may change. The initial contents of the view
+/// protocol's slices do not matter.
 #[derive(Debug)]
 pub struct ViewLoan<'m> {
-    /// What is lent to the node itself.
+    /// Loan of the node itself.
     pub node: Loan<'m>,
     /// One a member.
     pub peers: &'m mut [PeerState],
-    /// As many as the next view may have members, and at least as many as this one has.
+    /// One per possible member of the next view, and at least as many as this view has members.
     pub next: &'m mut [NodeId],
     /// One a member.
     pub links: &'m mut [ViewLink],
 }
 
-/// Why a node whose membership may change cannot be opened. The numbers are stable.
+/// Reason why a node whose membership may change cannot be opened. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
@@ -37,8 +37,8 @@ pub enum ViewError {
     WrongState = 1,
     /// The fabric does not keep writes in order.
     NoWriteOrder = 2,
-    /// The fabric's limits are too small: four writes a list, the columns in one write, 24 bytes a
-    /// guard.
+    /// The fabric's limits are too small. A node needs four writes per list, all columns in one
+    /// write, and 24 bytes per guard.
     FabricTooSmall = 3,
     /// The node itself cannot be opened.
     Node(OpenError) = 4,
@@ -68,13 +68,13 @@ impl From<OpenError> for ViewError {
 /// One member of a group whose membership may change, in one view.
 ///
 /// - *Inputs*: [`ViewNode::step`], and [`ViewNode::show_life`] between two long calls of the
-///   application; [`ViewNode::peer_lost`] and [`ViewNode::denied_by`] for what the fabric reports
+///   application; [`ViewNode::peer_lost`] and [`ViewNode::denied_by`] for reports of the fabric
 ///   outside a step; [`ViewNode::leave`], [`ViewNode::request_join`] and
-///   [`ViewNode::withdraw_join`] for what is asked of the group.
+///   [`ViewNode::withdraw_join`] for requests to the group.
 /// - *Outputs*: upcalls and posts during a step; [`Progress`] and [`Status`] after it.
-/// - *Getters*: [`ViewNode::node`] for what concerns messages; the others for the view.
+/// - *Getters*: [`ViewNode::node`] for messages; the others for the view.
 ///
-/// Its node can be read and not stepped. So it is never stepped without its view protocol, nor with
+/// Its node can be read but not stepped. So it is never stepped without its view protocol, or with
 /// that of another node.
 #[derive(Debug)]
 pub struct ViewNode<'m> {
@@ -85,8 +85,8 @@ pub struct ViewNode<'m> {
 impl<'m> ViewNode<'m> {
     /// Opens a node on the lent memory of a view.
     ///
-    /// The caller has compared [`Layout::digest`] with its peers'. No step has to wait until the
-    /// fabric says that a peer is ready: nothing is posted to a peer before.
+    /// The caller must have compared [`Layout::digest`] with its peers'. Steps need not wait until
+    /// every peer is ready in the fabric, because nothing is posted to a peer before it is.
     ///
     /// # Errors
     /// See [`ViewError`].
@@ -124,13 +124,13 @@ impl<'m> ViewNode<'m> {
         Ok(Self { node, views })
     }
 
-    /// Does what there is to do, as [`Node::step`]: the view protocol, then sends, receipts,
-    /// deliveries and posts. `prepare` is asked to make the next view's memory ready, and to say
-    /// when it is ([`Host::prepare`](crate::view::Host::prepare)). Once the status is final, only
-    /// the last posts are left: step on until [`ViewNode::is_all_posted`].
+    /// Does the pending work, as [`Node::step`] does: the view protocol, then sends, receipts,
+    /// deliveries and posts. `prepare` is asked to make the next view's memory ready, and returns
+    /// whether it is ([`Host::prepare`](crate::view::Host::prepare)). Once the status is final,
+    /// only the last posts remain: continue to step until [`ViewNode::is_all_posted`].
     ///
     /// # Errors
-    /// As [`Node::step`].
+    /// The same as for [`Node::step`].
     pub fn step<F: Fabric, A: Application>(
         &mut self,
         now: Time,
@@ -141,11 +141,11 @@ impl<'m> ViewNode<'m> {
         self.node.step_in_views(now, fabric, application, &mut self.views, prepare)
     }
 
-    /// The same for a member that keeps logs: `preparation` is also asked to make durable what this
-    /// member is about to promise.
+    /// Steps a member that keeps logs. `preparation` is also asked to make durable the promise that
+    /// this member is about to make.
     ///
     /// # Errors
-    /// As [`Node::step`].
+    /// The same as for [`Node::step`].
     #[cfg(feature = "durable")]
     pub fn step_logged<F: Fabric, A: Application>(
         &mut self,
@@ -157,15 +157,15 @@ impl<'m> ViewNode<'m> {
         self.node.step_in_views(now, fabric, application, &mut self.views, preparation)
     }
 
-    /// Shows all peers that this member lives, if a heartbeat is due: between two long calls of
-    /// the application that no step makes. At most one short write a peer.
+    /// Posts a heartbeat to all peers if one is due. Call it between two long calls of the
+    /// application that happen outside a step. It posts at most one short write per peer.
     pub fn show_life<F: Fabric>(&mut self, now: Time, fabric: &mut F) -> Progress {
         let mut progress = Progress::default();
         self.node.beat(now, fabric, &mut self.views, &mut progress);
         progress
     }
 
-    /// Says how many large messages of a sender are here, as [`Node::large_arrived`].
+    /// Reports how many large messages of a sender have arrived, as [`Node::large_arrived`] does.
     #[cfg(feature = "blocks")]
     pub fn large_arrived(
         &mut self,
@@ -176,92 +176,93 @@ impl<'m> ViewNode<'m> {
         self.node.large_arrived(subgroup, sender, count);
     }
 
-    /// Says how many messages of a logged subgroup are durable here, as [`Node::set_durable`].
+    /// Sets how many messages of a logged subgroup are durable here, as [`Node::set_durable`] does.
     #[cfg(feature = "durable")]
     pub fn set_durable(&mut self, subgroup: SubgroupId, count: crate::ids::DurableCount) {
         self.node.set_durable(subgroup, count);
     }
 
-    /// The node, to be read: its outboxes, frontiers and undelivered messages.
+    /// Returns the node, for reading its outboxes, frontiers and undelivered messages.
     #[must_use]
     pub const fn node(&self) -> &Node<'m> {
         &self.node
     }
 
-    /// The view columns of all rows, to be read.
+    /// Returns the view columns of all rows, for reading.
     #[must_use]
     pub const fn table(&self) -> &RowTable<'m> {
         &self.views.table
     }
 
-    /// How far this member is.
+    /// Returns the progress of this member.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.views.state.status()
     }
 
-    /// Whether everything that this member published of the view was posted to every peer that is
-    /// neither lost nor suspected.
+    /// Returns whether everything that this member published about the view was posted to every
+    /// peer that is neither lost nor suspected.
     #[must_use]
     pub fn is_all_posted(&self) -> bool {
         self.views.is_all_posted()
     }
 
-    /// The view that comes next, once it is decided.
+    /// Returns the next view, once it is decided.
     #[must_use]
     pub fn next_view(&self) -> Option<NextView<'_>> {
         self.views.state.next_view(self.views.next)
     }
 
-    /// Where the view ends in a subgroup, once that is decided: see [`ViewChange::trim`].
+    /// Returns the ragged trim of a subgroup, at which the view ends, once it is decided: see
+    /// [`ViewChange::trim`].
     #[must_use]
     pub fn trim(&self, subgroup: SubgroupId) -> Option<Frontier> {
         self.views.state.trim(&self.views.table, &self.views.layout, subgroup)
     }
 
-    /// Whether this member suspects that one.
+    /// Returns whether this member suspects the member `rank`.
     #[must_use]
     pub fn suspects(&self, rank: Rank) -> bool {
         self.views.state.suspects(&self.views.table, rank)
     }
 
-    /// The member that leads a change as this one sees it: the lowest rank that it does not
+    /// Returns the leader of a change as seen by this member: the lowest rank that it does not
     /// suspect.
     #[must_use]
     pub fn leader(&self) -> Rank {
         self.views.state.leader(&self.views.table, &self.views.layout)
     }
 
-    /// Says that the fabric cannot reach a peer any more. The next step looks at the view.
+    /// Records that the fabric can no longer reach a peer. The next step checks the view.
     pub fn peer_lost(&mut self, peer: Rank) {
         self.views.note_loss(peer, Loss::Reported);
     }
 
-    /// Says that a peer takes no writes from this member any more, as [`ViewChange::denied_by`].
-    /// The next step looks at the view.
+    /// Records that a peer no longer accepts writes from this member, as [`ViewChange::denied_by`]
+    /// does. The next step checks the view.
     pub fn denied_by(&mut self, peer: Rank) {
         self.views.note_loss(peer, Loss::Denied);
     }
 
-    /// Asks the group to go on without this member, as [`ViewChange::leave`].
+    /// Asks the group to continue without this member, as [`ViewChange::leave`] does.
     pub fn leave(&mut self) {
         let (mut change, table) = self.views.change();
         change.leave(table);
     }
 
-    /// Asks the group to let a node in, as [`ViewChange::request_join`].
+    /// Asks the group to admit a node, as [`ViewChange::request_join`] does.
     ///
     /// # Errors
-    /// The node is in the view, or this member has asked too often.
+    /// Fails if the node is in the view, or if this member has asked too often.
     pub fn request_join(&mut self, node: NodeId) -> Result<(), RequestError> {
         let (mut change, table) = self.views.change();
         change.request_join(table, node)
     }
 
-    /// Takes back the last request to let a node in, as [`ViewChange::withdraw_join`].
+    /// Withdraws the last request to admit a node, as [`ViewChange::withdraw_join`] does.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if there is no such request.
     pub fn withdraw_join(&mut self) -> Result<(), RequestError> {
         let (mut change, table) = self.views.change();
         change.withdraw_join(table)

@@ -1,8 +1,9 @@
-//! How the columns of the view protocol reach the peers: content first, then the guards that speak
-//! for it.
+//! Posting of the view protocol's columns to the peers: content first, then the guards that cover
+//! it.
 //!
-//! Content may be read late, so a peer may see a column newer than its guards say. That is
-//! harmless: every cell only grows, and a list that is newer than its guard shows so.
+//! Content may be read late, so a peer may see a column that is newer than its guards. That is
+//! harmless: every cell only grows, and a list that is newer than its guard is recognisable as
+//! such.
 //!
 //! Requirements: HAL-1, VIE-1.
 
@@ -45,14 +46,14 @@ impl<'m> Node<'m> {
             if rank == self.rank || given_up || *link == current {
                 continue;
             }
-            // At the end no step reports losses in this view any more: a failed post shows which
-            // peers are gone.
+            // In a final status, steps no longer report losses in this view, so a failed post has
+            // to show which peers are gone.
             if !is_final && !fabric.ready(self.view, rank) {
                 all = false;
                 continue;
             }
             let mut list = WriteList::new();
-            // There is room for three: see below.
+            // There is room for three writes: see the assertion below.
             let _ = list.push(head_write(head));
             if link.version != version {
                 let _ = list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content));
@@ -80,8 +81,8 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Brings each peer the newest heartbeat and nothing else. It guards nothing, so it may go
-    /// before whatever else has to be posted.
+    /// Posts the newest heartbeat, and nothing else, to each peer. It guards nothing, so it may
+    /// precede any other pending posts.
     pub(super) fn post_heartbeat<F: Fabric>(
         &mut self,
         fabric: &mut F,
@@ -111,9 +112,9 @@ impl<'m> Node<'m> {
 }
 
 impl Views<'_> {
-    /// A peer did not take a post. Only a full queue is worth another try. For anything else the
-    /// peer is suspected, in the next step and together with all others for which that holds: a
-    /// member that lost most of its peers must not accuse them one by one before it halts.
+    /// Handles a refused post. Only a full queue is worth a retry. In all other cases the peer is
+    /// suspected in the next step, together with all others to which this applies: a member that
+    /// lost most of its peers must not accuse them one by one before it halts.
     fn refused(&mut self, rank: Rank, kind: ErrorKind) {
         match kind {
             ErrorKind::QueueFull => {}
@@ -126,10 +127,10 @@ impl Views<'_> {
     }
 }
 
-/// The cells before the guards: the heartbeat, and two that need no order.
+/// Returns the write of the cells before the guards: the heartbeat, and two that need no order.
 fn head_write(offset: usize) -> Write {
     Write::of_row(offset, 24, Kind::Content)
 }
 
-// The columns, the content behind them, and the guards.
+// The columns, the content that follows them, and the guards.
 const _: () = assert!(WRITES_MAX >= 3);

@@ -1,14 +1,15 @@
-//! The step of a [`ViewNode`](super::ViewNode): the view protocol around the stages of a step.
+//! The step of a [`ViewNode`](super::ViewNode): the view protocol around the stages of a node's
+//! step.
 //!
-//! A node of a fixed membership is never touched by anything here: it has no columns, no state and
-//! no branch for it.
+//! Nodes with a fixed membership are not affected: they have no columns, no state and no branch for
+//! it.
 //!
-//! The order of a step: the view protocol first, since a member that halts delivers nothing more;
-//! then the stages, of which a wedged node keeps delivery only; then the posts, the columns of the
-//! view last.
+//! Order of a step: the view protocol first, because a member that halts delivers nothing more;
+//! then the stages, of which a wedged node runs only delivery; then the posts, with the view
+//! columns last.
 //!
-//! A heartbeat that is due goes out before the first upcall of a step and after each: between two
-//! heartbeats there is one upcall at most, however many a step makes (VIE-2).
+//! A due heartbeat is posted before the first upcall of a step and after each upcall. So there is
+//! at most one upcall between two heartbeats, however many upcalls a step makes (VIE-2).
 //!
 //! Requirement: VIE-11.
 
@@ -23,10 +24,10 @@ use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState,
 };
 
-/// Checks of a view in which nothing changes, for each heartbeat interval.
+/// Checks per heartbeat interval in a view in which nothing changes.
 const CHECKS_PER_HEARTBEAT: u32 = 3;
 
-/// What a node remembers of the view columns that it posted to a peer.
+/// A record of the view columns that were posted to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ViewLink {
@@ -35,7 +36,7 @@ pub struct ViewLink {
 }
 
 impl ViewLink {
-    /// A place to be filled by [`ViewNode::open`](super::ViewNode::open).
+    /// An entry to be filled in by [`ViewNode::open`](super::ViewNode::open).
     pub const VACANT: Self = Self { version: 0, heartbeats: 0 };
 }
 
@@ -49,24 +50,24 @@ pub(super) struct Views<'m> {
     pub(super) next: &'m mut [NodeId],
     pub(super) links: &'m mut [ViewLink],
     pub(super) next_check: Time,
-    /// This was posted to every peer; most steps have no more to do than to see so.
+    /// State that was posted to every peer. Most steps only compare with it.
     pub(super) posted: ViewLink,
 }
 
 impl<'m> Views<'m> {
-    /// Requests, over the state and the table that are here.
+    /// Returns the operations of the view protocol over the local state, together with the table.
     pub(super) fn change(&mut self) -> (ViewChange<'_>, &mut RowTable<'m>) {
         let change = ViewChange::over(&self.layout, &mut self.state, self.peers, self.next);
         (change, &mut self.table)
     }
 
-    /// Publishes a heartbeat, if one is due. Not before the view has begun here: its first step
-    /// says so.
+    /// Publishes a heartbeat if one is due, and returns whether it did. It does nothing before the
+    /// first step in this view.
     pub(super) fn beat(&mut self, now: Time) -> bool {
         self.state.started && !self.state.status.is_final() && self.state.beat(now, &mut self.table)
     }
 
-    /// Whether everything that was published of the view was posted to every peer that is neither
+    /// Returns whether everything published about the view was posted to every peer that is neither
     /// lost nor suspected.
     pub(super) fn is_all_posted(&self) -> bool {
         let mut rank = Rank::ZERO;
@@ -81,17 +82,17 @@ impl<'m> Views<'m> {
         true
     }
 
-    /// Whether nothing is posted to a peer any more. A peer that is suspected because another
-    /// member suspects it need not be lost here; and if it was never ready, no post will ever say
-    /// so.
+    /// Returns whether nothing more is posted to a peer. A peer that is suspected only because
+    /// another member suspects it need not be lost here; and if it was never ready, no post will
+    /// ever fail.
     pub(super) fn is_given_up(&self, rank: Rank) -> bool {
         self.state.suspects(&self.table, rank)
             || self.peers.get(rank.index()).is_none_or(PeerState::is_lost)
     }
 
-    /// Whether all cells of all peers pass their checks. As long as one does not, no step of the
-    /// view protocol is taken: it would be taken on what its owner does not show. A peer of which
-    /// that holds for too long is lost.
+    /// Returns whether all cells of all peers pass their checks. As long as one fails, the view
+    /// protocol takes no step, because it would act on a value that the cell's owner does not show.
+    /// A peer whose cells fail for too long is lost.
     fn is_readable(&mut self, progress: &mut Progress) -> bool {
         let mut all = true;
         // bound: the members
@@ -114,7 +115,7 @@ impl<'m> Views<'m> {
         all
     }
 
-    /// What the fabric reported of a peer. The next step checks the view.
+    /// Records a loss that the fabric reported. The next step checks the view.
     pub(super) fn note_loss(&mut self, peer: Rank, loss: Loss) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost.get_or_insert(loss);
@@ -123,16 +124,16 @@ impl<'m> Views<'m> {
     }
 }
 
-/// What a node asks of its caller before it agrees to a next view. A closure that makes memory
-/// ready is one, for a member that keeps nothing on disk.
+/// The caller's preparations, which a node requires before it agrees to a next view. For a member
+/// that keeps nothing on disk, a closure that makes memory ready is enough.
 pub trait Preparation {
     /// See [`Host::prepare`].
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
-    /// Makes the promise of a sealed list durable, and all that
+    /// Makes durable the promise of a sealed list, and everything that
     /// [`Application::append`](crate::multicast::Application::append) was shown before it in this
-    /// step or an earlier one; true once both are. Called again until it is true. A promise that
-    /// differs from the one asked for before takes its place (DUR-6).
+    /// step or an earlier one. Returns true once both are durable; it is called again until then. A
+    /// promise that differs from the previous one replaces it (DUR-6).
     #[cfg(feature = "durable")]
     fn promise(&mut self, _next: NextView<'_>, _ballot: Ballot) -> bool {
         true
@@ -145,14 +146,14 @@ impl<F: FnMut(NextView<'_>) -> bool> Preparation for F {
     }
 }
 
-/// A node as the view protocol sees it.
+/// A node as seen by the view protocol.
 struct Hosted<'h, 'm, F, A, P> {
     node: &'h mut Node<'m>,
     fabric: &'h mut F,
     application: &'h mut A,
     preparation: &'h mut P,
     progress: &'h mut Progress,
-    /// Whether there may be an upcall yet in this step.
+    /// Whether an upcall is still allowed in this step.
     may_call: bool,
     failed: Option<StepError>,
 }
@@ -172,7 +173,7 @@ where
     }
 
     fn wedge(&mut self) {
-        // A node whose view is not steady is stepped without its first two stages.
+        // Nothing to do: if its view is not steady, a node is stepped without its first two stages.
     }
 
     fn prepare(&mut self, next: NextView<'_>) -> bool {
@@ -196,8 +197,8 @@ where
         Ok(self.preparation.promise(next, ballot))
     }
 
-    /// One upcall a step, and none in that of the decision: the decision is posted to the others
-    /// first, and a heartbeat between two upcalls.
+    /// One upcall per step, and none in the step of the decision: first the decision is posted to
+    /// the others, and a heartbeat is posted between two upcalls.
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         if !self.may_call {
             return Ok(self.node.is_delivered_to(subgroup, trim));
@@ -274,7 +275,7 @@ impl<'m> Node<'m> {
                 self.beat(application.now(now), fabric, views, &mut progress);
             }
             if is_first {
-                // Nothing was sent in this view that these would have to come after.
+                // Nothing was sent in this view that these posts would have to follow.
                 self.post_views(fabric, views, &mut progress);
             }
         }
@@ -301,8 +302,7 @@ impl<'m> Node<'m> {
                     LossCause::Left | LossCause::Exited | LossCause::Unreachable => Loss::Reported,
                 },
             );
-            // Several may be lost at once, and a step names one.
-            // bound: the links
+            // bound: the links. Several may be lost at once, and a step reports only one.
             for link in self.links.iter().filter(|link| link.lost) {
                 views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
@@ -312,7 +312,7 @@ impl<'m> Node<'m> {
         Ok((progress, views.state.status()))
     }
 
-    /// What is left of a step once the view ends: delivery of what is stable, and posts.
+    /// Runs the rest of a step once the view ends: delivery of stable messages, and posts.
     fn step_wedged<F: Fabric, A: Application>(
         &mut self,
         now: Time,
@@ -343,8 +343,8 @@ impl<'m> Node<'m> {
         Ok(progress)
     }
 
-    /// As the end of [`Node::step`], which has its own copy: one of both would cost a step of a
-    /// fixed membership a call and 1,000 bytes of stack.
+    /// Posts as [`Node::step`] does at its end. That has its own copy, because a shared function
+    /// would cost a step with a fixed membership a call and 1,000 bytes of stack.
     fn post_lagging<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
         if !self.lagging {
             return;
@@ -360,8 +360,8 @@ impl<'m> Node<'m> {
         self.account(report, progress);
     }
 
-    /// Delivers a subgroup up to the place where its view ends; true once that is done. Within: a
-    /// member whose slots do not say any more what they said.
+    /// Delivers a subgroup up to the position where its view ends, and returns whether that is
+    /// done. The inner error is a member whose slots changed after they were received.
     fn deliver_to<A: Application>(
         &mut self,
         subgroup: SubgroupId,
@@ -389,8 +389,8 @@ impl<'m> Node<'m> {
         Ok(Ok(self.is_delivered_to(subgroup, trim)))
     }
 
-    /// Shows the application what is not delivered of each logged subgroup up to its trim. Within:
-    /// a member whose slots do not say any more what they said.
+    /// Shows the application the undelivered messages of each logged subgroup up to its trim. The
+    /// inner error is a member whose slots changed after they were received.
     #[cfg(feature = "durable")]
     fn show_until<A: Application>(
         &mut self,
@@ -411,12 +411,12 @@ impl<'m> Node<'m> {
         Ok(Ok(()))
     }
 
-    /// Whether a subgroup is delivered up to a place, or is none of this node's.
+    /// Returns whether a subgroup is delivered up to `trim`, or is not one of this node's.
     fn is_delivered_to(&self, subgroup: SubgroupId, trim: Frontier) -> bool {
         self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim)
     }
 
-    /// Publishes and posts a heartbeat, if one is due.
+    /// Publishes and posts a heartbeat if one is due.
     pub(super) fn beat<F: Fabric>(
         &mut self,
         now: Time,
@@ -429,7 +429,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Runs a stage of one subgroup; nothing where it has no senders.
+    /// Runs a stage of one subgroup, or returns `None` if it has no senders.
     fn with_work<R>(
         &mut self,
         index: usize,
@@ -459,7 +459,7 @@ impl<'m> Node<'m> {
 }
 
 impl Progress {
-    /// Takes in what another part of the step did.
+    /// Adds the results of another part of the step.
     fn add(&mut self, other: &Self) {
         self.sent = self.sent.saturating_add(other.sent);
         self.received = self.received.saturating_add(other.received);

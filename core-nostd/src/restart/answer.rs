@@ -1,92 +1,94 @@
-//! What a node that restarts has on disk.
+//! The state that a restarting node has on disk.
 //!
 //! Requirement: DUR-6.
 
 use crate::ids::{DurableCount, NodeId, ViewId};
 
-/// A view as a node remembers it.
+/// A view as recorded by a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct KnownView<'a> {
     /// Its id.
     pub id: ViewId,
-    /// Its members, in rank order.
+    /// Members in rank order.
     pub members: &'a [NodeId],
 }
 
-/// Under which leader something was promised. A later promise has a greater one.
+/// The leader to which a promise was made. Later promises have greater ballots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PromiseBallot {
-    /// Zero in a view that was going on; from one on, the attempt of a restart.
+    /// Zero in a running view; from one on, the attempt of a restart.
     pub attempt: u32,
-    /// Which leader: the ballot of a view's, the node of a restart's.
+    /// Leader: its ballot in a running view, its node id in a restart.
     pub leader: u32,
 }
 
-/// A view that a node promised to go to: its echo of a sealed list, or its part in a restart.
+/// A node's promise to move to a view: its echo of a sealed list, or its part in a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Promise<'a> {
-    /// Under which leader.
+    /// Ballot of the leader.
     pub ballot: PromiseBallot,
-    /// The view: its id is one above that of the view that it ends.
+    /// The view. Its id is one above that of the view that it ends.
     pub next: KnownView<'a>,
-    /// For each logged subgroup where its log ends then; nothing where the node has no log of it.
+    /// End of each logged subgroup's log at that point; `None` if the node has no log of the
+    /// subgroup.
     pub ends: &'a [Option<DurableCount>],
 }
 
-/// Where a log ends. Of two logs of members of one view, the greater one has all that the other
-/// has.
+/// The end of a log. Of two logs of members of the same view, the one with the greater end has
+/// everything that the other has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogEnd {
-    /// The view of its last record.
+    /// View of its last record.
     pub view: ViewId,
-    /// How many messages come before its end, since the group began.
+    /// Number of messages before the end, since the group began.
     pub end: DurableCount,
 }
 
-/// A log of a subgroup, as a node has it.
+/// A node's log of a subgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogState<'a> {
-    /// Its first record; a snapshot stands for those before.
+    /// First record; a snapshot replaces the earlier ones.
     pub first: DurableCount,
-    /// Where it ends.
+    /// End of the log.
     pub end: LogEnd,
-    /// Records of it that are damaged: runs, in order, each from its first record up to the one
-    /// behind its last.
+    /// Damaged records, as ordered ranges from the first record to the one after the last.
     pub damaged: &'a [(DurableCount, DurableCount)],
-    /// What its owner noted of it, in another place.
+    /// Notes that its owner stored about it separately.
     pub note: LogNote,
 }
 
-/// What the owner of a log noted of it beside its promises: lower bounds, which may be behind.
+/// The notes that a log's owner stored with its promises: lower bounds, which may lag.
 ///
-/// A disk may come back other than it was: lost, emptied, shortened, damaged, or as an older copy.
-/// The log alone does not tell. All zero where nothing was noted.
+/// A disk may come back changed: lost, emptied, shortened, damaged, or as an older copy. The log
+/// itself cannot show that. All fields are zero if nothing was noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogNote {
-    /// The note is of another log than the one that is there.
+    /// Whether the note refers to a different log than the present one.
     pub is_of_another: bool,
-    /// How many messages came before the log's end.
+    /// Number of messages before the log's end.
     pub end: DurableCount,
-    /// How many messages the rows of the decided view showed to be durable with a majority.
+    /// Number of messages that the rows of the decided view showed as durable at a majority.
     pub majority: DurableCount,
-    /// How many they showed to be durable with all of the view's members in the subgroup. Zero
-    /// until all have shown one.
+    /// Number of messages that they showed as durable at all of the view's members in the subgroup.
+    /// Zero until every member has shown a count.
     pub everywhere: DurableCount,
 }
 
 impl LogState<'_> {
-    /// Whether it is not the log that its owner had: another one, or one that ends before it did.
+    /// Returns whether it is not the log that its owner had: it is a different one, or it ends
+    /// earlier.
     fn is_lost(&self) -> bool {
         self.note.is_of_another || self.end.end < self.note.end
     }
 
-    /// Up to where it has intact records, from one on; nothing if it does not have that one.
+    /// Returns the end of the intact records that begin at `from`, or `None` if that record is
+    /// missing or damaged.
     pub(super) fn intact_from(&self, from: DurableCount) -> Option<DurableCount> {
         if from < self.first || from >= self.end.end {
             return None;
@@ -100,51 +102,51 @@ impl LogState<'_> {
     }
 }
 
-/// What a node that restarts has on disk.
+/// The state that a restarting node has on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Answer<'a> {
     /// Who answers.
     pub node: NodeId,
-    /// The newest view that it knows to be decided.
+    /// Newest view that it knows to be decided.
     pub decided: Option<KnownView<'a>>,
     /// Its latest promise.
     pub promise: Option<Promise<'a>>,
-    /// The latest ballot of a restart that it took part in. It promises nothing under a lesser one.
+    /// Latest ballot of a restart that it took part in. It makes no promise under a lower one.
     pub heard: PromiseBallot,
-    /// Its log of each logged subgroup, nothing where it has none: the state of a joining node that
-    /// was not handed over whole is none.
+    /// Its log of each logged subgroup, or `None`. The state of a joining node that was not handed
+    /// over completely counts as `None`.
     pub logs: &'a [Option<LogState<'a>>],
-    /// The newest view that was begun with less than a majority because somebody said so, as far as
-    /// the node was in it.
+    /// Newest view that an operator forced to begin with less than a majority, among those that the
+    /// node was in.
     pub with_less: Option<ViewId>,
 }
 
 impl<'a> Answer<'a> {
-    /// Whether it has nothing of the group: its folder is empty. It counts in no majority, whatever
-    /// its id (DUR-7).
+    /// Returns whether it has nothing of the group: its folder is empty. It then counts in no
+    /// majority, whatever its id (DUR-7).
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.decided.is_none() && self.logs.iter().all(Option::is_none)
     }
 
-    /// Whether one of its logs is not the one that it had.
+    /// Returns whether one of its logs is not the one that it had.
     pub(super) fn has_lost_log(&self) -> bool {
         self.logs.iter().flatten().any(LogState::is_lost)
     }
 
-    /// Whether it took part in an attempt to restart up to its promise. Its logs are those of the
-    /// attempt since, and may end before what the view had shown of them.
+    /// Returns whether it took part in an attempt to restart, up to its promise. Its logs are then
+    /// those of the attempt, and may end before what the view had shown of them.
     pub(super) fn has_promised_restart(&self) -> bool {
         self.promise.is_some_and(|promise| promise.ballot.attempt > 0)
     }
 
-    /// Its log of a logged subgroup.
+    /// Returns its log of a logged subgroup.
     pub(super) fn log(&self, subgroup: usize) -> Option<&LogState<'a>> {
         self.logs.get(subgroup)?.as_ref()
     }
 
-    /// Where its promise of a view ends a subgroup's log.
+    /// Returns the end of a subgroup's log according to its promise of a view.
     pub(super) fn promised_end(
         &self,
         promise: &Promise<'_>,
@@ -156,8 +158,8 @@ impl<'a> Answer<'a> {
 }
 
 impl Promise<'_> {
-    /// Whether two promises are of one proposal. What they say of logs may differ: each node knows
-    /// its own.
+    /// Returns whether two promises belong to the same proposal. Their log ends may differ, because
+    /// each node knows only its own.
     fn is_same_as(&self, other: &Promise<'_>) -> bool {
         self.ballot == other.ballot && self.next.id == other.next.id
     }

@@ -1,4 +1,4 @@
-//! Which log of a subgroup is taken, and what becomes of records that are damaged in it.
+//! Choice of a subgroup's log, and treatment of its damaged records.
 //!
 //! Requirement: DUR-6.
 
@@ -6,23 +6,23 @@ use super::answer::{Answer, KnownView, LogEnd, LogState};
 use super::verdict::{Plan, Restart};
 use crate::ids::{DurableCount, NodeId};
 
-/// The log of a subgroup that a group goes on with.
+/// The log of a subgroup with which a group continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct TakenLog {
-    /// Who has it.
+    /// Node that has the log.
     pub node: NodeId,
-    /// Where it ends. The node's own may end later: [`Restart::cut_of`].
+    /// End at which the log is taken. The node's own log may end later: [`Restart::cut_of`].
     pub end: LogEnd,
 }
 
 impl<'a> Restart<'a> {
-    /// The log of a subgroup that is taken: the one with the highest end. Nothing where no member
-    /// of the base has one. With less, a log that is not the one that its owner had comes last.
+    /// Returns the log of a subgroup to be taken: the one with the highest end, or `None` if no
+    /// member of the base has one. With less than a majority, a log that is not its owner's
+    /// original comes last.
     ///
     /// # Errors
-    /// This record of it is damaged wherever it was found, and a node that did not answer may have
-    /// it.
+    /// This record is damaged wherever it was found, and a node that did not answer may have it.
     pub fn log_of(
         &self,
         plan: &Plan<'a>,
@@ -30,7 +30,7 @@ impl<'a> Restart<'a> {
     ) -> Result<Option<TakenLog>, DurableCount> {
         let limit = self.limit_of(plan, subgroup);
         let mut taken: Option<(TakenLog, &LogState<'a>)> = None;
-        // bound: the answers, one a node
+        // bound: the answers, one per node
         for (answer, log) in self.logs_of(plan, subgroup) {
             let end = LogEnd { end: log.end.end.min(limit), ..log.end };
             let rank = (!log.note.is_of_another, end);
@@ -48,15 +48,17 @@ impl<'a> Restart<'a> {
         Ok(Some(taken))
     }
 
-    /// Where a participant's log has to be cut, because it has more than the log that is taken. One
-    /// without a whole log may have to be cut before that: where its view ended.
+    /// Returns the point at which a participant's log has to be cut because it has more than the
+    /// log that is taken. A participant without a whole log may have to cut even earlier, where its
+    /// view ended.
     #[must_use]
     pub fn cut_of(&self, taken: &TakenLog, node: NodeId, subgroup: usize) -> Option<DurableCount> {
         let own = self.answer_of(node)?.log(subgroup)?.end;
         if own.end > taken.end.end { Some(taken.end.end) } else { None }
     }
 
-    /// Who has an intact copy of a record that is in the log that is taken, and up to which record.
+    /// Returns a node with an intact copy of a record in the log that is taken, and the end of its
+    /// intact records from there.
     #[must_use]
     pub fn has_intact(
         &self,
@@ -71,8 +73,8 @@ impl<'a> Restart<'a> {
         logs.filter_map(intact).max_by_key(|(_, up_to)| *up_to)
     }
 
-    /// The whole logs of a subgroup's members in the base: what others have may be more than the
-    /// view before ended with, and is never needed.
+    /// Returns the whole logs of the subgroup's members in the base. Other logs may contain more
+    /// than the previous view ended with, and are never needed.
     fn logs_of(
         &self,
         plan: &Plan<'a>,
@@ -87,22 +89,22 @@ impl<'a> Restart<'a> {
         count.filter_map(move |answer| Some((answer, answer.log(subgroup)?)))
     }
 
-    /// How much of a subgroup's log the base had shown to be durable at a majority. The log that is
-    /// taken has to have that.
+    /// Returns the number of messages of a subgroup that the base showed as durable at a majority.
+    /// The log that is taken must have them.
     pub(super) fn durable_at_majority(&self, base: KnownView<'a>, subgroup: usize) -> DurableCount {
         let logs = self.answers_in(base).filter_map(|answer| answer.log(subgroup));
         logs.map(|log| log.note.majority).max().unwrap_or_default()
     }
 
-    /// Where the view that is adopted ends the log. A node that promised it knows, if it logs the
-    /// subgroup.
+    /// Returns the end of the log under the adopted view. A node that promised the view knows it if
+    /// it logs the subgroup.
     fn limit_of(&self, plan: &Plan<'a>, subgroup: usize) -> DurableCount {
         let Some(promise) = plan.adopted else { return DurableCount(u64::MAX) };
         let ends = self.answers().iter().map(|answer| answer.promised_end(&promise, subgroup));
         ends.flatten().max().unwrap_or(DurableCount(u64::MAX))
     }
 
-    /// The first record of a log, below a place, that no member of the base has intact.
+    /// Returns the first record of a log, before `end`, that no member of the base has intact.
     fn first_lost(
         &self,
         plan: &Plan<'a>,
@@ -113,9 +115,8 @@ impl<'a> Restart<'a> {
         // bound: the damaged runs of a log
         for run in log.damaged.iter().filter(|run| run.0 < end) {
             let (mut at, run_end) = (run.0, run.1.min(end));
-            // Each turn gets to the end of an intact stretch of some log.
-            // bound: the damaged runs of all logs, and the logs: each turn reaches the end of
-            // another stretch that is intact
+            // bound: the damaged ranges of all logs, plus the logs: each turn reaches the end of
+            // another intact range of some log
             while at < run_end {
                 match self.has_intact(plan, subgroup, at) {
                     Some((_, up_to)) if up_to > at => at = up_to,
@@ -126,8 +127,8 @@ impl<'a> Restart<'a> {
         None
     }
 
-    /// Whether a record that nobody has intact may go, with all behind it: half of the intact logs
-    /// lack it, so it was never durable at a majority.
+    /// Returns whether a record that no node has intact may be dropped together with all later
+    /// ones: half of the logs lack it without being damaged, so it was never durable at a majority.
     fn may_cut(&self, plan: &Plan<'a>, subgroup: usize, sequence: DurableCount) -> bool {
         if self.is_with_less() {
             return true;

@@ -1,7 +1,7 @@
-//! Total restart (DUR-6): what a group goes on with after all its members died, from what the nodes
-//! that answer have on disk.
+//! Total restart (DUR-6): how a group continues after all its members died, from the state that the
+//! answering nodes have on disk.
 //!
-//! Everything here is a function of the answers. Files, threads and connections are the caller's.
+//! Everything here is a function of the answers. The caller handles files, threads and connections.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -11,41 +11,44 @@
 //!
 //! # How a group restarts
 //! 1. One node, the *leader* of an attempt, asks the others for their [`Answer`]s.
-//!    [`Restart::verdict`] says what is waited for, or gives a [`Plan`]. Its *base* is the newest
-//!    view that anybody knows to be decided.
-//! 2. Each participant of the plan makes durable that it heard of the attempt, and promises
-//!    nothing under a lesser [`PromiseBallot`] any more, not even as a later process. Its answer
+//!    [`Restart::verdict`] says what is still missing, or returns a [`Plan`]. Its *base* is the
+//!    newest view that any node knows to be decided.
+//! 2. Each participant of the plan makes durable that it heard of the attempt. From then on it
+//!    promises nothing under a lower [`PromiseBallot`], not even in a later process. Its answer
 //!    must still be the same.
-//! 3. Once all have, each participant gets the log that was taken ([`Restart::log_of`]), sets aside
-//!    what that one does not have ([`Restart::cut_of`]), and makes its [`Promise`] durable under
-//!    the ballot of the attempt; in the same write it notes that the base is decided, since this
-//!    promise takes the place of the one that said so.
-//! 4. Once all participants have, the plan's next view is decided. Each makes that durable. If the
-//!    plan adopted a promise that was found, the answers have changed, and it goes on at 1. If not,
-//!    the group goes on in that view.
+//! 3. Once all have done so, each participant receives the log that was taken
+//!    ([`Restart::log_of`]), sets aside the records that this log does not have
+//!    ([`Restart::cut_of`]), and makes its [`Promise`] durable under the ballot of the attempt. In
+//!    the same write it notes that the base is decided, because this promise replaces the one that
+//!    recorded it.
+//! 4. Once all participants have promised, the plan's next view is decided, and each makes that
+//!    durable. If the plan adopted a promise that was found, the answers have changed, and the
+//!    restart continues at 1. Otherwise the group continues in that view.
 //!
-//! A leader that loses a participant begins again, with a greater attempt.
+//! A leader that loses a participant begins again with a greater attempt.
 //!
 //! # Why it is safe
 //! - **One next view.** A restart is one more takeover of the change of its base view (see the
 //!   module `view`), with a ballot above those of all its leaders. A member of the base that
-//!   decided anything had the promises of a majority, on disk before they were echoed. So a
-//!   majority of the base has one of them, and the latest of those it has is adopted. A process
-//!   that runs again accepts nothing in the view in which it died.
-//! - **What was adopted may have gone on.** If the members of an adopted view delivered anything in
-//!   it, they made its decision durable before. So a majority of *that* view is needed too: it has
-//!   either the decision, which then is the base, or nothing that matters.
-//! - **What was durable at a majority survives.** A majority of the base's members in a subgroup
-//!   answers. So one of them has what became durable in the base, and it knows that the base is
-//!   decided. What became durable before is in each *whole* log: that of a member which knows of
-//!   the decision or promised the base. A member without one counts in the majority, since it has
-//!   delivered nothing in the base, but lends no log; one whole log has to be there. When a view is
-//!   adopted, its own members get all of it before they promise: later restarts ask them alone.
-//! - **A changed disk is no disk.** All of this asks a node what it had. One whose log is not the
-//!   one that it noted ([`LogNote`]), or of which another member had seen more, does not know: it
-//!   counts in no majority. The log that is taken has what was seen to be durable at a majority.
-//! - **Nothing is replayed that was not ordered.** The log that is taken is a member's of the base,
-//!   and goes up to the trim at most, where a view was sealed.
+//!   decided anything had the promises of a majority, which were on disk before they were echoed.
+//!   So any majority of the base has at least one of them, and the latest one found is adopted. A
+//!   process that runs again accepts nothing in the view in which it died.
+//! - **The adopted view may already have run.** If the members of an adopted view delivered
+//!   anything in it, they first made its decision durable. So a majority of *that* view is needed
+//!   too: it has either the decision, and then that view is the base, or nothing that matters.
+//! - **Messages that were durable at a majority survive.** A majority of the base's members in a
+//!   subgroup answers. So one of them has what became durable in the base, and it knows that the
+//!   base is decided. What became durable earlier is in each *whole* log: the log of a member that
+//!   knows of the decision or promised the base. A member without a whole log counts in the
+//!   majority, because it has delivered nothing in the base, but its log is not used; at least one
+//!   whole log must be present. When a view is adopted, its members receive the whole log before
+//!   they promise, because later restarts ask only them.
+//! - **A changed disk counts as no disk.** All of this asks nodes about their past state. If a
+//!   node's log is not the one that it noted ([`LogNote`]), or if another member had seen more of
+//!   it, the node does not know that state and counts in no majority. The log that is taken has
+//!   everything that was seen to be durable at a majority.
+//! - **Nothing unordered is replayed.** The log that is taken belongs to a member of the base. If a
+//!   view was sealed, it ends at the trim at the latest.
 
 mod answer;
 mod logs;

@@ -1,79 +1,79 @@
-//! What is waited for, or what is to be done.
+//! The verdict of a restart: what is still missing, or what to do.
 //!
 //! Requirements: DUR-6, DUR-12.
 
 use super::answer::{Answer, KnownView, Promise};
 use crate::ids::{DurableCount, NodeId, ViewId};
 
-/// The nodes that answered so far, and what the group logs.
+/// The nodes that have answered so far, and the logged subgroups of the group.
 #[derive(Clone, Copy, Debug)]
 pub struct Restart<'a> {
     answers: &'a [Answer<'a>],
-    /// Of each logged subgroup the nodes that may belong to it: those of them that are in a view
-    /// are its members there.
+    /// Nodes that may belong to each logged subgroup. Those of them that are in a view are its
+    /// members there.
     subgroups: &'a [&'a [NodeId]],
-    /// Whether those that answer are enough.
+    /// Whether the nodes that answer are enough.
     with_less: bool,
 }
 
-/// What the answers come to.
+/// The conclusion from the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// Nobody that answers was in a view: there is no group yet.
+    /// No answering node was in a view: there is no group yet.
     NoGroup,
     /// More nodes have to answer.
     Wait(Wait<'a>),
-    /// The group can go on.
+    /// The group can continue.
     Go(Plan<'a>),
 }
 
-/// What is waited for; [`Restart::missing`] has the nodes.
+/// The reason for waiting; [`Restart::missing`] returns the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait<'a> {
-    /// Members of this view.
+    /// View whose members are needed.
     pub view: KnownView<'a>,
-    /// Whether it is to be adopted, and is not known to be decided.
+    /// Whether the view is to be adopted, and is not known to be decided.
     pub is_adopted: bool,
-    /// How many of them, and why.
+    /// What is missing.
     pub want: Want,
 }
 
-/// Why more nodes have to answer.
+/// Reason why more nodes have to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Want {
-    /// Those that answer are no majority of the view.
+    /// The answering nodes are not a majority of the view.
     Majority,
-    /// They are none of this logged subgroup's members in it.
+    /// The answering nodes are not a majority of this logged subgroup's members in the view.
     SubgroupMajority(usize),
-    /// None of this logged subgroup's members that answer is known to have all that the view before
-    /// ended with.
+    /// No answering member of this logged subgroup is known to have everything that the previous
+    /// view ended with.
     WholeLog(usize),
-    /// A record of this logged subgroup is damaged at all that have it, and may have been durable
-    /// at a majority.
+    /// A record of this logged subgroup is damaged at all nodes that have it, and may have been
+    /// durable at a majority.
     Record(usize, DurableCount),
-    /// So many messages of this logged subgroup were durable at a majority, and no log that counts
-    /// has them.
+    /// This many messages of this logged subgroup were durable at a majority, but no log that
+    /// counts has them.
     Durable(usize, DurableCount),
-    /// This node alone knows of the view. Most members of the view before, as the others know it,
-    /// are here and never went on from it.
+    /// Only this node knows of the view. Most members of the previous view, as the others know it,
+    /// are here and never continued from it.
     Support(NodeId),
 }
 
-/// How a group goes on.
+/// The plan with which a group continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan<'a> {
-    /// The newest view that is known to be decided: the next one follows it.
+    /// Newest view that is known to be decided; the next view follows it.
     pub base: KnownView<'a>,
-    /// The promise that is adopted, if one was found. Without one, the members of the base that
-    /// answer are the next view.
+    /// Promise to adopt, if one was found. Without one, the answering members of the base form the
+    /// next view.
     pub adopted: Option<Promise<'a>>,
-    /// A number for this attempt, above all that were made so far.
+    /// Number of this attempt, above all earlier ones.
     pub attempt: u32,
 }
 
 impl Plan<'_> {
-    /// The id of the view that it leads to.
+    /// Returns the id of the view that it leads to.
     #[must_use]
     pub const fn next_id(&self) -> ViewId {
         self.base.id.next()
@@ -81,20 +81,21 @@ impl Plan<'_> {
 }
 
 impl<'a> Restart<'a> {
-    /// Over the answers, one a node, and for each logged subgroup the nodes that may belong to it.
+    /// Creates a restart from the answers, one per node, and from the nodes that may belong to each
+    /// logged subgroup.
     #[must_use]
     pub const fn new(answers: &'a [Answer<'a>], subgroups: &'a [&'a [NodeId]]) -> Self {
         Self { answers, subgroups, with_less: false }
     }
 
-    /// The same where the nodes that answer have to be enough: what only others have is given up.
-    /// For an operator who knows that they never come back (DUR-7).
+    /// Declares that the answering nodes have to be enough: data that only others have is given up.
+    /// For an operator who knows that those nodes never come back (DUR-7).
     #[must_use]
     pub const fn with_less(self) -> Self {
         Self { with_less: true, ..self }
     }
 
-    /// What is to be done, or waited for.
+    /// Returns what to do, or what is still missing.
     #[must_use]
     pub fn verdict(&self) -> Verdict<'a> {
         let Some(base) = self.base() else { return Verdict::NoGroup };
@@ -130,8 +131,8 @@ impl<'a> Restart<'a> {
         Verdict::Go(plan)
     }
 
-    /// The nodes whose answers would help: members that are waited for, and have not answered or
-    /// have nothing of the group. None, where all are there and what is wanted is lost.
+    /// Returns the nodes whose answers would help: needed members that have not answered or have
+    /// nothing of the group. If there are none, all are here and the missing data is lost.
     pub fn missing(&self, wait: Wait<'a>) -> impl Iterator<Item = NodeId> {
         let subgroup = match wait.want {
             Want::Majority | Want::Support(_) => None,
@@ -146,8 +147,8 @@ impl<'a> Restart<'a> {
         })
     }
 
-    /// The members that are waited for and are here, and count in no majority: one of their logs is
-    /// not the one that they had, or what they know is older than what they had shown to others.
+    /// Returns the needed members that are here but count in no majority: one of their logs is not
+    /// the one that they had, or they know less than they had shown to others.
     pub fn uncounted(&self, wait: Wait<'a>) -> impl Iterator<Item = NodeId> {
         let old = self.answers.iter().filter(|answer| !answer.is_new());
         let members = old.map(|answer| answer.node);
@@ -155,7 +156,7 @@ impl<'a> Restart<'a> {
         members.filter(|node| self.answer_of(*node).is_none())
     }
 
-    /// The members of the next view, in rank order.
+    /// Returns the members of the next view, in rank order.
     pub fn next_members(&self, plan: &Plan<'a>) -> impl Iterator<Item = NodeId> {
         let (members, all) = match plan.adopted {
             Some(promise) => (promise.next.members, true),
@@ -164,22 +165,23 @@ impl<'a> Restart<'a> {
         members.iter().copied().filter(move |node| all || self.answer_of(*node).is_some())
     }
 
-    /// The nodes that have to promise the next view before it is decided: the members of the base
-    /// that answer, and those of an adopted view.
+    /// Returns the nodes that have to promise the next view before it is decided: the answering
+    /// members of the base, and those of an adopted view.
     pub fn participants(&self, plan: &Plan<'a>) -> impl Iterator<Item = NodeId> {
         let plan = *plan;
         let old = self.answers.iter().filter(|answer| self.counts(answer));
         old.map(|answer| answer.node).filter(move |node| plan.concerns(*node))
     }
 
-    /// The newest view that anybody knows to be decided.
+    /// Returns the newest view that any node knows to be decided.
     fn base(&self) -> Option<KnownView<'a>> {
         self.answers.iter().filter_map(|answer| answer.decided).max_by_key(|view| view.id)
     }
 
-    /// The node that knows of the base, if it is the only one, and the base cannot have been
-    /// decided: most members of the view before it answer, as the others know that view, and none
-    /// of them has promised to leave it. A view that somebody began with less needs no majority.
+    /// Returns the node that knows of the base, if it is the only one and the base cannot have been
+    /// decided: most members of the previous view, as the others know it, answer, and none of them
+    /// has promised to leave it. A view that an operator forced to begin with less needs no
+    /// majority.
     fn unsupported(&self, base: KnownView<'a>) -> Option<NodeId> {
         let mut knowing = self.answers_in(base);
         let claimant = knowing.next()?;
@@ -195,7 +197,7 @@ impl<'a> Restart<'a> {
             is_there && !has_left && before.members.contains(&answer.node)
         };
         let mut staying = 0_usize;
-        // bound: the answers, one a node
+        // bound: the answers, one per node
         for _ in others().filter(stays) {
             staying = staying.saturating_add(1);
         }
@@ -203,22 +205,23 @@ impl<'a> Restart<'a> {
         most.then_some(claimant.node)
     }
 
-    /// The answers of those that know the base.
+    /// Returns the answers of the nodes that know the base.
     pub(super) fn answers_in(&self, base: KnownView<'a>) -> impl Iterator<Item = &'a Answer<'a>> {
         let is_there =
             move |answer: &&Answer<'_>| answer.decided.is_some_and(|decided| decided.id == base.id);
         self.answers.iter().filter(is_there)
     }
 
-    /// Whether a node counts: it has something of the group, its logs are those that it had, and it
-    /// knows all that it had shown to others. With less, what there is has to be enough.
+    /// Returns whether a node counts: it has data of the group, its logs are the ones that it had,
+    /// and it knows everything that it had shown to others. With less than a majority, the data
+    /// found has to be enough.
     fn counts(&self, answer: &Answer<'_>) -> bool {
         let is_as_it_was = || !answer.has_lost_log() && !self.is_outdated(answer);
         !answer.is_new() && (self.with_less || is_as_it_was())
     }
 
-    /// Whether another node saw more of this one in the base than it has: its disk came back as it
-    /// was before.
+    /// Returns whether another node had seen more of this one in the base than it has now: its disk
+    /// came back in an older state.
     fn is_outdated(&self, answer: &Answer<'_>) -> bool {
         let Some(base) = self.base() else { return false };
         let is_in_base = answer.decided.is_some_and(|decided| decided.id >= base.id);
@@ -240,7 +243,7 @@ impl<'a> Restart<'a> {
         false
     }
 
-    /// What is lacking of a subgroup's records.
+    /// Returns what is missing of a subgroup's records.
     fn lacks_records(&self, plan: &Plan<'a>, subgroup: usize) -> Option<Want> {
         let taken = match self.log_of(plan, subgroup) {
             Ok(taken) => taken?,
@@ -251,9 +254,9 @@ impl<'a> Restart<'a> {
         is_short.then_some(Want::Durable(subgroup, durable))
     }
 
-    /// The promise with the latest ballot that ends this view. One of a view without members, as
-    /// earlier versions made where all left at once, is nothing to go on with; and what came before
-    /// it was not decided.
+    /// Returns the promise with the latest ballot that ends this view. A promise of a view without
+    /// members, which earlier versions made when all left at once, gives nothing to continue with;
+    /// and no promise before it was decided.
     fn latest_promise(&self, base: KnownView<'a>) -> Option<Promise<'a>> {
         let promises = self.answers.iter().filter_map(|answer| answer.promise);
         let of_base = promises.filter(|promise| promise.next.id == base.id.next());
@@ -261,8 +264,8 @@ impl<'a> Restart<'a> {
         latest.filter(|promise| !promise.next.members.is_empty())
     }
 
-    /// Of what a majority is missing in a view: of its members, or of a logged subgroup's members
-    /// in it. A subgroup without members there needs none.
+    /// Returns what lacks a majority in a view: its members, or a logged subgroup's members in it.
+    /// A subgroup without members there needs none.
     fn lacks_majority(&self, view: KnownView<'a>) -> Option<Want> {
         if !self.has_majority(view, None) {
             return Some(Want::Majority);
@@ -278,8 +281,8 @@ impl<'a> Restart<'a> {
         None
     }
 
-    /// A member of the view that counts, counts whatever it knows: had it delivered or promised
-    /// anything in the view, it would say so.
+    /// A member of the view that counts does so whatever it knows: had it delivered or promised
+    /// anything in the view, its answer would say so.
     fn has_majority(&self, view: KnownView<'a>, subgroup: Option<usize>) -> bool {
         let (mut all, mut here) = (0_usize, 0_usize);
         // bound: the members of the view
@@ -293,8 +296,8 @@ impl<'a> Restart<'a> {
         enough || all == 0
     }
 
-    /// The logged subgroup that has members in the base, of which none that answers is known to
-    /// have a whole log.
+    /// Returns a logged subgroup that has members in the base, none of which is known to have a
+    /// whole log.
     fn lacks_whole_log(&self, base: KnownView<'a>) -> Option<Want> {
         let mut subgroup = 0;
         // bound: the logged subgroups
@@ -309,9 +312,9 @@ impl<'a> Restart<'a> {
         None
     }
 
-    /// Whether a node's logs have all that the view before the base ended with: it knows that the
-    /// base is decided, or promised it. Another member of the base may have come to it and not have
-    /// its state yet.
+    /// Returns whether a node's logs have everything that the view before the base ended with: the
+    /// node knows that the base is decided, or promised it. Another member of the base may have
+    /// joined it and not have its state yet.
     pub(super) fn has_whole_logs(&self, node: NodeId, base: KnownView<'a>) -> bool {
         let Some(answer) = self.answer_of(node) else { return false };
         let is_there = answer.decided.is_some_and(|decided| decided.id >= base.id);
@@ -327,12 +330,12 @@ impl<'a> Restart<'a> {
         self.subgroups.get(subgroup).is_some_and(|nodes| nodes.contains(&node))
     }
 
-    /// The nodes that may belong to a logged subgroup.
+    /// Returns the nodes that may belong to a logged subgroup.
     pub(super) fn members_of(&self, subgroup: usize) -> impl Iterator<Item = NodeId> {
         self.subgroups.get(subgroup).copied().unwrap_or_default().iter().copied()
     }
 
-    /// What a node answered, if it counts.
+    /// Returns a node's answer if it counts.
     pub(super) fn answer_of(&self, node: NodeId) -> Option<&'a Answer<'a>> {
         self.answers.iter().find(|answer| answer.node == node && self.counts(answer))
     }
@@ -347,7 +350,7 @@ impl<'a> Restart<'a> {
 }
 
 impl Plan<'_> {
-    /// Whether a node is in the base, or in the view that is adopted.
+    /// Returns whether a node is in the base or in the adopted view.
     pub(super) fn concerns(&self, node: NodeId) -> bool {
         let is_next = self.adopted.is_some_and(|promise| promise.next.members.contains(&node));
         is_next || self.base.members.contains(&node)

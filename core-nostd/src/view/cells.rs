@@ -1,47 +1,49 @@
-//! What the cells of the view protocol say. Each is one atomic number that only grows.
+//! The contents of the view protocol's cells. Each is one atomic number that only grows.
 //!
-//! An entry carries its proposer in its highest bits, so a later leader's entry at the same index
-//! is a larger number: a list is rewritten without ever shrinking a cell, and a reader that meets a
-//! newer proposer than the guard promised knows that it reads in the middle of such a rewriting.
+//! An entry has its proposer in its highest bits, so a later leader's entry at the same index is a
+//! larger number. A list is therefore rewritten without ever shrinking a cell, and a reader that
+//! finds a newer proposer than the guard promised knows that it is reading in the middle of a
+//! rewrite.
 //!
 //! Requirement: VIE-4.
 
 use crate::ids::{NodeId, Rank};
 
-/// The member that proposes, in the order in which leaders take over: the rank of the leader plus
-/// one; zero before any.
+/// A proposing member, in the order in which leaders take over: the leader's rank plus one, or zero
+/// before any proposal.
 ///
-/// Leaders follow each other in rank order, so of two ballots the larger is the later one.
+/// Leaders follow each other in rank order, so the larger of two ballots is the later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Ballot(pub u16);
 
 impl Ballot {
-    /// The ballot of the leader of that rank.
+    /// Returns the ballot of the leader of that rank.
     #[must_use]
     pub const fn of(leader: Rank) -> Self {
         Self(leader.0.saturating_add(1))
     }
 }
 
-/// A proposed list: its ballot, and the number of its entries. Ordered as lists replace each other.
+/// A proposed list: its ballot and its number of entries. Lists are ordered as they replace each
+/// other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Accepted {
-    /// Under whose ballot.
+    /// Ballot of its proposer.
     pub ballot: Ballot,
-    /// Entries, from the first.
+    /// Number of entries, from the first.
     pub count: u16,
 }
 
-/// The cell that guards a member's proposals: its promise and what it accepted, in one number, so
-/// that no reader sees the one without the other.
+/// The cell that guards a member's proposals: its promise and the list that it accepted. Both are
+/// in one number, so no reader sees one without the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Stance {
-    /// All members below this rank are suspected: nothing that they propose is accepted any more.
+    /// All members below this rank are suspected: their proposals are no longer accepted.
     pub promise: Rank,
-    /// What was accepted last.
+    /// List that was accepted last.
     pub accepted: Accepted,
 }
 
@@ -52,20 +54,21 @@ impl Stance {
         u64::from(self.promise.0) << 48 | encode_accepted(self.accepted)
     }
 
-    /// What a cell says. Every number says something.
+    /// Decodes a cell. Every number is valid.
     #[must_use]
     pub fn decode(cell: u64) -> Self {
         Self { promise: Rank(field(cell, 48)), accepted: decode_accepted(cell) }
     }
 }
 
-/// What a member knows to be committed: the changes, and whether they are sealed and so decided.
+/// A member's knowledge of the committed changes, and of whether they are sealed and therefore
+/// decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Committed {
-    /// The next view and its trims are decided.
+    /// Whether the next view and its trims are decided.
     pub decided: bool,
-    /// The list that is committed.
+    /// List that is committed.
     pub accepted: Accepted,
 }
 
@@ -76,7 +79,7 @@ impl Committed {
         u64::from(self.decided) << 63 | encode_accepted(self.accepted)
     }
 
-    /// What a cell says.
+    /// Decodes a cell.
     #[must_use]
     pub fn decode(cell: u64) -> Self {
         Self { decided: cell >> 63 == 1, accepted: decode_accepted(cell) }
@@ -87,20 +90,20 @@ impl Committed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Change {
-    /// A suspected member is left out.
+    /// A suspected member is removed.
     Remove(Rank),
-    /// A member leaves, as it asked for.
+    /// A member leaves at its own request.
     Leave(Rank),
-    /// A node comes in.
+    /// A node joins.
     Join(NodeId),
-    /// A node that was to come in does not.
+    /// A node that was to join does not.
     Withdraw(NodeId),
     /// The list is complete, and the trims belong to it.
     Seal,
 }
 
 impl Change {
-    /// The cell of this change under a ballot.
+    /// Returns the cell of this change under a ballot.
     #[must_use]
     pub fn encode(self, ballot: Ballot) -> u64 {
         let (kind, what) = match self {
@@ -113,13 +116,13 @@ impl Change {
         u64::from(ballot.0) << 48 | kind << 32 | what
     }
 
-    /// The ballot of a cell, whatever else it says.
+    /// Returns the ballot of a cell, whatever its other contents.
     #[must_use]
     pub fn ballot(cell: u64) -> Ballot {
         Ballot(field(cell, 48))
     }
 
-    /// The change that a cell names; nothing if it names none.
+    /// Returns the change in a cell, or `None` if it contains none.
     #[must_use]
     pub fn decode(cell: u64) -> Option<Self> {
         let what = low_half(cell);
@@ -134,15 +137,15 @@ impl Change {
     }
 }
 
-/// The most requests of a member in one view.
+/// Most requests of a member in one view.
 pub(crate) const REQUESTS_MAX: u32 = 0x7fff;
 
-/// A member's request to let a node in. A later request of the same member replaces it.
+/// A member's request to admit a node. A later request of the same member replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JoinRequest {
-    /// Counts the requests of a member, so that the cell grows.
+    /// Counts a member's requests, so that the cell grows.
     pub(crate) sequence: u32,
-    /// The request was withdrawn.
+    /// Whether the request was withdrawn.
     pub(crate) withdrawn: bool,
     pub(crate) node: NodeId,
 }
@@ -152,7 +155,7 @@ impl JoinRequest {
         u64::from(self.sequence) << 33 | u64::from(self.withdrawn) << 32 | u64::from(self.node.0)
     }
 
-    /// What a cell says; nothing if nothing was requested yet.
+    /// Decodes a cell; `None` if nothing was requested yet.
     pub(crate) fn decode(cell: u64) -> Option<Self> {
         let sequence = u32::try_from(cell >> 33).ok()?;
         if sequence == 0 {
@@ -170,7 +173,7 @@ fn decode_accepted(cell: u64) -> Accepted {
     Accepted { ballot: Ballot(field(cell, 32)), count: field(cell, 0) }
 }
 
-/// Sixteen bits from `shift` up.
+/// Returns the 16 bits that begin at bit `shift`.
 fn field(cell: u64, shift: u32) -> u16 {
     u16::try_from(cell.checked_shr(shift).unwrap_or(0) & 0xffff).unwrap_or(0)
 }

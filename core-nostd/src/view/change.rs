@@ -1,4 +1,4 @@
-//! One member's part in the views of its group: the phases, in their order.
+//! One member's part in the view changes of its group: the phases in their order.
 //!
 //! Requirements: VIE-1, VIE-2, VIE-4, VIE-6.
 
@@ -8,14 +8,14 @@ use super::table::{Host, Table};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::{Layout, ViewColumn};
 
-/// Why a request cannot be made.
+/// Reason why a request cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum RequestError {
-    /// The node is in the view. One that was lost must be out of it first.
+    /// The node is in the view. If it was lost, it must first be removed from the view.
     IsMember = 1,
-    /// This member has made the most requests that a view allows.
+    /// This member has made as many requests as a view allows.
     TooMany = 2,
     /// There is no request to withdraw.
     NoJoinRequest = 3,
@@ -33,19 +33,19 @@ impl core::fmt::Display for RequestError {
 
 impl core::error::Error for RequestError {}
 
-/// The view protocol of one member, over state that is lent for the time of a call.
+/// The view protocol of one member, over state that is lent for the duration of a call.
 ///
 /// - *Inputs*: [`ViewChange::step`]; [`ViewChange::peer_lost`] and [`ViewChange::denied_by`] for
-///   what the fabric reports; [`ViewChange::leave`], [`ViewChange::request_join`] and
-///   [`ViewChange::withdraw_join`] for what is asked of the group.
+///   reports of the fabric; [`ViewChange::leave`], [`ViewChange::request_join`] and
+///   [`ViewChange::withdraw_join`] for requests to the group.
 /// - *Outputs*: cells in the [`Table`], calls of the [`Host`], and the [`Status`].
 /// - *Getters*: [`ViewChange::status`], [`ViewChange::next_view`], [`ViewChange::trim`],
 ///   [`ViewChange::suspects`], [`ViewChange::leader`].
 ///
-/// After a step that returns a final status nothing more happens. The memory of the view may go
-/// once the fabric has nothing of it in flight, and not before every member that stays shows that
-/// it has installed the next one: until then one of them may still need to read here that it was
-/// decided.
+/// After a step that returns a final status nothing more happens. The memory of the view may be
+/// freed once the fabric has nothing of it in flight, but not before every remaining member shows
+/// that it has installed the next view: until then, one of them may still have to read here that it
+/// was decided.
 #[derive(Debug)]
 pub struct ViewChange<'v> {
     layout: &'v Layout<'v>,
@@ -55,9 +55,9 @@ pub struct ViewChange<'v> {
 }
 
 impl<'v> ViewChange<'v> {
-    /// Over a layout with views, state, one [`PeerState`] a member, and a list for as many members
-    /// as the next view may have, at least as many as this one has. Nothing, if one of them does
-    /// not fit.
+    /// Creates a view change over a layout with views, the state, one [`PeerState`] per member, and
+    /// a list for as many members as the next view may have, which is at least as many as this view
+    /// has. Returns `None` if one of them does not fit.
     #[must_use]
     pub fn new(
         layout: &'v Layout<'v>,
@@ -71,7 +71,7 @@ impl<'v> ViewChange<'v> {
         if fits { Some(Self::over(layout, state, peers, next)) } else { None }
     }
 
-    /// The same over what was found to fit before.
+    /// Creates a view change over parts that were found to fit before.
     pub(crate) const fn over(
         layout: &'v Layout<'v>,
         state: &'v mut ViewState,
@@ -81,11 +81,12 @@ impl<'v> ViewChange<'v> {
         Self { layout, state, peers, next }
     }
 
-    /// Does what there is to do, and says how far this member is. Bounded: for `n` members, `m`
-    /// subgroups and `e` entries a row ([`ViewBlock::entries`](crate::layout::ViewBlock::entries))
-    /// it reads no more than a fixed multiple of `n * (n + e + m)` cells, nearly all of them in
-    /// steps that suspect a member. In a steady view it reads seven cells a member, and the
-    /// suspicions twice, 64 of them at a time; a leader reads twice as many.
+    /// Does the pending work and returns this member's status. Bounded: for `n` members, `m`
+    /// subgroups and `e` entries per row
+    /// ([`ViewBlock::entries`](crate::layout::ViewBlock::entries)) it reads no more than a fixed
+    /// multiple of `n * (n + e + m)` cells, nearly all of them in steps that suspect a member. In a
+    /// steady view it reads seven cells per member, and the suspicions twice, 64 at a time; a
+    /// leader reads twice as many.
     pub fn step<T: Table, H: Host>(&mut self, now: Time, table: &mut T, host: &mut H) -> Status {
         let mut turn = ViewStep {
             layout: self.layout,
@@ -100,35 +101,35 @@ impl<'v> ViewChange<'v> {
         self.state.status
     }
 
-    /// Says that the fabric cannot reach a peer any more. It is suspected at the next step.
+    /// Records that the fabric can no longer reach a peer. The peer is suspected at the next step.
     pub fn peer_lost(&mut self, peer: Rank) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost = Some(Loss::Reported);
         }
     }
 
-    /// Says that a peer takes no writes from this member any more: the peer suspects it. This
+    /// Records that a peer no longer accepts writes from this member: the peer suspects it. This
     /// member halts at the next step, as if it had read the suspicion (VIE-3), unless the next view
-    /// is decided already.
+    /// is already decided.
     pub fn denied_by(&mut self, peer: Rank) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost = Some(Loss::Denied);
         }
     }
 
-    /// Asks the group to go on without this member (VIE-9). Where a change is committed already,
-    /// the next view has to be asked again.
+    /// Asks the group to continue without this member (VIE-9). If a change is already committed,
+    /// the request must be repeated in the next view.
     pub fn leave<T: Table>(&mut self, table: &mut T) {
         table.publish(ViewColumn::Leaving, 1);
     }
 
-    /// Asks the group to let a node in (VIE-10). The caller has handed the node a snapshot, and
-    /// knows that it is ready to take memory. A later request replaces this one, so it comes after
-    /// the node is in the view or after this one was withdrawn. Where a change is committed
-    /// already, the next view has to be asked again.
+    /// Asks the group to admit a node (VIE-10). The caller must have handed the node a snapshot,
+    /// and must know that it is ready to accept memory. A later request replaces this one, so make
+    /// it only after the node is in the view or after this request was withdrawn. If a change is
+    /// already committed, the request must be repeated in the next view.
     ///
     /// # Errors
-    /// The node is in the view, or this member has asked too often.
+    /// Fails if the node is in the view, or if this member has asked too often.
     pub fn request_join<T: Table>(
         &mut self,
         table: &mut T,
@@ -149,10 +150,10 @@ impl<'v> ViewChange<'v> {
         Ok(())
     }
 
-    /// Withdraws the last request: its node was lost before it was let in.
+    /// Withdraws the last request, because its node was lost before it was admitted.
     ///
     /// # Errors
-    /// There is no request.
+    /// Fails if there is no request.
     pub fn withdraw_join<T: Table>(&mut self, table: &mut T) -> Result<(), RequestError> {
         let last = JoinRequest::decode(table.load(self.state.rank, ViewColumn::JoinRequest));
         let request = last.ok_or(RequestError::NoJoinRequest)?;
@@ -160,33 +161,34 @@ impl<'v> ViewChange<'v> {
         Ok(())
     }
 
-    /// How far this member is.
+    /// Returns the progress of this member.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.state.status
     }
 
-    /// The view that comes next, once it is decided.
+    /// Returns the next view, once it is decided.
     #[must_use]
     pub fn next_view(&self) -> Option<NextView<'_>> {
         self.state.next_view(self.next)
     }
 
-    /// Where the view ends in a subgroup, once that is decided: nothing before, where order has no
-    /// end ([`Delivery::Unordered`](crate::layout::Delivery)), and where no member of the subgroup
-    /// is left.
+    /// Returns the ragged trim of a subgroup, at which the view ends, once it is decided. `None`
+    /// before that, for a subgroup whose order has no end
+    /// ([`Delivery::Unordered`](crate::layout::Delivery)), and if no member of the subgroup is
+    /// left.
     #[must_use]
     pub fn trim<T: Table>(&self, table: &T, subgroup: SubgroupId) -> Option<Frontier> {
         self.state.trim(table, self.layout, subgroup)
     }
 
-    /// Whether this member suspects that one.
+    /// Returns whether this member suspects the member `rank`.
     #[must_use]
     pub fn suspects<T: Table>(&self, table: &T, rank: Rank) -> bool {
         self.state.suspects(table, rank)
     }
 
-    /// The member that leads a change as this one sees it: the lowest rank that it does not
+    /// Returns the leader of a change as seen by this member: the lowest rank that it does not
     /// suspect.
     #[must_use]
     pub fn leader<T: Table>(&self, table: &T) -> Rank {
@@ -212,11 +214,11 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Everything up to the decision.
+    /// Runs all phases up to the decision.
     fn agree(&mut self) {
-        // The last that a peer published may be read only now, together with the report that the
-        // peer is lost. A decision in it counts: without it, the member that was to leave a group
-        // of two would halt for want of a majority.
+        // A peer's last writes may become visible only now, together with the report that the peer
+        // is lost. A decision among them counts: without it, the member that leaves a group of two
+        // would halt for lack of a majority.
         if self.has_new_report() {
             self.learn();
             if self.state.status == Status::Decided || self.state.status.is_final() {

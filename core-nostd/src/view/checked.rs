@@ -1,24 +1,24 @@
-//! Cells of the view protocol with checks: what a cell says, in 48 bits.
+//! Cells of the view protocol with checks: their values in 48 bits.
 //!
-//! A word of suspicions has 64 flags and takes two cells; each member adds one flag at a time, so a
-//! reader of both sees what the owner showed before one of them changed, or after. All other cells
-//! leave out bits that are zero in every view.
+//! A word of suspicions has 64 flags and takes two cells. Each member adds one flag at a time, so a
+//! reader of both cells sees the state before or after a change of one of them. All other cells
+//! omit bits that are zero in every view.
 //!
 //! Requirement: FLT-2.
 
 use crate::check::SEALED_MAX;
 use crate::layout::ViewColumn;
 
-/// Flags that one of the two cells of a word has.
+/// Number of flags in one of a word's two cells.
 const HALF: u32 = 32;
 
-/// What of a column's number goes into its cell.
+/// Packs a column's value for its cell.
 pub(super) fn pack(column: ViewColumn, value: u64) -> u64 {
     match column {
-        // Promise and ballot, or the decision and the ballot; then sixteen bits of zeros; the
-        // count.
+        // Promise and ballot, or decision and ballot; then the count, without the 16 zero bits
+        // between.
         ViewColumn::Stance | ViewColumn::Committed => value >> HALF << 16 | value & 0xffff,
-        // Thirteen bits of ballot, three of kind, and what.
+        // 13 bits of ballot, 3 bits of kind, and the member or node.
         ViewColumn::Entry(_) => value >> 48 << 35 | value & 0x7_ffff_ffff,
         ViewColumn::Heartbeat
         | ViewColumn::Leaving
@@ -30,7 +30,7 @@ pub(super) fn pack(column: ViewColumn, value: u64) -> u64 {
     }
 }
 
-/// A column's number, from what its cell says.
+/// Unpacks a column's value from its cell.
 pub(super) fn unpack(column: ViewColumn, packed: u64) -> u64 {
     match column {
         ViewColumn::Stance | ViewColumn::Committed => packed >> 16 << HALF | packed & 0xffff,
@@ -47,19 +47,19 @@ pub(super) fn unpack(column: ViewColumn, packed: u64) -> u64 {
     }
 }
 
-/// The two halves of a word of suspicions.
+/// Returns the two halves of a word of suspicions.
 pub(super) const fn halves(word: u64) -> [u64; 2] {
     [word & 0xffff_ffff, word >> HALF]
 }
 
-/// The word of two halves.
+/// Joins two halves to a word.
 pub(super) const fn joined([low, high]: [u64; 2]) -> u64 {
     low | high << HALF
 }
 
-/// What a cell that fails its check is read as. A step is not taken on such a cell unless it
-/// changed in the middle of the step; what it is read as then is either not there yet, or what no
-/// correct member shows, so that the step takes nothing back that was promised.
+/// Returns the value for a cell that fails its check. No step uses such a cell unless it changed in
+/// the middle of the step. The value then stands for a cell that is not yet written, or for one
+/// that no correct member shows, so the step takes back nothing that was promised.
 pub(super) const fn unreadable(column: ViewColumn) -> u64 {
     match column {
         ViewColumn::Stance | ViewColumn::Suspicions(_) => u64::MAX,

@@ -1,4 +1,4 @@
-//! When a list is committed, and when the next view is decided (VIE-5, VIE-6).
+//! Commitment of a list, and decision of the next view (VIE-5, VIE-6).
 //!
 //! Requirements: VIE-1, VIE-4, VIE-9.
 
@@ -10,8 +10,8 @@ use crate::ids::Rank;
 use crate::layout::ViewColumn;
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// The leader's part: takes over if it has not yet, then adds what has to change, then commits
-    /// what every unsuspected member accepted, then seals.
+    /// Performs the leader's part: takes over if it has not done so, then adds the pending changes,
+    /// then commits the list that every unsuspected member accepted, then seals it.
     pub(super) fn lead(&mut self) {
         if !self.may_lead() {
             return;
@@ -20,7 +20,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         if accepted.ballot != Ballot::of(self.state.rank) {
             return self.take_over();
         }
-        // No other member writes the own list.
+        // No other member writes the local list.
         let Ok(shape) = self.read_list(self.state.rank, accepted) else { return };
         if shape.sealed {
             return;
@@ -41,34 +41,34 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.seal(count);
     }
 
-    /// Whether every unsuspected member accepted just this list, and they are a majority of the
-    /// view.
+    /// Returns whether every unsuspected member accepted exactly this list, and they are a majority
+    /// of the view.
     fn all_accepted(&self, list: Accepted) -> bool {
         self.unsuspected().all(|rank| self.stance(rank).accepted == list) && self.has_majority()
     }
 
-    /// Decides, once every unsuspected member has accepted the sealed list. Each member finds that
-    /// out for itself.
+    /// Decides once every unsuspected member has accepted the sealed list. Each member detects that
+    /// for itself.
     pub(super) fn decide(&mut self) {
         if self.own_is_sealed() && self.all_accepted(self.own_stance().accepted) {
             self.decided();
         }
     }
 
-    /// Takes over a decision that an unsuspected member shows: that member may have gone on
-    /// already, and may answer no one in this view any more. What is decided is the list that it
-    /// names, as its row has it, and no other: the own list counts only if it says the same, change
-    /// by change and trim by trim.
+    /// Adopts a decision that an unsuspected member shows: that member may have moved on, and may
+    /// no longer answer anyone in this view. The decided list is exactly the one that it names, as
+    /// in its row. The local list counts only if it says the same, change by change and trim by
+    /// trim.
     pub(super) fn learn(&mut self) {
         let own = self.state.rank;
         let knows = |rank: Rank| {
             let committed = self.committed(rank);
             if rank != own && committed.decided { Some((rank, committed.accepted)) } else { None }
         };
-        // One read: what it says here is enough, and its stance may still be on its way.
+        // A single read: it is enough by itself, and the owner's stance may still be in flight.
         let Some((owner, list)) = self.unsuspected().find_map(knows) else { return };
-        // In this order: a member that it suspected when it decided, it still suspects. If that is
-        // this member, this member is not in that view.
+        // The suspicions are read after the decision: the owner still suspects the members that it
+        // suspected when it decided. If this member is one of them, it is not in that view.
         if !self.shares_suspicions_of(owner) {
             return;
         }

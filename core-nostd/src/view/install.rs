@@ -1,4 +1,4 @@
-//! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
+//! The end of a change: delivery up to the trim, and the next view (VIE-8 to VIE-11).
 //!
 //! Requirements: DUR-12, VIE-1, VIE-10.
 
@@ -9,7 +9,7 @@ use crate::layout::ViewColumn;
 use crate::multicast::Misbehaved;
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// Says that this member is in its view, with memory that was fresh.
+    /// Announces that this member is in its view, with fresh memory.
     pub(super) fn start(&mut self) {
         self.state.started = true;
         self.state.last_step = self.now;
@@ -22,12 +22,12 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.table.publish(ViewColumn::Installed, self.state.id.0.saturating_add(1));
     }
 
-    /// Delivers what the trims allow; then installs the next view, or leaves.
+    /// Delivers up to the trims; then installs the next view, or leaves.
     pub(super) fn finish(&mut self) {
         match self.deliver_under_trims() {
             Ok(true) => {}
             Ok(false) => return,
-            // It is decided what is delivered here, and that is nowhere any more.
+            // The messages to be delivered here are decided, but no longer available.
             Err(Misbehaved(rank)) => return self.halt(Halt::ChangedBy(rank)),
         }
         let installed = self.state.id.0.saturating_add(2);
@@ -35,8 +35,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             self.table.publish(ViewColumn::Installed, installed);
         }
         let list = self.own_stance().accepted;
-        // The own list was read when it was accepted, and no other member writes it: it is in
-        // order.
+        // The local list was read when it was accepted, and no other member writes it, so it is
+        // valid.
         if self.read_list(self.state.rank, list).is_err() {
             return;
         }
@@ -55,7 +55,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         while let Some(subgroup) = self.layout.subgroup(id) {
             let is_here = subgroup.has_member(self.state.rank);
             if let (true, Some(trim)) = (is_here, self.own_trim(id)) {
-                // It was compared when it was accepted; a row that changed since moves no read.
+                // The trim was compared when it was accepted. If a row has changed since, the limit
+                // still keeps every read in range.
                 let trim = trim.min(self.host.received(id));
                 done &= self.host.deliver_to(id, trim)?;
             }
@@ -64,9 +65,10 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(done)
     }
 
-    /// Whether all that are in the next view have installed it, or are lost. Until then a leaver is
-    /// needed: of a group of two, the other could not go on without it (VIE-9). Where all leave, so
-    /// is each of them: the last would have no majority.
+    /// Returns whether all members of the next view have installed it or are lost. Until then a
+    /// leaving member is needed: in a group of two, the other could not continue without it
+    /// (VIE-9). If all members leave, each of them is needed too, because the last one would have
+    /// no majority.
     fn others_installed(&self, installed: u64) -> bool {
         self.ranks().zip(self.peers.iter()).all(|(rank, peer)| {
             !self.is_in_next(peer)

@@ -1,4 +1,4 @@
-//! Which member leads, and what it waits for (VIE-4).
+//! The leader of a change, and its conditions for leading (VIE-4).
 //!
 //! Requirement: VIE-5.
 
@@ -8,23 +8,24 @@ use super::table::{Host, Table};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
 
-/// Where a leader finds another member.
+/// The state of another member as seen by a leader.
 enum Place {
-    /// It follows, or may come to.
+    /// It follows this leader, or may still do so.
     Here,
-    /// It suspects this member, and follows a later leader.
+    /// It suspects this member and follows a later leader.
     GoneOn,
-    /// No correct member can be there: it would never follow, and never be missed.
+    /// No correct member can be in this state: it would neither follow nor ever be suspected.
     Nowhere,
 }
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// The lowest rank that is not suspected. There is one: no member suspects itself.
+    /// Returns the lowest rank that is not suspected. There is one, because no member suspects
+    /// itself.
     pub(super) fn leader(&self) -> Rank {
         self.unsuspected().next().unwrap_or(self.state.rank)
     }
 
-    /// Publishes that nothing of the ranks below the leader is accepted any more.
+    /// Publishes that nothing is accepted any longer from the ranks below the leader.
     pub(super) fn promise(&mut self, leader: Rank) {
         let stance = self.own_stance();
         if leader > stance.promise {
@@ -32,7 +33,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Whether every unsuspected member follows this member, and they are a majority.
+    /// Returns whether every unsuspected member follows this member, and they are a majority.
     pub(super) fn may_lead(&mut self) -> bool {
         let own = self.state.rank;
         let mut follow = true;
@@ -44,7 +45,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             let stance = self.stance(rank);
             match self.place_of(rank, stance) {
                 Place::Here => follow &= stance.promise == own,
-                // The next step takes the suspicion over, and this member halts.
+                // The next step adopts the suspicion, and this member halts.
                 Place::GoneOn => return false,
                 Place::Nowhere => {
                     self.suspect(rank, Cause::Misbehaved);
@@ -55,16 +56,17 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         follow && self.has_majority()
     }
 
-    /// Where a stance that was just looked at puts its owner, as this member sees it, which leads.
+    /// Classifies a member by the stance that was just read, from the viewpoint of this member as
+    /// the leader.
     fn place_of(&self, owner: Rank, stance: Stance) -> Place {
         let (own, accepted) = (self.state.rank, self.own_stance().accepted);
         let shown = stance.accepted;
         if stance.promise > own || shown.ballot > Ballot::of(own) {
-            // In this order: a member that turns to a later leader says first that it suspects this
-            // one.
+            // The suspicions are read after the stance: a member that turns to a later leader first
+            // publishes that it suspects this one.
             return if self.shows_suspicion(owner, own) { Place::GoneOn } else { Place::Nowhere };
         }
-        // No member can have accepted more of the own list than there is of it.
+        // No member can have accepted more of this leader's list than there is.
         let too_much = shown.ballot == Ballot::of(own) && shown > accepted;
         if too_much { Place::Nowhere } else { Place::Here }
     }

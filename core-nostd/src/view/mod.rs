@@ -1,10 +1,11 @@
-//! Views: how a group agrees on its members, and on where its messages end (Spindle II-A; VIE).
+//! Views: how a group agrees on its members, and on the ends of their messages (Spindle II-A; VIE).
 //!
 //! A view is an id and an ordered list of members. When a member fails, leaves or joins, the
-//! members of the present view agree on the next one and on its *trims*: for each subgroup the
-//! place up to which every member that goes on delivers, and not further. All of that is published
-//! in columns of the rows (see [`ViewBlock`](crate::layout::ViewBlock)), which are read and written
-//! through a [`Table`]. [`ViewChange::step`] does a bounded amount of work on them and returns.
+//! members of the current view agree on the next one and on its *trims*: for each subgroup, the
+//! position up to which every surviving member delivers, and no further (Derecho's ragged trim).
+//! All of this is published in columns of the rows (see [`ViewBlock`](crate::layout::ViewBlock)),
+//! which are read and written through a [`Table`]. [`ViewChange::step`] does a bounded amount of
+//! work on them and returns.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -26,20 +27,20 @@
 //! decide → deliver under the trim → install.
 //!
 //! # What keeps it safe
-//! A leader's rank is its ballot. To accept is to copy a leader's list and to publish a [`Stance`];
-//! to promise is to suspect all ranks below, in the same cell. A leader proposes only once every
-//! member that it does not suspect, which must be a majority of the view, promised to accept
-//! nothing of its predecessors; and it starts from the latest list that any of them accepted. So a
-//! sealed list that a majority accepted under one ballot is in every list that comes after: there
-//! is one next view, with one set of trims. A member wedges before it first accepts, so no trim is
-//! below what any member delivered.
+//! A leader's rank is its ballot. To accept means to copy a leader's list and to publish a
+//! [`Stance`]; to promise means to suspect all lower ranks, in the same cell. A leader proposes
+//! only once every member that it does not suspect has promised to accept nothing from its
+//! predecessors; these members must be a majority of the view. It starts from the latest list that
+//! any of them accepted. So a sealed list that a majority accepted under one ballot is part of
+//! every later list: there is one next view, with one set of trims. A member wedges before it first
+//! accepts, so no trim is below what any member delivered.
 //!
 //! # Rows that change during a step
-//! A member publishes while the others read: in shared memory, and wherever a device or another
-//! thread writes to the copies. Cells only grow, and a reader that sees a cell sees all that its
-//! owner published before. The own row changes by the own step alone. So which members this member
-//! suspects, and whether the rest is a majority, is the same at each read until it suspects another
-//! member itself.
+//! A member publishes while others read, in shared memory and wherever a device or another thread
+//! writes to the copies. Cells only grow, and a reader that sees a cell also sees everything that
+//! its owner published before it. The local row changes only in this member's own step. So the set
+//! of members that this member suspects, and whether the rest is a majority, is the same at each
+//! read until this member itself suspects another.
 //!
 //! | where | looks | why it holds |
 //! |---|---|---|
@@ -54,11 +55,11 @@
 //! | `seal` | each final count, once | It is published once, before its owner accepts anything. |
 //! | `finish` | own cells; others' installed | It only grows. |
 //!
-//! Even a peer that publishes nonsense cannot make a step panic, loop, or read out of its row. A
-//! member that publishes what no correct member can publish is suspected; the others never just
-//! wait for it. The exception is what is found too late: once the next view is decided, or the own
-//! copy of a list is torn, this member halts and names the member that changed what it had
-//! published ([`Halt::ChangedBy`]).
+//! Even a peer that publishes nonsense cannot make a step panic, loop, or read outside its row. A
+//! member that publishes something that no correct member can publish is suspected, so the others
+//! never simply wait for it. The exception is a fault that is detected too late. If the next view
+//! is already decided, or the local copy of a list is torn, this member halts and names the member
+//! that changed what it had published ([`Halt::ChangedBy`]).
 //!
 //! Requirement: VIE-1.
 

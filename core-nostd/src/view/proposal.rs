@@ -1,14 +1,14 @@
-//! The list of changes: read, accepted, taken over, and extended (VIE-4, VIE-5).
+//! The list of changes: reading, accepting, taking over, and extending it (VIE-4, VIE-5).
 //!
-//! A list is read only up to its guard, and only if every entry bears the guard's ballot. A list
-//! that is accepted is accepted whole: a part of what a leader took over could be less than what
-//! was committed before it.
+//! A list is read only up to its guard, and only if every entry has the guard's ballot. A list is
+//! always accepted as a whole: a part of what a leader took over could be less than what was
+//! committed before it.
 //!
-//! The rows of others are live: a list may change while it is read. The list of a leader only
-//! grows, and the list of a member that knows of a decision stays. Any other member that rewrites
-//! its list follows a later leader, and so shows that it suspects this member. A list is read
-//! twice, to check it and to copy it. So the copy, which no other member writes, is read again
-//! before a stance announces it ([`ViewStep::adopt`]).
+//! The rows of others are live: a list may change while it is read. A leader's list only grows, and
+//! the list of a member that knows of a decision does not change. Any other member that rewrites
+//! its list follows a later leader, and therefore shows that it suspects this member. A list is
+//! read twice, once to check it and once to copy it. So the copy, which no other member writes, is
+//! read again before a stance announces it ([`ViewStep::adopt`]).
 //!
 //! Requirements: DUR-6, DUR-12, VIE-1.
 
@@ -20,33 +20,33 @@ use crate::ids::{NodeId, Rank};
 use crate::layout::{JOINS_MAX, MEMBERS_MAX, ViewColumn};
 use crate::multicast::Misbehaved;
 
-/// What a list of changes amounts to. The members that stay and that join are in the lent list of
-/// the next members.
+/// The effect of a list of changes. The remaining and joining members are in the lent list of the
+/// next members.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ListShape {
-    /// It ends with a seal.
+    /// Whether it ends with a seal.
     pub(super) sealed: bool,
-    /// Joins in it, taken back or not.
+    /// Joins in it, withdrawn or not.
     pub(super) joins: usize,
 }
 
-/// Why a list cannot be used.
+/// Reason why a list cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// The next view's memory is not ready, or the promise is not durable: later.
+    /// The next view's memory is not ready, or the promise is not durable. It may be usable later.
     NotNow,
-    /// No correct member publishes it.
+    /// No correct member publishes this.
     Wrong,
 }
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// Reads a member's list; notes the members that go, and lists the members of the view that it
-    /// leads to.
+    /// Reads a member's list, marks the departing members, and lists the members of the resulting
+    /// view.
     pub(super) fn read_list(&mut self, owner: Rank, list: Accepted) -> Result<ListShape, Unusable> {
         self.peers.iter_mut().for_each(|peer| (peer.goes, peer.leaves) = (false, false));
         let mut shape = ListShape::default();
-        // bound: the entries of a row: a list that claims more is refused at the first that is not
-        // there
+        // bound: the entries of a row: a list that claims more is refused at the first missing
+        // entry
         for index in 0..list.count {
             if shape.sealed {
                 return Err(Unusable::Wrong);
@@ -83,12 +83,12 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Fills the list of the next view's members: those that stay in their old order, then those
-    /// that join.
+    /// Fills the list of the next view's members: the remaining ones in their old order, then the
+    /// joining ones.
     ///
-    /// Where no member stays, nobody joins either: it would be alone, with members that may be gone
-    /// before it knows anything. The next view, in which nobody ever does anything, is then that of
-    /// the members that leave, so that a majority of them can restart the group.
+    /// If no member stays, no node joins either: it would be left with members that may be gone
+    /// before it knows anything. The next view, in which nothing ever happens, then consists of the
+    /// leaving members, so that a majority of them can restart the group.
     fn list_next(&mut self, owner: Rank, list: Accepted) -> Result<(), Unusable> {
         let members = self.layout.group().members;
         self.state.ends = self.peers.iter().all(|peer| peer.goes);
@@ -104,8 +104,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             self.state.next_count = count;
             return Ok(());
         }
-        // bound: the entries of a row: a list that claims more is refused at the first that is not
-        // there
+        // bound: the entries of a row: a list that claims more is refused at the first missing
+        // entry
         for index in 0..list.count {
             match self.entry(owner, index, list.ballot)? {
                 Change::Join(node) => {
@@ -130,13 +130,13 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(())
     }
 
-    /// Whether the list last read has a member in the next view.
+    /// Returns whether the list last read has a member in the next view.
     pub(super) const fn is_in_next(&self, peer: &PeerState) -> bool {
         !peer.goes || self.state.ends && peer.leaves
     }
 
-    /// Takes a node out of the first `count` of the next members; those behind it move up. False if
-    /// it is not among them.
+    /// Removes a node from the first `count` of the next members, and moves up the ones after it.
+    /// Returns false if it is not among them.
     fn take_out(&mut self, node: NodeId, count: usize) -> bool {
         let mut found = false;
         let mut rest = self.next.get_mut(..count).unwrap_or(&mut []);
@@ -151,7 +151,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         found
     }
 
-    /// Asks for the memory of the view that the list last read leads to. Nobody needs any where the
+    /// Requests the memory of the view that results from the list last read. None is needed if the
     /// group ends.
     pub(super) fn prepare_next(&mut self) -> bool {
         if self.state.ends {
@@ -161,8 +161,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.host.prepare(NextView { id: self.state.id.next(), members })
     }
 
-    /// Asks for the memory of the view that a sealed list leads to, the one last read, and for its
-    /// promise to be made durable: false until both are done. The trims are those of a row.
+    /// Requests the memory of the view that results from the sealed list last read, and the
+    /// durability of its promise. Returns false until both are done. The trims are those in the row
+    /// `trims`.
     pub(super) fn ready_to_echo(&mut self, trims: Rank, ballot: Ballot) -> bool {
         let is_prepared = self.prepare_next();
         let members = self.next.get(..self.state.next_count).unwrap_or(&[]);
@@ -178,12 +179,12 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Accepts a leader's list if it is newer than what was accepted, and can be accepted now.
+    /// Accepts a leader's list if it is newer than the accepted one and can be accepted now.
     pub(super) fn follow(&mut self, leader: Rank) {
-        // In this order: a member that the leader suspected when it proposed this, it still
-        // suspects.
+        // The suspicions are read after the stance: the leader still suspects the members that it
+        // suspected when it proposed this.
         let Stance { promise, accepted: shown } = self.stance(leader);
-        // No member suspects itself, so none follows a leader of a higher rank than its own.
+        // No member suspects itself, so no member follows a leader of a higher rank than its own.
         if promise > leader || shown.ballot > Ballot::of(leader) {
             return self.suspect(leader, Cause::Misbehaved);
         }
@@ -195,8 +196,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// Accepts what a row was seen to show: wedges, copies the list and the trims that are sealed
-    /// into it, and only then says so.
+    /// Accepts the list that a row showed: wedges, copies the list and its sealed trims, and only
+    /// then publishes the acceptance.
     pub(super) fn accept_from(&mut self, owner: Rank, shown: Accepted) -> Result<(), Unusable> {
         if shown <= self.own_stance().accepted {
             return Ok(());
@@ -210,9 +211,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(())
     }
 
-    /// Copies a list that can be used, under a ballot, with the trims that are sealed into it, and
-    /// reads the copy. Halts where that is not the list that was checked: the own row holds neither
-    /// that one nor the former one then.
+    /// Copies a usable list, with its sealed trims, under a ballot, and reads the copy. Halts if
+    /// the copy is not the list that was checked: the local row then holds neither that list nor
+    /// the previous one.
     fn adopt(
         &mut self,
         owner: Rank,
@@ -221,7 +222,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         sealed: bool,
     ) -> Option<ListShape> {
         let own = self.state.rank;
-        // A sealed list is never exchanged for another: the own one says the same, and no other
+        // A sealed list is never replaced by another: the local one says the same, and no other
         // member writes it.
         let (source, list) =
             if self.own_is_sealed() { (own, self.own_stance().accepted) } else { (owner, list) };
@@ -242,8 +243,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         None
     }
 
-    /// Reads a list that is to be accepted under a ballot. Where it is sealed, the next view's
-    /// memory must be ready first, and the promise durable.
+    /// Reads a list that is to be accepted under a ballot. If it is sealed, the next view's memory
+    /// must be ready and the promise durable first.
     pub(super) fn usable_list(
         &mut self,
         owner: Rank,
@@ -264,7 +265,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(shape)
     }
 
-    /// Whether the own list is sealed: then it is never exchanged for one that says something else.
+    /// Returns whether the local list is sealed. A sealed list is never replaced by one that says
+    /// something else.
     pub(super) fn own_is_sealed(&self) -> bool {
         let last = self.own_stance().accepted.count.checked_sub(1);
         last.is_some_and(|last| {
@@ -272,7 +274,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         })
     }
 
-    /// Whether a member's sealed list says what the own sealed list says.
+    /// Returns whether a member's sealed list says the same as the local sealed list.
     pub(super) fn agrees_with(&self, owner: Rank, list: Accepted) -> bool {
         let own = self.own_stance().accepted;
         let same = |index| {
@@ -283,8 +285,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     }
 
     fn copy_list(&mut self, owner: Rank, list: Accepted, ballot: Ballot) -> Result<(), Unusable> {
-        // bound: the entries of a row: a list that claims more is refused at the first that is not
-        // there
+        // bound: the entries of a row: a list that claims more is refused at the first missing
+        // entry
         for index in 0..list.count {
             let change = self.entry(owner, index, list.ballot)?;
             let (column, cell) = (ViewColumn::Entry(index), change.encode(ballot));
@@ -295,15 +297,15 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(())
     }
 
-    /// Takes over: starts from the latest list that an unsuspected member shows, and adds what has
-    /// to change now. Does nothing where there is neither.
+    /// Takes over: starts from the latest list that an unsuspected member shows, and adds the
+    /// changes that are pending now. Does nothing if there is neither.
     pub(super) fn take_over(&mut self) {
         let Some((source, found)) = self.latest() else { return };
         let ballot = Ballot::of(self.state.rank);
         let shape = match self.usable_list(source, found, ballot) {
             Ok(shape) => shape,
             Err(Unusable::NotNow) => return,
-            // Its owner follows a later leader by now: the next step takes its suspicions over.
+            // Its owner now follows a later leader: the next step adopts the owner's suspicions.
             Err(Unusable::Wrong) if !self.shares_suspicions_of(source) => return,
             Err(Unusable::Wrong) => return self.suspect(source, Cause::Misbehaved),
         };
@@ -320,8 +322,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.publish_own(count);
     }
 
-    /// The latest list that an unsuspected member shows, and which member that is. Nothing as long
-    /// as one of them suspects a member that is not suspected here.
+    /// Returns the latest list that an unsuspected member shows, and that member. `None` while one
+    /// of them suspects a member that is not suspected here.
     fn latest(&self) -> Option<(Rank, Accepted)> {
         let mut latest = (self.state.rank, self.own_stance().accepted);
         // bound: the members
@@ -337,23 +339,23 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Some(latest)
     }
 
-    /// Publishes so many entries of the own list under the own ballot.
+    /// Publishes the first `count` entries of the local list under this member's ballot.
     pub(super) fn publish_own(&mut self, count: u16) {
         let accepted = Accepted { ballot: Ballot::of(self.state.rank), count };
         let stance = Stance { accepted, ..self.own_stance() };
         self.table.publish(ViewColumn::Stance, stance.encode());
     }
 
-    /// Adds to the own list, after `count` entries, what has to change: suspected members, joins
-    /// that were withdrawn, and as long as the list is `open`, leaves and joins. Returns the new
-    /// count. The list as it is must be the one last read.
+    /// Adds the pending changes to the local list after `count` entries: suspected members,
+    /// withdrawn joins, and, while the list is `open`, leaves and joins. Returns the new count. The
+    /// current list must be the one last read.
     pub(super) fn append_wanted(&mut self, count: u16, joins: usize, open: bool) -> u16 {
         let (mut count, mut joins) = (count, joins);
         // bound: the members
         for rank in self.ranks() {
             let suspected = self.suspects(rank);
             let goes = self.peers.get(rank.index()).is_some_and(|peer| peer.goes);
-            // It is one or nothing.
+            // The cell is one or zero.
             let leaving =
                 if suspected || !open { 0 } else { self.table.load(rank, ViewColumn::Leaving) };
             if leaving > 1 {
@@ -375,7 +377,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                     joins = joins.saturating_add(1);
                     self.state.next_count = self.state.next_count.saturating_add(1);
                 }
-                // A node that began its join anew with another member is asked for by that one.
+                // If the node began its join again at another member, that member's request is
+                // still open.
                 Some(Change::Join(_)) if request.withdrawn && !self.is_asked_for(request.node) => {
                     self.append(&mut count, Change::Withdraw(request.node));
                 }
@@ -385,13 +388,13 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         count
     }
 
-    /// The last join request of a member that is not suspected.
+    /// Returns the last join request of a member that is not suspected.
     fn join_request_of(&self, rank: Rank) -> Option<JoinRequest> {
         let request = JoinRequest::decode(self.table.load(rank, ViewColumn::JoinRequest))?;
         if self.suspects(rank) { None } else { Some(request) }
     }
 
-    /// Whether a member asks to let a node in, and has not withdrawn that.
+    /// Returns whether a member asks to admit a node and has not withdrawn the request.
     fn is_asked_for(&self, node: NodeId) -> bool {
         let mut requests = self.ranks().filter_map(|rank| self.join_request_of(rank));
         requests.any(|request| request.node == node && !request.withdrawn)
@@ -403,7 +406,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         *count = count.saturating_add(1);
     }
 
-    /// The last entry of the own list that names a joining node.
+    /// Returns the last entry of the local list that names a joining node.
     fn mentioned(&self, node: NodeId, count: u16) -> Option<Change> {
         let names =
             |change: &Change| matches!(change, Change::Join(n) | Change::Withdraw(n) if *n == node);
@@ -413,7 +416,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             .find(names)
     }
 
-    /// Whether a node may join in this change. A node that is in the view must be out of it first.
+    /// Returns whether a node may join in this change. A node that is in the view must first be
+    /// removed from it.
     fn has_room(&self, node: NodeId, joins: usize) -> bool {
         let most = self.state.options.members_max.min(self.next.len()).min(MEMBERS_MAX);
         joins < JOINS_MAX

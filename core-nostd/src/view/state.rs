@@ -1,5 +1,5 @@
-//! What a member remembers of a view change: plain numbers, lent. What stands in the own row is not
-//! kept here a second time.
+//! A member's state of a view change: plain numbers, lent. Values in the local row are not stored
+//! here again.
 //!
 //! Requirements: HAL-1, VIE-1.
 
@@ -9,24 +9,24 @@ use crate::ids::{NodeId, Rank, Time, ViewId, u16_from_index, u64_from_index};
 use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
 use crate::multicast::Unreadable;
 
-/// How a member takes part in views. All members may differ in the times, and must agree on the
-/// rest.
+/// A member's options for views. The times may differ between members, but the rest must be the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ViewOptions {
-    /// From one own heartbeat to the next.
+    /// Interval between this member's heartbeats.
     pub heartbeat_interval_ns: u64,
     /// A peer whose heartbeat is overdue by this time is suspected. No upcall may take longer; any
-    /// number of upcalls in a row may each take as long (VIE-2).
+    /// number of consecutive upcalls may each take this long (VIE-2).
     pub failure_timeout_ns: u64,
-    /// The same for a peer that was not yet seen in this view: a joining node still transfers its
-    /// state.
+    /// The same for a peer that has not been seen in this view yet, because a joining node is still
+    /// transferring its state.
     pub first_timeout_ns: u64,
-    /// The most members that a view may have; more joins wait. Memory is lent for so many.
+    /// Most members of a view; further joins wait. The caller lends memory for this many.
     pub members_max: usize,
-    /// Whether a next view needs a majority of the last one (VIE-9). Without it, a group that a
-    /// network splits goes on as two groups that do not know of each other: for groups on one
-    /// machine alone.
+    /// Whether a next view needs a majority of the previous one (VIE-9). Without it, a group that a
+    /// network partition splits continues as two groups that do not know of each other, so switch
+    /// it off only for groups on one machine.
     pub majority: bool,
 }
 
@@ -42,33 +42,34 @@ impl Default for ViewOptions {
     }
 }
 
-/// Why a peer is suspected.
+/// Reason why a peer is suspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Cause {
-    /// It gave no heartbeat for the failure timeout.
+    /// It showed no heartbeat for the failure timeout.
     Silent,
-    /// The fabric reported it lost.
+    /// The fabric reported it as lost.
     Lost,
     /// A member that is not suspected suspects it.
     SuspectedBy(Rank),
-    /// What it suspects leaves it no majority, so it has halted.
+    /// Its own suspicions leave it without a majority, so it has halted.
     Halted,
     /// It published something that no correct member can publish.
     Misbehaved,
 }
 
-/// Why a member halted. It delivers nothing more, and the group goes on without it, if at all.
+/// Reason why a member halted. It delivers nothing more, and the group continues without it, if at
+/// all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Halt {
-    /// This member suspects it.
+    /// The named member suspects it.
     SuspectedBy(Rank),
-    /// The members that it does not suspect are no majority of the view (VIE-9).
+    /// The members that it does not suspect are not a majority of the view (VIE-9).
     NoMajority,
-    /// This member changed what it had published before, which no correct member does: a message
-    /// that it had sent, or a list while it was copied. What the other members go on with is not
-    /// here any more.
+    /// The named member changed something that it had published, which no correct member does: a
+    /// message that it had sent, or a list while it was being copied. The data with which the other
+    /// members continue is no longer available here.
     ChangedBy(Rank),
 }
 
@@ -88,63 +89,63 @@ impl core::fmt::Display for Halt {
 
 impl core::error::Error for Halt {}
 
-/// How far a member is.
+/// The progress of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Status {
-    /// The view goes on.
+    /// The view continues unchanged.
     #[default]
     Steady,
-    /// It wedged: a change is under way.
+    /// The member wedged: a change is in progress.
     Wedged,
-    /// The next view and its trims are decided; delivery up to them is under way.
+    /// The next view and its trims are decided; delivery up to them is in progress.
     Decided,
     /// It installed the next view: its part in this one is over.
     Installed,
-    /// It left, and the others have installed the view without it.
+    /// It left, and the others have installed the next view without it.
     Left,
     /// It is out of the group.
     Halted(Halt),
 }
 
 impl Status {
-    /// Whether nothing more happens in this view.
+    /// Returns whether nothing more happens in this view.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Installed | Self::Left | Self::Halted(_))
     }
 }
 
-/// The view to come.
+/// The next view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NextView<'a> {
-    /// Its id: one above the present one's.
+    /// Id: one above the current view's.
     pub id: ViewId,
-    /// Its members in rank order: those that stay in their old order, then those that join. Where
-    /// no member stays, those that leave: never nobody (DUR-12).
+    /// Members in rank order: the remaining ones in their old order, then the joining ones. If no
+    /// member stays, the leaving ones; the list is never empty (DUR-12).
     pub members: &'a [NodeId],
 }
 
-/// What a member remembers of another one.
+/// A member's state of another member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PeerState {
-    /// Its heartbeat as last seen, and since when.
+    /// Its heartbeat as last seen; `seen` is the time of the last change.
     pub(crate) heartbeat: u64,
     pub(crate) seen: Time,
-    /// The fabric reported it lost, or it was silent for too long: to be suspected at the next
-    /// step.
+    /// The fabric reported it as lost, or it was silent for too long; it will be suspected at the
+    /// next step.
     pub(crate) lost: Option<Loss>,
-    /// Steps in a row in which a cell of it failed its check.
+    /// Consecutive steps in which one of its cells failed its check.
     pub(crate) unreadable: Unreadable,
-    /// Scratch: the list that is being looked at removes it or lets it leave.
+    /// Scratch: the list being read removes it or lets it leave.
     pub(crate) goes: bool,
     /// Scratch: that list lets it leave.
     pub(crate) leaves: bool,
 }
 
 impl PeerState {
-    /// A place to be filled by [`ViewNode::open`](crate::node::ViewNode::open).
+    /// An entry to be filled in by [`ViewNode::open`](crate::node::ViewNode::open).
     pub const VACANT: Self = Self {
         heartbeat: 0,
         seen: Time::ZERO,
@@ -154,26 +155,26 @@ impl PeerState {
         leaves: false,
     };
 
-    /// Whether the fabric reported it lost, or it was silent for too long.
+    /// Returns whether the fabric reported it as lost, or it was silent for too long.
     #[must_use]
     pub const fn is_lost(&self) -> bool {
         self.lost.is_some()
     }
 }
 
-/// Why this member itself suspects a peer.
+/// Reason why this member itself suspects a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Loss {
     Silent,
     Reported,
-    /// It takes no writes from this member any more: it suspects this member, and no row will say
-    /// so.
+    /// It no longer accepts writes from this member: it suspects this member, and no row will show
+    /// that.
     Denied,
     /// It published something that no correct member can publish.
     Misbehaved,
 }
 
-/// What a member remembers of the change itself.
+/// A member's state of the change itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewState {
     pub(crate) id: ViewId,
@@ -183,14 +184,14 @@ pub struct ViewState {
     pub(crate) started: bool,
     pub(crate) last_step: Time,
     pub(crate) last_heartbeat: Time,
-    /// How long the list of the next view's members is.
+    /// Number of members in the next view.
     pub(crate) next_count: usize,
-    /// No member stays in the list that is being looked at: the group ends with this view.
+    /// No member stays according to the list being read: the group ends with this view.
     pub(crate) ends: bool,
 }
 
 impl ViewState {
-    /// The member of that rank at the start of a view.
+    /// Creates the state of the member of that rank at the start of a view.
     #[must_use]
     pub const fn new(id: ViewId, rank: Rank, options: ViewOptions) -> Self {
         Self {
@@ -206,7 +207,7 @@ impl ViewState {
         }
     }
 
-    /// How far the member is.
+    /// Returns the progress of the member.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.status
@@ -222,7 +223,7 @@ impl ViewState {
         }
     }
 
-    /// Whether this member suspects that one.
+    /// Returns whether this member suspects the member `rank`.
     pub(crate) fn suspects(&self, table: &impl Table, rank: Rank) -> bool {
         let (word, flag) = flag_of(rank);
         table.load(self.rank, ViewColumn::Suspicions(word)) & flag != 0
@@ -234,7 +235,7 @@ impl ViewState {
         (0..count).map(Rank).find(|rank| !self.suspects(table, *rank)).unwrap_or(self.rank)
     }
 
-    /// Publishes a heartbeat, if it is time for that again.
+    /// Publishes a heartbeat if one is due, and returns whether it did.
     pub(crate) fn beat(&mut self, now: Time, table: &mut impl Table) -> bool {
         let is_due = now.since(self.last_heartbeat) >= self.options.heartbeat_interval_ns;
         if is_due {
@@ -258,13 +259,13 @@ pub(crate) struct ViewStep<'t, T, H> {
 }
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// All ranks of the view, in order.
+    /// Returns all ranks of the view, in order.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<T, H> {
         let count = u16_from_index(self.layout.members()).unwrap_or(u16::MAX);
         (0..count).map(Rank)
     }
 
-    /// The members that are not suspected, the own one included.
+    /// Returns the members that are not suspected, this member included.
     pub(crate) fn unsuspected(&self) -> impl Iterator<Item = Rank> {
         self.ranks().filter(|rank| !self.suspects(*rank))
     }
@@ -277,7 +278,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.stance(self.state.rank)
     }
 
-    /// A cell that guards others of its row: whatever is read after this is as new as it.
+    /// Loads a cell that guards others of its row: everything read after this is at least as new.
     pub(crate) fn guard(&self, owner: Rank, column: ViewColumn) -> u64 {
         let guard = self.table.load(owner, column);
         if owner != self.state.rank {
@@ -294,29 +295,30 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Committed::decode(self.guard(owner, ViewColumn::Committed))
     }
 
-    /// Whether this member suspects that one.
+    /// Returns whether this member suspects the member `rank`.
     pub(crate) fn suspects(&self, rank: Rank) -> bool {
         self.shows_suspicion(self.state.rank, rank)
     }
 
-    /// Whether a member's row says that it suspects that one.
+    /// Returns whether the row of `owner` says that it suspects the member `rank`.
     pub(super) fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
         let (word, flag) = flag_of(rank);
         self.table.load(owner, ViewColumn::Suspicions(word)) & flag != 0
     }
 
-    /// Whether those that are not suspected are a majority of the view (VIE-9).
+    /// Returns whether the members that are not suspected are a majority of the view (VIE-9).
     pub(crate) fn has_majority(&self) -> bool {
         self.shows_majority(self.state.rank)
     }
 
-    /// Whether those that a member's row does not say to be suspected are a majority of the view.
+    /// Returns whether the members that the row of `owner` does not suspect are a majority of the
+    /// view.
     pub(crate) fn shows_majority(&self, owner: Rank) -> bool {
         if !self.state.options.majority {
             return true;
         }
         let left = self.ranks().filter(|rank| !self.shows_suspicion(owner, *rank));
-        // Not `count`: its sum may overflow, as far as the compiler can tell.
+        // `fold` instead of `count`, whose sum might overflow as far as the compiler can tell.
         self.is_majority(left.fold(0, |count: usize, _| count.saturating_add(1)))
     }
 
@@ -328,22 +330,22 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.state.status = Status::Halted(why);
     }
 
-    /// Suspicion words of a row.
+    /// Returns the number of suspicion words in a row.
     pub(crate) fn words(&self) -> u16 {
         u16_from_index(self.layout.members().div_ceil(FLAGS_PER_WORD)).unwrap_or(0)
     }
 
-    /// The flags of a word that stand for members of the view.
+    /// Returns the flags of a word that belong to members of the view.
     pub(crate) fn flags_of_word(&self, word: u16) -> u64 {
         let first = usize::from(word).saturating_mul(FLAGS_PER_WORD);
         let count = u64_from_index(self.layout.members().saturating_sub(first));
-        // With 64 members or more all flags of the word are of members.
+        // With 64 or more members left, all flags of the word belong to members.
         let behind = u32::try_from(count).ok().and_then(|count| 1_u64.checked_shl(count));
         behind.unwrap_or(0).wrapping_sub(1)
     }
 }
 
-/// The word of a rank's flag, and the flag in it.
+/// Returns the word of a rank's flag, and the flag in it.
 pub(crate) fn flag_of(rank: Rank) -> (u16, u64) {
     (rank.0 >> 6, 1_u64.checked_shl(u32::from(rank.0 & 63)).unwrap_or(0))
 }

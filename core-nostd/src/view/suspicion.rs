@@ -1,13 +1,13 @@
-//! Which members are thought to have failed: heartbeats, reports, and suspicion that spreads
-//! (VIE-2, VIE-3).
+//! Detection of failed members: heartbeats, reports, and spreading suspicion (VIE-2, VIE-3).
 //!
-//! Suspicion is monotone. Once a member suspects another, it reads nothing more from its row. New
-//! suspicions are taken in rank order, and none from a suspected row: of two members that suspect
-//! each other, a reader of both rows drops the one with the higher rank. Nor are any taken from a
-//! row that suspects so many members that its owner has no majority: that owner has halted, and is
-//! suspected itself. Before the present leader is suspected, what its row showed of its list is
-//! accepted. Safety does not depend on that: what a majority accepted is found without it. But with
-//! it a successor finds more of what was proposed, and has less to propose again.
+//! Suspicion is monotone: once a member suspects another, it reads nothing more from that member's
+//! row. New suspicions are adopted in rank order, and none from the row of a suspected member. So
+//! if two members suspect each other, a reader of both rows drops the one with the higher rank.
+//! Suspicions are also ignored if a row suspects so many members that its owner has no majority:
+//! that owner has halted, and is itself suspected. Before the current leader is suspected, the list
+//! that its row shows is accepted. Safety does not depend on that, because whatever a majority
+//! accepted is found without it. But it lets a successor find more of the proposals, and propose
+//! less again.
 //!
 //! Requirement: FLT-1.
 
@@ -18,17 +18,17 @@ use crate::ids::Rank;
 use crate::layout::{FLAGS_PER_WORD, ViewColumn};
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// Says that this member lives, if it is time for that again.
+    /// Publishes a heartbeat if one is due.
     pub(super) fn beat(&mut self) {
         self.state.beat(self.now, self.table);
     }
 
-    /// Reads the heartbeats of the others, and marks the members that have been silent for too
+    /// Reads the heartbeats of the other members, and marks those that have been silent for too
     /// long.
     ///
-    /// A member that was stopped itself has read no heartbeats meanwhile, so what it missed is not
-    /// counted against the others, but for a quarter of a timeout: where long upcalls follow each
-    /// other, a member that is silent through several of them is gone.
+    /// A member that was itself stopped has read no heartbeats meanwhile, so the time that it
+    /// missed is not counted against the others, except for a quarter of the timeout. A member that
+    /// is silent through several consecutive long upcalls is therefore still detected.
     pub(super) fn watch(&mut self) {
         let options = self.state.options;
         let missed = self.now.since(self.state.last_step);
@@ -41,14 +41,14 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if rank == self.state.rank || self.suspects(rank) {
                 continue;
             }
-            // In this order: a member that shows that it is in the view has shown its first
-            // heartbeat.
+            // The installed view is read before the heartbeat: a member that shows that it is in
+            // the view has already shown its first heartbeat.
             let installed = self.guard(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
             let timeout =
                 if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
-            // A member that has installed the next view lives there, and publishes its heartbeats
-            // there. It said first that the view is decided.
+            // A member that has installed the next view is active there and publishes its
+            // heartbeats there. It has shown before that the view is decided.
             let gone_on =
                 installed > self.state.id.0.saturating_add(1) && self.committed(rank).decided;
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
@@ -58,16 +58,16 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                 continue;
             }
             peer.seen = peer.seen.after(forgiven);
-            // It is overdue from when the next one should have come.
+            // A heartbeat is overdue from the time at which the next one was expected.
             if self.now.since(peer.seen) > timeout.saturating_add(options.heartbeat_interval_ns) {
                 peer.lost.get_or_insert(Loss::Silent);
             }
         }
     }
 
-    /// Whether the fabric reported that a peer is lost that is not suspected yet.
+    /// Returns whether the fabric reported the loss of a peer that is not suspected yet.
     pub(super) fn has_new_report(&self) -> bool {
-        // In this order: a steady view reads no cells for it.
+        // The reports are checked first, so that a steady view reads no cells for this.
         self.ranks().any(|rank| {
             let is_reported =
                 self.peers.get(rank.index()).is_some_and(|peer| peer.lost == Some(Loss::Reported));
@@ -75,8 +75,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         })
     }
 
-    /// Takes new suspicions, own ones and those of others, in rank order. Halts if one of them is
-    /// of this member, or too few are left.
+    /// Adopts new suspicions, this member's and those of others, in rank order. Halts if one of
+    /// them is of this member, or if too few members are left.
     pub(super) fn spread(&mut self) {
         // bound: the members
         for rank in self.ranks() {
@@ -88,8 +88,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                     Loss::Silent => self.suspect(rank, Cause::Silent),
                     Loss::Reported => self.suspect(rank, Cause::Lost),
                     Loss::Misbehaved => self.suspect(rank, Cause::Misbehaved),
-                    // To suspect the members that cut this one off would take down the first member
-                    // that reads of it.
+                    // Suspecting the members that cut this one off would take down the first member
+                    // that reads the suspicion.
                     Loss::Denied => self.halt(Halt::SuspectedBy(rank)),
                 }
             } else {
@@ -105,7 +105,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     }
 
     fn take_suspicions_of(&mut self, owner: Rank) {
-        // bound: a word for 64 members
+        // bound: one word per 64 members
         for word in 0..self.words() {
             let shown = self.table.load(owner, ViewColumn::Suspicions(word));
             let new = shown & !self.own(ViewColumn::Suspicions(word));
@@ -115,7 +115,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if new & !self.flags_of_word(word) != 0 {
                 return self.suspect(owner, Cause::Misbehaved);
             }
-            // It is out of the group by its own statement. To follow it would take all others out.
+            // By its own statement the owner is out of the group. Adopting its suspicions would
+            // take out all the others.
             if !self.shows_majority(owner) {
                 return self.suspect(owner, Cause::Halted);
             }
@@ -123,15 +124,15 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if word == own_word && new & own_flag != 0 {
                 return self.halt(Halt::SuspectedBy(owner));
             }
-            // bound: 64 flags of a word
+            // bound: the 64 flags of a word
             for rank in ranks_of(word, new) {
                 self.suspect(rank, Cause::SuspectedBy(owner));
             }
         }
     }
 
-    /// Whether all that a member suspects is suspected here too. What a leader proposes is accepted
-    /// only then: it was proposed without those members.
+    /// Returns whether this member suspects everyone whom `owner` suspects. Only then is a leader's
+    /// proposal accepted, because it was made without those members.
     pub(super) fn shares_suspicions_of(&self, owner: Rank) -> bool {
         (0..self.words()).all(|word| {
             let column = ViewColumn::Suspicions(word);
@@ -139,8 +140,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         })
     }
 
-    /// Suspects a member: accepts what its row shows, then publishes the suspicion, then cuts it
-    /// off.
+    /// Suspects a member: accepts the list that its row shows, then publishes the suspicion, then
+    /// cuts the member off.
     pub(super) fn suspect(&mut self, rank: Rank, cause: Cause) {
         if rank == self.state.rank || self.suspects(rank) {
             return;
@@ -157,19 +158,20 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.host.cut(rank, cause);
     }
 
-    /// Accepts the present leader's list, if it is the leader that is about to be suspected. From
-    /// its own row alone: any other member may turn to a later leader's list while this one copies.
+    /// Accepts the current leader's list if that leader is about to be suspected. The list is read
+    /// only from the leader's own row: any other member may turn to a later leader's list while
+    /// this one copies it.
     fn echo(&mut self, owner: Rank) {
         let shown = self.stance(owner).accepted;
         let leads = self.leader() == owner && shown.ballot == Ballot::of(owner);
         if leads && self.shares_suspicions_of(owner) {
-            // Whether what it shows is right no longer matters: it is about to be suspected anyway.
+            // An error does not matter: the owner is about to be suspected anyway.
             let _ = self.accept_from(owner, shown);
         }
     }
 }
 
-/// The ranks of a word's flags, lowest first.
+/// Returns the ranks of a word's flags, lowest first.
 fn ranks_of(word: u16, flags: u64) -> impl Iterator<Item = Rank> {
     let first = word.saturating_mul(64);
     (0..64_u16).filter_map(move |bit| {

@@ -1,5 +1,5 @@
-//! Where the view protocol reads and writes, and what it asks of its node: its two narrow
-//! interfaces.
+//! The two narrow interfaces of the view protocol: the table that it reads and writes, and the node
+//! that it asks for services.
 //!
 //! Requirements: FLT-2, VIE-1, VIE-2.
 
@@ -12,43 +12,44 @@ use crate::layout::{Layout, ViewBlock, ViewColumn};
 use crate::memory::{Cell, Row, RowWriter};
 use crate::multicast::Misbehaved;
 
-/// The view columns of all rows, as one member sees them.
+/// The view columns of all rows, as seen by one member.
 ///
-/// An implementation keeps two promises: a reader that sees a published cell and then calls
-/// [`Host::observe`] sees all that its owner published before, and a cell that is not there reads
-/// as zero.
+/// An implementation keeps two promises. A reader that sees a published cell and then calls
+/// [`Host::observe`] sees everything that its owner published before. A cell that does not exist
+/// reads as zero.
 pub trait Table {
-    /// A cell of a member's row; of the own row, what was last published.
+    /// Loads a cell of a member's row; in the local row, the last published value.
     fn load(&self, owner: Rank, column: ViewColumn) -> u64;
 
-    /// Publishes a cell of the own row.
+    /// Publishes a cell of the local row.
     fn publish(&mut self, column: ViewColumn, value: u64);
 }
 
-/// What the view protocol needs of the rest of its node.
+/// The services that the view protocol needs from the rest of its node.
 pub trait Host {
-    /// How far everything of a subgroup is here. After [`Host::wedge`] this does not change.
+    /// Returns the received frontier of a subgroup. It does not change after [`Host::wedge`].
     fn received(&self, subgroup: SubgroupId) -> Frontier;
 
-    /// How far a subgroup was delivered here.
+    /// Returns the delivered frontier of a subgroup.
     fn delivered(&self, subgroup: SubgroupId) -> Frontier;
 
-    /// Receives nothing more of this view, in any subgroup (VIE-6).
+    /// Stops receiving in this view, in all subgroups (VIE-6).
     fn wedge(&mut self);
 
-    /// Makes the memory of the next view ready; true once peers may write to it (VIE-11). Called
-    /// again until it is true. If the view differs from the one asked for before, the earlier one
-    /// will not come to be.
+    /// Makes the memory of the next view ready, and returns true once peers may write to it
+    /// (VIE-11). It is called again until it returns true. If the view differs from the previous
+    /// request, the earlier view will never be installed.
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
     /// Makes durable what this member is about to promise by its echo of a sealed list (DUR-6): the
-    /// next view and the ballot of the list, and in each logged subgroup of this member all that it
-    /// received up to the trim; true once all of that is. Called again until it is true. If the
-    /// promise differs from the one asked for before, this member never echoes the earlier one: it
-    /// takes the earlier one's place, and what a log holds beyond the new trim goes.
+    /// next view and the list's ballot, and in each of its logged subgroups all messages received
+    /// up to the trim. Returns true once all of that is durable; it is called again until then. If
+    /// the promise differs from the previous request, this member never echoes the earlier one: the
+    /// new one replaces it, and log records beyond the new trim are removed.
     ///
     /// # Errors
-    /// That member changed what was received from it: what lies behind can never be durable here.
+    /// The returned member changed messages that were received from it. Later messages can never
+    /// become durable here.
     fn promise(
         &mut self,
         _next: NextView<'_>,
@@ -58,15 +59,17 @@ pub trait Host {
         Ok(true)
     }
 
-    /// Delivers a subgroup up to its trim; true once that is done. Called again until it is.
+    /// Delivers a subgroup up to its trim, and returns true once that is done. It is called again
+    /// until then.
     ///
     /// # Errors
-    /// That member changed what was received from it: what lies behind can never be delivered here.
+    /// The returned member changed messages that were received from it. Later messages can never be
+    /// delivered here.
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved>;
 
-    /// Called between seeing a guard in a peer's row, one of `Stance`, `Committed` and `Installed`,
-    /// and reading what it guards (HAL-1). It does nothing where a [`Table`] keeps its first
-    /// promise by itself.
+    /// Called after a guard in a peer's row (`Stance`, `Committed` or `Installed`) is observed, and
+    /// before the data that it guards is read (HAL-1). It does nothing if a [`Table`] keeps its
+    /// first promise without it.
     fn observe(&self) {}
 
     /// Stops traffic with a peer in both directions, and reads nothing more from its row (VIE-3).
@@ -76,21 +79,21 @@ pub trait Host {
 /// The view columns in the rows of a layout.
 #[derive(Debug)]
 pub struct RowTable<'m> {
-    /// The columns stand at the end of every row, so a row's length says where they begin.
+    /// Columns at the end of every row, whose length therefore determines where they begin.
     block: Option<ViewBlock>,
     checks: Checks,
     own: Rank,
     rows: &'m [Row<'m>],
     row: RowWriter<'m>,
-    /// Counts publications, so that its owner knows whether there is something to post.
+    /// Counts publications, so that the table's owner knows whether there is something to post.
     version: u64,
-    /// The same for heartbeats, of which there are many and which guard nothing.
+    /// Counts heartbeats separately, because they are frequent and guard nothing.
     heartbeats: u64,
 }
 
 impl<'m> RowTable<'m> {
-    /// The table over all rows in rank order, the own one included; each as long as the layout
-    /// says. No cell of a row of another length would be where its owner has it.
+    /// Creates the table over all rows in rank order, the local row included. Each row must be as
+    /// long as the layout says; otherwise its cells would not be where its owner has them.
     #[must_use]
     pub const fn new(
         layout: &Layout<'_>,
@@ -102,34 +105,33 @@ impl<'m> RowTable<'m> {
         Self { block, checks, own, rows, row, version: 0, heartbeats: 0 }
     }
 
-    /// How many cells were published through this table, heartbeats apart.
+    /// Returns the number of cells that were published through this table, without heartbeats.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
     }
 
-    /// How many heartbeats were.
+    /// Returns the number of published heartbeats.
     #[must_use]
     pub const fn heartbeats(&self) -> u64 {
         self.heartbeats
     }
 
-    /// Where a column lies in a row of so many bytes. It costs the same in every view: it is
-    /// computed several times a member in each check of the view.
+    /// Returns the offset of a column in a row of `row_bytes` bytes. It has the same cost in every
+    /// view; it is computed several times per member in each check of the view.
     fn offset(&self, row_bytes: usize, column: ViewColumn) -> Option<usize> {
         let block = self.block.as_ref()?;
         row_bytes.checked_sub(block.bytes())?.checked_add(block.offset(column)?)
     }
 
-    /// Where a column lies in the own row.
+    /// Returns the offset of a column in the local row.
     pub(crate) fn own_offset(&self, column: ViewColumn) -> Option<usize> {
         self.offset(self.row.bytes(), column)
     }
 }
 
 impl<'m> RowTable<'m> {
-    /// Whether every cell of a member's row passes its check. Always true where there are no
-    /// checks.
+    /// Returns whether every cell of a member's row passes its check. Always true without checks.
     pub(crate) fn is_readable(&self, owner: Rank) -> bool {
         if !self.checks.is_on() {
             return true;
@@ -150,13 +152,13 @@ impl<'m> RowTable<'m> {
         self.rows.get(owner.index()).copied()
     }
 
-    /// A cell of a member's row, so many bytes behind where the column begins.
+    /// Returns a cell of a member's row, `behind` bytes after the start of the column.
     fn cell(&self, owner: Rank, column: ViewColumn, behind: usize) -> Option<Cell<'m>> {
         let row = self.row_of(owner)?;
         row.cell(self.offset(row.bytes(), column)?.checked_add(behind)?).ok()
     }
 
-    /// What a column with checks says; nothing if it fails its check.
+    /// Returns the value of a column with checks, or `None` if it fails its check.
     fn load_checked(&self, owner: Rank, column: ViewColumn) -> Option<u64> {
         let read = |behind| match self.cell(owner, column, behind) {
             Some(cell) if owner == self.own => Some(self.checks.own(cell.load())),

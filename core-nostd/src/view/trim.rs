@@ -1,10 +1,10 @@
-//! Where a view ends: one place in each ordered subgroup, the minimum of the survivors' final
-//! counts (VIE-6).
+//! The end of a view: the ragged trim, one position in each ordered subgroup, which is the minimum
+//! of the survivors' final counts (VIE-6).
 //!
 //! The leader sets all trims at once and seals the list with them, so that they are agreed upon
-//! together with the next view. If each subgroup's lowest member set its trim alone, two of its
-//! members that suspect each other could each set one, and each deliver under it, before the rest
-//! of the view has decided between them.
+//! together with the next view. If instead each subgroup's lowest member set its trim, two members
+//! of a subgroup that suspect each other could each set one and deliver under it before the rest of
+//! the view had decided between them.
 //!
 //! Requirements: DUR-6, VIE-8.
 
@@ -16,14 +16,14 @@ use super::wedge::{FRONTIER_MAX, ImpossibleCount, is_trimmed};
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Layout, Subgroup, ViewColumn};
 
-/// The cell of a subgroup of which no member is left: its state is lost (VIE-10).
+/// Cell value of a subgroup without surviving members: its state is lost (VIE-10).
 const NO_SURVIVOR: u64 = u64::MAX;
 
-/// A member that accepted and shows no final count, or one that cannot be.
+/// A member that accepted but shows no final count, or an impossible one.
 struct ImpossibleCountOf(Rank);
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// Sets the trims and seals the own list, of which `count` entries are committed: every
+    /// Sets the trims and seals the local list, whose first `count` entries are committed: every
     /// unsuspected member accepted them. Does not seal before this member's memory of the next view
     /// is ready and its promise durable. The list must be the one last read.
     pub(super) fn seal(&mut self, count: u16) {
@@ -31,12 +31,13 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             match self.trim_of(id, subgroup) {
-                // Nobody reads it before the seal. Until then it may grow: members go.
+                // The cell is not read before the seal. Until then it may grow as members are
+                // removed.
                 Ok(cell) if self.own(ViewColumn::Trim(id)) != cell => {
                     self.table.publish(ViewColumn::Trim(id), cell);
                 }
                 Ok(_) => {}
-                // Not sealed: the trims are set anew, without that member.
+                // Not sealed: the trims are set again without that member.
                 Err(ImpossibleCountOf(rank)) => return self.suspect(rank, Cause::Misbehaved),
             }
             id = id.next();
@@ -49,9 +50,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.publish_own(count.saturating_add(1));
     }
 
-    /// The cell of a subgroup's trim, from the final counts of its members that are not suspected.
-    /// Each was published before its owner accepted anything, and is not below what was delivered
-    /// here: that showed before it.
+    /// Returns the cell of a subgroup's trim, from the final counts of its unsuspected members.
+    /// Each count was published before its owner accepted anything. None is below what was
+    /// delivered here, because its owner had shown that much before.
     fn trim_of(&self, id: SubgroupId, subgroup: &Subgroup<'_>) -> Result<u64, ImpossibleCountOf> {
         if !is_trimmed(subgroup) {
             return Ok(1);
@@ -73,8 +74,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(trim.map_or(NO_SURVIVOR, |trim| trim.saturating_add(1)))
     }
 
-    /// Whether the trims of a sealed list are possible: each is set, and where this member belongs
-    /// to the subgroup, it is not below what was delivered here nor above what was received here.
+    /// Checks the trims of a sealed list. Each must be set, and in a subgroup of this member it
+    /// must be neither below what was delivered here nor above what was received here.
     pub(super) fn check_trims(&self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
         // bound: the subgroups
@@ -116,7 +117,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         true
     }
 
-    /// Copies the trims of a list that is adopted. What is copied is what was read here.
+    /// Copies the trims of a list that is adopted. The copied values are the ones that were checked
+    /// here.
     pub(super) fn copy_trims(&mut self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
         // bound: the subgroups
@@ -131,7 +133,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(())
     }
 
-    /// The trim that was accepted here; nothing where the subgroup has none, or no survivor.
+    /// Returns the trim that was accepted here; `None` if the subgroup has no trim or no survivor.
     pub(super) fn own_trim(&self, id: SubgroupId) -> Option<Frontier> {
         trim_in(self.table, self.layout, self.state.rank, id)
     }
@@ -154,7 +156,8 @@ impl ViewState {
     }
 }
 
-/// The trim of a subgroup in a member's row; nothing where the subgroup has none, or no survivor.
+/// Returns the trim of a subgroup in a member's row; `None` if the subgroup has no trim or no
+/// survivor.
 pub(super) fn trim_in(
     table: &impl Table,
     layout: &Layout<'_>,

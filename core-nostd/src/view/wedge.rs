@@ -7,13 +7,13 @@ use super::table::{Host, Table};
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Delivery, Subgroup, ViewColumn};
 
-/// The largest frontier that a correct member can show; see
+/// Largest frontier that a correct member can show; see
 /// [`Order::round_limit`](crate::multicast::Order).
 pub(super) const FRONTIER_MAX: u64 = u64::MAX >> 2;
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
-    /// Receives nothing more, then publishes how far everything is here. Done once, before anything
-    /// is accepted: what other members deliver later they deliver knowing at most these frontiers.
+    /// Stops receiving, then publishes the received frontiers. This is done once, before anything
+    /// is accepted, so any later delivery of other members is based on at most these frontiers.
     pub(super) fn wedge(&mut self) {
         if self.state.status != Status::Steady {
             return;
@@ -32,7 +32,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
     }
 
-    /// The final count of a member in a subgroup, if it shows one; an error if it cannot be one.
+    /// Returns the final count of a member in a subgroup, if it shows one, or an error if the count
+    /// is impossible.
     pub(super) fn final_count(
         &self,
         owner: Rank,
@@ -50,7 +51,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ImpossibleCount;
 
-/// Whether a view ends at a trim there: only order has one (DEL-3).
+/// Returns whether a subgroup has a trim: only ordered ones do (DEL-3).
 pub(super) fn is_trimmed(subgroup: &Subgroup<'_>) -> bool {
     subgroup.delivery == Delivery::Ordered
 }
