@@ -1,5 +1,5 @@
-//! The adapter protocol as the adapters in Rust speak it: one JSON object a line. It is made from
-//! `docs/adapter-protocol.md` alone, and shares no code with the suite.
+//! The adapter protocol for the adapters in Rust: one JSON object per line. It is written from
+//! `docs/adapter-protocol.md` only, and shares no code with the suite.
 //!
 //! Invariants: a line is written whole and flushed at once; nothing follows a `halt`.
 
@@ -10,10 +10,10 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The version that is spoken.
+/// The protocol version.
 pub const VERSION: u32 = 1;
 
-/// What the driver says.
+/// A command of the driver.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Command {
@@ -21,20 +21,20 @@ pub enum Command {
     Init(Init),
     /// Send a message.
     Multicast { message: String, groups: Vec<String>, bytes: usize },
-    /// Let the next upcall take longer.
+    /// Slow down the next upcall.
     Pause { ms: u64 },
     /// Leave all groups.
     Leave,
-    /// Say what was posted.
+    /// Report the number of posts.
     Stats,
     /// End.
     Stop,
-    /// What a later version of the protocol may say.
+    /// A command of a later protocol version.
     #[serde(other)]
     Unknown,
 }
 
-/// What the member is told first: its name, the nodes and the groups.
+/// The first command: the member's name, the nodes and the groups.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Init {
     pub protocol: u32,
@@ -63,18 +63,18 @@ pub struct Group {
     pub group: String,
     pub members: Vec<String>,
     pub senders: Vec<String>,
-    /// All that are or may become members.
+    /// All nodes that are or may become members.
     #[serde(default)]
     pub all_members: Vec<String>,
 }
 
-/// What the driver keeps to.
+/// The limits that the driver observes.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Limits {
     pub deadline_ms: u64,
 }
 
-/// What the member says.
+/// A line from the member.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line<'a> {
@@ -131,20 +131,21 @@ pub enum Line<'a> {
     },
 }
 
-/// Writes a line. Lines of different threads never mix: the stream is locked for each.
+/// Writes a line. The stream is locked, so lines of different threads never mix.
 pub fn tell(line: &Line<'_>) -> io::Result<()> {
     write(&mut io::stdout().lock(), line)
 }
 
-/// Writes a line; ends the process if the driver is gone, as there is no group to be a member of.
+/// Writes a line. If the driver is gone, ends the process, which then has no group to be a member
+/// of.
 pub fn say(line: &Line<'_>) {
     if tell(line).is_err() {
         std::process::exit(1);
     }
 }
 
-/// Writes the last line and ends the process. Other threads may be about to speak: they wait for
-/// the lock until the process is gone.
+/// Writes the last line and ends the process. Other threads that want to write wait for the lock
+/// until the process is gone.
 pub fn halt(reason: &str, text: &str) -> ! {
     let mut out = io::stdout().lock();
     let written = write(&mut out, &Line::Halt { reason, text });
@@ -158,18 +159,18 @@ fn write(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
     out.flush()
 }
 
-/// The payload of a message: its name and a space, repeated and cut.
+/// Returns the payload of a message: its name and a space, repeated and cut.
 pub fn payload(message: &str, bytes: usize) -> String {
     let text: Vec<u8> = message.bytes().chain([b' ']).cycle().take(bytes).collect();
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The name of the message with that payload. An empty one has no room for its name.
+/// Returns the name of the message with this payload. An empty payload has no room for a name.
 pub fn name(payload: &str) -> Option<&str> {
     payload.split(' ').next().filter(|name| !name.is_empty())
 }
 
-/// The digest of a payload, the first 16 digits of SHA-256, where there is a payload.
+/// Returns the digest of a payload, the first 16 digits of SHA-256, unless it is empty.
 pub fn digest(payload: &[u8]) -> Option<String> {
     let hash = Sha256::digest(payload);
     (!payload.is_empty()).then(|| hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect())

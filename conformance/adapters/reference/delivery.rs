@@ -1,5 +1,4 @@
-//! Delivery: what is stable goes to the application, then to the log, and then it is told to be
-//! durable.
+//! Delivery: stable entries go to the application, then to the log, and are then reported durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,12 +14,12 @@ use crate::step::Step;
 use crate::storage::{Kept, Log};
 use crate::wire::Entry;
 
-/// So many deliveries are told to be durable at the latest.
+/// Limit of deliveries not yet reported durable.
 const UNTOLD_MAX: u64 = 16;
 
-/// The member's application side.
+/// The application side of a member.
 pub struct Delivery {
-    /// Where deliveries are kept, if they are.
+    /// The log of deliveries, if the member keeps one.
     log: Option<Log>,
     /// The groups of the member.
     own: Vec<String>,
@@ -28,15 +27,15 @@ pub struct Delivery {
     spoiler: Arc<Mutex<Spoiler>>,
     /// The installed view of each group of the member.
     views: BTreeMap<String, u64>,
-    /// How much was delivered in each group since the start, replays included.
+    /// Number of deliveries in each group since the start, including replays.
     delivered: BTreeMap<String, u64>,
-    /// Groups in which something is durable and not yet said to be.
+    /// Groups with durable deliveries that are not reported yet.
     untold: BTreeSet<String>,
     untold_count: u64,
 }
 
 impl Delivery {
-    /// Nothing is delivered yet.
+    /// Creates the application side without deliveries.
     pub fn new(
         log: Option<Log>,
         own: Vec<String>,
@@ -55,7 +54,7 @@ impl Delivery {
         }
     }
 
-    /// Delivers again what earlier starts of the node delivered.
+    /// Replays the deliveries of earlier incarnations of the node.
     fn replay(&mut self, kept: Vec<Kept>) {
         let replays = lock(&self.spoiler).replays(kept);
         for delivery in replays {
@@ -64,7 +63,7 @@ impl Delivery {
         self.tell_durable();
     }
 
-    /// Greets the driver when it is time, and takes steps until the member is at its end.
+    /// Greets the driver at the right time, and handles steps until the member ends.
     pub fn run(mut self, kept: Vec<Kept>, greeting: Greeting, steps: &Receiver<Step>) {
         if greeting == Greeting::AtOnce {
             self.greet();
@@ -86,14 +85,14 @@ impl Delivery {
                 self.tell_durable();
             }
             next = steps.try_recv().or_else(|_| {
-                // What came in one go is told to be durable in one go.
+                // Steps that arrive together are reported durable together.
                 self.tell_durable();
                 steps.recv()
             });
         }
     }
 
-    /// A member that keeps nothing has no views.
+    /// A member without storage has no views.
     fn greet(&self) {
         greet(self.log.is_none());
     }
@@ -127,7 +126,7 @@ impl Delivery {
         }
     }
 
-    /// The group by which a message for these groups comes.
+    /// Returns the group through which a message for these groups is delivered.
     fn group_of(&self, groups: &[String]) -> Option<String> {
         let has_view = |group: &&String| self.views.contains_key(*group);
         let is_own = |group: &&String| self.own.contains(*group);

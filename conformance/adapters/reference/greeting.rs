@@ -1,9 +1,9 @@
-//! When a member tells the driver that it is ready, and what it claims.
+//! The time at which a member reports ready to the driver, and the features that it claims.
 
 use crate::protocol::{Line, say};
 
-/// Everything of the protocol but `network`, as members talk over a socket in the shared folder,
-/// and what only shards have.
+/// All features except `network`, because members communicate over a socket in the shared folder,
+/// and those that only shards have.
 const FEATURES: &[&str] = &[
     "views",
     "crash",
@@ -23,7 +23,7 @@ const FEATURES: &[&str] = &[
     "huge-messages",
 ];
 
-/// What is claimed of shards: no views, and no restart from storage.
+/// The features of shards: without views, and without restart from storage.
 const FEATURES_OF_SHARDS: &[&str] = &[
     "crash",
     "rejoin",
@@ -40,18 +40,18 @@ const FEATURES_OF_SHARDS: &[&str] = &[
     "huge-messages",
 ];
 
-/// When a member tells the driver that it can take messages.
+/// The time at which a member reports to the driver that it accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
-    /// It is a member of no group, and waits for nothing.
+    /// At once: a client has nothing to wait for.
     AtOnce,
-    /// It has its first view.
+    /// After its first view.
     WithFirstStep,
-    /// It has taken over the state of its groups, and has no views.
+    /// After taking over the state of its groups, which have no views.
     WhenCurrent,
 }
 
-/// Tells the driver that the member is ready.
+/// Reports to the driver that the member is ready.
 pub fn greet(shards: bool) {
     say(&Line::InitOk {
         name: "reference",

@@ -1,9 +1,9 @@
-//! The reference adapter: a small atomic multicast that is right, and mutants of it that are not.
+//! The reference adapter: a small, correct atomic multicast, and mutants of it that are wrong.
 //!
-//! It shows what an implementation owes, and that the checks tell right from wrong. It shares no
-//! code with the suite: all it knows of it is `docs/adapter-protocol.md`. One trusted process, the
-//! sequencer, gives everything its place in one order; so there is no election here, and no
-//! agreement among equals.
+//! It shows the obligations of an implementation, and that the checks tell correct from wrong. It
+//! shares no code with the suite and is written from `docs/adapter-protocol.md` only. One trusted
+//! process, the sequencer, assigns every entry its position in one order, so there is no election
+//! and no agreement protocol here.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -41,22 +41,22 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Be wrong in this way
+    /// The defect to have
     #[arg(long, value_name = "NAME")]
     mutant: Option<mutants::Mutant>,
-    /// The node that is wrong, for mutants that are wrong at one [default: the last]
+    /// The node with the defect, for mutants that are wrong at one node [default: the last]
     #[arg(long, value_name = "NODE", requires = "mutant")]
     at: Option<String>,
-    /// List the mutants: name, the check that must name it, a scenario in which it shows with 4
-    /// nodes (those with shards: with --shards and 11 nodes), the node that must be wrong there,
-    /// what is wrong
+    /// List the mutants: name, the check that must name it, a scenario that shows it with 4 nodes
+    /// (for shards: with --shards and 11 nodes), the node that must be wrong there, and what is
+    /// wrong
     #[arg(long)]
     list_mutants: bool,
-    /// Have no views: members are replicas of disjoint groups that keep nothing on disk, and other
-    /// nodes are clients
+    /// Have no views: members are replicas of disjoint groups without storage, and other nodes are
+    /// clients
     #[arg(long)]
     shards: bool,
-    /// Serve the folder that this process works in
+    /// Serve the working folder of this process
     #[arg(long, hide = true)]
     sequencer: bool,
 }

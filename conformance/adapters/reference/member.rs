@@ -1,5 +1,5 @@
-//! A member: it takes the driver's commands on one thread, hears the sequencer on a second, and
-//! delivers on a third, so that a slow application holds up nothing else.
+//! A member. It takes the driver's commands on one thread, reads from the sequencer on a second,
+//! and delivers on a third, so that a slow application delays nothing else.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -17,14 +17,14 @@ use crate::step::Step;
 use crate::storage::Log;
 use crate::wire::{self, Down, Membership, Up};
 
-/// The member's side of its connection, counted.
+/// The member's side of its connection, with a count of posts.
 pub struct Uplink {
     stream: Mutex<UnixStream>,
     posts: AtomicU64,
 }
 
 impl Uplink {
-    /// Says something to the sequencer, and whether it may have heard it.
+    /// Sends a message to the sequencer; returns whether it may have arrived.
     pub fn post(&self, up: &Up) -> bool {
         self.posts.fetch_add(1, Ordering::Relaxed);
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ struct ReferenceMember {
     spoiler: Arc<Mutex<Spoiler>>,
 }
 
-/// Runs a member until the driver has had enough of it.
+/// Runs a member until the driver ends it.
 pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     let mut input = BufReader::new(std::io::stdin());
     let init = hear_init(&mut input);
@@ -78,7 +78,7 @@ pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     halt("done", "")
 }
 
-/// The first command, without which there is no member.
+/// Reads the first command, which the member needs to start.
 fn hear_init(input: &mut impl BufRead) -> Init {
     match next_command(input) {
         Some(Command::Init(init)) if init.protocol == protocol::VERSION => init,
@@ -91,13 +91,13 @@ fn hear_init(input: &mut impl BufRead) -> Init {
     }
 }
 
-/// The groups of which this node is to be a member.
+/// Returns the groups that this node is a member of.
 fn groups_of(init: &Init) -> Vec<String> {
     let named = init.groups.iter().filter(|group| group.members.contains(&init.node));
     named.map(|group| group.group.clone()).collect()
 }
 
-/// The same, with all nodes that are or may become members.
+/// Returns the same groups, with all nodes that are or may become members.
 fn memberships(init: &Init) -> Vec<Membership> {
     let named = init.groups.iter().filter(|group| group.members.contains(&init.node));
     let of = |group: &protocol::Group| Membership {
@@ -107,7 +107,7 @@ fn memberships(init: &Init) -> Vec<Membership> {
     named.map(of).collect()
 }
 
-/// The next command. What cannot be understood is logged and passed over.
+/// Returns the next command. An invalid command is logged and skipped.
 fn next_command(input: &mut impl BufRead) -> Option<Command> {
     loop {
         let mut text = String::new();
@@ -121,7 +121,7 @@ fn next_command(input: &mut impl BufRead) -> Option<Command> {
     }
 }
 
-/// Connects to the sequencer and waits until it has let the member in.
+/// Connects to the sequencer and waits until it has admitted the member.
 fn join(
     init: &Init,
     shards: bool,
@@ -134,15 +134,15 @@ fn join(
         let uplink = Uplink { stream: Mutex::new(stream), posts: AtomicU64::new(0) };
         let (node, pid) = (init.node.clone(), std::process::id());
         uplink.post(&Up::Hello { node, pid, groups: memberships(init) });
-        // A sequencer that was just about to end says nothing.
+        // A sequencer that was about to end does not answer.
         if let Some(Down::Welcome { state }) = wire::next(&mut downlink) {
             return Ok((uplink, downlink, state));
         }
     }
 }
 
-/// Hears the sequencer: acknowledges entries, and hands them on once they are stable. Those up to
-/// `state` were ordered before the member came.
+/// Reads from the sequencer: acknowledges entries, and passes them on once they are stable. Entries
+/// up to `state` were ordered before the member joined.
 fn listen(
     mut downlink: BufReader<UnixStream>,
     state: u64,
@@ -187,7 +187,7 @@ fn listen(
                 let _ = steps.send(Step::Halt(text));
             }
         }
-        // One acknowledgement for all that came together.
+        // Entries that arrive together get one acknowledgement.
         if downlink.buffer().is_empty() && have > acknowledged {
             acknowledged = have;
             uplink.post(&Up::Have { upto: have });
@@ -197,7 +197,7 @@ fn listen(
 }
 
 impl ReferenceMember {
-    /// Carries out the driver's commands until it says stop, or nothing more.
+    /// Executes the driver's commands until it says stop or its output ends.
     fn obey(&self, mut input: impl BufRead) {
         while let Some(command) = next_command(&mut input) {
             match command {
@@ -228,8 +228,8 @@ impl ReferenceMember {
         self.uplink.post(&Up::Stop);
     }
 
-    /// Sends a message. Its `ok` comes when it is stable, so what a sender has under way is bounded
-    /// by the driver's window.
+    /// Sends a message. Its `ok` is sent when it is stable, so the driver's window bounds the
+    /// messages in flight.
     fn multicast(&self, message: String, groups: Vec<String>, bytes: usize) {
         let Init { node, groups: known, .. } = &self.init;
         let may_send = |name: &String| {
@@ -259,7 +259,7 @@ impl ReferenceMember {
     }
 }
 
-/// MUTANT `chatter`: posts what nobody needs.
+/// MUTANT `chatter`: posts needless messages.
 fn chatter(uplink: Arc<Uplink>) {
     std::thread::spawn(move || {
         while uplink.post(&Up::Have { upto: 0 }) {

@@ -1,17 +1,17 @@
-//! The sequencer's state: one order for everything in all groups.
+//! The sequencer's state: one order for all entries of all groups.
 //!
 //! Invariants:
-//! - an entry goes to the members that its groups have at its place in the order, and to nobody
-//!   else;
-//! - an entry is stable when each member that it went to has it, or is gone, and all before it are
-//!   stable. No member acts on it before. So what one member delivered, all others have, whichever
-//!   member is killed;
-//! - a view is an entry like any other. So all members that go from one view to the next deliver
-//!   the same between;
-//! - a member that is suspended for [`SILENCE_MAX`] is lost, as one whose connection ends;
+//! - an entry goes exactly to the nodes that are members of its groups at its position in the
+//!   order;
+//! - an entry is stable when each member to which it was sent has it or is gone, and all entries
+//!   before it are stable. No member acts on an entry before it is stable. Therefore all members
+//!   have what any member delivered, whichever member is killed;
+//! - a view is an entry like any other. Therefore all members that go from one view to the next
+//!   deliver the same messages in between;
+//! - a member that is suspended for [`SILENCE_MAX`] is lost, like one whose connection ends;
 //! - a view's id is never used twice, even by a later sequencer of the same folder;
-//! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to
-//!   halt.
+//! - a group that has lost its majority within [`GATHER`] gets no next view: the remaining members
+//!   are told to halt.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,31 +22,31 @@ use crate::mutants::Mutation;
 use crate::sequence::Sequence;
 use crate::wire::{self, Down, Entry, Membership, Up};
 
-/// Members that come, leave or are lost within this time make one change of views.
+/// Joins, leaves and losses within this time are combined into one change of views.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// A member that is suspended and has not acknowledged an entry for so long is lost. One that only
-/// waits for its machine is not: a slow machine must cost nobody the group. Nor does time count in
-/// which the sequencer itself did not run.
+/// Time without acknowledgement after which a suspended member is lost. A member that only waits
+/// for its machine is not lost: slow machines must not remove members from their groups. Time in
+/// which the sequencer itself did not run does not count either.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// So much of the time since it last looked counts at most.
+/// The most time that counts between two checks.
 const LOOK_MAX: Duration = Duration::from_millis(40);
 
-/// Where view ids are kept, in the shared folder.
+/// The file of view ids in the shared folder.
 const VIEW_IDS: &str = "sequencer.views";
 
-/// One order for all.
+/// One order for all entries.
 pub struct Order {
     next: u64,
-    /// What is not stable, in order.
+    /// The entries that are not stable, in order.
     pending: VecDeque<Pending>,
     connections: BTreeMap<u64, ReferenceConnection>,
-    /// Each group's members, in the order in which they came.
+    /// Each group's members, in the order in which they joined.
     members: BTreeMap<String, Vec<String>>,
     view_ids: BTreeMap<String, u64>,
     change: Change,
-    /// How long the sequencer has run, and when it last looked.
+    /// How long the sequencer has run, and the time of its last check.
     ran: Duration,
     looked: Instant,
     mutation: Option<Mutation>,
@@ -55,7 +55,7 @@ pub struct Order {
 /// A member's connection.
 struct ReferenceConnection {
     outbox: Sender<Arc<str>>,
-    /// Its node and its process, once it has said so.
+    /// Its node and its process, once it has sent them.
     node: Option<String>,
     pid: u32,
 }
@@ -65,40 +65,40 @@ struct Pending {
     number: u64,
     to: Vec<u64>,
     lacking: BTreeSet<u64>,
-    /// How long the sequencer had run when it was appended.
+    /// The sequencer's running time when the entry was appended.
     since: Duration,
-    /// The connection by which it came, and its name there.
+    /// The connection from which it came, and its name there.
     sent: Option<(u64, String)>,
 }
 
-/// What the next views will differ in.
+/// The differences between the current and the next views.
 #[derive(Default)]
 struct Change {
     due: Option<Instant>,
-    /// The nodes that come, and the groups that name each.
+    /// The joining nodes, and the groups that name each of them.
     coming: Vec<(String, Vec<String>)>,
     leaving: Vec<(u64, String)>,
     lost: Vec<String>,
 }
 
 impl Change {
-    /// Has it carried out when enough is gathered.
+    /// Starts to gather changes, if it has not started yet.
     fn begin(&mut self) {
         self.due.get_or_insert_with(|| Instant::now() + GATHER);
     }
 
-    /// The members of a view that go on to the next.
+    /// Returns the members of a view that remain in the next one.
     fn stay(&self, before: &[String]) -> Vec<String> {
         let leaves = |node: &&String| self.leaving.iter().any(|(_, leaver)| leaver == *node);
         before.iter().filter(|node| !self.lost.contains(node) && !leaves(node)).cloned().collect()
     }
 
-    /// How many of a view are lost.
+    /// Returns the number of a view's members that are lost.
     fn lost_of(&self, before: &[String]) -> usize {
         before.iter().filter(|node| self.lost.contains(node)).count()
     }
 
-    /// The nodes that come to a group and are not lost again.
+    /// Iterates over the nodes that join a group and were not lost again.
     fn come(&self, group: &String) -> impl Iterator<Item = String> {
         let comes = |(node, groups): &&(String, Vec<String>)| {
             groups.contains(group) && !self.lost.contains(node)
@@ -171,7 +171,7 @@ impl Sequence for Order {
 }
 
 impl Order {
-    /// Nobody is there.
+    /// Creates an order without members.
     pub fn new(mutation: Option<Mutation>) -> Self {
         let kept = std::fs::read(VIEW_IDS).ok().and_then(|text| serde_json::from_slice(&text).ok());
         Self {
@@ -188,7 +188,7 @@ impl Order {
     }
 
     fn admit(&mut self, connection: u64, (node, pid): (&str, u32), groups: Vec<String>) {
-        // A former start of the node is dead, even if nobody has seen it die yet.
+        // An earlier incarnation of the node is dead, even if that was not noticed yet.
         for former in self.connections_of(&[node.to_owned()]) {
             self.close(former);
         }
@@ -203,8 +203,8 @@ impl Order {
         self.change.begin();
     }
 
-    /// A member that has not acknowledged the oldest entry for too long is lost to its groups. It
-    /// may hear of it later.
+    /// Removes a member that has not acknowledged the oldest entry for too long from its groups.
+    /// The member may learn of it later.
     fn lose_the_silent(&mut self) {
         let Some(oldest) = self.pending.front() else { return };
         if self.ran.saturating_sub(oldest.since) < SILENCE_MAX {
@@ -226,7 +226,7 @@ impl Order {
         }
     }
 
-    /// Gives all groups the views that are due.
+    /// Installs the views that are due in all groups.
     fn change_views(&mut self) {
         let change = std::mem::take(&mut self.change);
         for group in change.coming.iter().flat_map(|(_, groups)| groups) {
@@ -235,7 +235,7 @@ impl Order {
         let mut halted = Vec::new();
         for (group, before) in self.members.clone() {
             let mut next = change.stay(&before);
-            // A member that leaves is no loss.
+            // A member that leaves does not count as a loss.
             if change.lost_of(&before) * 2 >= before.len() && !before.is_empty() {
                 halted.extend(next.drain(..).map(|node| (node, group.clone())));
             }
@@ -257,7 +257,7 @@ impl Order {
         self.settle();
     }
 
-    /// From here on these are nobody, and lost to their other groups.
+    /// From now on these nodes are not members, and are lost to their other groups.
     fn halt(&mut self, halted: Vec<(String, String)>) {
         for (node, group) in halted {
             for connection in self.connections_of(&[node]) {
@@ -270,7 +270,7 @@ impl Order {
         }
     }
 
-    /// Gives a group its next view, if anyone is in it.
+    /// Installs a group's next view, if the group has members.
     fn install(&mut self, group: &str) {
         let mut members = self.members.get(group).cloned().unwrap_or_default();
         if members.is_empty() {
@@ -288,7 +288,7 @@ impl Order {
         self.append(Entry::View { group: group.to_owned(), view, members }, to, None);
     }
 
-    /// The members of any of the groups.
+    /// Returns the members of any of the groups.
     fn addressees(&self, groups: &[String]) -> Vec<u64> {
         if self.mutation.as_ref().is_some_and(Mutation::goes_astray) {
             return self.connections.keys().copied().collect();
@@ -306,7 +306,7 @@ impl Order {
         found.map(|(connection, _)| *connection).collect()
     }
 
-    /// Gives an entry the next place in the order.
+    /// Appends an entry to the order.
     fn append(&mut self, entry: Entry, to: Vec<u64>, sent: Option<(u64, String)>) {
         let number = self.next;
         self.next += 1;
@@ -320,7 +320,7 @@ impl Order {
         self.pending.push_back(Pending { number, to, lacking, since: self.ran, sent });
     }
 
-    /// Tells what has become stable.
+    /// Reports the entries that have become stable.
     fn settle(&mut self) {
         let mut concerned = BTreeSet::new();
         let mut upto = 0;
@@ -347,13 +347,13 @@ impl Order {
 
     fn tell_line(&self, connection: u64, line: Arc<str>) {
         if let Some(known) = self.connections.get(&connection) {
-            // A member that cannot be told any more is gone, and its connection will say so.
+            // If a member cannot be reached, it is gone, and its connection will show that.
             let _ = known.outbox.send(line);
         }
     }
 }
 
-/// Whether a process is suspended, as the system says.
+/// Returns whether the system reports a process as suspended.
 fn is_suspended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))

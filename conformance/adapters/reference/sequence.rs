@@ -1,4 +1,4 @@
-//! What a sequencer does, whichever order it keeps.
+//! The common part of sequencers, independent of the order.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use crate::wire::Up;
 
-/// The state of the sequencer: what decides the one order.
+/// The state of a sequencer, which decides the order.
 pub trait Sequence {
-    /// Whether nobody is connected.
+    /// Returns whether no member is connected.
     fn is_alone(&self) -> bool;
-    /// A member has connected.
+    /// Handles a new connection of a member.
     fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>);
-    /// A connection has said something. One that was replaced is not heard.
+    /// Handles a message from a connection. Messages from a replaced connection are ignored.
     fn hear(&mut self, connection: u64, up: Up);
-    /// A connection is gone.
+    /// Handles the end of a connection.
     fn close(&mut self, connection: u64);
-    /// How long nothing need be done if nothing comes.
+    /// Returns how long nothing needs to be done if no message arrives.
     fn rest(&self) -> Option<Duration>;
-    /// Does what time has brought.
+    /// Handles the passing of time.
     fn wake(&mut self);
 }

@@ -1,11 +1,12 @@
-//! The sequencer's process: it is started by whichever member finds none, and serves all members of
+//! The sequencer's process: started by the first member that finds none, it serves all members of
 //! the run.
 //!
 //! Invariants:
-//! - one per shared folder: the process that holds the lock is it, and a second ends at once;
-//! - in a session of its own, so whatever is done to a member's process group is not done to it;
-//! - never left behind: it ends when nobody has been connected for [`IDLE_MAX`], or the folder
-//!   vanishes.
+//! - one per shared folder: the process that holds the lock is the sequencer, and a second one ends
+//!   at once;
+//! - in its own session, so that signals to a member's process group do not reach it;
+//! - never left running: it ends when no member has been connected for [`IDLE_MAX`], or when the
+//!   folder vanishes.
 
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -22,24 +23,24 @@ use crate::sequence::Sequence;
 use crate::shards::Shards;
 use crate::wire::{self, Up};
 
-/// The socket's name in the shared folder. Both sides work in that folder: a whole path may be too
-/// long for a socket's address.
+/// The socket's name in the shared folder. Both sides use that folder as their working folder,
+/// because a whole path may be too long for a socket's address.
 const SOCKET: &str = "sequencer.socket";
 
-/// How long it waits for a member.
+/// How long the sequencer waits for a member.
 const IDLE_MAX: Duration = Duration::from_secs(3);
 
-/// How long it rests when nothing comes.
+/// How long it rests if nothing arrives.
 const REST: Duration = Duration::from_millis(100);
 
-/// What comes from the members' connections, which are numbered.
+/// An event from the members' numbered connections.
 enum SequencerEvent {
     Opened(u64, Sender<Arc<str>>),
     Said(u64, Up),
     Closed(u64),
 }
 
-/// Connects to the sequencer of the folder that this process works in, and starts it if need be.
+/// Connects to the sequencer of the working folder, and starts it if needed.
 pub fn connect(
     deadline: Instant,
     shards: bool,
@@ -51,7 +52,7 @@ pub fn connect(
             Err(_) => start(shards, mutation)?,
             connected => return connected,
         }
-        // Starting takes a few milliseconds. One that is started in vain ends by itself.
+        // Starting takes a few milliseconds. A superfluous sequencer ends by itself.
         for _ in 0..20 {
             std::thread::sleep(Duration::from_millis(5));
             if Path::new(SOCKET).exists() {
@@ -74,14 +75,14 @@ fn start(shards: bool, mutation: Option<&Mutation>) -> std::io::Result<()> {
         .map(drop)
 }
 
-/// Serves the folder that this process works in, until it is not needed any more.
+/// Serves the working folder until the sequencer is no longer needed.
 pub fn serve(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     let lock = File::create("sequencer.lock")?;
     if lock.try_lock().is_err() {
         return Ok(());
     }
     rustix::process::setsid()?;
-    // What is left of one that was killed.
+    // The socket of a killed sequencer may still exist.
     let _ = std::fs::remove_file(SOCKET);
     let listener = UnixListener::bind(SOCKET)?;
     let (events, incoming) = channel();
@@ -114,7 +115,8 @@ fn run(mut order: impl Sequence, incoming: &Receiver<SequencerEvent>) {
     }
 }
 
-/// A thread to read a connection and one to write it: a member that does not read holds up nobody.
+/// Starts a thread to read a connection and one to write it, so that a member that does not read
+/// delays no other.
 fn attend(
     connection: u64,
     mut stream: UnixStream,
@@ -125,7 +127,7 @@ fn attend(
     std::thread::spawn(move || {
         outgoing.iter().all(|line| stream.write_all(line.as_bytes()).is_ok())
     });
-    // Nobody hears it if the sequencer has just ended; the member sees the socket close.
+    // This fails only if the sequencer has just ended; the member sees the socket close.
     let _ = events.send(SequencerEvent::Opened(connection, outbox));
     let events = events.clone();
     std::thread::spawn(move || {

@@ -1,13 +1,13 @@
-//! The sequencer's state for disjoint groups without views: one order for everything, and all of it
-//! kept.
+//! The sequencer's state for disjoint groups without views: one order for all entries, all of which
+//! are kept.
 //!
 //! Invariants:
-//! - the sequencer alone decides the order and is never killed, so an entry is stable at once;
-//! - a member gets all entries of its groups in the order, from the first one on, whenever it
-//!   comes: first those from before, which are the state that it takes over, then the others;
-//! - a group has one leader at a time, which is connected; its term rises with each. A leader has
-//!   nothing to do here. One that does not acknowledge for [`SUSPECT`] what it was sent is
-//!   suspected, and another leads.
+//! - only the sequencer decides the order, and it is never killed, so an entry is stable at once;
+//! - a member gets all entries of its groups in order, from the first one on, whenever it joins:
+//!   first the earlier ones, which are the state that it takes over, then the others;
+//! - a group has one leader at a time, which is connected; its term rises with each leader. A
+//!   leader has nothing to do here. A leader that does not acknowledge entries for [`SUSPECT`] is
+//!   suspected, and another one leads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::mutants::Wrong;
 use crate::sequence::Sequence;
 use crate::wire::{self, Down, Entry, Membership, Up};
 
-/// How long a leader may leave unacknowledged what it was sent. One that was killed need not be
-/// waited for; this is for one that is suspended, and not for one on a machine with much to do.
+/// How long a leader may leave entries unacknowledged. A killed leader is noticed at once; this
+/// limit is for a suspended one, and must not affect a leader on a busy machine.
 const SUSPECT: Duration = Duration::from_secs(1);
 
-/// Nothing need be looked at again for so long, where something is waited for.
+/// Interval between checks while something is awaited.
 const REST: Duration = Duration::from_millis(25);
 
-/// One order for all, and who is there.
+/// One order for all entries, and the connected nodes.
 pub struct Shards {
-    /// All that was sent, in order. An entry's number is its place, from 1.
+    /// All messages sent, in order. An entry's number is its position, from 1.
     pub entries: Vec<Ordered>,
     pub peers: BTreeMap<u64, Peer>,
     pub groups: BTreeMap<String, Shard>,
-    /// The run is at its end: nobody is elected any more.
+    /// Whether the run is ending, so that no more leaders are elected.
     ending: bool,
     pub wrong: Wrong,
 }
@@ -47,13 +47,13 @@ pub struct Ordered {
 /// A connection: a member of groups, or a client, which is a member of none.
 pub struct Peer {
     outbox: Sender<Arc<str>>,
-    /// Its node, once it has said so.
+    /// Its node, once known.
     pub node: Option<String>,
     pub groups: Vec<String>,
-    /// The last entry that it was sent, and the last that it has.
+    /// The last entry sent to it, and the last one that it has.
     sent: u64,
     have: u64,
-    /// Since when it has acknowledged nothing, if there is something to acknowledge.
+    /// The time since which it has acknowledged nothing, if there is something to acknowledge.
     waits_since: Option<Instant>,
 }
 
@@ -71,7 +71,7 @@ impl Peer {
         self.waits_since.is_some_and(|since| since.elapsed() > SUSPECT)
     }
 
-    /// Whether it is a member of any of these groups.
+    /// Returns whether the peer is a member of any of these groups.
     pub fn is_for(&self, groups: &[String]) -> bool {
         self.groups.iter().any(|group| groups.contains(group))
     }
@@ -119,7 +119,7 @@ impl Sequence for Shards {
 }
 
 impl Shards {
-    /// Nobody is there.
+    /// Creates an order without members.
     pub fn new(wrong: Wrong) -> Self {
         Self {
             entries: Vec::new(),
@@ -131,7 +131,7 @@ impl Shards {
     }
 
     fn admit(&mut self, connection: u64, node: &str, memberships: Vec<Membership>) {
-        // A former start of the node is dead, even if nobody has seen it die yet.
+        // An earlier incarnation of the node is dead, even if that was not noticed yet.
         self.peers.retain(|_, peer| peer.node.as_deref() != Some(node));
         let Some(peer) = self.peers.get_mut(&connection) else { return };
         peer.node = Some(node.to_owned());
@@ -158,7 +158,7 @@ impl Shards {
         }
     }
 
-    /// Gives a message the next place in the order.
+    /// Assigns a message the next position in the order.
     fn order(&mut self, sender: String, groups: Vec<String>, payload: String) {
         let number = self.entries.len() as u64 + 1;
         let entry = Entry::Message { sender: sender.clone(), groups: groups.clone(), payload };
@@ -171,13 +171,13 @@ impl Shards {
         }
     }
 
-    /// Gives a member an entry, which is stable.
+    /// Sends a stable entry to a member.
     pub fn give(&mut self, connection: u64, number: u64) {
         let line = Arc::clone(&self.entries[number as usize - 1].line);
         if let Some(peer) = self.peers.get_mut(&connection) {
             peer.sent = number.max(peer.sent);
             peer.waits_since.get_or_insert_with(Instant::now);
-            // A member that cannot be told any more is gone, and its connection will say so.
+            // If a member cannot be reached, it is gone, and its connection will show that.
             let _ = peer.outbox.send(line);
         }
         self.tell(connection, &Down::Stable { upto: number });
@@ -189,8 +189,8 @@ impl Shards {
         }
     }
 
-    /// Gives a leader to each group that has none which can be heard. The first one waits until all
-    /// members have come, so that it does not depend on who was quicker.
+    /// Elects a leader for each group without a responsive one. The first election waits until all
+    /// members have connected, so that it does not depend on timing.
     fn elect(&mut self) {
         if self.ending {
             return;

@@ -1,18 +1,18 @@
-//! What a member does, step by step.
+//! The steps of a member.
 
 use crate::wire::Entry;
 
-/// What the member does next.
+/// The member's next step.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A stable entry.
     Entry(Entry),
-    /// One from before the member came: it is a part of the state that it takes over.
+    /// Entry from before the member joined, as a part of the state that it takes over.
     State(Entry),
-    /// The member has all of that state.
+    /// The end of that state.
     Current,
-    /// The member leads the group.
+    /// The member's leadership of the group.
     Leads { group: String, term: u64 },
-    /// The member gives up.
+    /// The member's failure.
     Halt(String),
 }

@@ -1,9 +1,9 @@
-//! What a member delivered, in a file of its storage folder, one JSON object a line.
+//! A member's deliveries, in a file of its storage folder, with one JSON object per line.
 //!
 //! Invariants:
-//! - what is in the file was delivered: a restarted node must not be the first to deliver
-//!   something, because the view in which the others would have delivered it too is over;
-//! - what was said to be durable is in the file, and the file is synced.
+//! - every delivery in the file was made: a restarted node must not be the first to deliver a
+//!   message, because the view in which the others would have delivered it is over;
+//! - every delivery reported durable is in the file, and the file is synced.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// A delivery as it is kept.
+/// A stored delivery.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kept {
     pub group: String,
@@ -23,13 +23,12 @@ pub struct Kept {
 /// The file.
 pub struct Log {
     file: File,
-    /// How long the file is, up to the last delivery that is whole.
+    /// Length of the file up to the last complete delivery, in bytes.
     bytes: u64,
 }
 
 impl Log {
-    /// Opens the log in a folder, and reads what it holds. What a kill cut in the middle is cut
-    /// off.
+    /// Opens the log in a folder, and reads it. A delivery that a kill left incomplete is cut off.
     pub fn open(folder: &Path) -> io::Result<(Self, Vec<Kept>)> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join("delivered");
@@ -37,7 +36,7 @@ impl Log {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         if is_new {
-            // Its name is to survive too.
+            // The file's name must survive too.
             File::open(folder)?.sync_all()?;
         }
         let mut text = String::new();
@@ -50,12 +49,12 @@ impl Log {
         Ok((Self { file, bytes: whole_bytes as u64 }, kept))
     }
 
-    /// What was added survives the machine from now on.
+    /// Makes everything added so far survive the machine.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
-    /// Adds a delivery, or nothing of it.
+    /// Adds a delivery completely or not at all.
     pub fn keep(&mut self, delivery: &Kept) -> io::Result<()> {
         let line = crate::wire::line(delivery);
         if let Err(error) = self.file.write_all(line.as_bytes()) {

@@ -1,21 +1,21 @@
-//! What members and the sequencer say to each other over the socket: one JSON object a line.
+//! Messages between members and the sequencer over the socket: one JSON object per line.
 
 use std::io::{self, BufRead};
 
 use serde::{Deserialize, Serialize};
 
-/// A member to the sequencer.
+/// A message from a member to the sequencer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Up {
-    /// The node, its process, and the groups of which it is to be a member. The first frame.
+    /// The first message: the node, its process, and its groups.
     Hello { node: String, pid: u32, groups: Vec<Membership> },
-    /// Order this. `message` comes back in [`Down::Taken`] and goes no further.
+    /// A message to order. `message` comes back in [`Down::Taken`] and goes no further.
     Send { message: String, groups: Vec<String>, payload: String },
-    /// The member has all entries up to this one.
+    /// The acknowledgement of all entries up to this one.
     Have { upto: u64 },
-    /// The member wishes to leave all its groups.
+    /// The member's request to leave all its groups.
     Leave,
-    /// The run is at its end, and the member ends with it: no view tells of it.
+    /// The end of the run: the member ends too, without a change of views.
     Stop,
 }
 
@@ -26,36 +26,36 @@ pub struct Membership {
     pub members: Vec<String>,
 }
 
-/// The sequencer to a member.
+/// A message from the sequencer to a member.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Down {
-    /// The member is let in: whatever anyone sends from now on comes after its first views, and
-    /// after the entries up to this one, which are the state that it takes over.
+    /// The member's admission: every later message comes after its first views, and after the
+    /// entries up to this one, which are the state that it takes over.
     Welcome { state: u64 },
-    /// The member has all of the state.
+    /// The end of the state.
     Current,
-    /// The member leads the group from now on.
+    /// The member's leadership of the group from now on.
     Leads { group: String, term: u64 },
-    /// The next of the entries that are for this member. Not to be acted on before it is stable.
+    /// The next entry for this member, which must wait until it is stable.
     Entry { number: u64, entry: Entry },
-    /// All members that they concern have the entries up to this one.
+    /// The stability of all entries up to this one.
     Stable { upto: u64 },
-    /// A message that this member sent is stable: there is room for another.
+    /// The stability of a message that this member sent: there is room for another.
     Taken { message: String },
-    /// All members that a message of this member was for are gone; one may have delivered it.
+    /// The loss of all members that a message was addressed to; one of them may have delivered it.
     Lost { message: String },
-    /// A group of the member has lost its majority.
+    /// The loss of a group's majority.
     Halt { text: String },
 }
 
-/// What has a place in the one order.
+/// An entry with a position in the order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Entry {
     /// Someone's message.
     Message { sender: String, groups: Vec<String>, payload: String },
-    /// From here on the group has these members.
+    /// The members of the group from this position on.
     View { group: String, view: u64, members: Vec<String> },
-    /// The member to which this goes has left.
+    /// The departure of the member that receives this.
     Left,
 }
 
@@ -66,7 +66,8 @@ pub fn line(frame: &impl Serialize) -> String {
     text
 }
 
-/// The next frame; nothing at the end, which a broken connection and a broken frame are as well.
+/// Returns the next frame, or nothing at the end of the stream, after a broken connection or after
+/// an invalid frame.
 pub fn next<T: for<'a> Deserialize<'a>>(stream: &mut impl BufRead) -> Option<T> {
     let mut text = String::new();
     let read: io::Result<usize> = stream.read_line(&mut text);

@@ -1,4 +1,4 @@
-//! What comes out of the log becomes lines for the driver.
+//! Turns entries of the log into lines for the driver.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,10 +13,10 @@ use std::time::Duration;
 use crate::protocol::{Line, digest, halt, name, say};
 use crate::types::Record;
 
-/// How far in the log this node has delivered, kept over restarts.
+/// The position in the log up to which this node has delivered, kept over restarts.
 pub struct Place {
     file: File,
-    /// Where earlier starts of the node came to.
+    /// The position that earlier incarnations of the node reached.
     before: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Place {
         Ok(Self { file, before })
     }
 
-    /// A start that is killed while it replays has not delivered less than the one before.
+    /// An incarnation that is killed while it replays must not lower the position.
     fn keep(&self, place: u64) -> io::Result<()> {
         if self.is_replay(place) {
             return Ok(());
@@ -46,19 +46,21 @@ impl Place {
 
 /// The application of a member.
 pub struct Delivery {
-    /// The groups of the member, each with how many messages this start has delivered.
+    /// The groups of the member, and the number of messages that this incarnation has delivered in
+    /// each.
     pub delivered: BTreeMap<String, u64>,
-    /// How far it came.
+    /// The position in the log.
     pub place: Place,
-    /// How long the next upcall is to take.
+    /// The duration of the next upcall.
     pub pause_ms: Arc<AtomicU64>,
 }
 
 impl Delivery {
-    /// Delivers what comes.
+    /// Delivers the entries of the log.
     pub fn run(mut self, records: &Receiver<(u64, Record)>) {
         for (place, record) in records {
-            // Kept first: what was said before a kill is a replay after it.
+            // The position is stored first, so that a message delivered just before a kill is
+            // replayed after it.
             if let Err(error) = self.place.keep(place) {
                 halt("halted", &format!("the place cannot be kept: {error}"));
             }
@@ -93,7 +95,8 @@ impl Delivery {
 mod tests {
     use super::*;
 
-    /// The second start is killed while it replays: it has not delivered less than the first.
+    /// The second incarnation is killed while it replays, and must not lower the first one's
+    /// position.
     #[test]
     fn a_start_that_is_killed_while_it_replays_does_not_put_the_place_back() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,9 +1,9 @@
-//! The log of a server, in a file of its node's storage folder, one JSON object a line. openraft
-//! leaves storage to who uses it: this is ours.
+//! The log of a server, in a file of its node's storage folder, with one JSON object per line.
+//! openraft leaves storage to its users; this is our implementation.
 //!
-//! Invariant: what openraft is told to be written is in the file, in the order in which it was
-//! written. (It is in the system's cache, not on the disk: it survives the process, not the
-//! machine.) The log is never purged, since no snapshot is made.
+//! Invariant: every entry that openraft is told is written is in the file, in the order of writing.
+//! (It is in the system's cache, not on the disk: it survives the process, not the machine.) The
+//! log is never purged, because no snapshot is made.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -25,11 +25,11 @@ enum Line {
     Vote(Vote<u64>),
     Committed(Option<LogId<u64>>),
     Append(Entry<Types>),
-    /// The entries from this index on are gone.
+    /// The removal of all entries from this index on.
     Truncate(u64),
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Default)]
 struct Kept {
     entries: BTreeMap<u64, Entry<Types>>,
@@ -68,12 +68,12 @@ impl Inner {
     }
 }
 
-/// The log. Its clones are one log.
+/// The log. Its clones share one log.
 #[derive(Clone)]
 pub struct Log(Arc<Mutex<Inner>>);
 
 impl Log {
-    /// Opens the log in a folder. What a kill cut in the middle is cut off.
+    /// Opens the log in a folder. An entry that a kill left incomplete is cut off.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join("log");
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;

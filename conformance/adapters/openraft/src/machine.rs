@@ -1,6 +1,6 @@
-//! The state machine: it hands each message on once, in the order of the log.
+//! The state machine: passes each message on once, in log order.
 //!
-//! Its state is the log itself: after a restart openraft applies all of it again. No snapshot is
+//! The log itself is its state: after a restart openraft applies all entries again. No snapshot is
 //! made.
 
 use std::collections::HashSet;
@@ -19,13 +19,14 @@ use crate::types::{Record, StorageError, Types};
 pub struct Machine {
     applied: Option<LogId<u64>>,
     membership: StoredMembership<u64, BasicNode>,
-    /// Messages that were handed on: one whose answer was lost may be in the log twice.
+    /// The messages already passed on: a message whose answer was lost may be in the log twice.
     known: HashSet<String>,
     deliveries: Sender<(u64, Record)>,
 }
 
 impl Machine {
-    /// Nothing is applied yet. What is goes there, with its place in the log.
+    /// Creates a state machine without entries. Applied entries are sent to `deliveries`, with
+    /// their position in the log.
     pub fn new(deliveries: Sender<(u64, Record)>) -> Self {
         Self {
             applied: None,
@@ -37,19 +38,19 @@ impl Machine {
 
     fn take(&mut self, place: u64, record: Record) {
         if self.known.insert(record.message.clone()) {
-            // It fails only while the process ends.
+            // This fails only while the process ends.
             let _ = self.deliveries.send((place, record));
         }
     }
 }
 
-/// What is asked for only if a snapshot was made.
+/// The error for requests that make sense only after a snapshot.
 fn none() -> StorageError {
     let error = io::Error::other("no snapshot is ever made");
     StorageIOError::read_snapshot(None, &error).into()
 }
 
-/// It builds nothing.
+/// A snapshot builder that builds nothing.
 pub struct NoSnapshots;
 
 impl RaftSnapshotBuilder<Types> for NoSnapshots {

@@ -42,7 +42,7 @@ use types::{Raft, Record};
 /// The version of openraft in `Cargo.toml`.
 const VERSION: &str = "0.9.25";
 
-/// What is claimed; the page beside this crate says by what.
+/// The claimed features; the README of this crate gives the reasons.
 const FEATURES: &[&str] = &[
     "crash",
     "leave",
@@ -59,11 +59,11 @@ const FEATURES: &[&str] = &[
     "large-messages",
 ];
 
-/// Longer than openraft's own, as many nodes share two processors here.
+/// Longer than openraft's default, because many nodes share two processors here.
 const HEARTBEAT_MS: u64 = 200;
 const ELECTION_MS: std::ops::Range<u64> = 800..1600;
 
-/// Between two looks whether the log has a leader.
+/// Interval between checks whether the log has a leader.
 const PAUSE: Duration = Duration::from_millis(20);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -83,7 +83,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// The next command; what cannot be understood is logged and passed over.
+/// Returns the next command. An invalid command is logged and skipped.
 fn command() -> Option<Command> {
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line.ok()?) {
@@ -153,7 +153,7 @@ async fn start_server(node: &Arc<Node>, pause_ms: Arc<AtomicU64>) -> Result<Raft
     Ok(raft)
 }
 
-/// Carries out the driver's commands until it says stop, or nothing more.
+/// Executes the driver's commands until it says stop or its output ends.
 fn obey(node: &Node, pause_ms: &AtomicU64, jobs: &UnboundedSender<Job>) {
     while let Some(command) = command() {
         let job = match command {

@@ -1,5 +1,5 @@
-//! What servers and senders say to each other: requests and answers over TCP, each a length of
-//! four bytes and JSON. One connection has one request at a time.
+//! Messages between servers and senders: requests and answers over TCP, each a length of four bytes
+//! and JSON. A connection carries one request at a time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,30 +20,30 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::requests;
 use crate::types::{Raft, Record, Types};
 
-/// No request and no answer is longer.
+/// Length limit of a request or an answer in bytes.
 const BYTES_MAX: u32 = 64 << 20;
 
-/// How long a connection may take to be made.
+/// Time limit for establishing a connection.
 const CONNECT_TIME: Duration = Duration::from_millis(500);
 
-/// What a server is asked.
+/// A request to a server.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// By another server's raft.
+    /// Entries from another server's raft.
     Append(AppendEntriesRequest<Types>),
     /// By a candidate.
     Vote(VoteRequest<u64>),
-    /// By a leader with a snapshot: there are none.
+    /// A snapshot from a leader; never sent.
     Snapshot(InstallSnapshotRequest<Types>),
-    /// To put a message into the log.
+    /// A message to append to the log.
     Write(Record),
-    /// To make a server with this address a voter.
+    /// A server to make a voter, with its address.
     Join { id: u64, address: String },
-    /// To take a server out.
+    /// A server to remove.
     Leave { id: u64 },
 }
 
-/// What it says.
+/// A server's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// To `Append`.
@@ -52,11 +52,11 @@ pub enum Answer {
     Vote(Result<VoteResponse<u64>, RaftError<u64>>),
     /// To `Snapshot`.
     Snapshot(Result<InstallSnapshotResponse<u64>, RaftError<u64, InstallSnapshotError>>),
-    /// It is done, and committed.
+    /// The request is done and committed.
     Done,
-    /// Another server leads, if it knows which one.
+    /// Another server leads: its number, if known.
     NotLeader(Option<u64>),
-    /// It was not done, or not surely.
+    /// The request was not done, or its result is unknown.
     Failed(String),
 }
 
@@ -76,7 +76,7 @@ async fn read<T: DeserializeOwned>(stream: &mut TcpStream) -> io::Result<T> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Answers what comes to this address.
+/// Answers requests to this address.
 pub async fn serve(listener: TcpListener, raft: Raft) {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else { continue };
@@ -93,7 +93,7 @@ pub async fn serve(listener: TcpListener, raft: Raft) {
     }
 }
 
-/// A connection to a server, made when it is needed.
+/// A connection to a server, established on demand.
 pub struct Peer {
     id: u64,
     address: String,
@@ -101,13 +101,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// To the server at that address.
+    /// Creates a connection to the server at this address.
     pub fn new(id: u64, address: String) -> Self {
         Self { id, address, stream: None }
     }
 
-    /// Asks it. A connection on which an answer is still to come is never used again, whenever
-    /// the caller gives up.
+    /// Sends a request and waits for the answer. A connection with an outstanding answer is never
+    /// reused, even if the caller gives up.
     pub async fn ask(&mut self, request: &Request) -> io::Result<Answer> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
@@ -141,7 +141,7 @@ impl RaftNetworkFactory<Types> for Peers {
 type RpcError<E> = RPCError<u64, BasicNode, RaftError<u64, E>>;
 
 impl Peer {
-    /// What openraft makes of an answer.
+    /// Converts an answer for openraft.
     fn resolve<T, E: std::error::Error>(
         &self,
         answer: io::Result<Answer>,

@@ -1,4 +1,4 @@
-//! Which node this is, and where the others' servers are.
+//! The identity of this node, and the addresses of the others' servers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,34 +8,34 @@ use tokio::net::TcpListener;
 
 use crate::protocol::Init;
 
-/// Servers listen below the ports that kernels give to connections.
+/// Servers listen below the range of ports that kernels assign to connections.
 const PORT_MIN: u16 = 20_000;
 
-/// How many ports are tried at most.
+/// Limit of ports to try.
 const PORTS: u16 = 12_000;
 
-/// Nodes try different ports: each of them every so many.
+/// The distance between ports that a node tries, so that nodes try different ports.
 const NODES_MAX: u16 = 64;
 
-/// Between two looks at a file that is not there yet.
+/// Interval between checks for a file that does not exist yet.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A node of the run, numbered as openraft wants it.
+/// A node of the run, numbered as openraft requires.
 pub struct Node {
-    /// What the driver said.
+    /// The driver's `init` command.
     pub init: Init,
     /// The number of this node.
     pub id: u64,
 }
 
 impl Node {
-    /// The node that the driver wants.
+    /// Creates the node that the driver describes.
     pub fn new(init: Init) -> Self {
         let id = number(&init, &init.node);
         Self { init, id }
     }
 
-    /// The numbers of the nodes that are members of a group now.
+    /// Returns the numbers of the nodes that are now members of a group.
     pub fn present(&self) -> Vec<u64> {
         let is_member =
             |name: &String| self.init.groups.iter().any(|group| group.members.contains(name));
@@ -43,7 +43,7 @@ impl Node {
         names.filter(|name| is_member(name)).map(|name| number(&self.init, name)).collect()
     }
 
-    /// The groups of this node.
+    /// Returns the groups of this node.
     pub fn groups(&self) -> Vec<String> {
         let own = self.init.groups.iter().filter(|group| group.members.contains(&self.init.node));
         own.map(|group| group.group.clone()).collect()
@@ -53,7 +53,8 @@ impl Node {
         self.init.shared.join(format!("{id}.address"))
     }
 
-    /// Listens where this node did before, or at a port of its own, and says so to all others.
+    /// Listens at this node's previous address or at a new port, and publishes the address to all
+    /// others.
     pub async fn listen(&self) -> io::Result<(TcpListener, String)> {
         let file = self.file(self.id);
         if let Ok(address) = std::fs::read_to_string(&file) {
@@ -82,7 +83,7 @@ impl Node {
         Err(last)
     }
 
-    /// The address of a server, once it has one.
+    /// Waits for the address of a server.
     pub async fn address(&self, id: u64) -> String {
         loop {
             if let Ok(address) = std::fs::read_to_string(self.file(id)) {
@@ -98,7 +99,7 @@ fn number(init: &Init, name: &str) -> u64 {
     place.map_or(0, |place| place as u64 + 1)
 }
 
-/// Nobody reads the half of it.
+/// Writes a file so that no reader sees it incomplete.
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     std::fs::write(&new, text)?;

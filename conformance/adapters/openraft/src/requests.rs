@@ -1,4 +1,4 @@
-//! What a server does with a request.
+//! The server's handling of requests.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn told<T>(written: Written<T>) -> Answer {
     }
 }
 
-/// First as a learner, until it has the log, and then as a voter.
+/// The server is added first as a learner, until it has the log, and then as a voter.
 async fn join(raft: &Raft, id: u64, address: String) -> Answer {
     if let Err(answer) = leads(raft).await {
         return answer;
@@ -57,7 +57,7 @@ async fn leave(raft: &Raft, id: u64) -> Answer {
     told(raft.change_membership(ChangeMembers::RemoveVoters(BTreeSet::from([id])), false).await)
 }
 
-/// Whether this server leads, as a majority confirms: else its members may be those of old.
+/// Checks with a majority whether this server leads: otherwise its list of members may be outdated.
 async fn leads(raft: &Raft) -> Result<(), Answer> {
     match raft.ensure_linearizable().await {
         Ok(_) => Ok(()),

@@ -1,5 +1,5 @@
-//! What a member asks of the log: one request after the other, each until it is done. That keeps a
-//! sender's order.
+//! A member's requests to the log, one after the other, each repeated until it is done. This
+//! preserves the sender's order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::protocol::{Line, halt, say};
 use crate::requests;
 use crate::types::{Raft, Record};
 
-/// An attempt that takes longer is given up: the server that was asked may be cut off from a
-/// majority. The next one may find the message in the log already, which is no harm.
+/// Time limit of an attempt: the server may be cut off from a majority. The next attempt may append
+/// the message a second time, which is harmless.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a member is to do in turn.
+/// A job that a member does in turn.
 pub enum Job {
-    /// To send a message.
+    /// Send a message.
     Send(Record),
     /// To leave.
     Leave,
@@ -34,18 +34,18 @@ pub struct Asking {
     /// The server of this node, if it has one.
     raft: Option<Raft>,
     peers: BTreeMap<u64, Peer>,
-    /// The leader, if it is known.
+    /// The leader, if known.
     leader: Option<u64>,
     turn: usize,
 }
 
 impl Asking {
-    /// Nobody was asked yet.
+    /// Creates a sender that knows no leader yet.
     pub fn new(node: Arc<Node>, raft: Option<Raft>) -> Self {
         Self { node, raft, peers: BTreeMap::new(), leader: None, turn: 0 }
     }
 
-    /// Does what the driver wants, in turn.
+    /// Executes the driver's jobs in turn.
     pub async fn run(mut self, mut jobs: UnboundedReceiver<Job>) {
         while let Some(job) = jobs.recv().await {
             match job {
@@ -63,7 +63,7 @@ impl Asking {
         }
     }
 
-    /// Asks the leader, or whoever may know it, until it has done what is asked.
+    /// Sends a request to the leader, or to servers that may know it, until it is done.
     pub async fn until_done(&mut self, request: impl Fn() -> Request) {
         loop {
             let asked = self.leader.take().unwrap_or_else(|| self.next_server());
@@ -85,7 +85,7 @@ impl Asking {
         }
     }
 
-    /// The own server first, and then one after the other.
+    /// Returns the local server first, and then one server after the other.
     fn next_server(&mut self) -> u64 {
         let present = self.node.present();
         let own = present.iter().position(|id| *id == self.node.id).unwrap_or(0);

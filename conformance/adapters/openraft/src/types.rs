@@ -1,4 +1,4 @@
-//! What the log holds, and how openraft is told of it.
+//! The contents of the log, and their types for openraft.
 
 use std::io::Cursor;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// A message in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The message's name, by which a second entry of it is known.
+    /// The message's name, which identifies duplicates.
     pub message: String,
     /// The node that was asked to send it.
     pub sender: String,
-    /// The groups that it is for.
+    /// The groups that it is addressed to.
     pub groups: Vec<String>,
-    /// What is sent.
+    /// The payload.
     pub payload: String,
 }
 
@@ -33,5 +33,5 @@ openraft::declare_raft_types!(
 /// A server of the log.
 pub type Raft = openraft::Raft<Types>;
 
-/// What openraft's storage says where it fails.
+/// The error of openraft's storage.
 pub type StorageError = openraft::StorageError<u64>;

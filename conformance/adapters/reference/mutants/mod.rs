@@ -1,8 +1,8 @@
-//! Mutants: the same program, wrong in one way each. A reader of the adapter may pass over this
-//! folder: without `--mutant` none of it does anything.
+//! Mutants: the same program, with one defect each. A reader of the adapter can skip this folder:
+//! without `--mutant` it has no effect.
 //!
-//! Each is meant for one check, which must name it, and shows in the scenarios in which there is
-//! something to be wrong about. Most are wrong at one node only, which `--at` names.
+//! Each mutant is meant for one check, which must name it, and shows in scenarios that give the
+//! defect an occasion. Most mutants are wrong at one node only, which `--at` names.
 
 mod mutation;
 mod ordering;

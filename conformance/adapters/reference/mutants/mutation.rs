@@ -1,16 +1,16 @@
-//! The mutants, and which of them a run is.
+//! The mutants, and the mutant of a run.
 
 use crate::protocol::Init;
 
-/// What there is to know of a mutant.
+/// The description of a mutant.
 struct About {
     mutant: Mutant,
     name: &'static str,
-    /// The check that must name it; a second one where the wrong is truly both.
+    /// The check that must name it, and a second one if the defect truly breaks both.
     checks: &'static str,
     /// A scenario in which it shows.
     scenario: &'static str,
-    /// Which node must be the wrong one there: any, the killed one, a survivor, the one that
+    /// The node that must be wrong in that scenario: any, the killed one, a survivor, the one that
     /// leaves, a member, or a client.
     at: &'static str,
     what: &'static str,
@@ -190,8 +190,8 @@ impl std::str::FromStr for Mutant {
     }
 }
 
-/// One mutant a line, with tabs between its name, the check that must name it, a scenario in which
-/// it shows, the node that must be the wrong one there, and what is wrong.
+/// Returns one line per mutant, separated by tabs: the name, the check that must name it, a
+/// scenario in which it shows, the node that must be wrong there, and what is wrong.
 pub fn list() -> String {
     let line = |About { name, checks, scenario, at, what, .. }: &About| {
         format!("{name}\t{checks}\t{scenario}\t{at}\t{what}\n")
@@ -199,27 +199,27 @@ pub fn list() -> String {
     ALL.iter().map(line).collect()
 }
 
-/// What is wrong with this run.
+/// The defect of this run.
 #[derive(Clone, Debug)]
 pub struct Mutation {
     pub(super) mutant: Mutant,
-    /// The node that is wrong.
+    /// The node with the defect.
     pub(super) at: Option<String>,
 }
 
 impl Mutation {
-    /// As the command line has it.
+    /// Creates the mutation from the command line's arguments.
     pub fn new(mutant: Mutant, at: Option<String>) -> Self {
         Self { mutant, at }
     }
 
-    /// Picks the last node where none was named.
+    /// Selects the last node if none was named.
     pub fn settle(self, init: &Init) -> Self {
         let last = || init.nodes.last().map(|node| node.node.clone());
         Self { mutant: self.mutant, at: self.at.or_else(last) }
     }
 
-    /// The same for the sequencer's command line.
+    /// Returns the same mutation as arguments for the sequencer's command line.
     pub fn arguments(&self) -> Vec<String> {
         let at = self.at.clone().unwrap_or_default();
         let name =

@@ -1,29 +1,29 @@
-//! What is wrong at the sequencer of groups without views.
+//! Defects of the sequencer of groups without views.
 
 use std::time::{Duration, Instant};
 
 use super::mutation::{Mutant, Mutation};
 use crate::shards::Shards;
 
-/// The message with which the sequencer is wrong: the fifth of those that it could be wrong with.
+/// The message with which the sequencer is wrong: the fifth for which the defect is possible.
 const ODD: u64 = 5;
 
-/// The same where a member must have delivered it long before it is killed.
+/// The same if a member must have delivered the message long before it is killed.
 const EARLY: u64 = 1;
 
-/// How long a message is held back that is to come after the next.
+/// How long a message may be held back until after the next one.
 const HELD_MAX: Duration = Duration::from_millis(30);
 
-/// A message of which the wrong group has got nothing yet.
+/// A message that the wrong group has not received yet.
 struct Held {
     number: u64,
     to: Vec<u64>,
     since: Instant,
-    /// The groups of messages that came in between, to groups that it is for too.
+    /// The groups of messages that came in between, if they share a group with this message.
     behind: Vec<String>,
 }
 
-/// What is wrong, and how far it has come.
+/// The defect and its progress.
 #[derive(Default)]
 pub struct Wrong {
     mutation: Option<Mutation>,
@@ -33,12 +33,12 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    /// Nothing is wrong without a mutation.
+    /// Creates the state; without a mutation nothing is wrong.
     pub fn new(mutation: Option<Mutation>) -> Self {
         Self { mutation, ..Self::default() }
     }
 
-    /// Whether something is held back.
+    /// Returns whether a message is held back.
     pub fn waits(&self) -> bool {
         self.held.is_some()
     }
@@ -51,7 +51,7 @@ impl Wrong {
         self.mutation.as_ref().and_then(|mutation| mutation.at.as_deref()).unwrap_or_default()
     }
 
-    /// Whether this is the one to be wrong with.
+    /// Returns whether this is the message with which to be wrong.
     fn is_odd(&mut self, could_be: bool) -> bool {
         self.seen += u64::from(could_be);
         let odd_from = if self.is(Mutant::LoseWithLeader) { EARLY } else { ODD };
@@ -62,7 +62,8 @@ impl Wrong {
 }
 
 impl Shards {
-    /// Who gets what after an entry was ordered, when it should be that these get this entry.
+    /// Returns the receivers and the entries to send to them, after an entry was ordered that
+    /// should go to `to`.
     pub fn misdirect(&mut self, number: u64, mut to: Vec<u64>) -> Vec<(u64, u64)> {
         let Some(group) = self.wrong_group() else {
             return to.into_iter().map(|connection| (connection, number)).collect();
@@ -87,7 +88,7 @@ impl Shards {
         to.into_iter().map(|connection| (connection, number)).collect()
     }
 
-    /// The group in which something is wrong.
+    /// Returns the group in which the defect occurs.
     fn wrong_group(&self) -> Option<String> {
         let at = self.wrong.at().to_owned();
         let found = self.groups.iter().find(|(_, shard)| shard.members.contains(&at));
@@ -95,7 +96,7 @@ impl Shards {
     }
 
     /// MUTANT `order-differently`, `order-in-a-ring`: once, the group gets an entry after the next
-    /// one, where that contradicts what other groups deliver.
+    /// one, and this contradicts other groups' deliveries.
     fn hold(&mut self, group: &String, number: u64, to: Vec<u64>) -> Vec<(u64, u64)> {
         let groups = self.entries[number as usize - 1].groups.clone();
         let (mine, others): (Vec<u64>, Vec<u64>) = to
@@ -127,7 +128,7 @@ impl Shards {
         given
     }
 
-    /// Notes which groups come to know that a message is behind the one that is held back.
+    /// Notes the groups that learn of a message after the one that is held back.
     fn note_between(&mut self, groups: &[String]) {
         let Some(held) = &mut self.wrong.held else { return };
         let first = &self.entries[held.number as usize - 1].groups;
@@ -136,7 +137,7 @@ impl Shards {
         }
     }
 
-    /// Whether other groups see the one that is held back before this one.
+    /// Returns whether other groups see the message that is held back before this one.
     fn contradicts(&self, group: &String, held: &Held, number: u64) -> bool {
         let [first, second] =
             [held.number, number].map(|number| &self.entries[number as usize - 1]);
@@ -152,7 +153,7 @@ impl Shards {
         wanted && first.sender != second.sender
     }
 
-    /// Gives what was held back for too long.
+    /// Releases a message that was held back for too long.
     pub fn release(&mut self) {
         let is_old = |held: &mut Held| held.since.elapsed() > HELD_MAX;
         if let Some(held) = self.wrong.held.take_if(is_old) {
@@ -162,7 +163,8 @@ impl Shards {
         }
     }
 
-    /// MUTANT `double-after-leader-change`: the group's last entry once more for all its members.
+    /// MUTANT `double-after-leader-change`: returns the group's last entry again, for all its
+    /// members.
     pub fn doubled(&self, group: &str) -> Vec<(u64, u64)> {
         let is_it = self.wrong.is(Mutant::DoubleAfterLeaderChange)
             && self.groups[group].term > 1
@@ -174,7 +176,8 @@ impl Shards {
         members.map(|(connection, _)| (*connection, last as u64 + 1)).collect()
     }
 
-    /// MUTANT `state-hole`: how many entries a member that comes back does not get, of the first.
+    /// MUTANT `state-hole`: returns how many of the first entries a member that comes back does not
+    /// get.
     pub fn forgotten(&self) -> usize {
         usize::from(self.wrong.is(Mutant::StateHole))
     }

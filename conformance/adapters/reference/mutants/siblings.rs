@@ -1,4 +1,4 @@
-//! Small defects as real multicasts have them: at a change of views, when a counter wraps, after a
+//! Small defects as in real multicasts: at a change of views, at the wrap of a counter, after a
 //! pause, with sizes at a limit, at a second start.
 
 use std::time::{Duration, Instant};
@@ -7,54 +7,55 @@ use super::mutation::Mutant;
 use super::spoiler::Spoiler;
 use crate::wire::{Entry, Up};
 
-/// What is longer than this is cut by `truncate-large`.
+/// The length to which `truncate-large` cuts longer messages.
 const LARGE_BYTES: usize = 8192;
 
-/// Of each so many messages `lose-thousandth` loses one.
+/// `lose-thousandth` loses one of this many messages.
 const THOUSAND: u64 = 1000;
 
-/// What has this size is lost by `lose-kibibyte`.
+/// `lose-kibibyte` loses messages of this size.
 const KIBIBYTE: usize = 1024;
 
-/// From this size on `corrupt-huge` is wrong.
+/// `corrupt-huge` corrupts messages from this size on.
 const HUGE_BYTES: usize = 1 << 20;
 
-/// A counter of one byte begins anew after so many messages.
+/// A counter of one byte wraps after this many messages.
 const WRAP: u64 = 256;
 
-/// The window's length: the message after it takes the first slot again.
+/// The window's length: the message after it reuses the first slot.
 const WINDOW: u64 = 64;
 
 /// A consumer that took longer than this is slow.
 const SLOW: Duration = Duration::from_millis(200);
 
-/// How many messages `join-late` leaves out.
+/// Number of messages that `join-late` leaves out.
 const LATE: u64 = 3;
 
-/// What these defects go by.
+/// The state on which these defects depend.
 #[derive(Default)]
 pub struct Course {
-    /// How many views the member installed, in all groups.
+    /// Number of views that the member installed, in all groups.
     views: u64,
-    /// Messages since the last of them.
+    /// Number of messages since the last view.
     since_view: u64,
-    /// The message before, and when it came.
+    /// The previous message, and its arrival time.
     last: Option<(Entry, Instant)>,
     /// Whether the node joined running groups.
     joined: bool,
-    /// Members of any group.
+    /// The members of all groups.
     members: std::collections::BTreeSet<String>,
 }
 
 impl Course {
-    /// Of a node that joins running groups, or does not.
+    /// Creates the state of a node; `joined` says whether it joined running groups.
     pub(super) fn of(joined: bool) -> Self {
         Self { joined, ..Self::default() }
     }
 }
 
 impl Spoiler {
-    /// What the member delivers in place of a message, if one of these defects decides.
+    /// Returns the entries that the member delivers instead of this one, if one of these defects
+    /// applies.
     pub(super) fn deliver_wrongly(&mut self, entry: &Entry) -> Option<Vec<Entry>> {
         let Entry::Message { sender, groups, payload } = entry else { return None };
         let now = Instant::now();
@@ -104,7 +105,7 @@ impl Spoiler {
         }
     }
 
-    /// Whether a message is the first of two that change places for one of these defects.
+    /// Returns whether a message is the first of two that one of these defects swaps.
     pub(super) fn may_begin_swap(&self, entry: &Entry) -> bool {
         let Entry::Message { sender, .. } = entry else { return false };
         match self.mutant {
@@ -113,7 +114,8 @@ impl Spoiler {
         }
     }
 
-    /// What goes to the sequencer in place of this, if one of these defects decides.
+    /// Returns the messages that go to the sequencer instead of this one, if one of these defects
+    /// applies.
     pub(super) fn send_wrongly(&mut self, up: &Up) -> Option<Vec<Up>> {
         match self.mutant? {
             Mutant::SwapAtWindow if self.sent == WINDOW + 1 => {
@@ -141,7 +143,7 @@ impl Spoiler {
         }
     }
 
-    /// Notes a view, and what is wrong with it.
+    /// Notes a view, and applies defects to its members.
     pub(super) fn view_wrongly(&mut self, members: &mut [String]) {
         self.course.views += 1;
         self.course.since_view = 0;
@@ -151,22 +153,23 @@ impl Spoiler {
         }
     }
 
-    /// MUTANT `ignore-leave`: whether the member leaves when it is asked to.
+    /// MUTANT `ignore-leave`: returns whether the member leaves when it is asked to.
     pub fn leaves(&self) -> bool {
         self.mutant != Some(Mutant::IgnoreLeave)
     }
 
-    /// MUTANT `ignore-full-disk`: whether the member halts when its log cannot be written.
+    /// MUTANT `ignore-full-disk`: returns whether the member halts when its log cannot be written.
     pub fn minds_a_full_disk(&self) -> bool {
         self.mutant != Some(Mutant::IgnoreFullDisk)
     }
 
-    /// MUTANT `durable-unsynced`: whether the log is synced before it is said to be durable.
+    /// MUTANT `durable-unsynced`: returns whether the log is synced before deliveries are reported
+    /// durable.
     pub fn syncs(&self) -> bool {
         self.mutant != Some(Mutant::DurableUnsynced)
     }
 
-    /// MUTANT `old-view`: the view that a delivery names.
+    /// MUTANT `old-view`: returns the view that a delivery names.
     pub fn view_named(&self, view: Option<u64>) -> Option<u64> {
         let is_old = self.mutant == Some(Mutant::OldView)
             && self.course.views > 1
@@ -174,7 +177,7 @@ impl Spoiler {
         view.map(|view| if is_old { view - 1 } else { view })
     }
 
-    /// MUTANT `replay-as-new`: whether the member says that a replay is one.
+    /// MUTANT `replay-as-new`: returns whether the member marks replays.
     pub fn marks_replays(&self) -> bool {
         self.mutant != Some(Mutant::ReplayAsNew)
     }

@@ -1,4 +1,4 @@
-//! What is wrong at a member.
+//! Defects of a member.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
@@ -12,44 +12,43 @@ use crate::step::Step;
 use crate::storage::Kept;
 use crate::wire::{Entry, Up};
 
-/// The message with which most mutants are wrong: the fifth that the node delivers, or that it
-/// sends.
+/// The message with which most mutants are wrong: the fifth that the node delivers or sends.
 pub(super) const ODD: u64 = 5;
 
-/// The message from which `deliver-alone` is wrong on.
+/// The first message with which `deliver-alone` is wrong.
 const ALONE_FROM: u64 = 33;
 
-/// How much later than it delivers a message `deliver-alone` sends it.
+/// The delay of `deliver-alone` between delivering and sending a message.
 const ALONE_DELAY: Duration = Duration::from_millis(100);
 
-/// How long `deliver-pending` goes on taking messages after it was removed.
+/// How long `deliver-pending` continues to accept messages after it was removed.
 const PENDING_DELAY: Duration = Duration::from_millis(50);
 
-/// How long `stall` lets messages through that were sent before the crash.
+/// How long `stall` still passes on messages that were sent before the crash.
 const STALL_DELAY: Duration = Duration::from_millis(20);
 
-/// How long `hang` does not stop: longer than any driver waits, and not for ever.
+/// How long `hang` does not stop: longer than any driver waits, but limited.
 const HANG: Duration = Duration::from_secs(600);
 
-/// How long the others of `lose-before-stop` go on after they were told to stop.
+/// How long the other nodes of `lose-before-stop` continue after the request to stop.
 const STOP_DELAY: Duration = Duration::from_millis(100);
 
-/// The member's spoiler, for one of its threads.
+/// Locks the member's spoiler for one of its threads.
 pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
     spoiler.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A member's share in what is wrong. Without a mutant, or at another node, it changes nothing.
+/// A member's part in the defect. Without a mutant, or at another node, it changes nothing.
 #[derive(Default)]
 pub struct Spoiler {
-    /// What is wrong here.
+    /// The defect at this node.
     pub(super) mutant: Option<Mutant>,
-    /// What some defects go by.
+    /// The state on which some defects depend.
     pub(super) course: Course,
-    /// Answers that the driver must not hear: it has heard another.
+    /// Number of answers to withhold from the driver, because it has already received other ones.
     pub(super) unheard: u64,
     node: String,
-    /// Whether this is the node that was named, for what is wrong at all.
+    /// Whether this is the node with the defect.
     is_at: bool,
     /// That node.
     gone: String,
@@ -57,35 +56,35 @@ pub struct Spoiler {
     installed: BTreeMap<String, (u64, Vec<String>)>,
     /// The other members of each group.
     others: BTreeMap<String, BTreeSet<String>>,
-    /// Messages that the node was asked to send.
+    /// Number of messages that the node was asked to send.
     pub(super) sent: u64,
-    /// Messages that it was told are stable.
+    /// Number of its messages that were reported stable.
     answered: u64,
-    /// Messages that it delivered.
+    /// Number of messages that it delivered.
     pub(super) delivered: u64,
-    /// Whether the node has a former start of which it knows.
+    /// Whether the node knows of an earlier incarnation.
     replayed: bool,
-    /// Whether the wrong thing was done already.
+    /// Whether the defect has already occurred.
     done: bool,
-    /// What is sent after the next.
+    /// A message to send after the next one.
     pub(super) kept_back: Option<Up>,
-    /// What is delivered and not sent.
+    /// A message that is delivered but not sent.
     unsent: Option<Up>,
-    /// What is delivered after the next.
+    /// A message to deliver after the next one.
     held: Option<Entry>,
-    /// Upcalls that are no places in a log.
+    /// Number of upcalls that have no position in a log.
     extra: u64,
-    /// Own messages that were sent and not yet delivered, by name.
+    /// Local messages that were sent and not yet delivered, by name.
     pending: Vec<(String, Entry)>,
-    /// Where steps go that come from nobody.
+    /// The channel for steps that the defect invents.
     own_steps: Option<Sender<Step>>,
-    /// Each group's size, and since when one is smaller than it was.
+    /// Each group's size, and the time since which it is smaller than before.
     sizes: BTreeMap<String, usize>,
     shrunk: Option<Instant>,
 }
 
 impl Spoiler {
-    /// What is wrong at this node.
+    /// Creates the spoiler of this node.
     pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
         use Mutant::{
             Chatter, ForgetAll, IgnoreFullDisk, JoinLate, LoseBeforeStop, LoseOnRestart,
@@ -109,7 +108,7 @@ impl Spoiler {
         };
         let at = mutation.and_then(|mutation| mutation.at.as_deref());
         let here = |mutation: &&Mutation| {
-            // A node that was killed for having delivered early is right when it comes back.
+            // A node that was killed for delivering early behaves correctly when it comes back.
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
             let is_named = mutation.at.as_deref().is_some_and(|at| at == init.node || at == "all");
             let is_meant = is_named && !made_up_for;
@@ -136,7 +135,7 @@ impl Spoiler {
         }
     }
 
-    /// What goes to the sequencer, when it should be this.
+    /// Returns the messages to send to the sequencer instead of this one.
     pub fn sends(&mut self, up: Up) -> Vec<Up> {
         self.sent += 1;
         let odd = self.sent == ODD;
@@ -144,25 +143,26 @@ impl Spoiler {
             return wrong;
         }
         match self.mutant {
-            // MUTANT: it is taken, and goes nowhere.
+            // MUTANT: the message is accepted, and goes nowhere.
             Some(Mutant::DropEverywhere | Mutant::LoseFromClient | Mutant::LoseBeforeStop)
                 if odd && self.is_at =>
             {
                 Self::pretend(&up)
             }
-            // MUTANT: nothing gets out any more, and the first is delivered all the same.
+            // MUTANT: no message is sent from now on, but the first is still delivered.
             Some(Mutant::DeliverEarly | Mutant::DeliverAfterLeaving) => {
                 self.unsent = Some(up).filter(|_| self.sent == 1).or(self.unsent.take());
                 Vec::new()
             }
-            // MUTANT: they are taken, and go nowhere.
+            // MUTANT: the messages are accepted, and go nowhere.
             Some(Mutant::ForgetAtLeave) if self.sent >= ODD => Self::pretend(&up),
             Some(Mutant::DeliverPending) => {
                 self.remember(&up);
                 vec![up]
             }
             Some(Mutant::DeliverAlone) => {
-                // Before what it sent earlier, a message would be out of its sender's order too.
+                // Otherwise the message would overtake earlier ones and break the sender's order
+                // too.
                 let alone = self.sent >= ALONE_FROM && self.pending.is_empty();
                 self.remember(&up);
                 if alone {
@@ -175,7 +175,7 @@ impl Spoiler {
             {
                 Self::pretend(&up)
             }
-            // MUTANT: it goes after the next.
+            // MUTANT: the message is sent after the next one.
             Some(Mutant::SwapSender) if odd => {
                 self.kept_back = Some(up);
                 Vec::new()
@@ -187,18 +187,18 @@ impl Spoiler {
         }
     }
 
-    /// Says where steps go that come from nobody.
+    /// Sets the channel for steps that the defect invents.
     pub fn connect(&mut self, steps: Sender<Step>) {
         self.own_steps = Some(steps);
     }
 
-    /// How long what goes to the sequencer waits before.
+    /// Returns the delay before a message is sent to the sequencer.
     pub fn send_delay(&self) -> Duration {
         let waits = self.mutant == Some(Mutant::DeliverAlone) && self.sent >= ALONE_FROM;
         if waits { ALONE_DELAY } else { Duration::ZERO }
     }
 
-    /// MUTANT `deliver-alone`, `deliver-pending`: keeps a message until it is delivered.
+    /// MUTANT `deliver-alone`, `deliver-pending`: stores a message until it is delivered.
     fn remember(&mut self, up: &Up) {
         if let Up::Send { message, groups, payload } = up {
             let (groups, payload) = (groups.clone(), payload.clone());
@@ -207,7 +207,7 @@ impl Spoiler {
         }
     }
 
-    /// MUTANT `deliver-alone`: delivers a message that is sent only later.
+    /// MUTANT `deliver-alone`: delivers a message before it is sent.
     fn deliver_first(&mut self, up: &Up) {
         let (Up::Send { groups, payload, .. }, Some(steps)) = (up, &self.own_steps) else {
             return;
@@ -217,10 +217,10 @@ impl Spoiler {
         let _ = steps.send(Step::Entry(Entry::Message { sender, groups, payload }));
     }
 
-    /// MUTANT `no-answer`: whether the driver hears that a message was taken.
+    /// MUTANT `no-answer`: returns whether the driver gets an answer to an accepted message.
     pub fn answers(&mut self) -> bool {
         self.answered += 1;
-        // The answers of one connection come in the order of the messages.
+        // The answers of one connection arrive in message order.
         if self.unheard > 0 && self.answered == ODD {
             return false;
         }
@@ -234,7 +234,7 @@ impl Spoiler {
         Vec::new()
     }
 
-    /// What the member does next, when it should be this.
+    /// Returns the member's next steps instead of this one.
     pub fn steps(&mut self, step: Step) -> Vec<Step> {
         match step {
             Step::Entry(entry @ Entry::Message { .. }) => self.message(entry),
@@ -306,7 +306,8 @@ impl Spoiler {
         before.into_iter().chain(entries).map(Step::Entry).collect()
     }
 
-    /// MUTANT `deliver-early`, `deliver-after-leaving`: what was not sent, before anything else.
+    /// MUTANT `deliver-early`, `deliver-after-leaving`: takes the unsent message, to deliver it
+    /// before anything else.
     fn unsent(&mut self) -> Option<Entry> {
         match self.unsent.take() {
             Some(Up::Send { groups, payload, .. }) => {
@@ -316,14 +317,14 @@ impl Spoiler {
         }
     }
 
-    /// An upcall too much.
+    /// Adds an extra upcall.
     fn with(&mut self, entry: Entry, extra: Entry) -> Vec<Entry> {
         self.extra += 1;
         vec![entry, extra]
     }
 
-    /// MUTANT `swap`, `reorder-across-groups`, `late-view`: once, something is done after what
-    /// follows it.
+    /// MUTANT `swap`, `reorder-across-groups`, `late-view`: once, delays an entry until after the
+    /// next one.
     fn hold(&mut self, entry: Entry) -> Vec<Entry> {
         let Some(held) = self.held.take() else {
             if self.done || !self.is_to_be_held(&entry) {
@@ -344,8 +345,8 @@ impl Spoiler {
         vec![held]
     }
 
-    /// Whether it may change places with what follows. What is held when the run ends would be
-    /// lost, and that is another defect: so no more is held than is needed.
+    /// Returns whether the entry may be swapped with the next one. An entry held at the end of the
+    /// run would be lost, which is a different defect, so entries are held only as needed.
     fn is_to_be_held(&self, entry: &Entry) -> bool {
         match self.mutant {
             Some(Mutant::SwapAfterView | Mutant::SwapOutsider) => self.may_begin_swap(entry),
@@ -382,12 +383,12 @@ impl Spoiler {
         }
     }
 
-    /// Whether the node is to be a member of a group.
+    /// Returns whether the node is a member of a group.
     pub(super) fn has(&self, group: &str) -> bool {
         self.others.contains_key(group)
     }
 
-    /// Whether another node delivers messages of both.
+    /// Returns whether another node delivers messages of both.
     fn someone_has_both(&self, one: &[String], two: &[String]) -> bool {
         let others = |groups: &[String]| -> BTreeSet<&String> {
             groups.iter().filter_map(|group| self.others.get(group)).flatten().collect()
@@ -399,7 +400,7 @@ impl Spoiler {
         let former = self.sizes.insert(group.clone(), members.len());
         if former.is_some_and(|former| members.len() < former) {
             self.shrunk = Some(Instant::now());
-            // A member that has gone delivers nothing more, so no order can differ from its own.
+            // A member that has gone delivers nothing more, so its order cannot differ.
             let others = members.iter().filter(|member| **member != self.node).cloned();
             self.others.insert(group.clone(), others.collect());
         }
@@ -415,20 +416,20 @@ impl Spoiler {
             self.held = Some(entry);
             return held.into_iter().map(Step::Entry).collect();
         }
-        // MUTANT `view-back`: it is installed again.
+        // MUTANT `view-back`: the view is installed again.
         let again = self.replayed && self.mutant == Some(Mutant::ViewBack);
         let again = (again && !std::mem::replace(&mut self.done, true)).then(|| entry.clone());
         held.into_iter().chain([entry]).chain(again).map(Step::Entry).collect()
     }
 
-    /// What is replayed, when it should be this.
+    /// Returns the replays instead of these.
     pub fn replays(&mut self, mut kept: Vec<Kept>) -> Vec<Kept> {
         self.replayed = !kept.is_empty();
         match self.mutant {
             Some(Mutant::LoseOnRestart | Mutant::LoseOnSecondRestart) => drop(kept.pop()),
             Some(Mutant::ForgetAll) => kept.clear(),
             Some(Mutant::ReorderOnRestart) => {
-                // Another sender's first: so each sender's own order stays.
+                // Replaying another sender's message first preserves each sender's own order.
                 let other = kept.iter().position(|delivery| delivery.sender != kept[0].sender);
                 if let Some(other) = other {
                     kept[..=other].rotate_right(1);
@@ -439,32 +440,32 @@ impl Spoiler {
         kept
     }
 
-    /// The last durable place, when it should be this.
+    /// Returns the last durable position instead of this one.
     pub fn durable(&self, upto: u64) -> u64 {
         match self.mutant {
             Some(Mutant::DurableAhead) => upto + 3,
             Some(Mutant::DurableOfAll) => upto.max(self.delivered - 1),
-            // These tell the truth about it.
+            // The other mutants report the true position.
             _ => upto.saturating_sub(self.extra),
         }
     }
 
-    /// MUTANT `chatter`: whether to post what nobody needs.
+    /// MUTANT `chatter`: returns whether to post needless messages.
     pub fn chatters(&self) -> bool {
         self.mutant == Some(Mutant::Chatter)
     }
 
-    /// MUTANT `deliver-pending`: how long it goes on after it was removed.
+    /// MUTANT `deliver-pending`: returns how long the member continues after it was removed.
     pub fn halt_delay(&self) -> Duration {
         let waits = self.mutant == Some(Mutant::DeliverPending);
         if waits { PENDING_DELAY } else { Duration::ZERO }
     }
 
-    /// The member is about to stop: how long it takes.
+    /// Notes that the member is about to stop; returns how long stopping takes.
     pub fn stopping(&mut self) -> Duration {
         match self.mutant {
             Some(Mutant::Hang) => HANG,
-            // MUTANT `lose-before-stop`: the others go on without the first that stops.
+            // MUTANT `lose-before-stop`: the other nodes continue without the first one that stops.
             Some(Mutant::LoseBeforeStop) if !self.is_at => {
                 for (group, (view, mut members)) in std::mem::take(&mut self.installed) {
                     members.retain(|member| *member != self.gone);
