@@ -2,14 +2,14 @@
 //! compared with it, step by step. `docs/assurance/model.md` says what that shows and what it does
 //! not.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `group` | the model of the order with nulls and of the ring of slots |
 //! | `trim` | the model of the end of a view |
 //! | `explorer` | visits all states of a model |
-//! | `exhausted` | how large the models are of which all states are visited |
-//! | `refuted` | models with a fault, each of which is found |
-//! | `refines_group`, `refines_trim` | the core takes only steps of the models |
+//! | `exhausted` | the models whose states are all visited, with their numbers of states |
+//! | `refuted` | models with a planted fault, each of which is found |
+//! | `refines_group`, `refines_trim` | checks that the core takes only steps of the models |
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::as_conversions,

@@ -1,5 +1,5 @@
-//! Models with a planted fault, each of which the checker must find. This shows that the checker
-//! looks where the rules matter, and that its conditions can be violated.
+//! Models with a planted fault. The checker must find every one, which shows that it looks where
+//! the rules matter, and that its conditions can be violated.
 
 use crate::explorer::{Model, explore};
 use crate::{group, trim};

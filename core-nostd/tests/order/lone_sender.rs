@@ -1,5 +1,4 @@
-//! What a lone sender's message implies about its sender, on a fabric that delivers writes in
-//! order.
+//! Messages of a lone sender, which imply its frontier, on a fabric that delivers writes in order.
 
 use crate::common::{Carries, OneMemory, Private, fabric, send};
 use tramontane_core::fabric::{Capabilities, ErrorKind, Fabric, Promises, Write};

@@ -1,6 +1,6 @@
-//! Groups in which three replicas at most hear each other, in turns chosen by a seed, while clients
-//! reach some of them. Each turn has another leader, and the posts of the previous leader land in
-//! the middle of the turn, or not at all.
+//! Groups in which one replica is usually cut off, in turns chosen by a seed, while clients reach
+//! some of the others. Leaders change between turns, and the posts of the previous leader land in
+//! the middle of a turn, or not at all.
 
 use tramontane_core::ids::{ClientNumber, Rank};
 use tramontane_core::tram::ReplicaId;

@@ -1,10 +1,11 @@
-//! One view: its members, what each has published, and what each sees of the others.
+//! One view: its members, the values that each has published, and those that each has seen of the
+//! others.
 //!
-//! A member publishes into a log of writes. A reader sees a prefix of each other member's log: what
-//! it has *pulled*. Crashing cuts the log at any write, and each reader sees its own prefix of what
-//! is left. So every order in which a fabric may carry writes is some order of pulls. Where rows
-//! are live, as in shared memory, it also pulls in the middle of its step, between two looks at
-//! others' rows ([`Arena::step_live`]).
+//! A member publishes into a log of writes. A reader sees a prefix of each other member's log: the
+//! writes that it has *pulled*. A crash cuts the log at any write, and each reader sees its own
+//! prefix of the rest. So every order in which a fabric may carry writes corresponds to some order
+//! of pulls. If rows are live, as in shared memory, a member also pulls during its step, between
+//! two reads of others' rows ([`Arena::step_live`]).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,12 +18,12 @@ use tramontane_core::view::{PeerState, Stance, Status, Table, ViewChange, ViewOp
 use crate::around::{Around, Membership};
 use crate::oracle::Decision;
 
-/// Cells of the multicast behind the view's: three a subgroup.
+/// Cells of the multicast, which follow those of the view: three per subgroup.
 const CELLS_PER_SUBGROUP: usize = 3;
 const SENT: usize = 0;
 pub const RECEIVED: usize = 1;
 
-/// What does not change during a view.
+/// Settings that do not change during a view.
 pub struct Setting {
     pub layout: Layout<'static>,
     pub id: ViewId,
@@ -31,12 +32,13 @@ pub struct Setting {
     pub prepare_calls: u8,
     /// Calls of `deliver_to` until it is done.
     pub deliver_calls: u8,
-    /// Whether a promise is on disk only with the call after the one that asks for it. Without it,
-    /// what is on disk does not matter.
+    /// Whether a promise is on disk only at the call after the one that asks for it. If not, the
+    /// disk does not matter.
     pub keeps_promises: bool,
 }
 
-/// A view of these nodes, whose subgroups have these members, all of which send. Lives for ever.
+/// Returns a view of these nodes, whose subgroups have these members, all of which send. It is
+/// never freed.
 pub fn setting(
     id: u64,
     nodes: &[NodeId],
@@ -69,7 +71,7 @@ pub fn setting(
     }
 }
 
-/// Options of a view in which time plays no part: losses are reported.
+/// Returns the options of a view in which time does not matter: losses are reported.
 pub fn timeless() -> ViewOptions {
     ViewOptions {
         heartbeat_interval_ns: u64::MAX,
@@ -111,17 +113,17 @@ pub struct ArenaMember {
     pub peers: Vec<PeerState>,
     pub next: Vec<NodeId>,
     pub alive: bool,
-    /// It has memory of this view and takes part.
+    /// Whether it has memory of this view and takes part.
     pub open: bool,
     pub around: Around,
-    /// What it published, in order.
+    /// The writes that it has published, in order.
     pub log: Vec<(u16, u64)>,
     pub row: Vec<u64>,
-    /// Of each member's log: how much this one has seen, and may ever see.
+    /// For each member's log: the writes that this member has seen, and those that it may ever see.
     pub seen: Vec<usize>,
     pub visible: Vec<usize>,
     pub copies: Vec<Vec<u64>>,
-    /// It once accepted a sealed list.
+    /// Whether it has ever accepted a sealed list.
     pub echoed: bool,
 }
 
@@ -132,16 +134,16 @@ impl Hash for ArenaMember {
     }
 }
 
-/// What arrives in the middle of a step.
+/// Writes that arrive during a step.
 #[derive(Default)]
 struct Arrivals<'a> {
-    /// Looks at others' rows so far in this step.
+    /// Number of reads of others' rows so far in this step.
     looks: u64,
-    /// Of each member: the writes that may still arrive, and how many have.
+    /// For each member: the writes that may still arrive, and the number that have arrived.
     waiting: Vec<VecDeque<(u16, u64)>>,
     arrived: Vec<usize>,
-    /// How many writes of a member arrive before a look: asked for with the look's number and the
-    /// member.
+    /// Returns how many writes of a member arrive before a read, given the number of the read and
+    /// the member.
     schedule: Option<&'a mut dyn FnMut(u64, usize) -> usize>,
 }
 
@@ -164,7 +166,7 @@ impl Cells<'_> {
         self.copies.borrow()[owner][cell]
     }
 
-    /// Lets in what the schedule has arrive before this look.
+    /// Lets the writes arrive that the schedule has before this read.
     fn arrive(&self) {
         let Arrivals { looks, waiting, arrived, schedule } = &mut *self.arrivals.borrow_mut();
         let Some(schedule) = schedule else { return };
@@ -196,7 +198,7 @@ impl Table for Cells<'_> {
 
     fn publish(&mut self, column: ViewColumn, value: u64) {
         let cell = self.setting.cell(column).expect("a column of the view");
-        // What is published is posted to all members. A wish alone may be repeated.
+        // Every published value is posted to all members. Only a request to leave may be repeated.
         let is_new = column == ViewColumn::Leaving || self.row[cell] != value;
         assert!(is_new, "{column:?} of {}: nothing new", self.own);
         self.put(cell, value);
@@ -208,12 +210,12 @@ impl Table for Cells<'_> {
 pub struct Arena {
     pub setting: &'static Setting,
     pub members: Vec<ArenaMember>,
-    /// What was decided first, by anyone.
+    /// The first decision of any member.
     pub decision: Option<Decision>,
 }
 
 impl Arena {
-    /// All members at the start, with everything fresh.
+    /// Returns all members in their initial state.
     pub fn new(setting: &'static Setting) -> Self {
         let count = setting.members();
         let subgroups = setting.subgroups();
@@ -248,13 +250,13 @@ impl Arena {
         Self { setting, members: (0..count).map(member).collect(), decision: None }
     }
 
-    /// What of a member's log a reader could still pull.
+    /// Returns the number of writes in a member's log that a reader can still pull.
     pub fn unseen(&self, reader: usize, writer: usize) -> usize {
         let end = self.members[writer].log.len().min(self.members[reader].visible[writer]);
         end - self.members[reader].seen[writer]
     }
 
-    /// A reader sees so many writes more of a writer.
+    /// Lets a reader see up to `writes` more writes of a writer.
     pub fn pull(&mut self, reader: usize, writer: usize, writes: usize) {
         let from = self.members[reader].seen[writer];
         let writes = writes.min(self.unseen(reader, writer));
@@ -266,7 +268,7 @@ impl Arena {
         member.seen[writer] = from + writes;
     }
 
-    /// Pulls everything there is.
+    /// Pulls all available writes.
     pub fn pull_all(&mut self, reader: usize) {
         for writer in 0..self.members.len() {
             if writer != reader {
@@ -298,9 +300,9 @@ impl Arena {
         status
     }
 
-    /// One step of a member whose peers' rows change while it looks at them: before each look
-    /// `schedule` says how many writes of each member arrive. It is asked with the number of the
-    /// look, from one, and the member.
+    /// Steps a member whose peers' rows change while it reads them: before each read, `schedule`
+    /// returns how many writes of each member arrive. Its arguments are the number of the read,
+    /// starting at one, and the member.
     pub fn step_live(
         &mut self,
         rank: usize,
@@ -349,8 +351,8 @@ impl Arena {
         }
     }
 
-    /// The multicast: counts of rounds go out, frontiers come back. A sender without a message uses
-    /// rounds up as nulls when others are ahead.
+    /// Runs the multicast: publishes counts of rounds, and collects frontiers. A sender without a
+    /// message uses rounds as nulls when others are ahead.
     fn multicast(&mut self, rank: usize, send: impl Fn(usize) -> Option<u64>) {
         let setting = self.setting;
         let ArenaMember { row, log, copies, around, .. } = &mut self.members[rank];
@@ -407,12 +409,12 @@ impl Arena {
         self.with(rank, |change, _, _| change.peer_lost(Rank(peer as u16)));
     }
 
-    /// A peer takes no writes from a member any more.
+    /// Makes a peer refuse all further writes of a member.
     pub fn deny(&mut self, rank: usize, peer: usize) {
         self.with(rank, |change, _, _| change.denied_by(Rank(peer as u16)));
     }
 
-    /// Whom a member suspects, and how far it says that it is.
+    /// Returns the peers that a member suspects, and its status.
     pub fn suspected(&mut self, rank: usize) -> (Vec<usize>, Status) {
         let count = self.members.len();
         self.with(rank, |change, cells, _| {
@@ -447,8 +449,8 @@ impl Arena {
         self.with(rank, |change, cells, _| change.leader(cells).index())
     }
 
-    /// A member stops for good. Only the first `writes` of its log ever left it, and each reader
-    /// sees no more than `visible` says of it.
+    /// Stops a member for good. Only the first `writes` of its log were ever sent, and each reader
+    /// sees no more of them than `visible` says.
     pub fn crash(&mut self, rank: usize, writes: usize, visible: &[usize]) {
         self.members[rank].alive = false;
         for (reader, member) in self.members.iter_mut().enumerate() {
@@ -458,7 +460,7 @@ impl Arena {
         }
     }
 
-    /// A member stops for good; all that it published arrives.
+    /// Stops a member for good; everything that it published arrives.
     pub fn crash_now(&mut self, rank: usize) {
         let length = self.members[rank].log.len();
         self.crash(rank, length, &vec![length; self.members.len()]);
@@ -472,27 +474,27 @@ impl Arena {
         Stance::decode(self.members[rank].row[self.setting.cell(ViewColumn::Stance).unwrap()])
     }
 
-    /// Whether a member does something when it is stepped.
+    /// Returns whether a step of the member can do anything.
     pub fn is_active(&self, rank: usize) -> bool {
         let member = &self.members[rank];
         member.alive && member.open && !member.state.status().is_final()
     }
 
-    /// Whether a reader may still read a writer's row: it does not take part any more, or has cut
-    /// it off.
+    /// Returns whether a reader may still read a writer's row: not if the reader no longer takes
+    /// part, or has cut the writer off.
     pub fn reads(&self, reader: usize, writer: usize) -> bool {
         self.is_active(reader) && !self.members[reader].around.cut.contains(&(writer as u16))
     }
 
-    /// A number that two states share only if what can still come of them is the same, chance
-    /// apart.
+    /// Returns a number that, barring collisions, two states share only if their futures are the
+    /// same.
     pub fn fingerprint(&self) -> u64 {
         let mut into = std::collections::hash_map::DefaultHasher::new();
         for (rank, member) in self.members.iter().enumerate() {
             if self.is_active(rank) {
                 member.hash(&mut into);
             } else {
-                // Nothing comes of what it remembers, except what it delivered.
+                // The rest of its state no longer matters, except its deliveries.
                 let delivered: Vec<u64> =
                     member.around.parts.iter().map(|part| part.delivered).collect();
                 (member.alive, member.open, member.state.status(), delivered, member.echoed)

@@ -1,5 +1,5 @@
-//! What stands around a member's `ViewChange` in these tests: its part in each subgroup, whom it
-//! has cut off, the memory of the next view, and the promises that are on its disk.
+//! The environment of a member's `ViewChange` in these tests: its part in each subgroup, the peers
+//! that it has cut off, the memory of the next view, and the promises on its disk.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId};
 use tramontane_core::multicast::Misbehaved;
 use tramontane_core::view::{Ballot, Cause, Host, NextView};
 
-/// A member's part in one subgroup: counts, and what its own rounds hold.
+/// A member's part in one subgroup: counts, and the contents of its rounds.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Membership {
-    /// What each own round holds: a message, or nothing.
+    /// The message of each of its rounds, or `None`.
     pub rounds: Vec<Option<u64>>,
     /// Rounds of each sender and received frontier of each member, as last read from a row that may
     /// be read.
@@ -20,28 +20,28 @@ pub struct Membership {
     pub delivered: u64,
 }
 
-/// The node around a `ViewChange`, apart from its row.
+/// The node around a `ViewChange`, without its row.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Around {
     pub parts: Vec<Membership>,
     pub wedged: bool,
     pub cut: BTreeSet<u16>,
     pub misbehaved: BTreeSet<u16>,
-    /// The peers that it cut off, in order, and why.
+    /// The peers that it cut off, in order, each with the cause.
     pub causes: Vec<(Rank, Cause)>,
-    /// The next view whose memory is asked for, and the calls so far.
+    /// The next view whose memory was requested, and the calls so far.
     pub prepared: (Vec<NodeId>, u8),
     pub deliver_calls: u8,
     pub prepare_needs: u8,
     pub deliver_needs: u8,
     pub keeps_promises: bool,
-    /// The promise that is on disk, with the logs up to its trims; and the one that was asked for
-    /// after it, and may be on its way there.
+    /// The promise on disk, with the logs up to its trims; then the promise requested after it,
+    /// which may be in flight to the disk.
     pub kept: Option<Kept>,
     pub keeping: Option<Kept>,
 }
 
-/// What a member promised: whose list, the next view's members, and the trims.
+/// A member's promise: the ballot of the list, the next view's members, and the trims.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kept {
     pub ballot: Ballot,
@@ -109,7 +109,7 @@ impl Host for Around {
 }
 
 impl Around {
-    /// Whether the memory of the view that was asked for last is ready.
+    /// Returns whether the memory of the most recently requested view is ready.
     pub fn is_prepared(&self) -> bool {
         self.prepared.1 >= self.prepare_needs
     }

@@ -1,6 +1,6 @@
-//! Rows that hold what no correct member publishes: no panic, no endless loop, nothing delivered
-//! that cannot be, and the owner of such a row suspected where it can be told. None may hold up the
-//! others for ever.
+//! Rows with values that no correct member publishes. They cause no panic, no endless loop and no
+//! impossible delivery, and the row's owner is suspected if the fault is evident. None may block
+//! the others forever.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ mod victim;
 
 use victim::{GROUP, Victim};
 
-/// What member 0, the leader, shows; what must come of it.
+/// Lets member 0, the leader, show a list. Returns the suspicions that result.
 fn leader_shows(entries: &[u64], count: u16, trim: u64) -> Vec<(Rank, Cause)> {
     let mut victim = Victim::new();
     victim.step();
@@ -46,7 +46,7 @@ fn lists_that_nobody_can_propose_make_their_owner_suspected() {
     let remove = |rank: u16| Change::Remove(Rank(rank)).encode(own);
     let seal = Change::Seal.encode(own);
     let misbehaved = [(Rank(0), Cause::Misbehaved)];
-    // A good one first: the checks below mean something.
+    // Valid lists come first, to show that the checks below mean something.
     assert_eq!(leader_shows(&[remove(2)], 1, 0), []);
     assert_eq!(leader_shows(&[remove(2), seal], 2, 6), []);
     for (name, entries, count, trim) in [
@@ -70,7 +70,7 @@ fn lists_that_nobody_can_propose_make_their_owner_suspected() {
     }
     let many: Vec<u64> = (0..6).map(|node| Change::Join(NodeId(20 + node)).encode(own)).collect();
     assert_eq!(leader_shows(&many, 6, 0), misbehaved, "more members than there is memory for");
-    // Each is taken back at once.
+    // Each join is withdrawn at once.
     let turns = |count: u32| -> Vec<u64> {
         let in_and_out = |node| [Change::Join(NodeId(node)), Change::Withdraw(NodeId(node))];
         (20..20 + count).flat_map(in_and_out).map(|change| change.encode(own)).collect()
@@ -98,7 +98,7 @@ fn a_trim_below_what_was_delivered_makes_its_owner_suspected() {
 fn an_impossible_final_count_makes_its_owner_suspected() {
     let mut victim = Victim::new();
     victim.put(0, ViewColumn::Suspicions(0), 0);
-    // 0 is lost, so 1 leads; 2 follows and shows a count that is none.
+    // Member 0 is lost, so 1 leads; 2 follows and shows an invalid count.
     let mut change =
         ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next)
             .unwrap();
@@ -116,8 +116,8 @@ fn an_impossible_final_count_makes_its_owner_suspected() {
     assert_eq!(victim.step(), Status::Halted(Halt::NoMajority));
 }
 
-/// The last that agrees is this member alone, once both others drop out in the same step: one is
-/// reported lost, and the leader shows what cannot be. One of three decides nothing.
+/// Only this member still accepts the list after both others drop out in one step: one is reported
+/// lost, and the leader shows an impossible value. One of three decides nothing.
 #[test]
 fn a_member_that_is_left_alone_within_a_step_decides_nothing() {
     let mut victim = Victim::new();
@@ -137,12 +137,12 @@ fn a_member_that_is_left_alone_within_a_step_decides_nothing() {
     assert_eq!(victim.step(), Status::Halted(Halt::NoMajority));
 }
 
-/// A member asks to let in a node that is in the view. It must be out of it first.
+/// A member asks for the join of a node that is in the view. That node must leave the view first.
 #[test]
 fn a_request_for_a_member_lets_nobody_in() {
     for (node, count) in [(9, 2), (3, 1), (1, 1)] {
         let mut victim = leading();
-        // The first request: its sequence, and the node.
+        // The first request: its sequence number, and the node.
         victim.put(2, ViewColumn::JoinRequest, 1 << 33 | node);
         victim.put_stance(2, 1, 2, 1);
         victim.step();
@@ -150,7 +150,8 @@ fn a_request_for_a_member_lets_nobody_in() {
     }
 }
 
-/// A member 1 that leads, since 0 is lost, and has proposed so; 2 has promised and accepted that.
+/// Returns member 1 as the leader, because 0 is lost; it has proposed the removal, and 2 has
+/// promised and accepted it.
 fn leading() -> Victim {
     let mut victim = Victim::new();
     let mut change =
@@ -164,7 +165,7 @@ fn leading() -> Victim {
     victim
 }
 
-/// What the leader makes of a follower that shows this stance, and this final count.
+/// Returns the leader's suspicions of a follower that shows this stance and final count.
 fn follower_shows(promise: u16, ballot: u16, count: u16, wedged: u64) -> Vec<(Rank, Cause)> {
     let mut victim = leading();
     victim.put(2, ViewColumn::Wedged(SubgroupId(0)), wedged);
@@ -178,7 +179,7 @@ fn follower_shows(promise: u16, ballot: u16, count: u16, wedged: u64) -> Vec<(Ra
 #[test]
 fn a_follower_that_holds_up_its_leader_with_what_cannot_be_is_suspected() {
     let misbehaved = [(Rank(2), Cause::Misbehaved)];
-    // Good ones first: not there yet; accepted.
+    // Valid stances come first: not accepted yet, and accepted.
     assert_eq!(follower_shows(1, 0, 0, 0), []);
     assert_eq!(follower_shows(1, 2, 1, 6), []);
     for (name, promise, ballot, count, wedged) in [
@@ -222,7 +223,7 @@ fn a_leader_whose_stance_cannot_be_is_suspected() {
     }
 }
 
-/// It is one or nothing.
+/// The cell is zero or one.
 #[test]
 fn a_member_whose_wish_to_leave_cannot_be_is_suspected() {
     for (shown, causes) in [
@@ -239,7 +240,7 @@ fn a_member_whose_wish_to_leave_cannot_be_is_suspected() {
     }
 }
 
-/// It would never be found silent.
+/// Otherwise its silence would never be detected.
 #[test]
 fn a_member_that_claims_to_have_gone_on_without_a_decision_is_found_silent() {
     let mut victim = Victim::new();
@@ -259,7 +260,7 @@ fn a_member_that_claims_to_have_gone_on_without_a_decision_is_found_silent() {
     assert_eq!(victim.host.causes, [(Rank(2), Cause::Silent)]);
 }
 
-/// Its list is one thing when it is checked, and another when it is copied.
+/// The list is valid when it is checked, and different when it is copied.
 #[test]
 fn what_changes_while_it_is_accepted_is_never_accepted() {
     let own = Ballot(1);
@@ -289,8 +290,8 @@ fn what_changes_while_it_is_accepted_is_never_accepted() {
             }
             let accepted = victim.stance().accepted;
             if accepted != Accepted::default() {
-                // Whatever was accepted is what was checked: as it was first, or with another end
-                // that can be too.
+                // The accepted list is the one that was checked: either the original one, or one
+                // with another valid end.
                 let entries = [0, 1].map(|index| victim.own(ViewColumn::Entry(index)));
                 let joins = entries[1] == Change::Join(NodeId(9)).encode(own);
                 let other_end = column == ViewColumn::Entry(1) && joins;
@@ -331,12 +332,12 @@ fn a_sealed_list_is_never_exchanged_for_another() {
     }
 }
 
-/// A leader that has sealed a list shows a longer one, which ends with this.
+/// Checks a leader that has sealed a list and then shows a longer one, which ends with `last`.
 fn sealed_and_then(last: Change) {
     let own = Ballot(1);
     let mut victim = Victim::new();
     victim.step();
-    // 2 has not accepted it, so nothing is decided.
+    // Member 2 has not accepted the list, so nothing is decided.
     victim.is_shown_a_sealed_list();
     victim.step();
     assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
@@ -348,7 +349,7 @@ fn sealed_and_then(last: Change) {
     assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)), "{last:?}");
 }
 
-/// A leader's own entries bear its own ballot from the moment that its stance says so.
+/// A leader's own entries bear its ballot as soon as its stance refers to them.
 #[test]
 fn a_leader_that_rewrites_what_it_proposed_is_suspected() {
     let mut victim = Victim::new();
@@ -361,8 +362,8 @@ fn a_leader_that_rewrites_what_it_proposed_is_suspected() {
     assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
 }
 
-/// Its owner follows a later leader by now, and its row says so before it says anything else of
-/// that: it is not accused.
+/// The list's owner already follows a later leader, and its row says so before anything else about
+/// that leader: the owner is not accused.
 #[test]
 fn a_list_that_is_being_rewritten_for_a_later_leader_is_not_taken_over() {
     let (mut gone_on, mut accused) = (0, 0);
@@ -379,7 +380,7 @@ fn a_list_that_is_being_rewritten_for_a_later_leader_is_not_taken_over() {
         victim.step();
         assert_eq!(victim.stance().accepted, Accepted::default(), "before look {look}");
         victim.step();
-        // What it suspects leaves it no majority here.
+        // With the owner's suspicions, no majority remains here.
         gone_on += u32::from(victim.host.causes.contains(&(Rank(2), Cause::Halted)));
         accused += u32::from(victim.host.causes.contains(&(Rank(2), Cause::Misbehaved)));
     }
@@ -393,7 +394,7 @@ fn random_cells_never_make_a_step_panic_or_deliver_what_is_not_here() {
         let mut random = Random::new(seed);
         let mut victim = Victim::new();
         if random.chance(30) {
-            // Now and then nonsense comes on top of a change that is in order.
+            // Some of the random cells are added to a valid change.
             victim.put(0, ViewColumn::Suspicions(0), 0b100);
             victim.put(0, ViewColumn::Entry(0), Change::Remove(Rank(2)).encode(Ballot(1)));
             victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(Ballot(1)));

@@ -1,9 +1,9 @@
-//! Views that follow each other under a random plan: which members crash, stop for a while, leave,
-//! join or are cut off, and when. One seed decides everything.
+//! Successive views under a random plan: which members crash, pause, leave, join or are cut off,
+//! and when. One seed decides everything.
 //!
-//! Time is virtual. A member steps about every 200 µs; before it steps it pulls a random part of
-//! what it has not seen. A node that has installed a view goes on in the next one, and sends again
-//! there, first and in order, what the trim dropped.
+//! Time is virtual. A member steps about every 200 µs, and before each step it pulls a random part
+//! of the writes that it has not seen. A node that has installed a view continues in the next one,
+//! and first resends there, in order, the messages that the trim dropped.
 
 mod deeds;
 mod judge;
@@ -23,14 +23,14 @@ use plan::Phase;
 /// One node through all its views.
 #[derive(Default)]
 struct Traveller {
-    /// The view it is in, and its rank there; nothing before it is let in.
+    /// The current view and the node's rank there; `None` before it is admitted.
     at: Option<(usize, usize)>,
     alive: bool,
-    /// Halted, or left.
+    /// Whether it has halted or left.
     out: bool,
     wakes_at: u64,
     leaving: bool,
-    /// For each subgroup by its rule: messages to be sent, and what was delivered.
+    /// For each rule's subgroup: messages still to be sent, and those delivered.
     to_send: Vec<VecDeque<u64>>,
     delivered: Vec<Vec<u64>>,
     /// The first view that it was in.
@@ -48,20 +48,20 @@ pub struct Chain {
     nodes: BTreeMap<u32, Traveller>,
     rule_count: usize,
     options: ViewOptions,
-    /// Nodes that wait to be let in.
+    /// Nodes that wait to be admitted.
     waiting: BTreeSet<u32>,
     crash_at: Option<Phase>,
     parted: Option<(u64, BTreeSet<u32>)>,
     mistaken: bool,
     pub reached: Reached,
-    /// When rows change in the middle of a step; nothing where they do not.
+    /// The schedule of row changes during a step; `None` if rows do not change then.
     live: Option<Random>,
 }
 
 const MS: u64 = 1_000_000;
 const TIMEOUT: u64 = 20 * MS;
 
-/// Whether a node belongs to the subgroups of a rule.
+/// Returns whether a node belongs to the subgroups of a rule.
 fn belongs(node: u32, rule: usize) -> bool {
     match rule {
         0 => true,
@@ -70,7 +70,8 @@ fn belongs(node: u32, rule: usize) -> bool {
     }
 }
 
-/// How many writes of a member come between two looks: mostly none, at times all that there are.
+/// Returns how many writes of a member arrive between two reads: usually none, and sometimes all
+/// available.
 fn writes_between_looks(random: &mut Random) -> usize {
     match random.below(100) {
         0..3 => 1 + random.below(4) as usize,
@@ -122,8 +123,7 @@ impl Chain {
         chain
     }
 
-    /// The same plans, in which rows also change in the middle of a step, as they do in shared
-    /// memory.
+    /// Runs the same plans with rows that also change during a step, as they do in shared memory.
     pub fn with_live_rows(seed: u64) -> Self {
         Self { live: Some(Random::new(!seed)), ..Self::new(seed) }
     }
@@ -167,7 +167,7 @@ impl Chain {
         self.arenas[view].setting.layout.group().members[rank].0
     }
 
-    /// Runs a plan to its end, then lets the group settle, and judges what came of it.
+    /// Runs a plan to its end, lets the group settle, and judges the result.
     pub fn run(mut self) -> Result<Reached, String> {
         let events = 1 + self.random.below(5);
         for _ in 0..events {
@@ -177,7 +177,7 @@ impl Chain {
         }
         let until = self.now + self.random.below(40 * MS);
         self.run_until(until)?;
-        // The end of all faults.
+        // All faults end.
         self.crash_at = None;
         self.parted = None;
         self.waiting.retain(|node| self.nodes[node].alive);
@@ -235,7 +235,7 @@ impl Chain {
         }
         let before = self.arenas[view].accepted(rank).accepted;
         let traveller = self.nodes.get_mut(&node).expect("known");
-        // New messages while the run is young; what was dropped goes first, whenever.
+        // New messages are sent only early in the run; dropped messages always go first.
         let rules = &self.rules[view];
         for rule in rules.iter().filter(|rule| belongs(node, **rule)) {
             if traveller.sent < 40 && self.random.chance(15) {
@@ -317,7 +317,8 @@ impl Chain {
         }
     }
 
-    /// Whether this member leads and is where the plan has its leader crash.
+    /// Returns whether this member leads, and has reached the phase in which the plan crashes its
+    /// leader.
     fn reaches_crash(&mut self, view: usize, rank: usize) -> bool {
         let Some(phase) = self.crash_at else { return false };
         let arena = &mut self.arenas[view];
@@ -349,8 +350,8 @@ impl Chain {
         there
     }
 
-    /// Writes down what a node delivered in a view, and puts what was dropped before what it still
-    /// has to send.
+    /// Records a node's deliveries in a view, and puts the dropped messages before those still to
+    /// be sent.
     fn collect(&mut self, node: u32, view: usize, rank: usize) {
         for id in 0..self.rules[view].len() {
             let rule = self.rules[view][id];
@@ -367,7 +368,7 @@ impl Chain {
         }
     }
 
-    /// The messages that a member delivered in a subgroup of a view, in order.
+    /// Returns the messages that a member delivered in a subgroup of a view, in order.
     fn delivered_in(&self, view: usize, rank: usize, id: usize) -> Vec<u64> {
         let arena = &self.arenas[view];
         let senders = arena.setting.subgroups()[id].members;
@@ -401,7 +402,7 @@ impl Chain {
             self.reached.removed +=
                 old.iter().filter(|node| !members.contains(node)).count() as u64;
             self.open_view(&members);
-            // Those that join are told, and come when they are ready.
+            // Joining nodes are informed, and enter when they are ready.
             for (rank, joiner) in
                 members.iter().enumerate().filter(|(_, member)| !old.contains(member))
             {

@@ -1,9 +1,9 @@
-//! Small views, every interleaving of steps and pulls, and a crash at every write.
+//! Small views: every interleaving of steps and pulls, and a crash at every write.
 //!
-//! A transition is one step of one member, before which it pulls from any of the others all that
-//! they published. Where a crash may still happen, each such step is also taken with its member
-//! crashing in it: after each of its writes, with every combination of what the others still get to
-//! see of it. Reports of lost members come at any time after the crash, to each member by itself.
+//! A transition is one step of one member, before which it pulls everything that any of the others
+//! have published. If a crash is still allowed, each such step is also taken with a crash of its
+//! member after each of its writes, with every combination of what the others still see of it.
+//! Reports of lost members arrive at any time after the crash, at each member separately.
 
 use std::collections::HashSet;
 
@@ -12,24 +12,24 @@ use tramontane_core::ids::{NodeId, Rank, Time};
 use crate::arena::{Arena, Setting, setting, timeless};
 use crate::oracle::{check, check_end};
 
-/// What is explored.
+/// Size and conditions of a search.
 #[derive(Clone)]
 pub struct Scope {
     pub members: usize,
-    /// Members that send a message at their first step.
+    /// Members that send a message in their first step.
     pub senders: Vec<usize>,
     /// Members that have asked to leave.
     pub leavers: Vec<usize>,
-    /// How many may crash, and which.
+    /// Number of members that may crash, and which ones.
     pub crashes: usize,
     pub victims: Vec<usize>,
-    /// Reports of a loss where there is none: the reporter, and the peer.
+    /// Unfounded reports of a loss: the reporter, and the peer.
     pub mistakes: Vec<(usize, usize)>,
-    /// What members ask for at any time: to let a node in, or to go.
+    /// Requests that members may make at any time: a node's join, or their own leave.
     pub wishes: Vec<(usize, Option<NodeId>)>,
-    /// Whether what is on disk matters: a promise is there one step after it was asked for.
+    /// Whether the disk matters: a promise is on disk one step after it was requested.
     pub keeps_promises: bool,
-    /// Stop after so many states: then the search is not exhaustive.
+    /// Maximum number of states; a search that stops there is not exhaustive.
     pub states_max: usize,
 }
 
@@ -49,26 +49,26 @@ impl Scope {
     }
 }
 
-/// What was seen on the way.
+/// Counts of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     pub states: usize,
     pub transitions: usize,
     pub crashes: usize,
-    /// States in which nothing moves any more; of these, how many with a decision.
+    /// States without further transitions, and how many of these have a decision.
     pub ends: usize,
     pub decided: usize,
-    /// Different decisions over all ends.
+    /// Distinct decisions over all ends.
     pub decisions: HashSet<String>,
     pub complete: bool,
 }
 
-/// One state of the search: the view, and what may still go wrong.
+/// A state of the search: the view, and the faults that may still occur.
 #[derive(Clone)]
 struct Node {
     arena: Arena,
     crashes: usize,
-    /// Which losses were reported, as bits of `reader * members + lost`.
+    /// The reported losses, as bits of `reader * members + lost`.
     reported: u64,
     mistakes: u64,
     wishes: u64,
@@ -83,12 +83,12 @@ impl Node {
     }
 }
 
-/// Explores all of a scope; stops at the first state in which something is wrong.
+/// Explores a scope completely; stops at the first wrong state.
 pub fn explore(scope: &Scope) -> Result<Found, String> {
     explore_each(scope, |_| {})
 }
 
-/// The same; each state is shown.
+/// Explores a scope, and passes each state to `show`.
 pub fn explore_each(scope: &Scope, mut show: impl FnMut(&Arena)) -> Result<Found, String> {
     let nodes: Vec<NodeId> = (0..scope.members as u32).map(|id| NodeId(id + 10)).collect();
     let everyone: Vec<Rank> = (0..scope.members as u16).map(Rank).collect();
@@ -191,13 +191,13 @@ fn step(arena: &mut Arena, rank: usize, scope: &Scope) -> Result<(), String> {
     check(arena, rank)
 }
 
-/// Every way in which a member can crash in the step that it has just taken.
+/// Returns every way in which a member can crash in the step that it has just taken.
 fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node> {
     let mut ways = Vec::new();
     let readers: Vec<usize> =
         (0..node.arena.members.len()).filter(|reader| *reader != rank).collect();
-    // What each reader will have seen, from what it has seen to all there is: every combination. A
-    // crash before the step's first write is a crash after the last step.
+    // Each reader sees some of the writes, from those already seen to all of them, in every
+    // combination. A crash before the step's first write is a crash after the previous step.
     let seen: Vec<usize> =
         readers.iter().map(|reader| node.arena.members[*reader].seen[rank]).collect();
     let mut visible = seen.clone();
@@ -219,7 +219,7 @@ fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node
     }
 }
 
-/// Reports of crashes that are still to come.
+/// Returns the reports of crashes that are still to come.
 fn reports(node: &Node, scope: &Scope) -> Vec<(usize, usize)> {
     let mut reports = Vec::new();
     for lost in (0..scope.members).filter(|lost| !node.arena.members[*lost].alive) {
@@ -232,7 +232,7 @@ fn reports(node: &Node, scope: &Scope) -> Vec<(usize, usize)> {
     reports
 }
 
-/// Explores a scope that must be right, and says what it met.
+/// Explores a scope that must be correct, and returns its counts.
 fn must_hold(name: &str, scope: &Scope) -> Found {
     let found = explore(scope).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
     println!(
@@ -277,7 +277,7 @@ fn both_of_two_members_leave_during_a_join() {
     must_hold("both leave during a join", &both_leave());
 }
 
-/// Two members, which leave when they like; one asks for a node.
+/// Returns a scope of two members that leave at any time; one requests a node's join.
 pub fn both_leave() -> Scope {
     let wishes = vec![(0, None), (1, None), (0, Some(NodeId(20)))];
     Scope { wishes, senders: vec![0], ..Scope::of(2) }
@@ -289,7 +289,7 @@ fn all_of_three_members_leave_and_one_crashes() {
     must_hold("all leave and a crash", &all_leave());
 }
 
-/// Three members that leave, of which one crashes.
+/// Returns a scope of three members that leave, one of which crashes.
 pub fn all_leave() -> Scope {
     Scope { leavers: vec![0, 1, 2], senders: vec![0], crashes: 1, ..Scope::of(3) }
 }

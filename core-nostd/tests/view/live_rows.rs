@@ -1,6 +1,6 @@
-//! Rows that change between two looks of one step, as they do in shared memory. Each case runs once
-//! for each look of the step: just before it everything arrives that the others have published
-//! meanwhile.
+//! Rows that change between two reads of one step, as they do in shared memory. Each case runs once
+//! for each read of the step: just before that read, everything that the others have published
+//! meanwhile arrives.
 
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::view::{Cause, Halt, Status};
@@ -8,7 +8,7 @@ use tramontane_core::view::{Cause, Halt, Status};
 use crate::arena::{Arena, setting, timeless};
 use crate::oracle::{check, is_sealed};
 
-/// More looks than any step of a small group takes.
+/// More reads than any step of a small group performs.
 const LOOKS_MAX: u64 = 400;
 
 fn group(members: u16) -> Arena {
@@ -21,8 +21,8 @@ fn judged(arena: &mut Arena, rank: usize, case: &str) {
     check(arena, rank).unwrap_or_else(|wrong| panic!("{case}: {wrong}"));
 }
 
-/// These members see everything of each other, and step, until all of them are at their end or
-/// nothing moves.
+/// Lets these members see everything of each other, and steps them until all are finished or
+/// nothing changes.
 fn settle(arena: &mut Arena, ranks: &[usize], case: &str) {
     for _ in 0..40 {
         for rank in ranks.iter().copied() {
@@ -38,7 +38,7 @@ fn settle(arena: &mut Arena, ranks: &[usize], case: &str) {
     }
 }
 
-/// One step, just before whose `look`-th look everything arrives that there is.
+/// Takes one step, during which all available writes arrive just before read number `look`.
 fn step_with_news_before(arena: &mut Arena, rank: usize, look: u64, case: &str) -> Status {
     let status =
         arena.step_live(rank, Time(0), |_| None, |at, _| if at == look { usize::MAX } else { 0 });
@@ -46,7 +46,7 @@ fn step_with_news_before(arena: &mut Arena, rank: usize, look: u64, case: &str) 
     status
 }
 
-/// Leads a change up to the seal, which nobody has seen yet.
+/// Leads a change up to the seal, which no other member has seen yet.
 fn sealed_by_the_leader(mut arena: Arena) -> Arena {
     let others: Vec<usize> = (1..arena.members.len()).collect();
     for _ in 0..20 {
@@ -66,8 +66,8 @@ fn sealed_by_the_leader(mut arena: Arena) -> Arena {
     panic!("the leader does not seal");
 }
 
-/// The leader has sealed a list that it is in, and nobody has seen it. It begins its next step, and
-/// in the middle of it the others remove it and decide on another list.
+/// The leader has sealed a list that includes itself, and no other member has seen it. During its
+/// next step, the others remove it and decide another list.
 #[test]
 fn a_leader_that_was_removed_in_the_middle_of_its_step_installs_nothing() {
     let mut halted = 0;
@@ -95,8 +95,8 @@ fn a_leader_that_was_removed_in_the_middle_of_its_step_installs_nothing() {
     assert_eq!(halted, LOOKS_MAX - 1);
 }
 
-/// A new leader is about to take over the list of its predecessor while the others give it up too
-/// and go on without it.
+/// A new leader is about to adopt the list of its predecessor while the others also suspect the new
+/// leader, and continue without it.
 #[test]
 fn a_takeover_that_is_overtaken_in_the_middle_of_its_step_proposes_nothing_that_counts() {
     for look in 1..LOOKS_MAX {
@@ -105,7 +105,8 @@ fn a_takeover_that_is_overtaken_in_the_middle_of_its_step_proposes_nothing_that_
         settle(&mut arena, &[0, 1, 2, 3, 4], &case);
         arena.wish(0, NodeId(99));
         let mut arena = sealed_by_the_leader(arena);
-        // 2 saw the seal, 3 and 4 did not. All promise 1, which sees so, and is then removed by 2.
+        // Member 2 saw the seal; 3 and 4 did not. All promise to follow 1, which sees that, and is
+        // then removed by 2.
         arena.pull(2, 0, usize::MAX);
         arena.step(2, Time(0), |_| None);
         for rank in [1, 2, 3, 4] {
@@ -130,8 +131,8 @@ fn a_takeover_that_is_overtaken_in_the_middle_of_its_step_proposes_nothing_that_
     }
 }
 
-/// A member sees its leader's list, then that all the others have gone on with it, anywhere in its
-/// step.
+/// A member sees its leader's list, and then that all the others have installed it, at any read of
+/// its step.
 #[test]
 fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
     for look in 1..LOOKS_MAX {
@@ -166,8 +167,8 @@ fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
     }
 }
 
-/// The leader's list arrives together with the suspicion that it rests on, anywhere in a follower's
-/// step.
+/// The leader's list arrives together with the suspicion that it is based on, at any read of a
+/// follower's step.
 #[test]
 fn a_list_that_arrives_in_the_middle_of_a_step_waits_for_its_suspicions() {
     for look in 1..LOOKS_MAX {
@@ -185,18 +186,18 @@ fn a_list_that_arrives_in_the_middle_of_a_step_waits_for_its_suspicions() {
     }
 }
 
-/// What a member accepted from the former leader arrives with the suspicion that it rests on, while
-/// the next one takes over.
+/// A list that a member accepted from the previous leader arrives with the suspicion that it is
+/// based on, while the next leader takes over.
 #[test]
 fn a_list_that_is_taken_over_in_the_middle_of_a_step_waits_for_its_suspicions() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(5);
         settle(&mut arena, &[0, 1, 2, 3, 4], &case);
-        // 4 lives, and promises as the others do.
+        // Member 4 is alive, and promises like the others.
         arena.lose(0, 4);
         arena.step(0, Time(0), |_| None);
-        // Only 3 hears of the proposal before 0 is gone.
+        // Only member 3 sees the proposal before 0 is gone.
         arena.pull(3, 0, usize::MAX);
         arena.step(3, Time(0), |_| None);
         let (length, seen) =

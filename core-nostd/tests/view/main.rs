@@ -1,14 +1,14 @@
-//! Views. First the view protocol by itself: members that are nothing but a `ViewChange`, a row in
-//! plain memory, and a multicast that consists of counts. What they do is judged by an oracle that
-//! reads rows and counts its own way. Then nodes with real rings, in `nodes`.
+//! Views. First the view protocol by itself: members that consist only of a `ViewChange`, a row in
+//! plain memory, and a multicast of counts. An oracle judges them, with its own way of reading rows
+//! and counts. Then nodes with real rings, in `nodes`.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `arena` | the members of one view, and how one of them takes a step |
-//! | `oracle` | what must hold in every state |
-//! | `exhaustive` | small groups, every interleaving and every crash point |
-//! | `chain` | views that follow each other, under random faults |
-//! | `random_plans` | many seeds of that |
+//! | `arena` | the members of one view, and a step of one of them |
+//! | `oracle` | the conditions that hold in every state |
+//! | `exhaustive` | small groups: every interleaving and every crash point |
+//! | `chain` | successive views under random faults |
+//! | `random_plans` | many seeds of `chain` |
 //! | `named` | cases that broke other systems |
 //! | `live_rows` | rows that change between two reads of one step |
 //! | `bad_input` | rows that hold what no correct member publishes |

@@ -1,4 +1,4 @@
-//! Cases that broke other systems, one test each, and the corners of the rules.
+//! Cases that broke other systems, one per test, and the corner cases of the rules.
 
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::layout::ViewColumn;
@@ -10,7 +10,7 @@ use crate::oracle::{check, is_sealed};
 
 mod membership;
 
-/// A group in which all members belong to one subgroup and send there.
+/// Returns a group in which all members belong to one subgroup and send there.
 fn group(members: u16) -> Arena {
     group_with(members, timeless())
 }
@@ -25,14 +25,14 @@ fn nodes(ids: &[u32]) -> Vec<NodeId> {
     ids.iter().copied().map(NodeId).collect()
 }
 
-/// One step that the oracle looks at.
+/// Takes one step, which the oracle checks.
 fn step(arena: &mut Arena, rank: usize, now: u64, message: Option<u64>) -> Status {
     let status = arena.step(rank, Time(now), |_| message);
     check(arena, rank).unwrap_or_else(|wrong| panic!("{wrong}"));
     status
 }
 
-/// These members pull everything from each other, and step, until nothing changes.
+/// Lets these members pull everything from each other, and steps them until nothing changes.
 fn settle(arena: &mut Arena, ranks: &[usize]) {
     for _ in 0..60 {
         let before = arena.fingerprint();
@@ -50,7 +50,7 @@ fn settle(arena: &mut Arena, ranks: &[usize]) {
     panic!("the group does not settle");
 }
 
-/// All of these are told that some are lost.
+/// Reports the loss of a member to all of these.
 fn tell(arena: &mut Arena, readers: &[usize], lost: usize) {
     for reader in readers {
         arena.lose(*reader, lost);
@@ -61,8 +61,8 @@ fn tell(arena: &mut Arena, readers: &[usize], lost: usize) {
 fn a_takeover_adopts_what_its_predecessor_had_sealed() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
-    // A message of each reaches all but 0, whose count stays behind: without 0 the trim would be
-    // larger.
+    // A message of each member reaches all but 0, whose count remains behind: without 0 the trim
+    // would be larger.
     for rank in 0..5 {
         step(&mut arena, rank, 0, Some(rank as u64));
     }
@@ -72,8 +72,8 @@ fn a_takeover_adopts_what_its_predecessor_had_sealed() {
     arena.pull(3, 0, usize::MAX);
     settle(&mut arena, &[1, 2, 3, 4]);
     assert!(arena.members[1].around.parts[0].received > arena.members[0].around.parts[0].received);
-    // 4 is lost; 0 leads, and everyone accepts, wedges and shows a final count. Of 0's seal only 3
-    // hears.
+    // Member 4 is lost; 0 leads, and all accept, wedge and show a final count. Only 3 sees 0's
+    // seal.
     arena.crash_now(4);
     tell(&mut arena, &[0, 1, 2, 3], 4);
     step(&mut arena, 0, 0, None);
@@ -96,7 +96,7 @@ fn a_takeover_adopts_what_its_predecessor_had_sealed() {
     tell(&mut arena, &[1, 2, 3], 0);
     settle(&mut arena, &[1, 2, 3]);
     let decision = arena.decision.clone().expect("1 has taken over");
-    // What was sealed is adopted as it is: 0 is in the next view, and its count bounds the trim.
+    // The sealed list is adopted unchanged: 0 is in the next view, and its count bounds the trim.
     assert_eq!(decision.members, nodes(&[1, 2, 3, 4]));
     assert_eq!(decision.trims, [Some(trim - 1)]);
     assert!([1, 2, 3].iter().all(|rank| arena.status(*rank) == Status::Installed));
@@ -109,7 +109,7 @@ fn a_takeover_adds_to_what_was_proposed_and_not_sealed() {
     arena.crash_now(4);
     arena.lose(0, 4);
     step(&mut arena, 0, 0, None);
-    // Only 2 hears of the proposal before 0 is gone.
+    // Only member 2 sees the proposal before 0 is gone.
     arena.pull(2, 0, usize::MAX);
     step(&mut arena, 2, 0, None);
     let length = arena.members[0].log.len();
@@ -120,7 +120,7 @@ fn a_takeover_adds_to_what_was_proposed_and_not_sealed() {
     assert_eq!(arena.decision.expect("decided").members, nodes(&[2, 3, 4]), "both in one change");
 }
 
-/// Of three members, 0 has sealed the list that lets node 9 in. Only 2 sees it before 0 fails.
+/// Lets member 0 of three seal the list that lets node 9 join. Only 2 sees it before 0 fails.
 fn sealed_for_one_of_two_survivors(mut arena: Arena) -> Arena {
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(0, NodeId(9));
@@ -147,7 +147,7 @@ fn sealed_for_one_of_two_survivors(mut arena: Arena) -> Arena {
 #[test]
 fn a_takeover_waits_for_the_promises_and_so_finds_what_was_accepted_before_them() {
     let mut arena = sealed_for_one_of_two_survivors(group(3));
-    // 2 accepts the seal; 1 gives 0 up and hears nothing of 2.
+    // Member 2 accepts the seal; 1 suspects 0 and sees nothing of 2.
     step(&mut arena, 2, 0, None);
     assert!(arena.members[2].echoed);
     tell(&mut arena, &[1, 2], 0);
@@ -156,25 +156,25 @@ fn a_takeover_waits_for_the_promises_and_so_finds_what_was_accepted_before_them(
     assert_eq!(arena.leader(1), 1);
     assert_eq!(arena.accepted(1).accepted, before, "1 proposes before 2 has promised");
     settle(&mut arena, &[1, 2]);
-    // With the promise it sees the seal, and adopts it.
+    // With the promise, 1 sees the seal and adopts it.
     assert_eq!(arena.decision.expect("1 has taken over").members, nodes(&[1, 2, 3, 9]));
 }
 
 #[test]
 fn a_list_of_a_suspected_leader_is_not_accepted_once_a_promise_is_out() {
     let mut made = setting(1, &nodes(&[1, 2, 3]), &[(0..3).map(Rank).collect()], timeless());
-    // The next view's memory is ready at the third call: 2 sees the seal, and cannot accept it yet.
+    // The next view's memory is ready at the third call: 2 sees the seal, but cannot accept it yet.
     made.prepare_calls = 3;
     let mut arena = sealed_for_one_of_two_survivors(Arena::new(Box::leak(made.into())));
     tell(&mut arena, &[1, 2], 0);
     step(&mut arena, 2, 0, None);
     let promised = arena.accepted(2);
     assert_eq!((promised.promise, arena.members[2].echoed), (Rank(1), false));
-    // 1 sees the promise and what it speaks for, and takes over without the seal.
+    // Member 1 sees the promise and the acceptance with it, and takes over without the seal.
     arena.pull(1, 2, usize::MAX);
     step(&mut arena, 1, 0, None);
     assert!(arena.accepted(1).accepted > promised.accepted, "1 proposes");
-    // The row of 0 that is here still shows the seal, and the memory is ready by now.
+    // The copy of 0's row here still shows the seal, and the memory is ready by now.
     step(&mut arena, 2, 0, None);
     assert_eq!(arena.accepted(2), promised, "2 accepts from a leader that it promised to ignore");
     settle(&mut arena, &[1, 2]);
@@ -185,7 +185,8 @@ fn a_list_of_a_suspected_leader_is_not_accepted_once_a_promise_is_out() {
 fn messages_in_flight_across_a_view_are_sent_again_first_and_once() {
     let mut reached = Reached::default();
     for seed in 7_000..7_040 {
-        // The chain's own judgement: each survivor's messages once, in order, at everyone.
+        // The chain's own judge checks that each survivor's messages are delivered once, in order,
+        // at every member.
         reached.add(&Chain::new(seed).run().unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}")));
     }
     assert!(reached.resent > 100 && reached.views > 60, "{reached:?}");
@@ -197,7 +198,7 @@ fn all_members_start_at_once_and_nobody_is_suspected() {
     let mut arena = group_with(16, options);
     for round in 0..200_u64 {
         for rank in 0..16 {
-            // At first nobody sees anything of anyone.
+            // At first no member sees anything of the others.
             if round > 5 {
                 arena.pull_all(rank);
             }
@@ -229,11 +230,12 @@ fn a_member_that_starts_late_sees_what_came_before_it_was_ready() {
         }
         arena
     };
-    // In time: it receives what was sent before it came, and nobody suspected it meanwhile.
+    // In time: the member receives messages that were sent before it started, and was not suspected
+    // meanwhile.
     let arena = late(500, 600);
     assert!((0..3).all(|rank| arena.status(rank) == Status::Steady));
     assert!((0..3).all(|rank| arena.members[rank].around.parts[0].delivered >= 1));
-    // Never: it is left out, later than one that was seen would have been.
+    // Never: the member is left out, later than one that had already been seen.
     let arena = late(u64::MAX, 900);
     assert_eq!(arena.status(0), Status::Steady);
     let arena = late(u64::MAX, 1_200);
@@ -264,7 +266,7 @@ fn a_stopped_process_that_wakes_after_its_removal_halts_and_delivers_nothing_mor
     assert!(delivered > 0);
     run(&mut arena, &[1, 2], 20, 60);
     assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[2, 3]));
-    // It wakes, and first sees nothing new; then everything.
+    // The process wakes, and first sees nothing new, and then everything.
     let stable = arena.members[0].around.parts[0].delivered;
     step(&mut arena, 0, 60, Some(99));
     arena.pull_all(0);
@@ -277,7 +279,7 @@ fn a_stopped_process_that_wakes_after_its_removal_halts_and_delivers_nothing_mor
 
 const TIMEOUT: u64 = 1_000;
 
-/// Three members that give each other up after that time, ten heartbeats long.
+/// Returns three members that suspect each other after that timeout, which is ten heartbeats long.
 fn group_of_a_timeout() -> Arena {
     let options = ViewOptions {
         heartbeat_interval_ns: TIMEOUT / 10,
@@ -291,8 +293,8 @@ fn group_of_a_timeout() -> Arena {
 #[test]
 fn upcalls_of_most_of_a_timeout_hide_no_loss_and_accuse_no_member() {
     let mut arena = group_of_a_timeout();
-    // Everybody is in an upcall for nine tenths of the timeout, again and again, and so looks that
-    // seldom.
+    // Every member is repeatedly in an upcall for nine tenths of the timeout, and so checks the
+    // view only that rarely.
     let mut run = |ranks: &[usize], turns: std::ops::Range<u64>| {
         for turn in turns {
             for rank in
@@ -318,15 +320,16 @@ fn a_process_that_was_stopped_alone_accuses_nobody_when_it_wakes() {
             step(&mut arena, rank, now, None);
         }
     }
-    // What the others say comes a third of a timeout after it woke; by then it has looked often.
+    // The others' writes arrive a third of a timeout after it woke; by then it has checked them
+    // often.
     for now in (9_000..9_333).step_by(10) {
         assert_eq!(step(&mut arena, 0, now, None), Status::Steady);
     }
     assert!(arena.members[0].around.cut.is_empty());
 }
 
-/// Known limit (VIE-13): the link between two members fails, each suspects the other, a third
-/// decides.
+/// Known limit (VIE-13): if the link between two members fails, each suspects the other, and a
+/// third decides.
 #[test]
 fn when_one_link_fails_one_of_the_two_must_leave() {
     let mut arena = group(3);
@@ -335,7 +338,7 @@ fn when_one_link_fails_one_of_the_two_must_leave() {
     arena.lose(1, 0);
     step(&mut arena, 0, 0, None);
     step(&mut arena, 1, 0, None);
-    // The third sees both; it takes suspicions in rank order, so 0's comes first.
+    // The third member sees both suspicions; it takes them in rank order, so 0's comes first.
     settle(&mut arena, &[2, 0, 1]);
     assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[1, 3]));
     assert!(matches!(arena.status(1), Status::Halted(_)));
@@ -347,7 +350,8 @@ fn a_decision_is_learnt_from_members_that_have_gone_on() {
     settle(&mut arena, &[0, 1, 2]);
     arena.leave(2);
     arena.pull(0, 2, usize::MAX);
-    // 1 and 2 echo, but 1 sees nothing of 2 until 0 has decided, installed, and is gone.
+    // Members 1 and 2 echo, but 1 sees nothing of 2 until 0 has decided, installed the view, and is
+    // gone.
     while step(&mut arena, 0, 0, None) != Status::Installed {
         for rank in [1, 2] {
             arena.pull(rank, 0, usize::MAX);
@@ -382,7 +386,7 @@ fn a_member_that_has_gone_on_is_not_found_silent_before_its_decision_is_learnt()
     for now in [5, 10] {
         assert_eq!(step(&mut arena, 1, now, None), Status::Wedged);
     }
-    // 0 has beaten its last in this view, and the next one is overdue by a timeout.
+    // Member 0 has sent its last heartbeat in this view, and the next one is overdue by a timeout.
     arena.pull(1, 0, usize::MAX);
     assert_eq!(step(&mut arena, 1, 12, None), Status::Installed);
 }

@@ -1,4 +1,5 @@
-//! What must hold in every state of a view. It reads rows bit by bit and counts by itself.
+//! Conditions that hold in every state of a view. The oracle reads rows bit by bit, and counts
+//! independently of the core.
 
 use tramontane_core::ids::NodeId;
 use tramontane_core::layout::ViewColumn;
@@ -6,13 +7,13 @@ use tramontane_core::view::Status;
 
 use crate::arena::{Arena, Setting};
 
-/// What one member found decided.
+/// The decision that one member found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     pub members: Vec<NodeId>,
-    /// The trim of each subgroup; none where no member of it is left.
+    /// The trim of each subgroup; `None` if no member of the subgroup remains.
     pub trims: Vec<Option<u64>>,
-    /// No member stays.
+    /// Whether no member stays.
     pub ends: bool,
 }
 
@@ -20,12 +21,12 @@ fn entry(setting: &Setting, row: &[u64], index: u16) -> u64 {
     row[setting.cell(ViewColumn::Entry(index)).expect("an entry of the list")]
 }
 
-/// Whether the list in a row ends with a seal.
+/// Returns whether the list in a row ends with a seal.
 pub fn is_sealed(setting: &Setting, row: &[u64], count: u16) -> bool {
     count > 0 && entry(setting, row, count - 1) >> 32 & 0xffff == 5
 }
 
-/// The decision that stands in a row: entries are taken one by one, in bits.
+/// Returns the decision in a row, decoding the entries one by one from their bits.
 fn decision(arena: &Arena, rank: usize) -> Decision {
     let setting = arena.setting;
     let row = &arena.members[rank].row;
@@ -46,7 +47,7 @@ fn decision(arena: &Arena, rank: usize) -> Decision {
             _ => {}
         }
     }
-    // DUR-12: if nobody stays, the next view is that of those that leave.
+    // DUR-12: if no member stays, the next view consists of those that leave.
     let ends = !members.iter().any(|member| all.contains(member));
     if ends {
         members = all.iter().copied().filter(|node| leavers.contains(node)).collect();
@@ -62,7 +63,7 @@ fn decision(arena: &Arena, rank: usize) -> Decision {
     Decision { members, trims, ends }
 }
 
-/// Checks a view after member `rank` took a step; says what is wrong.
+/// Checks a view after a step of member `rank`; returns what is wrong.
 pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
     let setting = arena.setting;
     let status = arena.status(rank);
@@ -79,7 +80,7 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
         if found.members.is_empty() {
             return Err(format!("{rank} decides on nobody"));
         }
-        // VIE-11: the own memory was ready before the echo.
+        // VIE-11: the member's memory was ready before the echo.
         let around = &arena.members[rank].around;
         let is_prepared = around.prepared.0 == found.members && around.is_prepared();
         if !found.ends && !is_prepared {
@@ -90,7 +91,7 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
         }
         match &arena.decision {
             None => arena.decision = Some(found),
-            // VIE-1, VIE-6: one next view, one set of trims.
+            // VIE-1, VIE-6: there is one next view, and one set of trims.
             Some(first) if *first != found => {
                 return Err(format!("{rank} decides {found:?}, and somebody decided {first:?}"));
             }
@@ -105,14 +106,14 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             }
             let delivered = member.around.parts[id].delivered;
             let Some(trim) = decided.trims[id] else { continue };
-            // Nothing that any member delivered, a crashed or halted one too, is lost to members
-            // that go on.
+            // A message that any member delivered, even a crashed or halted one, is not lost to the
+            // members that continue.
             if delivered > trim {
                 return Err(format!(
                     "{other} delivered {delivered} in subgroup {id}, whose trim is {trim}"
                 ));
             }
-            // VIE-8: a member that goes on has delivered all up to the trim.
+            // VIE-8: a member that continues has delivered all messages up to the trim.
             let done = matches!(member.state.status(), Status::Installed | Status::Left);
             if done && delivered != trim {
                 return Err(format!("{other} goes on with {delivered} of {trim} in subgroup {id}"));
@@ -125,8 +126,8 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             }
         }
     }
-    // A leaver goes only after the members of the next view have installed, or are gone or lost to
-    // it.
+    // A leaver exits only after the members of the next view have installed it, or are gone or lost
+    // to it.
     if status == Status::Left {
         for (other, member) in arena.members.iter().enumerate() {
             let stays = decided.members.contains(&setting.layout.group().members[other]);
@@ -143,8 +144,8 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a view in which nothing moves any more, every crash is known to all, and no live member
-/// was suspected: each member that can go on has gone on.
+/// Checks a view at rest, in which every crash is known to all and no live member was suspected:
+/// each member that can continue has done so.
 pub fn check_end(arena: &Arena) -> Result<(), String> {
     let alive = arena.members.iter().filter(|member| member.alive).count();
     let had_to_change = alive < arena.members.len()

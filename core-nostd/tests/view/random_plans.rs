@@ -1,9 +1,9 @@
-//! Many random plans, with rows that keep still during a step and with rows that change.
-//! `TRAMONTANE_VIEW_PLANS` says how many, `TRAMONTANE_VIEW_SEED` which is the first.
+//! Many random plans, with rows that do not change during a step and with rows that do.
+//! `TRAMONTANE_VIEW_PLANS` sets their number, and `TRAMONTANE_VIEW_SEED` the first seed.
 
 use crate::chain::{Chain, Reached};
 
-/// After so many plans that fail, no more are run.
+/// Number of failed plans after which no more are run.
 const FAILURES_MAX: usize = 5;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -36,7 +36,7 @@ fn must_hold(chain: impl Fn(u64) -> Chain) {
     }
     println!("seeds {first} to {}: {reached:?}", first + plans - 1);
     assert!(wrong.is_empty(), "{} of {plans} plans:\n{}", wrong.len(), wrong.join("\n"));
-    // A run that met nothing shows nothing.
+    // A run that reached no interesting situation proves nothing.
     if plans >= 300 {
         assert_eq!(reached.crashed_at.len(), 5, "a leader crashed in each phase");
         for count in [

@@ -1,4 +1,4 @@
-//! What refusals and halts of the view protocol say.
+//! Texts of the refusals and halts of the view protocol.
 
 use crate::common::words::tell_apart;
 use tramontane_core::ids::Rank;

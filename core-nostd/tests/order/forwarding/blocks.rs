@@ -107,7 +107,7 @@ fn a_borrowed_fabric_hands_each_call_and_answer_about_blocks_on() {
     is_handed_on(6, call_blocks, |mut recorder| call_blocks(&mut recorder));
 }
 
-/// By default, a store's memory may be reused at once.
+/// A store's memory may be reused at once, unless the store says otherwise.
 #[test]
 fn memory_of_blocks_does_not_fill_late_unless_its_store_says_so() {
     assert!(!OneLine.fills_late());

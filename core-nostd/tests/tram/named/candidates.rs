@@ -115,8 +115,8 @@ fn a_candidate_waits_for_all_payloads_in_whatever_order_they_come() {
     script.end();
 }
 
-/// Gives leader 0 of five a write to replica 3 in flight. Replica 1 has asked the others for their
-/// logs, and crashes. So leader 0 asks them again as well.
+/// Puts a write from leader 0 of five to replica 3 in flight. Replica 1 has asked the others for
+/// their logs, and crashes. So leader 0 asks them again as well.
 fn asks_again() -> (Script, [ReplicaId; 3]) {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });

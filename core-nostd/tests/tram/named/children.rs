@@ -271,8 +271,8 @@ fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
     script.end();
 }
 
-/// TRM-1: only a child's leader can use a message of its parent, so it alone is served, and before
-/// all others. A replica that leads later gets the messages that its group lacks.
+/// TRM-1: only a child's leader can use a message of its parent, so only that leader is served, and
+/// before all others. A replica that leads later gets the messages that its group lacks.
 #[test]
 fn a_childs_leader_alone_is_served_and_before_all_others() {
     for leader in [0, 1] {

@@ -19,7 +19,7 @@ impl World {
         Snapshot { cells, history: self.histories[&id].clone() }
     }
 
-    /// Gives a replica a snapshot. Returns false if it refuses it.
+    /// Offers a replica a snapshot. Returns false if the replica refuses it.
     pub fn give(&mut self, id: ReplicaId, snapshot: &Snapshot) -> bool {
         let Some(mut running) = self.replicas.remove(&id) else { return false };
         let is_taken = self.give_to(id, &mut running, snapshot);
@@ -36,7 +36,7 @@ impl World {
         is_taken
     }
 
-    /// Gives snapshots to the replicas of a group. They must not change replicas that need none.
+    /// Offers snapshots to the replicas of a group. They must not change replicas that need none.
     pub fn offer_snapshots(&mut self, group: GroupId) {
         for id in self.ids().into_iter().filter(|id| id.group == group) {
             if let Some(mut running) = self.replicas.remove(&id) {
@@ -68,7 +68,7 @@ impl World {
         self.pause(id, self.now);
     }
 
-    /// Gives a new replica the state of one that counts.
+    /// Restores the state of a counting replica at a new one.
     pub(super) fn restore(&mut self, id: ReplicaId, running: &mut RunningReplica) {
         if !self.gives_snapshots {
             return;

@@ -1,9 +1,10 @@
-//! Columns that a row has not, and cells that fail their check.
+//! Columns that a row lacks, and cells that fail their check.
 
 use super::victim::SUBGROUPS;
 use super::*;
 
-/// What a row cannot hold is not published, and reads as if nobody had published it.
+/// A value for a column that the row lacks is not published, and the column reads as if it had
+/// never been published.
 #[test]
 fn a_column_that_a_layout_has_not_is_published_nowhere() {
     let plain = Layout::with_views(GROUP).expect("a good group");
@@ -24,8 +25,8 @@ fn a_column_that_a_layout_has_not_is_published_nowhere() {
     }
 }
 
-/// What fails its check in the middle of a step counts as not there yet, or as what no correct
-/// member shows: never as something that was promised.
+/// A cell that fails its check during a step reads as not yet written, or as an impossible value,
+/// but never as a promise.
 #[test]
 fn a_cell_that_fails_its_check_is_read_as_nothing_or_as_nonsense() {
     let layout = Layout::with_views(GROUP).and_then(Layout::with_checks).expect("small");
@@ -45,12 +46,12 @@ fn a_cell_that_fails_its_check_is_read_as_nothing_or_as_nonsense() {
         RowWriter::from_lines(&lines).cell(offset).expect("inside the row").publish(77);
         assert_eq!(table.load(Rank(0), column), read, "{column:?}");
     }
-    // Its own cells a member reads without a check: nobody else writes them.
+    // A member reads its own cells without a check, because only it writes them.
     assert_eq!(table.load(Rank(1), ViewColumn::Heartbeat), 77);
 }
 
-/// FLT-2: a word of suspicions takes two cells with checks. A suspicion in the second one that was
-/// read as none would not spread.
+/// FLT-2: a word of suspicions takes two cells with checks. If a suspicion in the second cell were
+/// missed, it would not spread.
 #[test]
 fn a_suspicion_of_any_of_many_members_is_read_with_checks_and_without() {
     let members: Vec<NodeId> = (1..=70).map(NodeId).collect();

@@ -1,9 +1,10 @@
-//! Decisions that a row shows, and what a member is about to promise when it learns them.
+//! Decisions that a row shows, and the promise that a member is about to make when it learns of
+//! them.
 
 use super::*;
 
-/// A leader that shows a decision: on its list before that is sealed, or with other trims or
-/// another member than it sealed.
+/// A leader shows a decision on its list before that is sealed, or with other trims or another
+/// member than it sealed.
 #[test]
 fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
     let own = Ballot(1);
@@ -17,7 +18,7 @@ fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
         victim.put(0, ViewColumn::Entry(1), seal);
         victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
         victim.put_stance(0, 0, 1, count);
-        // It accepts the list. 2 has not, so nothing is decided.
+        // The member accepts the list. Member 2 has not, so nothing is decided.
         victim.step();
         let accepted = Accepted { ballot: own, count };
         assert_eq!(victim.stance().accepted, accepted);
@@ -50,8 +51,8 @@ fn a_decision_waits_for_the_memory_of_the_next_view() {
     assert_eq!(victim.host.causes, []);
 }
 
-/// What the log was about to keep is not what it was any more: a member that cannot promise halts,
-/// at whichever call it finds that out, and has accepted nothing.
+/// A message has changed before the log kept it. A member that therefore cannot promise halts, at
+/// whichever call it notices, and has accepted nothing.
 #[test]
 fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
     let halted = Status::Halted(Halt::ChangedBy(Rank(2)));
@@ -65,7 +66,8 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
                 victim.is_shown_its_decision();
             }
             if is_reported {
-                // Before it suspects the leader, it accepts what the leader has shown.
+                // Before it suspects the leader, the member accepts the list that the leader has
+                // shown.
                 victim.lose(0);
             }
             victim.host.fails_at = Some(fails_at);
@@ -84,14 +86,15 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
     assert!(halts >= 8, "{halts} of 16");
 }
 
-/// The same once it has accepted the seal: what it learns then is what it has, and it halts still.
+/// The same once the member has accepted the seal: the decision that it learns is the one that it
+/// has, and it still halts.
 #[test]
 fn a_member_that_halts_as_it_learns_of_a_decision_does_not_go_on() {
     let mut victim = Victim::new();
     victim.step();
     victim.is_shown_a_sealed_list();
     assert_eq!(victim.step(), Status::Wedged);
-    // Another leader shows the same list, as decided.
+    // Another leader shows the same list as decided.
     let ballot = Ballot(3);
     victim.put(2, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(ballot));
     victim.put(2, ViewColumn::Entry(1), Change::Seal.encode(ballot));
@@ -103,8 +106,8 @@ fn a_member_that_halts_as_it_learns_of_a_decision_does_not_go_on() {
     assert_eq!(victim.host.promises, 2, "the second one fails");
 }
 
-/// VIE-9: a member that leaves is needed until all that stay have gone on, and by nobody else. If
-/// it waited for one that is gone, or leaves as well, it would never end.
+/// VIE-9: a leaving member is needed until all members that stay have installed the next view, but
+/// by no others. If it waited for a lost member, or for one that leaves too, it would never finish.
 #[test]
 fn a_member_that_leaves_waits_for_those_alone_that_stay_and_live() {
     const LEAVE: [Change; 2] = [Change::Leave(Rank(1)), Change::Leave(Rank(2))];
@@ -137,8 +140,8 @@ fn a_member_that_leaves_waits_for_those_alone_that_stay_and_live() {
     }
 }
 
-/// VIE-5: what all have accepted is committed, and closed to new wishes though it cannot be sealed
-/// yet. A list that each new wish made longer might never be sealed.
+/// VIE-5: a list that all have accepted is committed, and closed to new requests even if it cannot
+/// be sealed yet. A list that each new request extended might never be sealed.
 #[test]
 fn a_list_that_is_committed_takes_no_more_wishes() {
     let mut victim = leading();

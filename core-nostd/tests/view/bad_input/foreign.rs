@@ -1,17 +1,17 @@
-//! What a member takes from a peer's row without being able to compare it with what it has itself,
-//! and what it must not take.
+//! Values that a member takes from a peer's row without being able to compare them with its own,
+//! and those that it must refuse.
 
 use super::victim::{MEMBERS, SUBGROUPS};
 use super::*;
 
-/// VIE-4: the member that is about to be suspected may have shown a list under the ballot of
-/// another one. Were that accepted, a list would count that no leader proposed, or one of a leader
-/// that this member has promised not to follow any more.
+/// VIE-4: a member that is about to be suspected may have shown a list under another member's
+/// ballot. If that were accepted, a list could count that no leader proposed, or one of a leader
+/// that this member has promised not to follow.
 #[test]
 fn of_a_peer_that_is_lost_the_present_leaders_own_list_alone_is_accepted() {
     let join = Change::Join(NodeId(8));
-    // The leader's own list is what its successor, this member, begins with. It is none to accept
-    // where it was proposed without a member that is not suspected here.
+    // This member, as the leader's successor, begins with the leader's own list. It must not accept
+    // it if the list was proposed without a member that is not suspected here.
     for (owner, suspects, ballot, first) in
         [(0, 0, 1, Some(join)), (0, 0b100, 1, None), (0, 0, 3, None), (2, 0, 3, None)]
     {
@@ -29,8 +29,8 @@ fn of_a_peer_that_is_lost_the_present_leaders_own_list_alone_is_accepted() {
     }
 }
 
-/// VIE-6: a member outside a subgroup has received nothing there, and still copies its trim for
-/// those that are in it. What no place of an order can be is not handed on.
+/// VIE-6: a member outside a subgroup has received nothing there, but still copies its trim for the
+/// subgroup's members. It does not pass on a value that cannot be a sequence position.
 #[test]
 fn a_trim_of_a_foreign_subgroup_must_be_a_place_that_there_can_be() {
     const OTHERS: [Rank; 2] = [Rank(0), Rank(2)];
@@ -44,7 +44,7 @@ fn a_trim_of_a_foreign_subgroup_must_be_a_place_that_there_can_be() {
         (LAST + 2, false),
         (LAST + 3, false),
         (u64::MAX - 1, false),
-        // Nobody is left there.
+        // No member of the subgroup remains.
         (u64::MAX, true),
     ] {
         let mut victim = Victim::of(Group { members: &MEMBERS, subgroups: &TWO });
@@ -62,8 +62,8 @@ fn a_trim_of_a_foreign_subgroup_must_be_a_place_that_there_can_be() {
     }
 }
 
-/// HAL-1: what a guard speaks for is read behind a barrier, or it may be older than the guard. The
-/// table of these tests refuses to be read before.
+/// HAL-1: values that a guard covers are read after a barrier, or they may be older than the guard.
+/// The table of these tests refuses earlier reads.
 #[test]
 fn a_barrier_stands_behind_each_guard_of_a_peer_and_nowhere_else() {
     let mut victim = Victim::new();

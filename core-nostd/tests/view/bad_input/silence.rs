@@ -1,4 +1,4 @@
-//! Members that show no heartbeat any more, and when they are missed (VIE-2).
+//! Members that show no more heartbeats, and when they are suspected (VIE-2).
 
 use super::*;
 
@@ -18,16 +18,16 @@ fn timed() -> Victim {
     victim
 }
 
-/// A member is silent from the moment on in which its next heartbeat should have come. One that
-/// steps seldom has read none meanwhile: of a pause of more than half a timeout, a quarter of one
-/// counts.
+/// A member counts as silent from the time when its next heartbeat was due. A reader that steps
+/// rarely has read none meanwhile: of a pause longer than half a timeout, only a quarter of a
+/// timeout counts.
 #[test]
 fn a_member_is_missed_when_its_heartbeat_is_overdue_and_not_before() {
     for (pause, missed_at) in [
         (1, 1 + HEARTBEAT + TIMEOUT + 1),
-        // Half a timeout is no pause.
+        // Half a timeout is not a pause yet.
         (5, 1 + 3 * 5),
-        // Of six, two count.
+        // Two of the six units count.
         (6, 1 + 6 * 6),
     ] {
         let mut victim = timed();
@@ -47,8 +47,8 @@ fn a_member_is_missed_when_its_heartbeat_is_overdue_and_not_before() {
     }
 }
 
-/// A member that knows the decision, and falls silent before it has installed the next view, never
-/// will: a member that leaves must not wait for it for ever.
+/// A member that knows the decision and falls silent before installing the next view will never
+/// install it. A leaving member must not wait for it forever.
 #[test]
 fn a_member_that_knows_the_decision_and_has_not_gone_on_is_found_silent() {
     let mut victim = timed();

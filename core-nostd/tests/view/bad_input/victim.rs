@@ -1,4 +1,4 @@
-//! A member whose peers' rows a test fills, and its host.
+//! A member whose peers' rows are filled by a test, and its host.
 
 use std::rc::Rc;
 
@@ -16,19 +16,19 @@ pub(super) const SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
 pub(super) const GROUP: Group<'static> = Group { members: &MEMBERS, subgroups: &SUBGROUPS };
 const LINES: usize = 32;
 
-/// A host with ten places here, that delivers what it is told and remembers it.
+/// A host that has received ten positions, makes the requested deliveries, and records them.
 #[derive(Default)]
 pub(super) struct Quiet {
     pub(super) delivered: u64,
     pub(super) causes: Vec<(Rank, Cause)>,
-    /// Calls of `promise`, and at which of them its log finds that member 2 has changed a message.
+    /// Calls of `promise`, and the call at which the log finds that member 2 has changed a message.
     pub(super) promises: u32,
     pub(super) fails_at: Option<u32>,
-    /// The memory of the next view is not ready.
+    /// Whether the memory of the next view is not ready.
     pub(super) is_unprepared: bool,
-    /// A peer's guard was seen, and no barrier stands behind it yet.
+    /// Whether a peer's guard was read without a barrier after it so far.
     unobserved: Rc<Cell<bool>>,
-    /// Barriers that were asked for.
+    /// Number of requested barriers.
     pub(super) barriers: Cell<u32>,
 }
 
@@ -64,7 +64,7 @@ impl Host for Quiet {
     }
 }
 
-/// The same with a log.
+/// The same host with a log.
 struct Logging<'q>(&'q mut Quiet);
 
 impl Host for Logging<'_> {
@@ -108,7 +108,7 @@ impl Host for Logging<'_> {
     }
 }
 
-/// Member 1 over real rows, whose peers' rows a test fills.
+/// Member 1 over real rows; a test fills its peers' rows.
 pub(super) struct Victim {
     pub(super) layout: Layout<'static>,
     pub(super) rows: [[Line; LINES]; 3],
@@ -116,16 +116,16 @@ pub(super) struct Victim {
     pub(super) peers: [PeerState; 3],
     pub(super) next: [NodeId; 8],
     pub(super) host: Quiet,
-    /// A peer's cell that changes just before the so-many-th look at others' rows in the next step.
+    /// A peer's cell that changes just before a given read of others' rows in the next step.
     pub(super) changes_at: Option<CellChange>,
 }
 
-/// Before which look, whose cell, and what it says then.
+/// The number of the read, the cell's owner and column, and its new value.
 pub(super) type CellChange = (u64, u16, ViewColumn, u64);
 
-/// A table in which one cell of another row changes in the middle of a step, and in which nothing
-/// is read between a peer's guard and the barrier behind it (HAL-1), nor any guard of a member that
-/// is suspected (VIE-3).
+/// A table in which one cell of another row changes during a step. It allows no read between a
+/// peer's guard and the following barrier (HAL-1), and no read of a suspected member's guards
+/// (VIE-3).
 struct Changing<'a, 'm> {
     table: RowTable<'m>,
     unobserved: Rc<Cell<bool>>,
@@ -154,7 +154,7 @@ impl Table for Changing<'_, '_> {
     }
 
     fn publish(&mut self, column: ViewColumn, value: u64) {
-        // Whatever is published is posted to all members.
+        // Every published value is posted to all members.
         assert_ne!(self.table.load(Rank(1), column), value, "{column:?}: nothing new");
         self.table.publish(column, value);
     }
@@ -165,7 +165,7 @@ impl Victim {
         Self::of(GROUP)
     }
 
-    /// The same in a group with other subgroups.
+    /// Makes a member of a group with other subgroups.
     pub(super) fn of(group: Group<'static>) -> Self {
         let layout = Layout::with_views(group).expect("a good group");
         assert!(RANKS.iter().all(|rank| layout.row_bytes(*rank) <= LINES * 64));
@@ -181,7 +181,7 @@ impl Victim {
         }
     }
 
-    /// A peer publishes a cell.
+    /// Publishes a cell of a peer.
     pub(super) fn put(&self, owner: u16, column: ViewColumn, value: u64) {
         let row = RowWriter::from_lines(&self.rows[usize::from(owner)]);
         let offset = self.layout.view_offset(Rank(owner), column).expect("a column");
@@ -193,7 +193,7 @@ impl Victim {
         self.put(owner, ViewColumn::Stance, Stance { promise: Rank(promise), accepted }.encode());
     }
 
-    /// A row, as long as the layout says.
+    /// Returns a row, with the length that the layout gives.
     pub(super) fn lines(&self, rank: usize) -> &[Line] {
         &self.rows[rank][..self.layout.row_bytes(RANKS[rank]) / 64]
     }
@@ -220,7 +220,7 @@ impl Victim {
         status
     }
 
-    /// The leader shows a list that lets node 8 in and is sealed, with a trim of six.
+    /// Makes the leader show a sealed list that lets node 8 join, with a trim of six.
     pub(super) fn is_shown_a_sealed_list(&self) {
         let own = Ballot(1);
         self.put(0, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(own));
@@ -229,7 +229,7 @@ impl Victim {
         self.put_stance(0, 0, 1, 2);
     }
 
-    /// The leader shows that this list is decided.
+    /// Makes the leader show that this list is decided.
     pub(super) fn is_shown_its_decision(&self) {
         let accepted = Accepted { ballot: Ballot(1), count: 2 };
         let committed = Committed { decided: true, accepted };

@@ -1,4 +1,4 @@
-//! What is done to a group: members crash, stop for a while, leave, join or are cut off.
+//! Events that affect a group: members crash, pause, leave, join or are cut off.
 
 use tramontane_core::ids::NodeId;
 
@@ -23,7 +23,7 @@ impl Chain {
             .filter(|(_, n)| n.alive && !n.out && n.at.is_some())
             .map(|(id, _)| *id)
             .collect();
-        // Several at once, now and then.
+        // Sometimes several events happen at once.
         let times = if self.random.chance(25) { 2 } else { 1 };
         for _ in 0..times {
             match event {
@@ -34,7 +34,7 @@ impl Chain {
                 }
                 Event::CrashLeader(phase) => {
                     self.crash_at = Some(phase);
-                    // Something has to change for it to lead.
+                    // The membership has to change for it to lead.
                     if let Some(node) = self.random.pick(&inside) {
                         if self.random.chance(50) { self.leave(node) } else { self.crash(node) }
                     }
@@ -69,7 +69,7 @@ impl Chain {
         }
     }
 
-    /// A node crashes: of what it published last, each other member sees some prefix.
+    /// Crashes a node: each other member sees some prefix of its last writes.
     pub(super) fn crash(&mut self, node: u32) {
         let traveller = self.nodes.get_mut(&node).expect("known");
         traveller.alive = false;
@@ -87,7 +87,7 @@ impl Chain {
             })
             .collect();
         arena.crash(rank, length, &visible);
-        // What it had published in views before is out already.
+        // Its writes of earlier views have all landed.
     }
 
     pub(super) fn leave(&mut self, node: u32) {
@@ -98,7 +98,8 @@ impl Chain {
         }
     }
 
-    /// Some member of the newest view asks for a node, or takes the wish back if the node has died.
+    /// Lets some member of the newest view request a node's join, or withdraw the request if the
+    /// node has died.
     pub(super) fn ask_for(&mut self, node: u32) {
         let newest = self.arenas.len() - 1;
         let members = self.arenas[newest].setting.layout.group().members;

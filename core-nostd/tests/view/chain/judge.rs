@@ -1,14 +1,14 @@
-//! What must hold once nothing goes wrong any more: nothing twice, nothing out of order, nothing
-//! lost, and every member that can go on in one view.
+//! Conditions at the end of all faults: no message is duplicated, reordered or lost, and every
+//! member that can continue is in one view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Chain, belongs};
 
 impl Chain {
-    /// What must hold once nothing goes wrong any more.
+    /// Checks the conditions that hold once all faults have ended.
     pub(super) fn judge(&mut self) -> Result<(), String> {
-        // What present members delivered in their view.
+        // Deliveries of the current members in their view.
         let inside: Vec<(u32, usize, usize)> = self
             .nodes
             .iter()
@@ -70,16 +70,16 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether the newest view has a majority that can still act: neither crashed, nor halted, nor
-    /// suspected.
+    /// Returns whether the newest view has a majority that can still act: neither crashed, nor
+    /// halted, nor suspected.
     fn may_live(&self, newest: usize) -> bool {
         let arena = &self.arenas[newest];
         let fit = (0..arena.members.len()).filter(|rank| arena.is_active(*rank)).count();
         fit * 2 > arena.members.len()
     }
 
-    /// All that a node has sent in the subgroup of a rule, in order: delivered to itself, and not
-    /// delivered.
+    /// Returns all messages that a node has sent in the subgroup of a rule, in order, whether or
+    /// not it has delivered them.
     fn own_messages(&self, node: u32, rule: usize) -> Vec<u64> {
         let traveller = &self.nodes[&node];
         let mut all: BTreeSet<u64> = traveller.to_send[rule].iter().copied().collect();

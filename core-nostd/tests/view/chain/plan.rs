@@ -1,8 +1,9 @@
-//! What a seed decides: numbers, what happens to a group, and what a run has met.
+//! Choices made by a seed: numbers, the events of a group, and the situations that a run has
+//! reached.
 
 use std::collections::BTreeSet;
 
-/// Numbers that a seed determines (SplitMix64).
+/// Numbers determined by a seed (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -27,7 +28,7 @@ impl Random {
     }
 }
 
-/// A moment of a change at which its leader may crash.
+/// A phase of a change in which its leader may crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Proposed,
@@ -40,30 +41,30 @@ pub enum Phase {
 pub const PHASES: [Phase; 5] =
     [Phase::Proposed, Phase::Committed, Phase::Sealed, Phase::Decided, Phase::Installed];
 
-/// What a plan does to the group, apart from running it.
+/// An event of a plan.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     Crash,
-    /// The leader crashes when it next gets to this phase.
+    /// The leader crashes when it next reaches this phase.
     CrashLeader(Phase),
-    /// One node, or several, stop for so long.
+    /// One node, or several, pause for this time.
     Pause(u64),
     Leave,
     LeaveAll,
     Join,
-    /// A node asks to join, and dies before it is let in.
+    /// A node asks to join, and dies before it is admitted.
     JoinerDies,
-    /// Two sides see nothing of each other for so long.
+    /// Two sides are partitioned for this time.
     Part(u64),
 }
 
-/// What a run met.
+/// Counts of the situations that a run has reached.
 #[derive(Clone, Debug, Default)]
 pub struct Reached {
     pub views: u64,
     pub removed: u64,
     pub left: u64,
-    /// Members that left with all others.
+    /// Members that left together with all others.
     pub all_left: u64,
     pub joined: u64,
     pub withdrawn: u64,

@@ -10,7 +10,7 @@ fn a_joiner_that_dies_during_its_state_transfer_is_not_let_in() {
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(2, NodeId(9));
     arena.pull_all(0);
-    // The join is proposed; before anyone accepts it, the joiner dies.
+    // The join is proposed; before any member accepts it, the joiner dies.
     step(&mut arena, 0, 0, None);
     assert_eq!(arena.accepted(0).accepted.count, 1);
     arena.take_back(2);
@@ -27,7 +27,7 @@ fn a_joiner_that_dies_once_it_is_let_in_is_removed_again() {
         ..ViewOptions::default()
     };
     let mut arena = group_with(3, options);
-    // Rank 2 is the joiner: in the view, and never there.
+    // Rank 2 is the joiner: it is in the view, but was never there.
     arena.members[2].alive = false;
     for now in 1..200 {
         for rank in [0, 1] {
@@ -80,7 +80,7 @@ fn a_wish_that_is_taken_back_does_not_cancel_another_members_wish_for_that_node(
         arena.pull_all(0);
         step(&mut arena, 0, 0, None);
         assert_eq!(arena.accepted(0).accepted.count, 1, "the join is proposed");
-        // The node began its join anew, with another member.
+        // The node restarted its join with another member.
         arena.wish(second, NodeId(9));
         arena.take_back(first);
         settle(&mut arena, &[0, 1, 2]);
@@ -149,20 +149,20 @@ fn a_leaver_learns_of_the_decision_together_with_the_loss_of_the_member_that_mad
         settle(&mut arena, &[0, 1]);
         arena.leave(leaver);
         while arena.status(stays) != Status::Installed {
-            // The leaver sees all but the last step of the other.
+            // The leaver sees everything except the other's last step.
             arena.pull(leaver, stays, usize::MAX);
             assert_ne!(step(&mut arena, leaver, 0, None), Status::Left);
             arena.pull(stays, leaver, usize::MAX);
             step(&mut arena, stays, 0, None);
         }
-        // The member that goes on ends at once: its last writes and its loss arrive together.
+        // The member that stays exits at once: its last writes and its loss arrive together.
         arena.pull(leaver, stays, usize::MAX);
         arena.lose(leaver, stays);
         assert_eq!(step(&mut arena, leaver, 0, None), Status::Left, "{leaver} leaves");
     }
 }
 
-/// DUR-12: a group that logs is started again by those that were in its last view.
+/// DUR-12: a group that logs is restarted by the members of its last view.
 #[test]
 fn everyone_may_leave_at_once() {
     for (crashed, joins, last) in
@@ -185,20 +185,21 @@ fn everyone_may_leave_at_once() {
     }
 }
 
-/// Without the others it would have no majority, and end as one that failed.
+/// Without the others, a leaver would have no majority, and would end as if it had failed.
 #[test]
 fn last_leavers_wait_for_each_other() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     (0..3).for_each(|rank| arena.leave(rank));
-    // The last one takes a step only when the others can do nothing without it.
+    // The last member steps only when the others can do nothing without it.
     while arena.status(2) != Status::Decided {
         [0, 1].iter().for_each(|rank| arena.pull(*rank, 2, usize::MAX));
         settle(&mut arena, &[0, 1]);
         arena.pull_all(2);
         step(&mut arena, 2, 0, None);
     }
-    // The first one learns that it is decided, and that 2 knows it. Whether 1 does is not known.
+    // The first member learns that the list is decided, and that 2 knows it. It does not know
+    // whether 1 does.
     arena.pull(0, 2, usize::MAX);
     assert_eq!(step(&mut arena, 0, 0, None), Status::Decided);
     settle(&mut arena, &[0, 1, 2]);
@@ -235,7 +236,8 @@ fn a_failure_during_a_change_goes_into_the_same_change() {
     assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
 }
 
-/// VIE-3: to suspect the members that cut this one off would take down the first that reads of it.
+/// VIE-3: if it suspected the members that cut it off, it would take down the first member that
+/// reads its suspicions.
 #[test]
 fn a_member_that_is_denied_halts_and_suspects_nobody() {
     let mut arena = group(3);
@@ -243,14 +245,14 @@ fn a_member_that_is_denied_halts_and_suspects_nobody() {
     arena.deny(1, 0);
     assert_eq!(step(&mut arena, 1, 0, None), Status::Halted(Halt::SuspectedBy(Rank(0))));
     assert_eq!(arena.suspected(1), (vec![], Status::Halted(Halt::SuspectedBy(Rank(0)))));
-    // The others find out, and go on.
+    // The others notice, and continue.
     tell(&mut arena, &[0, 2], 1);
     settle(&mut arena, &[0, 2]);
     assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[1, 3]));
     assert_eq!(arena.suspected(0), (vec![1], Status::Installed));
 }
 
-/// A host's mistake, or an event that came late.
+/// A mistake of the host, or a late event.
 #[test]
 fn a_report_of_a_member_that_there_is_not_changes_nothing() {
     let mut arena = group(3);
@@ -263,7 +265,7 @@ fn a_report_of_a_member_that_there_is_not_changes_nothing() {
     assert_eq!(arena.suspected(1), (vec![], Status::Steady));
 }
 
-/// VIE-9: where nobody asks for a majority, each half of a group goes on.
+/// VIE-9: if no majority is required, each half of a group continues.
 #[test]
 fn without_a_majority_each_part_of_a_group_goes_on_by_itself() {
     let options = ViewOptions { majority: false, ..timeless() };
@@ -271,7 +273,7 @@ fn without_a_majority_each_part_of_a_group_goes_on_by_itself() {
         let mut arena = group_with(2, options);
         settle(&mut arena, &[0, 1]);
         tell(&mut arena, &part, 1 - part[0]);
-        // The oracle asks for the majority that these options give up.
+        // The oracle requires the majority that these options waive.
         for _ in 0..10 {
             arena.step(part[0], Time(0), |_| None);
         }
@@ -289,7 +291,7 @@ fn a_group_of_more_members_than_a_cell_has_flags_drops_one_that_fails() {
         let rest: Vec<usize> = everyone.iter().copied().filter(|rank| *rank != lost).collect();
         settle(&mut arena, &everyone);
         arena.crash_now(lost);
-        // One is told by its fabric, the others by it.
+        // One member gets the report from its fabric, and the others from that member.
         tell(&mut arena, &[5], lost);
         settle(&mut arena, &rest);
         let next = arena.decision.as_ref().expect("decided").members.len();
@@ -299,7 +301,7 @@ fn a_group_of_more_members_than_a_cell_has_flags_drops_one_that_fails() {
     }
 }
 
-/// VIE-10: one change lets in so many; the others wait for the next.
+/// VIE-10: one change admits a limited number of joins; the others wait for the next change.
 #[test]
 fn more_joins_than_a_change_takes_wait() {
     let most = JOINS_MAX;

@@ -1,4 +1,5 @@
-//! What a member says of its view, what it may be asked, and what it carries over into the next.
+//! Queries about a member's view, requests to a member, and the messages that it carries over into
+//! the next view.
 
 use super::members::{Laid, NodeMember, open, open_laid};
 use super::{Run, SUBGROUP};
@@ -13,7 +14,7 @@ use tramontane_core::node::{
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
 use tramontane_core::view::{Halt, PeerState, RequestError, Status, Table, ViewOptions};
 
-/// VIE-4, VIE-6: all that stay agree on who leads, and on where the view ends.
+/// VIE-4, VIE-6: all members that stay agree on the leader, and on the end of the view.
 #[test]
 fn a_member_says_who_leads_and_where_its_view_ends() {
     let mut run = Run::new(3, true, 5);
@@ -35,7 +36,7 @@ fn a_member_says_who_leads_and_where_its_view_ends() {
     assert_eq!(trims[0], trims[1]);
 }
 
-/// VIE-3: whoever is denied is suspected, and accuses nobody.
+/// VIE-3: a denied member is suspected, and accuses no other.
 #[test]
 fn a_member_that_hears_that_it_was_denied_halts() {
     let mut run = Run::new(3, false, 5);
@@ -46,7 +47,7 @@ fn a_member_that_hears_that_it_was_denied_halts() {
     assert!((0..3).all(|rank| !run.members[0].node.suspects(Rank(rank))));
 }
 
-/// VIE-10: a request that was withdrawn lets nobody in.
+/// VIE-10: a withdrawn request admits no node.
 #[test]
 fn a_join_that_was_withdrawn_in_time_is_not_made() {
     let mut run = Run::new(3, true, 5);
@@ -82,7 +83,7 @@ fn outbox(member: &NodeMember) -> Outbox<'static> {
     member.node.node().outbox(SUBGROUP).expect("it sends")
 }
 
-/// VIE-7: each kind of reservation as it ended, in order, once all have.
+/// VIE-7: each kind of reservation is carried over as it ended, in order, once all have ended.
 #[test]
 fn what_a_view_ended_without_is_carried_over_as_it_was() {
     let mut run = Run::new(3, true, 5);
@@ -105,7 +106,7 @@ fn what_a_view_ended_without_is_carried_over_as_it_was() {
     let after = remains.position();
     remains.pass();
     assert_eq!((remains.position(), remains.get(&old)), (after, None), "there is no more");
-    // What stands in the ring of the next view, if that ends at once.
+    // The contents of the next view's ring, if that view ends at once.
     let mut carried = next[0].node.node().undelivered(SUBGROUP).expect("it sends");
     let expected = [
         UndeliveredMessage::Message(&[1]),
@@ -138,8 +139,8 @@ fn what_does_not_fit_into_the_next_view_is_refused_and_stays() {
     assert_eq!(remains.get(&old), Some(UndeliveredMessage::Message(&[1])));
 }
 
-/// VIE-7: where the host hands in another outbox than that of the view that ended, nothing is read
-/// there: what lies in it may be built in, or be another view's message.
+/// VIE-7: if the host passes the outbox of a view other than the one that ended, nothing is read
+/// there: its slots may still be being built, or hold messages of another view.
 #[test]
 fn of_another_views_outbox_nothing_is_carried_over() {
     let ended_with = |window, says: u8| {
@@ -153,12 +154,12 @@ fn of_another_views_outbox_nothing_is_carried_over() {
     };
     let (_one, first, of_first) = ended_with(4, 1);
     let (_two, second, of_second) = ended_with(5, 2);
-    // Both are closed, and at the same position.
+    // Both outboxes are closed, at the same position.
     assert_eq!(of_first.get(&first), Some(UndeliveredMessage::Message(&[1])));
     assert_eq!(of_second.get(&second), Some(UndeliveredMessage::Message(&[2])));
     assert_eq!(of_first.get(&second), Some(UndeliveredMessage::Building));
     assert_eq!(of_second.get(&first), Some(UndeliveredMessage::Building));
-    // One that is not closed, or was closed with more in it.
+    // An outbox that is not closed, or that was closed with more messages.
     let open = open_laid(1, &[NodeId(1), NodeId(2)], true, 5, Laid::default());
     let third = outbox(&open[0]);
     for says in [3, 4] {
@@ -170,7 +171,7 @@ fn of_another_views_outbox_nothing_is_carried_over() {
     assert_eq!(of_third.get(&third), Some(UndeliveredMessage::Message(&[3])));
 }
 
-/// RDM-7: as at a node of a fixed membership.
+/// RDM-7: as with fixed membership.
 #[cfg(feature = "blocks")]
 #[test]
 fn a_large_message_waits_for_its_blocks_in_a_view_too() {
@@ -193,7 +194,7 @@ fn a_large_message_waits_for_its_blocks_in_a_view_too() {
     }
 }
 
-/// DUR-1: as at a node of a fixed membership.
+/// DUR-1: as with fixed membership.
 #[cfg(feature = "durable")]
 #[test]
 fn what_all_have_made_durable_in_a_view_is_durable_everywhere() {
@@ -217,7 +218,7 @@ fn what_all_have_made_durable_in_a_view_is_durable_everywhere() {
     }
 }
 
-/// What a node of two is opened with.
+/// The arguments for opening one of two nodes.
 #[derive(Clone, Copy)]
 struct Lent {
     with_views: bool,
@@ -250,7 +251,7 @@ fn opened(lent: Lent) -> Option<ViewError> {
     let rows: Vec<Row<'_>> = lines.iter().map(|lines| Row::from_lines(lines)).collect();
     let cells: Vec<_> = (0..sizes.handoffs).map(|_| HandOffCells::new()).collect();
     let ready: Vec<_> = (0..sizes.ready).map(|_| ReadyFlag::new()).collect();
-    // SAFETY: one node uses it.
+    // SAFETY: only one node uses it.
     let memory =
         unsafe { NodeMemory::new(&rows, RowWriter::from_lines(&lines[0]), &cells, &ready) };
     let state = State {
@@ -276,7 +277,7 @@ fn opened(lent: Lent) -> Option<ViewError> {
     ViewNode::open(view, layout, own, loan, Options::default(), options, limits).err()
 }
 
-/// VIE-11: a view is opened on as much as it needs, and on a fabric that can carry it.
+/// VIE-11: opening a view requires enough memory and state, and a fabric that can carry it.
 #[test]
 fn a_node_opens_no_view_on_less_than_it_needs() {
     let limits = Capabilities {
@@ -309,10 +310,10 @@ fn a_node_opens_no_view_on_less_than_it_needs() {
     }
     let visible = Capabilities { promises: Promises::COMPLETION_VISIBLE, ..limits };
     assert_eq!(small(visible), Some(ViewError::NoWriteOrder));
-    // The columns of two members and a subgroup take more than a slot.
+    // The columns of two members and a subgroup take more bytes than a slot.
     let columns = Capabilities { write_bytes_max: 128, ..limits };
     assert_eq!(small(columns), Some(ViewError::FabricTooSmall));
-    // Just as much as they take is enough, where the node itself needs less.
+    // A write size that just fits the columns is enough if the node itself needs less.
     let bytes = ViewBlock::new(2, 1).bytes();
     let outside = |bytes| {
         let capabilities = Capabilities { write_bytes_max: bytes, ..limits };
@@ -323,7 +324,7 @@ fn a_node_opens_no_view_on_less_than_it_needs() {
     for few in
         [Capabilities { writes_max: 3, ..limits }, Capabilities { guard_bytes_max: 16, ..limits }]
     {
-        // Whether the node itself needs so much or not.
+        // This holds whether or not the node itself needs that limit.
         assert_eq!(small(few), Some(ViewError::Node(OpenError::FabricTooSmall)));
         let outside = Lent { in_subgroup: false, capabilities: few, ..right };
         assert_eq!(opened(outside), Some(ViewError::FabricTooSmall));

@@ -1,5 +1,6 @@
-//! A member changes a slot after the others have received it. A member that has delivered it goes
-//! on. A member that has not can never deliver what the others did, and must not wait for it.
+//! A member changes a slot after the others have received it. A member that has delivered the
+//! message continues. A member that has not can never deliver what the others did, and must not
+//! wait for it.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
@@ -11,8 +12,8 @@ use super::members::NodeMember;
 use super::members::{Laid, open_laid};
 use super::{Run, SUBGROUP};
 
-/// Three members; 0 has sent one message, which is here at all, and which 2 has delivered and 1 has
-/// not.
+/// Returns three members; 0 has sent one message, which all have received, and which 2 has
+/// delivered and 1 has not.
 fn received_and_not_delivered() -> Run {
     let mut run = Run::new(3, true, 5);
     bring_to_where_one_has_delivered(&mut run);
@@ -28,7 +29,7 @@ fn bring_to_where_one_has_delivered(run: &mut Run) {
     assert_eq!((run.delivered[&2].len(), run.delivered[&3].len()), (0, 1));
 }
 
-/// The same where all three log what they deliver.
+/// Does the same with members that log their deliveries.
 #[cfg(feature = "durable")]
 fn received_and_not_logged() -> Run {
     let mut run = Run::new(3, true, 5);
@@ -38,7 +39,7 @@ fn received_and_not_logged() -> Run {
     run
 }
 
-/// Member 0 takes back that its first slot holds a message.
+/// Makes member 0 withdraw the message from its first slot.
 fn change_the_slot(run: &Run) {
     let member = &run.members[0];
     let ring = member.layout.ring(Rank(0), SUBGROUP).expect("it sends");
@@ -63,8 +64,8 @@ fn a_slot_that_changes_while_a_trim_is_delivered_is_not_waited_for() {
     run.members[1].node.peer_lost(Rank(0));
     run.members[2].node.peer_lost(Rank(0));
     run.stopped.insert(1);
-    // 2 learns of the loss first, and echoes; 1 finds the decision and the changed slot in one
-    // step.
+    // Member 2 learns of the loss first, and echoes; 1 finds the decision and the changed slot in
+    // one step.
     for _ in 0..40 {
         run.step(2);
     }
@@ -74,9 +75,10 @@ fn a_slot_that_changes_while_a_trim_is_delivered_is_not_waited_for() {
     assert_eq!(run.members[2].node.status(), Status::Installed);
 }
 
-/// A member that logs echoes a sealed list only once its log has been shown all up to the trims.
-/// One that cannot deliver up to there never echoes. So of three members, of which one has stopped,
-/// the last has no majority. Without logs the echo comes first, and the last one goes on.
+/// A member that logs echoes a sealed list only once its log has been shown every message up to the
+/// trims. A member that cannot deliver up to there never echoes. So if one of three members has
+/// stopped, the last has no majority. Without logs the echo comes first, and the last member
+/// continues.
 #[cfg(feature = "durable")]
 #[test]
 fn a_member_that_logs_and_cannot_deliver_up_to_the_trim_does_not_echo() {
@@ -88,13 +90,13 @@ fn a_member_that_logs_and_cannot_deliver_up_to_the_trim_does_not_echo() {
     assert_eq!(run.members[2].node.status(), Status::Halted(Halt::NoMajority));
 }
 
-/// The view has begun to end for another reason, and its memory is not ready yet.
+/// The view is ending for another reason, and the next view's memory is not ready yet.
 #[test]
 fn a_slot_that_changes_once_the_view_ends_makes_its_owner_suspected() {
     let mut run = received_and_not_delivered();
     let mut lost = None;
     run.members[1].node.leave();
-    // The leader's proposal wedges 1, which has not looked at what is stable since.
+    // The leader's proposal wedges 1, which has not checked for stable messages since.
     run.step(0);
     change_the_slot(&run);
     for _ in 0..6 {
@@ -105,8 +107,8 @@ fn a_slot_that_changes_once_the_view_ends_makes_its_owner_suspected() {
     assert!(run.members[1].node.suspects(Rank(0)));
 }
 
-/// VIE-6: what was delivered here cannot be behind the end of the view. A leader that sets the trim
-/// before it would have the others deliver less.
+/// VIE-6: messages delivered here cannot be beyond the end of the view. A leader that sets a lower
+/// trim would make the others deliver less.
 #[test]
 fn a_trim_that_is_below_what_a_node_has_delivered_makes_its_leader_suspected() {
     for (is_below, suspected) in [(false, false), (true, true)] {

@@ -1,5 +1,5 @@
-//! Columns of the view protocol with checks: a flipped bit of any of them is reported after a
-//! number of steps that is stated, and no step is taken on it meanwhile.
+//! Columns of the view protocol with checks: a flipped bit in any of them is reported after a
+//! stated number of steps, and until then no step acts on it.
 
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
 use tramontane_core::fabric::{Event, LossCause};
@@ -15,7 +15,7 @@ fn checked() -> Laid {
     Laid { checks: Checks::On, ..Laid::default() }
 }
 
-/// Three members of a view over rows with checks, which have run for a while.
+/// Returns three members of a view over rows with checks, after they have run for a while.
 fn steady() -> Run {
     let mut run = Run::new(3, true, 5);
     run.members = open_laid(1, &run.ids, true, 5, checked());
@@ -50,7 +50,7 @@ fn every_flipped_bit_of_a_column_is_reported_after_the_stated_steps() {
             flip(&run, column, bit);
             let mut steps = 0;
             let refused = loop {
-                // Until the next look at the view no step sees it.
+                // No step sees the flipped bit until the next check of the view.
                 let (progress, status) = run.step_and_tell(1);
                 steps += u32::from(progress.unreadable || progress.refused.is_some());
                 if let Some(refused) = progress.refused {
@@ -67,7 +67,7 @@ fn every_flipped_bit_of_a_column_is_reported_after_the_stated_steps() {
     }
 }
 
-/// The next heartbeat writes the cell anew.
+/// The next heartbeat rewrites the cell.
 #[test]
 fn a_flipped_heartbeat_mends_itself_and_costs_nobody_the_group() {
     for bit in 0..64 {
@@ -96,7 +96,7 @@ fn a_member_dies_under_load_and_the_others_go_on_with_checks() {
     }
 }
 
-/// Nothing is agreed with it any more.
+/// The others no longer need to agree with the lost member.
 #[test]
 fn a_damaged_cell_of_a_member_that_is_lost_holds_up_nobody_and_is_not_reported() {
     let mut run = steady();
@@ -125,13 +125,13 @@ fn a_damaged_cell_of_a_member_that_others_suspect_is_not_reported() {
     }
 }
 
-/// The second of three members learns from its fabric that the first is gone.
+/// Makes the fabric of the second of three members report that the first is gone.
 fn report_loss_of_the_first(run: &mut Run) {
     let lost = Event::PeerLost { view: ViewId(1), peer: Rank(0), cause: LossCause::Unreachable };
     run.members[1].fabric.events.push_back(lost);
 }
 
-/// It would sleep otherwise, and neither see that the cell is mended nor report it.
+/// Otherwise it would sleep, and neither see the cell repaired nor report it.
 #[test]
 fn a_wedged_member_steps_on_while_a_cell_of_messages_fails_its_check() {
     let mut run = steady();

@@ -1,6 +1,6 @@
-//! A member whose application takes nearly as long as the failure timeout for each upcall, again
-//! and again: nobody misses it, and it misses nobody (VIE-2). The clock stands but for what upcalls
-//! and turns take; while one member is in an upcall, the others go on.
+//! A member whose application takes almost the failure timeout for each upcall, repeatedly: it is
+//! not suspected, and suspects no other (VIE-2). The clock advances only with upcalls and turns;
+//! while one member is in an upcall, the others continue.
 
 use super::members::{NodeMember, open_with};
 use tramontane_core::ids::{NodeId, SubgroupId, Time};
@@ -10,18 +10,18 @@ use tramontane_core::view::Status;
 
 const SUBGROUPS: u16 = 3;
 
-/// Of `open_with`.
+/// The timeout that `open_with` sets.
 const FAILURE_TIMEOUT: u64 = 20_000;
 
-/// What every upcall of the slow member takes.
+/// Duration of every upcall of the slow member.
 const UPCALL: u64 = FAILURE_TIMEOUT - 100;
 
-/// What a turn of all others takes.
+/// Duration of a turn of all others.
 const TURN: u64 = 100;
 
 type Delivered = [Vec<u8>; SUBGROUPS as usize];
 
-/// Members that are quick, and the time.
+/// The quick members, and the time.
 struct World<'w> {
     others: Vec<&'w mut NodeMember>,
     delivered: Vec<Delivered>,
@@ -41,7 +41,7 @@ impl World<'_> {
         }
     }
 
-    /// One of them sends in each subgroup, if there is room.
+    /// Sends in each subgroup from one of them, if there is room.
     fn send(&mut self, index: usize) {
         for subgroup in (0..SUBGROUPS).map(SubgroupId) {
             let outbox = self.others[index].node.node().outbox(subgroup).expect("it sends");
@@ -71,7 +71,7 @@ struct Slow<'s, 'w> {
     world: &'s mut World<'w>,
     delivered: &'s mut Delivered,
     upcalls: &'s mut u32,
-    /// How often it was asked what time it is.
+    /// Number of calls that asked for the time.
     asked: u32,
 }
 
@@ -91,8 +91,8 @@ impl Application for Slow<'_, '_> {
     }
 }
 
-/// A step of the slow member, at the time that it is. To read a clock costs time: the application
-/// is asked once for each upcall, and not where there was none.
+/// Steps the slow member at the current time. Reading a clock takes time, so the application is
+/// asked once per upcall, and not at all in a step without upcalls.
 fn step_slowly(
     slow: &mut NodeMember,
     world: &mut World<'_>,
@@ -148,7 +148,8 @@ fn long_upcalls_under_a_trim_are_survived() {
     for batching in [true, false] {
         for slow_rank in 0..3 {
             let mut members = members(4, batching);
-            // It received nothing of what comes, so nothing becomes stable while it is a member.
+            // It receives none of the following messages, so none becomes stable while it is a
+            // member.
             let _dead = members.remove(3);
             let mut slow = members.remove(slow_rank);
             let others: Vec<&mut NodeMember> = members.iter_mut().collect();
@@ -172,8 +173,8 @@ fn long_upcalls_under_a_trim_are_survived() {
     }
 }
 
-/// A member that has wedged delivers what is stable, in one step in each of its subgroups. Without
-/// a heartbeat between those upcalls the others would miss it, and go on without it.
+/// A wedged member delivers the stable messages of all its subgroups in one step. Without a
+/// heartbeat between those upcalls, the others would suspect it and continue without it.
 #[test]
 fn long_upcalls_of_what_is_stable_when_a_view_ends_are_survived() {
     for batching in [true, false] {
@@ -187,8 +188,8 @@ fn long_upcalls_of_what_is_stable_when_a_view_ends_are_survived() {
             world.turn();
             step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
         }
-        // It receives what 0 sends, then 1 does, and then 0 begins a change: what is stable here is
-        // delivered by the step that wedges.
+        // The slow member receives a message from 0, then 1 does, and then 0 begins a change: the
+        // step that wedges the slow member delivers the stable messages.
         world.send(0);
         world.step(0);
         let status = step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
@@ -235,7 +236,7 @@ fn who_shows_life_between_long_calls_is_not_missed_and_who_does_not_is() {
     }
 }
 
-/// VIE-2: where an application has no clock, no time passes during a step.
+/// VIE-2: for an application without a clock, no time passes during a step.
 #[test]
 fn an_application_without_a_clock_answers_with_the_time_of_its_step() {
     let mut application = |_: &mut Batch<'_>| {};

@@ -1,4 +1,4 @@
-//! Members of one view, and what carries their writes.
+//! Members of one view, and the fabric that carries their writes.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
@@ -19,25 +19,25 @@ use tramontane_core::view::{PeerState, ViewOptions};
 /// Slots of every ring.
 const WINDOW: u32 = 4;
 
-/// Carries a member's writes to its peers' copies at once, unless the queue to a peer is full: then
-/// the post must come again.
+/// Carries a member's writes to its peers' copies at once, unless the queue to a peer is full; then
+/// the post must be retried.
 pub struct Carrier {
     pub own: usize,
-    /// What each owner's row looks like at each reader; nothing where all share one memory.
+    /// Each owner's row as each reader sees it; `None` if all share one memory.
     pub copies: Option<Vec<Vec<RowWriter<'static>>>>,
     pub random: u64,
-    /// How often a queue is full.
+    /// Percentage of posts that find a queue full.
     pub full_percent: u64,
     pub cut: BTreeSet<u16>,
     /// Peers whose memory cannot be written yet.
     pub unready: BTreeSet<u16>,
     /// Peers that cut this member off.
     pub denied_by: BTreeSet<u16>,
-    /// Of each list that was posted: to whom, and where in the row it begins.
+    /// For each posted list: its destination, and the offset in the row where it begins.
     pub posted: Vec<(u16, usize)>,
-    /// Guards of peers that were seen: a barrier stands behind each.
+    /// Number of barriers, one after each guard that was read from a peer.
     pub barriers: Cell<u32>,
-    /// What there is to poll.
+    /// Events to be polled.
     pub events: VecDeque<Event>,
 }
 
@@ -105,9 +105,9 @@ pub struct NodeMember {
     pub node: ViewNode<'static>,
     pub fabric: Carrier,
     pub layout: Layout<'static>,
-    /// Its own row, for what no correct member writes.
+    /// The member's row, for writing values that no correct member writes.
     pub row: RowWriter<'static>,
-    /// The next view's memory is ready after so many calls.
+    /// Number of calls after which the next view's memory is ready.
     pub calls: u32,
 }
 
@@ -119,12 +119,12 @@ fn lines(bytes: usize) -> &'static [Line] {
     leak((0..bytes / 64).map(|_| Line::new()).collect())
 }
 
-/// All members of a view, with fresh memory.
+/// Opens all members of a view, with fresh memory.
 pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<NodeMember> {
     open_with(id, ids, shared, seed, (1, Options::default()))
 }
 
-/// The same with so many subgroups, which have all members.
+/// Does the same with several subgroups, each with all members.
 pub fn open_with(
     id: u64,
     ids: &[NodeId],
@@ -135,18 +135,19 @@ pub fn open_with(
     open_laid(id, ids, shared, seed, Laid { subgroups, node_options, ..Laid::default() })
 }
 
-/// What a layout of these tests may have, and its nodes' options.
+/// Properties of a layout in these tests, and its nodes' options.
 pub struct Laid {
     pub subgroups: usize,
-    /// Subgroups without order behind those, and as many in which nobody sends.
+    /// Number of unordered subgroups, which follow the ordered ones, and of ordered subgroups
+    /// without senders, which come last.
     pub unordered: usize,
-    /// Slots of a ring.
+    /// Slots per ring.
     pub window: u32,
     pub node_options: Options,
     pub checks: Checks,
-    /// Whether members log what they deliver.
+    /// Whether members log their deliveries.
     pub is_logged: bool,
-    /// Whether they may send large messages.
+    /// Whether members may send large messages.
     pub is_large: bool,
 }
 
@@ -165,7 +166,7 @@ impl Default for Laid {
     }
 }
 
-/// The same with a layout as it is described.
+/// Does the same with the described layout.
 pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<NodeMember> {
     let Laid { subgroups, unordered, window, node_options, checks, is_logged, is_large } = laid;
     let count = ids.len();
@@ -222,7 +223,7 @@ pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -
         let cells = leak((0..sizes.handoffs).map(|_| HandOffCells::new()).collect());
         let ready = leak((0..sizes.ready).map(|_| ReadyFlag::new()).collect());
         let loan = Loan {
-            // SAFETY: one node a member; copies are written by posts, in order.
+            // SAFETY: there is one node per member; copies are written by posts, in order.
             memory: unsafe { NodeMemory::new(rows, row, cells, ready) },
             state: State {
                 subgroups: leak(vec![SubgroupState::VACANT; sizes.subgroups]),

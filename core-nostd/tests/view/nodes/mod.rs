@@ -1,5 +1,5 @@
-//! Nodes whose membership changes: real rings, real messages, two views' memory, and what the trim
-//! dropped sent again. Members share one memory, or have copies that posts bring up to date.
+//! Nodes whose membership changes: real rings, real messages, two views' memory, and resent
+//! messages that the trim dropped. Members share one memory, or have copies that posts update.
 
 mod asked;
 mod changed_slots;
@@ -25,7 +25,7 @@ use members::{Laid, NodeMember, open, open_laid};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
-/// Nodes that go from view to view and write down what they deliver.
+/// Nodes that move from view to view, and record their deliveries.
 struct Run {
     ids: Vec<NodeId>,
     members: Vec<NodeMember>,
@@ -33,7 +33,7 @@ struct Run {
     shared: bool,
     seed: u64,
     now: u64,
-    /// Node by node: what it delivered in all views, and how many messages it has sent.
+    /// For each node: its deliveries in all views, and the number of messages that it has sent.
     delivered: BTreeMap<u32, Vec<Vec<u8>>>,
     sent: BTreeMap<u32, u8>,
     stopped: BTreeSet<u32>,
@@ -61,7 +61,7 @@ impl Run {
         }
     }
 
-    /// The same with a subgroup without order beside the other.
+    /// Does the same with an additional unordered subgroup.
     fn with_unordered(count: u32, shared: bool, seed: u64) -> Self {
         let mut run = Self::new(count, shared, seed);
         let laid = Laid { unordered: 1, ..Laid::default() };
@@ -86,7 +86,7 @@ impl Run {
         self.step_and_tell(rank).1
     }
 
-    /// The same, with what the step did.
+    /// Does the same, and also returns what the step did.
     fn step_and_tell(&mut self, rank: usize) -> (Progress, Status) {
         self.now += 100;
         let node = self.ids[rank].0;
@@ -106,7 +106,7 @@ impl Run {
         (progress, status)
     }
 
-    /// Live members step, and send now and then, until all of them are through with their view.
+    /// Steps the live members, which sometimes send, until all of them have finished their view.
     fn run_to_the_end_of_the_view(&mut self, sending: bool) {
         for turn in 0..4_000_u32 {
             let mut going = false;
@@ -117,7 +117,7 @@ impl Run {
                 if sending && self.members[rank].fabric.chance(30) && turn < 60 {
                     self.send(rank);
                 }
-                // A final status still has its last columns to post.
+                // After a final status, the last columns are still to be posted.
                 let done = self.step(rank).is_final() && self.members[rank].node.is_all_posted();
                 going |= !done;
             }
@@ -144,7 +144,7 @@ impl Run {
         }
     }
 
-    /// The survivors open the view that they agreed on, and send again what was dropped.
+    /// Opens the view that the survivors agreed on, and resends the dropped messages.
     fn go_on(&mut self) {
         let mut agreed: Option<Vec<NodeId>> = None;
         for member in &mut self.members {
@@ -183,7 +183,8 @@ impl Run {
         self.ids = next;
     }
 
-    /// Present members delivered the same, and of each of themselves everything, once and in order.
+    /// Asserts that the current members delivered the same messages, including all of their own,
+    /// once and in order.
     fn judge(&self, since_the_start: &[u32]) {
         let first = &self.delivered[&since_the_start[0]];
         for node in since_the_start {
@@ -194,8 +195,8 @@ impl Run {
             assert_eq!(own, all, "of {node}: each once, in order, none lost");
         }
         for (node, delivered) in &self.delivered {
-            // A member that is out stopped somewhere. A member that came later began somewhere,
-            // with the state of that place.
+            // The deliveries of a member that is out end somewhere. Those of a later member begin
+            // somewhere, with the state at that point.
             let part = first.starts_with(delivered) || first.ends_with(delivered);
             assert!(part, "{node} delivered what the others did not");
         }
@@ -211,7 +212,7 @@ fn a_member_dies_under_load_and_the_others_lose_nothing() {
             run.run(5 + seed as u32 % 17, true);
             let victim = seed as usize % 4;
             run.stopped.insert(run.ids[victim].0);
-            // Found out by a report, or by its silence.
+            // The death is detected by a report, or by silence.
             if seed % 3 == 0 {
                 for member in &mut run.members {
                     member.node.peer_lost(Rank(victim as u16));
@@ -232,8 +233,8 @@ fn a_member_dies_under_load_and_the_others_lose_nothing() {
     assert!(sent > 0 && sent < resent, "the trim drops some, and others were never sent: {sent}");
 }
 
-/// DEL-3: without order there is no place where a view ends. What is sent there is delivered while
-/// the view lasts, and a change waits for none of it.
+/// DEL-3: an unordered subgroup has no position at which a view ends. Its messages are delivered
+/// while the view lasts, and a change does not wait for them.
 #[test]
 fn a_subgroup_without_order_has_no_trim_and_holds_up_no_change() {
     const UNORDERED: SubgroupId = SubgroupId(1);
@@ -258,7 +259,7 @@ fn a_subgroup_without_order_has_no_trim_and_holds_up_no_change() {
         }
         let victim = seed as usize % 4;
         run.stopped.insert(run.ids[victim].0);
-        // What nobody can deliver everywhere any more.
+        // A message that can no longer be delivered everywhere.
         send(&mut run, (victim + 1) % 4, 7);
         run.run_to_the_end_of_the_view(true);
         for (rank, member) in run.members.iter().enumerate().filter(|(rank, _)| *rank != victim) {
@@ -269,7 +270,7 @@ fn a_subgroup_without_order_has_no_trim_and_holds_up_no_change() {
     }
 }
 
-/// VIE-3: for a view it is all one why a peer is gone.
+/// VIE-3: a view does not distinguish why a peer is gone.
 #[test]
 fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
     for cause in [LossCause::Exited, LossCause::Left, LossCause::Unreachable] {
@@ -278,7 +279,7 @@ fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
         run.stopped.insert(3);
         let lost = Event::PeerLost { view: ViewId(1), peer: Rank(2), cause };
         run.members[0].fabric.events.push_back(lost);
-        // At once, and not after the time in which a silent member is found.
+        // This happens at once, and not only after the timeout for silent members.
         let steps = (1..).find(|_| {
             run.step(0);
             run.members[0].node.suspects(Rank(2))
@@ -290,7 +291,7 @@ fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
     }
 }
 
-/// VIE-3: none of several that are lost in one step counts as one that shuts this member out.
+/// VIE-3: several members lost in one step are not mistaken for members that shut this one out.
 #[test]
 fn two_members_that_are_lost_in_one_step_are_both_dropped() {
     let mut run = Run::new(5, false, 13);
@@ -312,7 +313,7 @@ fn two_members_that_are_lost_in_one_step_are_both_dropped() {
     assert_eq!(run.ids, [NodeId(1), NodeId(2), NodeId(3)]);
 }
 
-/// A host's mistake: no member has that rank.
+/// A mistake of the host: no member has that rank.
 #[test]
 fn a_report_of_a_member_that_there_is_not_ends_no_view() {
     let mut run = Run::new(3, false, 5);
@@ -339,7 +340,7 @@ fn a_member_that_is_cut_off_halts_and_accuses_nobody() {
 fn a_member_that_is_told_by_several_that_it_is_cut_off_accuses_none_of_them() {
     let mut run = Run::new(4, false, 3);
     run.run(5, false);
-    // The first that is told is not the first in rank order.
+    // The first report does not name the first in rank order.
     let told = [2, 1].map(|peer| Event::PeerLost {
         view: ViewId(1),
         peer: Rank(peer),
@@ -356,11 +357,11 @@ fn a_member_that_lost_most_of_the_others_takes_nobody_with_it() {
     for shared in [true, false] {
         for seed in 0..20 {
             let mut run = Run::new(5, shared, seed * 31 + 1);
-            // A message, or a post that is tried again, would find out about one peer before the
-            // heartbeat does about all.
+            // A message, or a retried post, would detect one lost peer before the heartbeat detects
+            // all of them.
             run.members[4].fabric.full_percent = 0;
             run.run(5, false);
-            // One member cannot reach three of the others, and still tells the fourth of it.
+            // One member cannot reach three of the others, and still reports that to the fourth.
             let lost = (0..4).filter(|rank| *rank != seed as u16 % 4);
             run.members[4].fabric.cut.extend(lost);
             run.run_to_the_end_of_the_view(false);
@@ -388,8 +389,8 @@ fn a_joiner_that_never_came_does_not_hold_the_old_memory() {
         }
         run.stopped.insert(4);
         run.run(5, false);
-        // One is told so by its fabric, the others by that one: it was never written to, so no post
-        // fails.
+        // One member gets the report from its fabric, and the others from that member: the joiner
+        // was never written to, so no post fails.
         run.members[0].node.peer_lost(Rank(3));
         run.run_to_the_end_of_the_view(false);
         assert!(run.members[..3].iter().all(|member| member.node.is_all_posted()));
@@ -431,7 +432,7 @@ fn two_nodes_join_under_load_while_a_member_dies() {
             for (rank, node) in [(0, 8), (1, 9)] {
                 run.members[rank].node.request_join(NodeId(node)).expect("a stranger");
             }
-            // At times the group loses a member in the same change, or in the next one.
+            // In some runs the group loses a member in the same change, or in the next one.
             if seed % 2 == 0 {
                 run.stopped.insert(3);
             }

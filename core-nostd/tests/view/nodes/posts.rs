@@ -1,4 +1,4 @@
-//! What a member posts to its peers, and to whom, while a view ends.
+//! A member's posts to its peers while a view ends.
 
 use super::Run;
 use super::members::NodeMember;
@@ -7,11 +7,11 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::view::Status;
 
-/// Every queue is full.
+/// A percentage that makes every queue full.
 const FULL: u64 = 101;
 
-/// A member 1 that wedges with its next step. It has received a message and sent one, and neither
-/// got into its queues.
+/// Returns a group whose member 1 wedges in its next step. It has received a message and sent one,
+/// and neither could be posted to its full queues.
 fn about_to_wedge() -> Run {
     let mut run = Run::new(3, false, 5);
     for member in &mut run.members {
@@ -30,8 +30,8 @@ fn about_to_wedge() -> Run {
     run
 }
 
-/// VIE-6: what became stable before a view ended is delivered without waiting for the decision, so
-/// each peer has to hear of what was received here.
+/// VIE-6: messages that became stable before a view ended are delivered without waiting for the
+/// decision, so each peer has to learn what was received here.
 #[test]
 fn a_wedged_member_posts_what_a_full_queue_has_held_back() {
     let mut run = about_to_wedge();
@@ -42,7 +42,8 @@ fn a_wedged_member_posts_what_a_full_queue_has_held_back() {
     assert!(is_shown_everywhere(&run, 1) && run.members[1].node.is_all_posted());
 }
 
-/// A peer that reads where this member's part in the view ends has been sent all that comes before.
+/// A peer that reads where this member's part in the view ends has already been sent everything
+/// before that.
 #[test]
 fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
     let mut run = about_to_wedge();
@@ -54,19 +55,19 @@ fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
     for peer in [0, 2] {
         let lists = fabric.posted.iter().filter(|(to, _)| *to == peer);
         let of_the_view: Vec<bool> = lists.map(|(_, offset)| *offset >= columns).collect();
-        // The heartbeat goes before all else, and guards nothing.
+        // The heartbeat goes first, and guards nothing.
         assert_eq!(of_the_view, [true, false, true], "to {peer}");
     }
 }
 
-/// VIE-2: a view in which nothing happens is looked at a few times a heartbeat, and costs other
-/// steps nothing; once it ends, each step brings it on.
+/// VIE-2: a steady view is checked a few times per heartbeat, and costs other steps nothing; once
+/// the view is ending, each step advances it.
 #[test]
 fn a_steady_view_is_looked_at_now_and_then_and_one_that_ends_in_each_step() {
     let mut run = about_to_wedge();
     let looks = |run: &mut Run, rank: usize| {
         let before = run.members[rank].fabric.barriers.get();
-        // Nothing but the view is read behind a barrier here.
+        // Only reads of the view need a barrier here.
         let status = run.step(rank);
         (status, run.members[rank].fabric.barriers.get() - before)
     };
@@ -80,8 +81,8 @@ fn a_steady_view_is_looked_at_now_and_then_and_one_that_ends_in_each_step() {
     assert!((2..=4).contains(&of_the_steady), "{of_the_steady}");
 }
 
-/// VIE-3: a member that is suspected is cut off at the fabric, whoever found out; and the caller is
-/// told once.
+/// VIE-3: a suspected member is cut off at the fabric, whoever suspected it first, and the caller
+/// gets one report.
 #[test]
 fn whoever_is_suspected_is_cut_off_and_the_caller_is_told() {
     let mut run = Run::new(4, false, 5);
@@ -94,7 +95,7 @@ fn whoever_is_suspected_is_cut_off_and_the_caller_is_told() {
         assert_eq!(told(&mut run, rank), [(Rank(3), LossCause::Unreachable)], "at {rank}");
         assert_eq!(run.members[rank].fabric.cut, [3].into(), "at {rank}");
     }
-    // 2 shows what no correct member shows.
+    // Member 2 shows a value that no correct member shows.
     let offset = run.members[2].layout.view_offset(Rank(2), ViewColumn::Suspicions(0));
     let row = &run.members[1].fabric.copies.as_ref().expect("copies")[2][1];
     row.cell(offset.expect("a column")).expect("in the row").publish(1 << 40);
@@ -102,7 +103,7 @@ fn whoever_is_suspected_is_cut_off_and_the_caller_is_told() {
     assert_eq!(run.members[1].fabric.cut, [2, 3].into());
 }
 
-/// Whether each peer's copy of a member's row says what the row says.
+/// Returns whether each peer's copy of a member's row equals the row.
 fn is_shown_everywhere(run: &Run, owner: usize) -> bool {
     let member = &run.members[owner];
     let copies = &member.fabric.copies.as_ref().expect("copies")[owner];

@@ -1,7 +1,7 @@
-//! Members of a logged subgroup: what is on disk before a view is sealed (DUR-6).
+//! Members of a logged subgroup: the state of the disk before a view is sealed (DUR-6).
 //!
-//! Each member's log is a list that grows by what is shown ahead and by what is delivered. Its disk
-//! is slow: a promise takes a few steps, and so does the next view's memory (VIE-11).
+//! Each member's log is a list that grows by the messages shown in advance and by those delivered.
+//! Its disk is slow: a promise takes a few steps, and so does the next view's memory (VIE-11).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tramontane_core::view::{Ballot, NextView, Status};
 use super::SUBGROUP;
 use super::members::{Laid, NodeMember, open_laid};
 
-/// A log: what was delivered, and what was shown behind that.
+/// A log: the delivered messages, and those shown in advance after them.
 #[derive(Default)]
 struct Log {
     delivered: Vec<Vec<u8>>,
@@ -37,10 +37,10 @@ impl Application for &mut Log {
     }
 }
 
-/// A disk that has a promise some calls after it was asked for.
+/// A disk on which a promise lands some calls after it was requested.
 struct Disk<'d> {
     calls: &'d mut u32,
-    /// How often it was asked for the next view's memory.
+    /// Number of requests for the next view's memory.
     prepared: &'d mut u32,
     asked: &'d mut Option<(Ballot, Vec<NodeId>)>,
 }
@@ -62,8 +62,8 @@ impl Preparation for Disk<'_> {
     }
 }
 
-/// Steps a member, and checks that it has no seal in its row before its promise is on disk and it
-/// has the next view's memory.
+/// Steps a member, and asserts that its row has no seal before its promise is on disk and it has
+/// the next view's memory.
 fn step(
     member: &mut NodeMember,
     log: &mut Log,

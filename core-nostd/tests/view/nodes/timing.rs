@@ -1,11 +1,11 @@
-//! When members show that they live, and when one that does not is missed.
+//! When members send heartbeats, and when a silent member is suspected.
 
 use super::Run;
 use tramontane_core::fabric::Event;
 use tramontane_core::ids::{Rank, Time};
 use tramontane_core::view::Status;
 
-/// Of the members of these tests.
+/// The times that the members of these tests use.
 const HEARTBEAT: u64 = 1_000;
 const FAILURE_TIMEOUT: u64 = 20_000;
 const FIRST_TIMEOUT: u64 = 40_000;
@@ -16,8 +16,8 @@ fn shows_life(run: &mut Run, rank: usize) -> u32 {
     member.node.show_life(Time(run.now), &mut member.fabric).heartbeats
 }
 
-/// VIE-2: a heartbeat before the first step would be one of a member that has not begun, and one
-/// after the last step of a member that is needed no more.
+/// VIE-2: a heartbeat before the first step would announce a member that has not begun, and one
+/// after the last step a member that is no longer needed.
 #[test]
 fn a_member_shows_life_in_its_view_alone_and_no_more_often_than_it_has_to() {
     let mut run = Run::new(3, false, 5);
@@ -41,8 +41,8 @@ fn a_member_shows_life_in_its_view_alone_and_no_more_often_than_it_has_to() {
     assert_eq!(run.members[0].node.table().heartbeats(), before);
 }
 
-/// VIE-2: a clock may have any time when a view begins. A member that is not there yet is waited
-/// for as long as at any other time, and one that was there for the shorter time.
+/// VIE-2: the clock may have any value when a view begins. A member that has not started yet has
+/// the first timeout, as at any other time; a member that had started has the shorter one.
 #[test]
 fn a_silent_member_is_missed_after_its_timeout_whenever_the_view_began() {
     for began in [0, 1_000_000_000] {
@@ -64,7 +64,7 @@ fn a_silent_member_is_missed_after_its_timeout_whenever_the_view_began() {
     }
 }
 
-/// VIE-3: a fabric may find out about a peer before the view begins here.
+/// VIE-3: a fabric may detect the loss of a peer before the view begins here.
 #[test]
 fn a_loss_that_was_reported_before_the_first_step_is_not_forgotten() {
     let mut run = Run::new(3, true, 5);
@@ -73,7 +73,7 @@ fn a_loss_that_was_reported_before_the_first_step_is_not_forgotten() {
     assert!(run.members[0].node.suspects(Rank(2)));
 }
 
-/// IDL-1: a node that has nothing to do but to show life may sleep between two heartbeats.
+/// IDL-1: a node that only sends heartbeats may sleep between them.
 #[test]
 fn a_step_that_shows_life_alone_counts_as_no_work() {
     let mut run = Run::new(3, true, 5);
@@ -87,7 +87,7 @@ fn a_step_that_shows_life_alone_counts_as_no_work() {
     assert_eq!((progress.heartbeats, progress.writes, progress.lists), (2, 0, 2));
     assert!(progress.is_idle());
     assert_eq!(run.members[0].node.table().version(), version, "nothing else is published");
-    // The same where its first post found the queues full.
+    // The same after its first post found the queues full.
     run.now += HEARTBEAT;
     run.members[0].fabric.full_percent = 101;
     assert_eq!(run.step_and_tell(0).0.heartbeats, 0);
@@ -95,14 +95,14 @@ fn a_step_that_shows_life_alone_counts_as_no_work() {
     let (progress, _) = run.step_and_tell(0);
     assert_eq!((progress.heartbeats, progress.writes, progress.lists), (2, 0, 2));
     assert!(progress.is_idle());
-    // A wish to leave is three writes a peer: what guards others goes with it.
+    // A request to leave takes three writes per peer, because the guards are written with it.
     run.members[0].node.leave();
     let (progress, _) = run.step_and_tell(0);
     assert_eq!((progress.heartbeats, progress.lists), (0, 2));
     assert!(progress.writes == 6 && !progress.is_idle(), "{progress:?}");
 }
 
-/// A fabric that always has something to tell must not hold up a step for ever.
+/// A fabric that always has another event must not prolong a step indefinitely.
 #[test]
 fn a_step_takes_a_bounded_number_of_events() {
     let mut run = Run::new(3, true, 5);

@@ -1,4 +1,4 @@
-//! The columns of a view on a machine on which writes of a device become visible out of order
+//! The columns of a view on a machine where the writes of a device become visible out of order
 //! (HAL-1).
 
 use super::members::{NodeMember, open};

@@ -1,4 +1,4 @@
-//! Nodes that answer, in owned form.
+//! Answers of nodes, in owned form.
 
 use tramontane_core::ids::{DurableCount, NodeId, ViewId};
 use tramontane_core::restart::{
@@ -7,13 +7,13 @@ use tramontane_core::restart::{
 
 pub type Ballot = (u32, u32);
 
-/// What one node has on disk.
+/// The state that one node has on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Disk {
     pub decided: Option<(u64, Vec<u32>)>,
     pub promise: Option<Promised>,
     pub heard: Ballot,
-    /// One a logged subgroup.
+    /// One log per logged subgroup.
     pub logs: Vec<Option<OwnedLog>>,
     pub with_less: Option<u64>,
 }
@@ -35,7 +35,7 @@ pub struct OwnedLog {
     pub note: LogNote,
 }
 
-/// A note of a log that ended there, and of what its view had shown.
+/// Returns a note of a log that ended there, and of the durable counts that its view had shown.
 pub fn note(end: u64, majority: u64, everywhere: u64) -> LogNote {
     let [end, majority, everywhere] = [end, majority, everywhere].map(DurableCount);
     LogNote { is_of_another: false, end, majority, everywhere }
@@ -63,7 +63,7 @@ impl Disk {
         }
     }
 
-    /// The same with a note of its first log.
+    /// Does the same with a note of its first log.
     pub fn noting(mut self, note: LogNote) -> Self {
         self.logs[0].as_mut().expect("a log").note = note;
         self
@@ -86,7 +86,7 @@ fn nodes(ids: &[u32]) -> Vec<NodeId> {
     ids.iter().copied().map(NodeId).collect()
 }
 
-/// Everything that a `Restart` borrows from.
+/// All the data that a `Restart` borrows.
 #[derive(Default)]
 struct Lent {
     views: Vec<Vec<NodeId>>,
@@ -94,7 +94,7 @@ struct Lent {
     damaged: Vec<Vec<Vec<(DurableCount, DurableCount)>>>,
 }
 
-/// Asks `ask` about these nodes' answers.
+/// Calls `ask` with a restart of these nodes' answers.
 pub fn with_restart<R>(
     disks: &[(u32, &Disk)],
     subgroups: &[Vec<u32>],

@@ -1,23 +1,23 @@
-//! Disks that come back other than they were when all died: emptied, shortened, or as a copy from
-//! the beginning of the view. What the nodes noted is up to date, as it is after a moment of rest.
+//! Disks that changed after all nodes died: emptied, shortened, or replaced by a copy from the
+//! beginning of the view. The nodes' notes are up to date, as they are after an idle moment.
 
 use std::collections::BTreeSet;
 
 use super::answers::note;
 use super::disks::{Case, Store};
 
-/// What became of one disk.
+/// The change of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The log is gone, and the note of it is not.
+    /// The log is gone, but its note is not.
     Emptied,
     /// The log has lost its last record.
     Shortened,
-    /// All of the disk is as it was when the view began.
+    /// The whole disk is as it was when the view began.
     Older,
 }
 
-/// The same case, and what all nodes noted before they died.
+/// Returns the same case with the notes that all nodes made before they died.
 pub fn noting(case: &Case) -> Case {
     let mut noted = case.clone();
     let length = |node: &u32| case.nodes[node].records.as_ref().map_or(0, |records| records.len());
@@ -31,7 +31,7 @@ pub fn noting(case: &Case) -> Case {
             true => members.iter().map(length).min().unwrap_or(0),
             false => 0,
         };
-        // Where the view has gone on, this one cannot have seen how far.
+        // If the view has been succeeded, this node cannot have seen how far it got.
         let is_newest = case.decided.keys().max() == Some(id);
         let majority = if is_newest { case.reported.len() } else { 0 };
         store.note = note(records.len() as u64, majority as u64, everywhere as u64);
@@ -39,8 +39,8 @@ pub fn noting(case: &Case) -> Case {
     noted
 }
 
-/// The case with the disks of these nodes changed; nothing where one would be as it was, or where
-/// nothing on the other disks tells.
+/// Returns the case with the disks of these nodes changed, or `None` if a disk would not change, or
+/// if the other disks cannot reveal the change.
 pub fn changed(case: &Case, nodes: &[u32], change: Change) -> Option<Case> {
     let mut changed = case.clone();
     for node in nodes {
@@ -62,7 +62,7 @@ pub fn changed(case: &Case, nodes: &[u32], change: Change) -> Option<Case> {
     Some(changed)
 }
 
-/// The cases without what nodes note: as a verdict sees them that does not look at it.
+/// Returns the cases without the nodes' notes, for a verdict that ignores notes.
 pub fn forgetting(cases: &BTreeSet<Case>) -> BTreeSet<Case> {
     let forget = |case: &Case| {
         let mut case = case.clone();

@@ -1,8 +1,8 @@
-//! What the members of a view, and nodes that join it, have on disk when all of them die.
+//! The disks of a view's members, and of nodes that join it, when all of them die.
 //!
-//! A state of the search of views gives many: each sync that was not waited for may have returned
-//! or not. A member promises before it echoes; it notes a decision before it does anything in the
-//! next view; it delivers before its log has what it delivered.
+//! A state of the search over views leads to many disks: each sync that was not awaited may or may
+//! not have returned. A member promises before it echoes, notes a decision before it does anything
+//! in the next view, and delivers messages before its log has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,23 +13,23 @@ use tramontane_core::ids::NodeId;
 use tramontane_core::restart::LogNote;
 use tramontane_core::view::Status;
 
-/// A message that is delivered in the view after the one that was searched.
+/// A message delivered in the view after the one that was searched.
 const NEXT_MESSAGE: u64 = 100;
 
-/// What is on one node's disk, the records of its one log included: view and message each.
+/// One node's disk, including the records of its only log, each with view and message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Store {
     pub decided: Option<(u64, Vec<u32>)>,
     pub promise: Option<Promised>,
     pub heard: Ballot,
-    /// Nothing at a node that never was a member and has no state of the group yet.
+    /// `None` at a node that was never a member and has no state of the group yet.
     pub records: Option<Vec<(u64, u64)>>,
-    /// What the node noted of its log.
+    /// The node's note of its log.
     pub note: LogNote,
 }
 
 impl Store {
-    /// What the node answers.
+    /// Returns the node's answer.
     pub fn disk(&self) -> Disk {
         let end = |records: &Vec<(u64, u64)>| OwnedLog {
             note: self.note,
@@ -45,35 +45,35 @@ impl Store {
     }
 }
 
-/// What is on all disks, and what was true before all died.
+/// The state of all disks, and the facts before all nodes died.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Case {
     pub nodes: BTreeMap<u32, Store>,
     /// Messages that may have been reported as durable at a majority, in order.
     pub reported: Vec<u64>,
-    /// Views that somebody decided, and all that was delivered up to their beginning.
+    /// Views that any member decided, and all messages delivered up to their beginning.
     pub decided: BTreeMap<u64, (Vec<u32>, Vec<u64>)>,
 }
 
-/// A sync that a host leaves out.
+/// A sync that a host omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
     /// Logs are not synced up to the trims before the promise is.
     LogNotSynced,
-    /// A member goes on in the next view before it has noted that this is decided.
+    /// A member continues in the next view before it has noted that this view is decided.
     DecisionNotSynced,
     /// A joining node counts before it has its state.
     StateNotSynced,
     /// A restart does not promise before it decides.
     RestartNotPromised,
-    /// A restart's promise takes the place of the last one, and its base is not noted with it.
+    /// A restart's promise replaces the last one, and its base is not noted with it.
     BaseNotNoted,
     /// A node takes part in a restart before it has noted that.
     HeardNotNoted,
-    /// What a log has beyond the one that is taken stays.
+    /// Records that a log has beyond the chosen one are kept.
     TailReplayed,
-    /// No sync is left out: disks came back other than they were.
+    /// No sync is omitted, but the disks changed.
     DisksChanged,
 }
 
@@ -81,7 +81,7 @@ fn ids(members: &[NodeId]) -> Vec<u32> {
     members.iter().map(|node| node.0).collect()
 }
 
-/// The messages at places below a frontier.
+/// Returns the messages at positions below a frontier.
 fn messages(arena: &Arena, frontier: u64) -> Vec<u64> {
     let senders = arena.members.len() as u64;
     let at = |place: u64| {
@@ -91,7 +91,8 @@ fn messages(arena: &Arena, frontier: u64) -> Vec<u64> {
     (0..frontier).filter_map(at).collect()
 }
 
-/// What one member may have on disk, and how many messages of this view it may have reported.
+/// A member's possible disks, each with the number of messages of this view that it may have
+/// reported.
 type Options = Vec<(Store, usize)>;
 
 fn promised(arena: &Arena, kept: &Kept) -> Promised {
@@ -114,7 +115,7 @@ fn options_of(arena: &Arena, rank: usize, fault: Fault) -> Options {
     };
     let sealed = |kept: &Kept| kept.trims[0].map(|trim| messages(arena, trim));
     let kept = around.kept.as_ref().and_then(sealed).unwrap_or_default();
-    // Up to the trims it is there; what was delivered may be.
+    // The log is on disk up to the trims; later deliveries may be there.
     let least = if fault == Fault::LogNotSynced { 0 } else { kept.len() };
     let all = if kept.len() > delivered.len() { &kept } else { &delivered };
     let mut options: Options = (least..=all.len())
@@ -136,7 +137,7 @@ fn options_of(arena: &Arena, rank: usize, fault: Fault) -> Options {
     options
 }
 
-/// What a node may have on disk that was asked for with `wish`.
+/// Returns the possible disks of a node whose join was requested with `wish`.
 fn options_of_joiner(arena: &Arena, node: u32, fault: Fault) -> Options {
     let mut options = vec![(Store::default(), 0)];
     let most = arena.members.iter().map(|member| member.around.parts[0].delivered).max();
@@ -159,7 +160,7 @@ fn options_of_joiner(arena: &Arena, node: u32, fault: Fault) -> Options {
     options
 }
 
-/// Every case that a state may leave behind.
+/// Returns every case that a state may leave behind.
 pub fn cases_of(arena: &Arena, joiners: &[NodeId], fault: Fault) -> BTreeSet<Case> {
     let members = ids(arena.setting.layout.group().members);
     let mut options: Vec<(u32, Options)> =
@@ -186,7 +187,8 @@ pub fn cases_of(arena: &Arena, joiners: &[NodeId], fault: Fault) -> BTreeSet<Cas
     }
 }
 
-/// A case with just these disks, and where the next view goes on, those with a message of it.
+/// Returns a case with exactly these disks, and, if the next view continues, the cases with a
+/// message of it.
 fn cases_with(
     arena: &Arena,
     members: &[u32],
@@ -221,8 +223,8 @@ fn cases_with(
     if !next.iter().all(|node| is_in(node) && knows(node)) {
         return cases;
     }
-    // The next view delivers a message: any of its members may have it on disk, if it has all that
-    // comes before.
+    // The next view delivers a message: any of its members may have it on disk if it has all
+    // earlier ones.
     let whole = |node: &u32| {
         let records = plain.nodes[node].records.iter().flatten();
         records.map(|record| record.1).eq(before.iter().copied())

@@ -1,9 +1,9 @@
-//! A group that restarts: attempts by any of its nodes, deaths in the middle of them, and what must
-//! hold.
+//! A group that restarts: attempts by any of its nodes, deaths during them, and the conditions that
+//! must hold.
 //!
-//! Each turn, some nodes come. If the verdict lets them go on, each participant gets its log, makes
-//! its promise durable, and in the end notes the decision. All of them may die after any part of
-//! that. What goes on delivers a message before the next death.
+//! In each turn, some nodes return. If the verdict lets them continue, each participant gets its
+//! log, makes its promise durable, and finally notes the decision. All of them may die after any
+//! part of that. A group that continues delivers a message before the next death.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use super::answers::{Ballot, Disk, Promised, note, with_restart};
 use super::disks::{Case, Fault, Store};
 use tramontane_core::restart::Verdict;
 
-/// What was met.
+/// Counts of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Met {
     pub cases: usize,
@@ -22,7 +22,7 @@ pub struct Met {
     pub went_on: usize,
 }
 
-/// What an attempt does.
+/// An attempt to restart.
 struct Attempt {
     ballot: Ballot,
     base: (u64, Vec<u32>),
@@ -30,11 +30,11 @@ struct Attempt {
     next: Vec<u32>,
     is_adopted: bool,
     participants: Vec<u32>,
-    /// The log that is taken.
+    /// The chosen log.
     log: Vec<(u64, u64)>,
 }
 
-/// Restarts from all of these, with so many deaths of all.
+/// Restarts from all of these cases, with up to `deaths` deaths of all nodes.
 pub fn restart_all(cases: BTreeSet<Case>, deaths: u32, fault: Fault) -> Result<Met, String> {
     let mut met = Met::default();
     let mut known: HashSet<(Case, u32)> = HashSet::new();
@@ -60,7 +60,8 @@ pub fn restart_all(cases: BTreeSet<Case>, deaths: u32, fault: Fault) -> Result<M
     Ok(met)
 }
 
-/// What becomes of a case when these nodes come, and whether they still live then.
+/// Returns the cases that result when these nodes return, and whether the nodes are still alive in
+/// each.
 fn turn(
     case: &Case,
     here: &[u32],
@@ -89,7 +90,8 @@ fn turn(
             }
         }
     }
-    // All have heard. How far each participant is: nothing more, its log, its promise.
+    // All nodes have heard of the attempt. Each participant has completed nothing more, its log, or
+    // its promise.
     let ways = 3_u32.pow(count);
     for way in 0..ways {
         let mut changed = heard.clone();
@@ -124,7 +126,7 @@ impl Attempt {
     }
 }
 
-/// What these nodes may do, if they need not wait.
+/// Returns the attempt that these nodes may make, or `None` if they have to wait.
 fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>, String> {
     let disks: Vec<(u32, Disk)> =
         here.iter().map(|node| (*node, case.nodes[node].disk())).collect();
@@ -135,7 +137,8 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
             Verdict::Go(plan) => plan,
             Verdict::Wait(wait) => {
                 let missing: Vec<u32> = restart.missing(wait).map(|node| node.0).collect();
-                // It says for whom it waits, and not for nodes that can tell nothing new.
+                // The verdict names the nodes that it waits for, and not nodes that can add
+                // nothing.
                 if missing.is_empty() && fault != Fault::DisksChanged {
                     return Err(format!("{here:?} wait for nobody: {wait:?}, {case:?}"));
                 }
@@ -143,7 +146,7 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
             }
             Verdict::NoGroup => return Ok(None),
         };
-        // DUR-12: who would begin the next view?
+        // DUR-12: otherwise no node would begin the next view.
         if restart.next_members(&plan).next().is_none() {
             return Err(format!("{here:?} go on with nobody: {case:?}"));
         }
@@ -164,15 +167,15 @@ fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>
     })
 }
 
-/// A participant that goes on sets aside what the log that is taken does not have, and gets the
-/// rest. Whether there was something to set aside.
+/// Makes a continuing participant set aside the records that the chosen log lacks, and copy the
+/// rest. Returns whether there was anything to set aside.
 fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bool {
     if !attempt.next.contains(&node) {
         return false;
     }
     let own = store.records.get_or_insert_default();
     let last_view = own.last().map_or(0, |record| record.0);
-    // Where the view of its last record ended.
+    // The end of the view of its last record.
     let end = attempt.log.iter().position(|record| record.0 > last_view);
     let common = own.len().min(end.unwrap_or(attempt.log.len()));
     let is_cut = common < own.len();
@@ -185,8 +188,8 @@ fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bo
     is_cut
 }
 
-/// All participants have promised: the next view is decided. Some of them note it; if it was not
-/// adopted, it goes on once all of its members have.
+/// Decides the next view, because all participants have promised. Some of them note it; if the view
+/// was not adopted, it continues once all of its members have noted it.
 fn decide(
     case: &Case,
     attempt: &Attempt,
@@ -208,7 +211,7 @@ fn decide(
         }
         let all = way + 1 == 1 << noting.len();
         if all && attempt.is_adopted {
-            // The same nodes go on from there, without a death.
+            // The same nodes continue from there, without a death.
             after.push((noted.clone(), true));
         }
         if all && !attempt.is_adopted && noting.len() == attempt.next.len() {
@@ -224,7 +227,7 @@ fn decide(
     Ok(after)
 }
 
-/// The group delivers a message in its new view, which any of its members may have on disk.
+/// Lets the group deliver a message in its new view, which any of its members may have on disk.
 fn goes_on(case: &Case, attempt: &Attempt) -> Vec<Case> {
     let message = attempt.id * 1000;
     let ways = 1..1_u32 << attempt.next.len();
@@ -245,7 +248,7 @@ fn goes_on(case: &Case, attempt: &Attempt) -> Vec<Case> {
     .collect()
 }
 
-/// What must hold when a restart decides.
+/// Checks the conditions for a restart's decision.
 fn check(case: &Case, attempt: &Attempt, messages: &[u64]) -> Result<(), String> {
     let says = |what: &str| {
         Err(format!(

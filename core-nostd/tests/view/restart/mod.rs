@@ -1,14 +1,15 @@
-//! Total restart (DUR-6): what is on disk when all members die, and what a group goes on with.
+//! Total restart (DUR-6): the disks when all members die, and the state with which a group
+//! continues.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `answers` | nodes that answer, in owned form |
-//! | `named` | the counterexamples that DUR-6 and DUR-7 give, and others |
-//! | `naive` | the verdict against a model that is slow and plain |
-//! | `disks` | what the members of a view have on disk when all of them die |
-//! | `changed` | disks that come back other than they were |
-//! | `group` | a group that restarts: attempts, deaths in the middle of them, and what must hold |
-//! | `search` | every such disk, every order of restarts |
+//! | `answers` | answers of nodes, in owned form |
+//! | `named` | the counterexamples of DUR-6 and DUR-7, and others |
+//! | `naive` | the verdict compared with a slow and simple model |
+//! | `disks` | the disks of a view's members when all of them die |
+//! | `changed` | disks that changed after the deaths |
+//! | `group` | a group that restarts: attempts, deaths during them, and the conditions that hold |
+//! | `search` | every state of the disks, and every order of restarts |
 
 mod answers;
 mod changed;

@@ -1,4 +1,5 @@
-//! The verdict against a model that counts members one by one and looks at every record by itself.
+//! The verdict compared with a model that counts members one by one and examines every record
+//! separately.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use tramontane_core::restart::{LogNote, Verdict, Want};
 
 type Disks = Vec<(u32, Disk)>;
 
-/// What the model says, in plain numbers.
+/// The model's verdict, in plain numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Said {
     NoGroup,
@@ -25,14 +26,14 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// What a node answered, if it has anything of the group.
+    /// Returns a node's answer, if it has any state of the group.
     fn any_disk(&self, node: u32) -> Option<&Disk> {
         let found = self.disks.iter().find(|(other, _)| *other == node).map(|(_, disk)| disk);
         found.filter(|disk| disk.decided.is_some() || disk.logs.iter().any(Option::is_some))
     }
 
-    /// The same, if it counts: each log is the one that was there, and what the newest view has
-    /// seen of it is not more than it has.
+    /// Does the same if the answer counts: each log is the original one, and has at least what the
+    /// newest view has seen of it.
     fn disk(&self, node: u32) -> Option<&Disk> {
         self.any_disk(node).filter(|disk| {
             self.with_less
@@ -44,7 +45,7 @@ impl Model<'_> {
         self.disks.iter().filter_map(|(_, disk)| disk.decided.clone()).max_by_key(|view| view.0)
     }
 
-    /// The logs of a subgroup at all that know the newest view.
+    /// Returns the logs of a subgroup at all nodes that know the newest view.
     fn logs_in_base(&self, at: usize) -> Vec<&OwnedLog> {
         let base = self.base().map(|base| base.0);
         let knowing = self.disks.iter().filter(|(_, disk)| {
@@ -69,7 +70,8 @@ impl Model<'_> {
         })
     }
 
-    /// The only node that knows the newest view, if most of the view before stayed in that.
+    /// Returns the only node that knows the newest view, if most members of the previous view
+    /// remained in it.
     fn unsupported(&self, base: &(u64, Vec<u32>)) -> Option<u32> {
         let knows = |disk: &Disk| disk.decided.as_ref().map(|decided| decided.0);
         let of_base: Vec<_> =
@@ -96,7 +98,7 @@ impl Model<'_> {
         })
     }
 
-    /// What is missing of a view.
+    /// Returns what a view still lacks.
     fn missing(&self, members: &[u32]) -> Option<(Want, BTreeSet<u32>)> {
         let everybody: BTreeSet<u32> = members.iter().copied().collect();
         let mut quorums = vec![(Want::Majority, everybody.clone())];
@@ -167,7 +169,7 @@ impl Model<'_> {
         Said::Goes { members, adopted: next.is_some(), ends }
     }
 
-    /// The members of a subgroup in the base, and those of them that have not answered.
+    /// Returns the members of a subgroup in the base, and those of them that have not answered.
     fn concerned(&self, at: usize, base: &(u64, Vec<u32>)) -> (BTreeSet<u32>, BTreeSet<u32>) {
         let of_subgroup = base.1.iter().copied().filter(|node| self.subgroups[at].contains(node));
         let all: BTreeSet<u32> = of_subgroup.collect();
@@ -175,7 +177,7 @@ impl Model<'_> {
         (all, away)
     }
 
-    /// Where the log of a subgroup ends that is taken; or the first record that is lost.
+    /// Returns the end of the log chosen for a subgroup, or the first lost record.
     fn end(
         &self,
         at: usize,
@@ -226,7 +228,7 @@ fn has_its_end(log: &OwnedLog) -> bool {
     !log.note.is_of_another && log.note.end.0 <= log.end
 }
 
-/// What was noted of a log that ends there: mostly less than it has.
+/// Generates the note of a log that ends there: usually of less than it has.
 fn log_note(end: u64) -> impl Strategy<Value = LogNote> {
     let part = move |more: f64| {
         (prop::bool::weighted(more), 0..=end, 0_u64..9)
@@ -258,13 +260,13 @@ fn members() -> impl Strategy<Value = Vec<u32>> {
     prop::sample::subsequence(vec![1_u32, 2, 3, 4, 5], 1..=5)
 }
 
-/// Earlier versions promised views without members too.
+/// Generates members; earlier versions also promised views without members.
 fn promised_members() -> impl Strategy<Value = Vec<u32>> {
     prop_oneof![9 => members(), 1 => Just(Vec::new())]
 }
 
 fn disks() -> impl Strategy<Value = (Disks, Vec<Vec<u32>>)> {
-    // Views are the same at all nodes, and so are proposals: what nodes keep are picks of these.
+    // Views and proposals are the same at all nodes; each node keeps a selection of them.
     let views = prop::collection::vec(members(), 3);
     let proposals = prop::collection::vec(promised_members(), 6);
     let node = (

@@ -1,16 +1,16 @@
-//! The counterexamples that DUR-6 and DUR-7 give, and cases that broke earlier forms of the rules.
+//! The counterexamples of DUR-6 and DUR-7, and cases that broke earlier forms of the rules.
 
 use super::answers::{Ballot, Disk, OwnedLog, note, with_restart};
 use tramontane_core::ids::{DurableCount, NodeId, ViewId};
 use tramontane_core::restart::{Restart, Verdict, Wait, Want};
 
-/// The ballot of the leader of rank zero, and of one.
+/// The ballots of the leaders of rank zero and one.
 const FIRST: Ballot = (0, 1);
 const SECOND: Ballot = (0, 2);
 
 const ALL: [u32; 5] = [1, 2, 3, 4, 5];
 
-/// What is wanted, of which view, and who is missing.
+/// Returns what the restart waits for: the kind, the view, and the missing nodes.
 fn waits(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> Option<(Want, u64, Vec<u32>)> {
     with_restart(disks, subgroups, |restart| match restart.verdict() {
         Verdict::Wait(wait) => Some(waits_for(&restart, wait)),
@@ -22,8 +22,8 @@ fn waits_for<'a>(restart: &Restart<'a>, wait: Wait<'a>) -> (Want, u64, Vec<u32>)
     (wait.want, wait.view.id.0, restart.missing(wait).map(|node| node.0).collect())
 }
 
-/// How the group goes on: the members of the next view, whether it is adopted, and for each
-/// subgroup who has the log, and where it ends.
+/// The way a group continues: the members of the next view, whether it is adopted, and for each
+/// subgroup the node with the log and its end.
 type GoesOn = (Vec<u32>, bool, Vec<Option<(u32, u64)>>);
 
 fn goes_on(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> GoesOn {
@@ -43,21 +43,21 @@ fn goes_on(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> GoesOn {
 
 #[test]
 fn a_promise_that_one_of_the_majority_made_is_found_and_its_own_majority_waited_for() {
-    // View {1..5}; the next, {3, 4, 5}, is decided at 3 and 4. 5 has promised it.
+    // View {1..5}; the next view, {3, 4, 5}, is decided at 3 and 4. Node 5 has promised it.
     let old = Disk::of(1, &ALL, &[Some((1, 3))]);
     let promised = old.clone().promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
     let decided = Disk { decided: Some((2, vec![3, 4, 5])), ..promised.clone() };
     let subgroups = [ALL.to_vec()];
     let waited = waits(&[(1, &old), (2, &old), (5, &promised)], &subgroups);
     assert_eq!(waited, Some((Want::Majority, 2, vec![3, 4])));
-    // One of them comes: it knows more than was asked for.
+    // One of them returns, and knows more than was needed.
     let with_four = [(1, &old), (2, &old), (5, &promised), (4, &decided)];
     assert_eq!(goes_on(&with_four, &subgroups).0, [4, 5]);
 }
 
 #[test]
 fn the_members_that_go_on_have_all_that_the_seal_ended_with() {
-    // m, the fourth message, at 1, 2 and 3. 4 and 5 promised {3, 4, 5}, so they have it.
+    // The fourth message, m, is at 1, 2 and 3. Nodes 4 and 5 promised {3, 4, 5}, so they have it.
     let old = Disk::of(1, &ALL, &[Some((1, 4))]);
     let promised = old.promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
     let decided = Disk { decided: Some((2, vec![3, 4, 5])), ..promised };
@@ -67,7 +67,7 @@ fn the_members_that_go_on_have_all_that_the_seal_ended_with() {
 
 #[test]
 fn a_subgroup_without_a_majority_is_waited_for() {
-    // Subgroup {3, 4, 5}, m at 3 and 4; {1, 2, 5} come.
+    // Subgroup {3, 4, 5}, m at 3 and 4; {1, 2, 5} return.
     let outside = Disk::of(1, &ALL, &[None]);
     let five = Disk::of(1, &ALL, &[Some((1, 0))]);
     let waited = waits(&[(1, &outside), (2, &outside), (5, &five)], &[vec![3, 4, 5]]);
@@ -79,13 +79,13 @@ fn a_subgroup_without_a_majority_is_waited_for() {
 
 #[test]
 fn a_new_disk_counts_in_no_majority() {
-    // m at 1 and 2; 1 has a new disk, and {1, 3} come.
+    // m at 1 and 2; 1 has a new disk, and {1, 3} return.
     let new = Disk { logs: vec![None], ..Disk::default() };
     let three = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
     let subgroups = [vec![1, 2, 3]];
     let waited = waits(&[(1, &new), (3, &three)], &subgroups);
     assert_eq!(waited, Some((Want::Majority, 1, vec![1, 2])));
-    // An operator says that it is enough.
+    // An operator accepts fewer nodes.
     with_restart(&[(1, &new), (3, &three)], &subgroups, |restart| {
         let Verdict::Go(plan) = restart.with_less().verdict() else { panic!("it is enough") };
         assert_eq!(restart.with_less().next_members(&plan).collect::<Vec<_>>(), [NodeId(3)]);
@@ -98,19 +98,19 @@ fn a_new_disk_counts_in_no_majority() {
 
 #[test]
 fn the_latest_of_two_promises_is_adopted_and_the_tail_of_the_other_is_not_taken() {
-    // 1 sealed {1, 2} with a trim behind the sixth message, and died. 2 sealed {2, 3} with one
-    // behind the fourth.
+    // Node 1 sealed {1, 2} with a trim after the sixth message, and died. Node 2 sealed {2, 3} with
+    // a trim after the fourth.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
     let first = old.promising(FIRST, 2, &[1, 2], &[Some(6)]);
     let second = Disk::of(1, &[1, 2, 3], &[Some((1, 4))]).promising(SECOND, 2, &[2, 3], &[Some(4)]);
     let subgroups = [vec![1, 2, 3]];
     let come = [(1, &first), (2, &second)];
-    // 3 has to answer too: the view {2, 3} may have gone on.
+    // Node 3 has to answer too: the view {2, 3} may have continued.
     assert_eq!(waits(&come, &subgroups), Some((Want::Majority, 2, vec![3])));
     let come = [(1, &first), (2, &second), (3, &second)];
     let (members, is_adopted, logs) = goes_on(&come, &subgroups);
     assert_eq!((members, is_adopted, logs[0].map(|log| log.1)), (vec![2, 3], true, Some(4)));
-    // What 1 has behind that is set aside.
+    // Node 1's records after that are set aside.
     with_restart(&come, &subgroups, |restart| {
         let Verdict::Go(plan) = restart.verdict() else { panic!("all are there") };
         let taken = restart.log_of(&plan, 0).expect("intact").expect("a log");
@@ -121,17 +121,18 @@ fn the_latest_of_two_promises_is_adopted_and_the_tail_of_the_other_is_not_taken(
     });
 }
 
-/// DUR-12: earlier versions promised a view without members where all left at once.
+/// DUR-12: earlier versions promised a view without members if all left at once.
 #[test]
 fn promise_of_nobody_blocks_no_restart() {
-    // 1 leads, and seals {2, 3} at the fourth message. 2 takes over, and finds that all leave.
+    // Node 1 leads, and seals {2, 3} at the fourth message. Node 2 takes over, and finds that all
+    // leave.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
     let first = old.clone().promising(FIRST, 2, &[2, 3], &[Some(4)]);
     let nobody = old.promising(SECOND, 2, &[], &[Some(6)]);
     let subgroups = [vec![1, 2, 3]];
     for (come, next) in [
         (vec![(1, &nobody), (2, &nobody), (3, &nobody)], vec![1, 2, 3]),
-        // What came before was not decided, and may end earlier.
+        // The earlier list was not decided, and may end earlier.
         (vec![(1, &first), (3, &nobody)], vec![1, 3]),
     ] {
         let (members, is_adopted, logs) = goes_on(&come, &subgroups);
@@ -141,11 +142,11 @@ fn promise_of_nobody_blocks_no_restart() {
 
 #[test]
 fn a_member_that_missed_the_adoption_of_its_view_lends_no_log() {
-    // A restart adopted {2, 3, 4} without 3, which has a tail of a proposal that came to nothing.
+    // A restart adopted {2, 3, 4} without 3, which has the tail of a failed proposal.
     let knows = Disk::of(2, &[2, 3, 4], &[Some((1, 4))]);
     let three = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
     let subgroups = [vec![1, 2, 3, 4]];
-    // It counts all the same: had anything been delivered in view 2, it would be at 2 or at 4.
+    // Node 3 still counts: any message delivered in view 2 would be at 2 or at 4.
     for (come, next) in [
         (vec![(2, &knows), (3, &three)], vec![2, 3]),
         (vec![(2, &knows), (3, &three), (4, &knows)], vec![2, 3, 4]),
@@ -157,15 +158,15 @@ fn a_member_that_missed_the_adoption_of_its_view_lends_no_log() {
 
 #[test]
 fn two_new_members_without_the_state_wait_for_one_that_has_it() {
-    // View {1, 2}; 2 leaves, 3 and 4 join. m, the first message, was at 1 and 2. 3 and 4 were let
-    // in, and their state is not whole.
+    // View {1, 2}; 2 leaves, 3 and 4 join. The first message, m, was at 1 and 2. Nodes 3 and 4 were
+    // admitted, but their state is incomplete.
     let joining = Disk { logs: vec![Some(OwnedLog::new(1, 0))], ..Disk::default() };
     let leaver =
         Disk::of(2, &[1, 3, 4], &[Some((1, 1))]).promising(FIRST, 2, &[1, 3, 4], &[Some(1)]);
     let subgroups = [vec![1, 2, 3, 4]];
     let waited = waits(&[(2, &leaver), (3, &joining), (4, &joining)], &subgroups);
     assert_eq!(waited, Some((Want::WholeLog(0), 2, vec![1])));
-    // 1 has promised the view, so it had all that the first one ended with.
+    // Node 1 has promised the view, so it had everything that the first view ended with.
     let promised = Disk { decided: Some((1, vec![1, 2])), ..leaver.clone() };
     let come = [(2, &leaver), (1, &promised), (3, &joining)];
     let (members, _, logs) = goes_on(&come, &subgroups);
@@ -178,8 +179,8 @@ fn two_new_members_without_the_state_wait_for_one_that_has_it() {
 
 #[test]
 fn a_view_whose_decision_one_member_alone_knows_restarts_once_a_majority_is_there() {
-    // View {1, 2} let 3, 4 and 5 in. 1 wrote down the decision; then power was lost. Of the five
-    // only two have promised the view: the others count as well, and 1 or 2 lends its log.
+    // View {1, 2} admitted 3, 4 and 5. Node 1 noted the decision; then power was lost. Only two of
+    // the five have promised the view; the others count as well, and 1 or 2 lends its log.
     let two = Disk::of(1, &[1, 2], &[Some((1, 4))]).promising(FIRST, 2, &ALL, &[Some(4)]);
     let one = Disk { decided: Some((2, ALL.to_vec())), ..two.clone() };
     let joining = Disk { logs: vec![Some(OwnedLog::new(1, 4))], ..Disk::default() };
@@ -192,8 +193,8 @@ fn a_view_whose_decision_one_member_alone_knows_restarts_once_a_majority_is_ther
 
 #[test]
 fn the_first_view_restarts_though_one_member_alone_knows_that_it_is_decided() {
-    // Power was lost while the group was formed. 2 and 3 have noted that it was, and have logs with
-    // nothing in them: they are no new nodes.
+    // Power was lost while the group was being formed. Nodes 2 and 3 have noted that, and have
+    // empty logs: they are not new nodes.
     let knows = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
     let noted = Disk { logs: vec![Some(OwnedLog::new(0, 0))], ..Disk::default() };
     let subgroups = [vec![1, 2, 3]];
@@ -201,7 +202,8 @@ fn the_first_view_restarts_though_one_member_alone_knows_that_it_is_decided() {
     assert_eq!(alone, Some((Want::Majority, 1, vec![2, 3])));
     let (members, is_adopted, logs) = goes_on(&[(1, &knows), (3, &noted)], &subgroups);
     assert_eq!((members, is_adopted, logs), (vec![1, 3], false, vec![Some((1, 0))]));
-    // Without 1 they cannot know of it: the group is still to be formed, with all initial nodes.
+    // Without 1 they cannot know of the view: the group is still to be formed, with all initial
+    // nodes.
     let unknown = with_restart(&[(2, &noted), (3, &noted)], &subgroups, |restart| {
         matches!(restart.verdict(), Verdict::NoGroup)
     });
@@ -220,22 +222,24 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     };
     let (one, two) = (damaged(&[(2, 4), (6, 8)]), damaged(&[(4, 6)]));
     assert_eq!(goes_on(&[(1, &one), (2, &two)], &subgroups).2[0].map(|log| log.1), Some(8));
-    // Nobody that answers has the fourth record; the third member may have it.
+    // No node that answers has the fourth record; the third member may have it.
     let two = damaged(&[(3, 6)]);
     let waited = waits(&[(1, &one), (2, &two)], &subgroups);
     assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![3])));
-    // The third never had it. All are there, and it may have been durable at the first two.
+    // The third member never had it. All nodes are there, and the record may have been durable at
+    // the first two.
     let short = Disk::of(1, &members, &[Some((1, 3))]);
     let come = [(1, &one), (2, &two), (3, &short)];
     assert_eq!(waits(&come, &subgroups), Some((Want::Record(0, DurableCount(3)), 1, vec![])));
-    // Two never had it: it was never durable at a majority, and goes.
+    // Two members never had it, so it was never durable at a majority, and is dropped.
     let come = [(1, &one), (2, &short), (3, &short)];
     let mut bad = come;
     let unread = damaged(&[(3, 8)]);
     bad[0].1 = &unread;
     assert_eq!(goes_on(&bad, &subgroups).2, [Some((1, 3))]);
     let come = [(1, &one), (2, &two), (3, &short)];
-    // Each record is had from those alone that have it intact, up to their next damaged one.
+    // Each record is available only from the members that have it intact, up to their next damaged
+    // one.
     with_restart(&come, &subgroups, |restart| {
         let restart = restart.with_less();
         let Verdict::Go(plan) = restart.verdict() else { panic!("it goes on") };
@@ -248,19 +252,19 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
         let first = Some((3, 3));
         assert_eq!(all, [first, first, first, None, one, one, two, two, None]);
     });
-    // Half of the members' intact logs lack a record: the others are no majority.
+    // Half of the members' intact logs lack a record, so the others are not a majority.
     let four = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 3))]);
     let mut bad = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 5))]);
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &four), (2, &four), (3, &bad)];
     assert_eq!(goes_on(&come, &[vec![1, 2, 3, 4]]).2[0].map(|log| log.1), Some(3));
-    // A majority's intact logs lack it: nobody is waited for.
+    // The intact logs of a majority lack it, so no node is awaited.
     let five = Disk::of(1, &ALL, &[Some((1, 3))]);
     let mut bad = Disk::of(1, &ALL, &[Some((1, 5))]);
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &five), (2, &five), (3, &five), (4, &bad)];
     assert_eq!(goes_on(&come, &[ALL.to_vec()]).2[0].map(|log| log.1), Some(3));
-    // A log that is damaged itself does not tell what it once had, and counts for nothing.
+    // A log that is itself damaged does not show what it once had, and does not count.
     let mut unsure = five.clone();
     unsure.logs[0].as_mut().expect("a log").damaged = vec![(1, 2)];
     let come = [(1, &five), (2, &five), (3, &unsure), (4, &bad)];
@@ -268,12 +272,12 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![5])));
 }
 
-/// It would be waited for, though it has nothing to say: it may be gone for good.
+/// Otherwise it would be awaited although it can add nothing, and it may be gone for good.
 #[test]
 fn a_node_that_is_in_no_view_that_matters_neither_promises_nor_is_waited_for() {
     let members = [1, 2, 3];
-    // 4 was removed before, and still knows the first view alone. 5 may belong to the subgroup, and
-    // has never come.
+    // Node 4 was removed earlier, and still knows only the first view. Node 5 may belong to the
+    // subgroup, and has never appeared.
     let subgroups = [ALL.to_vec()];
     let knows = Disk::of(2, &members, &[Some((1, 4))]);
     let removed = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 4))]);
@@ -284,17 +288,18 @@ fn a_node_that_is_in_no_view_that_matters_neither_promises_nor_is_waited_for() {
         })
     };
     assert_eq!(promise_of(&[(1, &knows), (2, &knows), (4, &removed)]), [1, 2]);
-    // A view that is adopted counts as well: it lets 4 in again.
+    // An adopted view counts as well: it admits 4 again.
     let adopts = knows.clone().promising(FIRST, 3, &[1, 2, 4], &[Some(4)]);
     assert_eq!(promise_of(&[(1, &adopts), (2, &adopts), (4, &removed)]), [1, 2, 4]);
-    // For a record that all members of the view have lost, neither 4 nor 5 is waited for.
+    // Neither 4 nor 5 is awaited for a record that all members of the view have lost.
     let mut damaged = knows;
     damaged.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &damaged), (2, &damaged), (3, &damaged)];
     assert_eq!(waits(&come, &subgroups), Some((Want::Record(0, DurableCount(3)), 2, vec![])));
 }
 
-/// DUR-7: otherwise a group could never go on whose operator says that the others do not come back.
+/// DUR-7: otherwise a group could never continue although its operator says that the others will
+/// not return.
 #[test]
 fn with_less_a_damaged_record_that_others_may_have_is_given_up() {
     let members = [1, 2, 3];
@@ -319,7 +324,7 @@ fn with_less_a_damaged_record_that_others_may_have_is_given_up() {
     }
 }
 
-/// DUR-7: what nobody that came has ever had cannot be had from fewer.
+/// DUR-7: an operator cannot waive records that no returned node ever had.
 #[test]
 fn with_less_somebody_of_the_view_and_of_each_subgroup_is_needed_still() {
     let disk = Disk::of(1, &[1, 2, 3], &[None]);
@@ -334,7 +339,7 @@ fn with_less_somebody_of_the_view_and_of_each_subgroup_is_needed_still() {
     }
 }
 
-/// What the answers wait for, who is missing, and who is here and does not count.
+/// Returns what the answers wait for, the missing nodes, and the present nodes that do not count.
 fn waits_beside(disks: &[(u32, &Disk)]) -> (Want, Vec<u32>, Vec<u32>) {
     with_restart(disks, &[vec![1, 2, 3]], |restart| {
         let Verdict::Wait(wait) = restart.verdict() else { panic!("{:?}", restart.verdict()) };
@@ -343,7 +348,7 @@ fn waits_beside(disks: &[(u32, &Disk)]) -> (Want, Vec<u32>, Vec<u32>) {
     })
 }
 
-/// All was durable everywhere; the logs of 1 and 2 are gone, and their notes are not.
+/// All messages were durable everywhere; the logs of 1 and 2 are gone, but their notes are not.
 #[test]
 fn a_lost_log_counts_in_no_majority_and_is_not_lent() {
     let members = [1, 2, 3];
@@ -360,7 +365,7 @@ fn a_lost_log_counts_in_no_majority_and_is_not_lent() {
         let (next, _, logs) = goes_on(&[(1, lost), (2, &whole), (3, &whole)], &[members.to_vec()]);
         assert_eq!((next, logs), (vec![2, 3], vec![Some((2, 6))]), "two of three are as they were");
     }
-    // An operator says that it is enough: the best log there is, and another one last.
+    // An operator accepts fewer nodes: the best log is chosen, and a foreign one last.
     for (come, best) in [
         ([(1, &emptied), (2, &short), (3, &other)], (2, 4)),
         ([(1, &emptied), (2, &short), (3, &whole)], (3, 6)),
@@ -379,7 +384,7 @@ fn a_lost_log_counts_in_no_majority_and_is_not_lent() {
 fn a_disk_older_than_what_it_had_shown_does_not_count() {
     let members = [1, 2, 3];
     let seen = Disk::of(2, &members, &[Some((2, 6))]).noting(note(6, 6, 5));
-    // A copy from before: of the view, or of the one before it.
+    // A copy from an earlier time: in the same view, or in the one before it.
     let older = Disk::of(2, &members, &[Some((2, 4))]).noting(note(4, 4, 4));
     let before = Disk::of(1, &members, &[Some((1, 3))]).noting(note(3, 3, 3));
     for copy in [&older, &before] {
@@ -388,7 +393,7 @@ fn a_disk_older_than_what_it_had_shown_does_not_count() {
         let (next, _, logs) = goes_on(&come, &[members.to_vec()]);
         assert_eq!((next, logs), (vec![2, 3], vec![Some((2, 6))]));
     }
-    // A restart in which it promised may have cut its log.
+    // A restart that it promised may have cut its log.
     let cut = older.promising((1, 2), 3, &members, &[Some(4)]);
     let come = [(1, &cut), (2, &seen.clone().promising((1, 2), 3, &members, &[Some(4)]))];
     assert_eq!(
@@ -413,14 +418,14 @@ fn records_durable_at_a_majority_are_waited_for_until_a_log_has_them() {
 #[test]
 fn a_view_that_one_node_alone_knows_does_not_win_by_itself() {
     let members = [1, 2, 3];
-    // 1 was removed; its note of view 1 now says view 9.
+    // Node 1 was removed; its note of view 1 now says view 9.
     let removed = Disk::of(9, &members, &[Some((1, 2))]);
     let stays = Disk::of(2, &[2, 3], &[Some((2, 6))]);
     let come = [(1, &removed), (2, &stays), (3, &stays)];
     assert_eq!(waits_beside(&come), (Want::Support(NodeId(1)), vec![], vec![]));
     // Without it the others restart.
     assert_eq!(goes_on(&come[1..], &[members.to_vec()]).2, [Some((2, 6))]);
-    // Others have promised to go on from view 2, or somebody said that fewer were enough.
+    // Others have promised to continue from view 2, or an operator has accepted fewer nodes.
     let promised = stays.clone().promising(FIRST, 3, &members, &[Some(6)]);
     let forced = Disk { with_less: Some(ViewId(4).get()), ..removed.clone() };
     let of_one = Disk { decided: Some((9, vec![1])), ..forced };

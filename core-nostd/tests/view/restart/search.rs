@@ -1,4 +1,5 @@
-//! Every disk that a change of view can leave behind, and every order of restarts from it.
+//! Every state of the disks that a view change can leave behind, and every order of restarts from
+//! it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use super::group::{Met, restart_all};
 use crate::exhaustive::{Found, Scope, all_leave, both_leave, explore_each};
 use tramontane_core::ids::NodeId;
 
-/// All that a scope can leave on disk.
+/// Returns all the states that a scope can leave on disk.
 fn left_by(scope: &Scope, fault: Fault) -> Result<(Found, BTreeSet<Case>), String> {
     let scope = Scope { keeps_promises: true, ..scope.clone() };
     let joiners: Vec<NodeId> = scope.wishes.iter().filter_map(|(_, node)| *node).collect();
@@ -31,7 +32,7 @@ fn one_crash() -> Scope {
     Scope { crashes: 1, ..Scope::of(3) }
 }
 
-/// Two members, of which one leaves; each lets a node in.
+/// Returns a scope of two members, one of which leaves; each requests a node's join.
 fn joins() -> Scope {
     let wishes = vec![(0, Some(NodeId(20))), (1, Some(NodeId(21))), (1, None)];
     Scope { wishes, senders: vec![0], ..Scope::of(2) }
@@ -49,15 +50,15 @@ fn members_die_during_a_change_that_lets_nodes_in() {
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
-/// DUR-12: what is left behind is not the end of the group.
+/// DUR-12: the remaining state is not the end of the group.
 #[test]
 fn all_members_leave_and_start_again() {
     let met = must_hold("both leave during a join, and a total restart", &both_leave(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
-/// With the disks of a minority changed, and with those of more: the group goes on with all that
-/// was durable at a majority, or waits.
+/// A minority of the disks, or more, have changed: the group continues with everything that was
+/// durable at a majority, or waits.
 #[test]
 fn changed_disks_lose_nothing_durable() {
     let (_, cases) = left_by(&one_crash(), Fault::None).expect("views hold");
