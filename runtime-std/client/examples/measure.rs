@@ -1,4 +1,5 @@
-//! How fast one client publishes to a group that runs: lines a second, and the time of one line.
+//! Measures how fast one client publishes to a running group: lines per second, and the time of one
+//! line.
 //!
 //! ```text
 //! cargo run --release -p tramontane-client --example measure -- ADDRESS,... [KEY_FILE]
@@ -8,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use tramontane_client::{Members, Publisher, PublisherOptions, SharedKey};
 
-/// Of a line.
+/// Bytes per line.
 const BYTES: usize = 100;
 
-/// Lines of one round, published without a pause and in parts that are waited for.
+/// Lines per round, published without a pause or in parts that are waited for.
 const LINES: usize = 100_000;
 
-/// Lines of such a part.
+/// Lines per part.
 const PART: usize = 1_000;
 
-/// Lines of one round that are waited for one by one.
+/// Lines per round when each is waited for.
 const SINGLE: usize = 5_000;
 
 const ROUNDS: usize = 5;
 
-/// How long anything may take.
+/// Time limit of every operation.
 const LONG: Duration = Duration::from_secs(60);
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -52,7 +53,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Lines a second, where so many are published before all are waited for.
+/// Returns the rate in lines per second when `part` lines are published before all are waited for.
 fn rate(publisher: &Publisher, part: usize) -> Outcome<f64> {
     let line = [b'x'; BYTES];
     let start = Instant::now();
@@ -65,7 +66,7 @@ fn rate(publisher: &Publisher, part: usize) -> Outcome<f64> {
     Ok(LINES as f64 / start.elapsed().as_secs_f64())
 }
 
-/// The times of single lines, in microseconds.
+/// Returns the times of single lines, in microseconds.
 fn single(publisher: &Publisher) -> Outcome<Vec<f64>> {
     let line = [b'x'; BYTES];
     (0..SINGLE)

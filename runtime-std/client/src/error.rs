@@ -1,18 +1,18 @@
-//! What goes wrong: one enum an operation.
+//! Errors of a client: one enum per operation.
 
 use std::time::Duration;
 
 use tramontane_control::HostAddress;
 use tramontane_control::client_messages::ClientRefusal;
 
-/// Why addresses of members cannot be used.
+/// Reasons why addresses of members cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// There is none.
+    /// No address was given.
     #[error("no address of a member is given; give one or more")]
     None,
-    /// It is no address.
+    /// The text is not an address.
     #[error(
         "{0} is no address of a member; give HOST:PORT with the member's own host, or the path of a \
          Unix socket"
@@ -20,40 +20,40 @@ pub enum AddressError {
     Malformed(String),
 }
 
-/// Why a client did not come to a member.
+/// Reasons why a client could not connect to a member.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// No address was given.
     #[error("no address of a member is given; give one or more")]
     NoAddress,
-    /// What would be said could be read on the way.
+    /// The connection would be unencrypted and leave this machine.
     #[error(
         "{0} can be reached from outside, and there is no key; give the group's key, or allow \
          clear text"
     )]
     KeyNeeded(HostAddress),
-    /// A name that is too long, or has characters that cannot be shown.
+    /// The name is too long, or has characters that cannot be displayed.
     #[error("the client's name is longer than 64 bytes, or has control characters; give another")]
     Name,
-    /// No member took the client in time.
+    /// No member accepted the client in time.
     #[error("no member took this client in {waited:?}; the last one said: {why}")]
     NoMember {
-        /// For how long it was tried.
+        /// Time since the first attempt.
         waited: Duration,
-        /// What was wrong at the address that was tried last.
+        /// The problem at the last address.
         why: String,
     },
-    /// All addresses were tried, and none will ever do.
+    /// All addresses were tried, and retrying cannot help.
     #[error("no member takes this client: {0}")]
     Hopeless(String),
-    /// The group does not take this client.
+    /// The group refuses this client.
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
     /// The subgroup is a reserved one, and a view has closed it.
     #[error("a view has closed the subgroup; open it, or follow another")]
     Closed,
-    /// The application's state is longer than a client takes over.
+    /// The application's state is longer than a client accepts.
     #[error("the application's state is longer than {0} bytes; let the application keep less")]
     StateTooLarge(usize),
     /// The system has no thread or descriptor left.
@@ -61,47 +61,47 @@ pub enum OpenError {
     System(String),
 }
 
-/// Why a line was not published, or what became of it is not known.
+/// Reasons why a line was not published, or why its outcome is unknown.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The line is longer than the group takes.
+    /// The line is longer than the group accepts.
     #[error("a line of {bytes} bytes is longer than {limit}; send less, or raise message_max")]
     TooLong {
-        /// Its bytes.
+        /// Length of the line in bytes.
         bytes: usize,
-        /// The most there may be.
+        /// Maximum length in bytes.
         limit: usize,
     },
-    /// As many lines are under way as may be.
+    /// The maximum number of lines is in flight.
     #[error("too many lines are under way; wait for room")]
     Full,
-    /// The time was up. The line is under way.
+    /// The time limit has passed. The line is still in flight.
     #[error("the line has not reached its level in time; wait for longer")]
     TimeUp,
-    /// The group does not take this client any more. See [`ClientRefusal::LeaseOver`].
+    /// The group no longer accepts this client. See [`ClientRefusal::LeaseOver`].
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
-    /// No member took this client, for longer than the group remembers it.
+    /// No member has accepted this client for longer than the group remembers it.
     #[error(
         "no member took this client in {waited:?}, and the group forgets it: what was not \
          acknowledged may have been delivered; the last one said: {why}"
     )]
     NoMember {
-        /// For how long it was tried.
+        /// Time since the last member was lost.
         waited: Duration,
-        /// What was wrong at the address that was tried last.
+        /// The problem at the last address.
         why: String,
     },
-    /// The group has lost lines that it had delivered, and does not have what comes after them.
+    /// The group has lost lines that it had delivered, and lacks the lines after them.
     #[error(
         "the group has lost delivered lines, from number {from} to {to}; publish them as a new \
          client, and wait for a level that outlives such a loss"
     )]
     Lost {
-        /// The first.
+        /// Number of the first lost line.
         from: u64,
-        /// The first that it has not lost.
+        /// Number of the first line after the lost ones.
         to: u64,
     },
     /// The publisher was closed.
@@ -109,14 +109,14 @@ pub enum PublishError {
     Closed,
 }
 
-/// Why nothing more comes to a subscriber.
+/// Reasons why a subscriber gets no more messages.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
-    /// The time was up. More may come.
+    /// The time limit has passed. More messages may arrive.
     #[error("no message came in time; wait for longer")]
     TimeUp,
-    /// No member took the subscriber.
+    /// No member accepted the subscriber.
     #[error(transparent)]
     Open(#[from] OpenError),
 }

@@ -1,36 +1,36 @@
-//! The order that a subscriber was told, and whether a member has the same one (EXT-3): what
-//! decides where it resumes, and what it is told of that.
+//! The order that a subscriber has received, and whether a member has the same one (EXT-3). This
+//! decides the position at which the subscriber resumes, and the events that report it.
 //!
 //! # Invariants
-//! - The digests of the last [`RECENT_MAX`] places are kept; before those, of each [`STRIDE`]th
-//!   place, [`OLDER_MAX`] at most.
+//! - The digests of the last [`RECENT_MAX`] positions are kept; before those, the digest of each
+//!   [`STRIDE`]th position, at most [`OLDER_MAX`] of them.
 
 use std::collections::VecDeque;
 
 use tramontane_control::client_messages::{COMPARED_MAX, Compared, Position, PublishedMessage};
 
-/// The last places, whose digests are all kept: 1 MiB.
+/// Number of the last positions, whose digests are all kept: 1 MiB.
 const RECENT_MAX: usize = 1 << 16;
 
-/// Of earlier places each one of so many is kept.
+/// Distance between the earlier positions that are kept.
 const STRIDE: u64 = 1 << 10;
 
-/// The most of those: 1 MiB, for 64 million messages.
+/// Maximum number of earlier positions kept: 1 MiB, for 64 million messages.
 const OLDER_MAX: usize = 1 << 16;
 
-/// What was told of an order.
+/// The part of an order that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// The newest view that a member was in which told of it.
+    /// The newest view of any member that sent part of it.
     view: u64,
     older: VecDeque<Position>,
-    /// The places from there on, without a gap; the last is the next.
+    /// The later positions, without a gap; the last is the next one.
     recent: VecDeque<Position>,
 }
 
 impl History {
-    /// An order that is told from a position on, with some positions before it. Nothing if they do
-    /// not rise.
+    /// Returns an order that begins at a position, with some earlier positions, or `None` if they
+    /// are not in ascending order.
     pub(crate) fn begin_at(begin: Position, earlier: Vec<Position>, view: u64) -> Option<Self> {
         let all = earlier.iter().chain([&begin]);
         let rises = all.is_sorted_by(|one, next| one.place < next.place);
@@ -38,7 +38,7 @@ impl History {
         (rises && older.len() <= OLDER_MAX).then_some(Self { view, older, recent })
     }
 
-    /// The next message was told.
+    /// Adds the next received message.
     pub(crate) fn add(&mut self, message: &PublishedMessage<'_>) {
         self.saw_view(message.view);
         self.recent.push_back(self.next().after(message));
@@ -53,64 +53,65 @@ impl History {
         }
     }
 
-    /// A member has told in this view.
+    /// Records that a member in this view has sent part of the order.
     pub(crate) fn saw_view(&mut self, view: u64) {
         self.view = self.view.max(view);
     }
 
-    /// Where the order goes on.
+    /// Returns the next position.
     fn next(&self) -> Position {
         self.recent.back().copied().unwrap_or_default()
     }
 
-    /// How many positions are known.
+    /// Returns the number of known positions.
     fn len(&self) -> usize {
         self.older.len() + self.recent.len()
     }
 
-    /// The positions that are known, from the oldest on.
+    /// Returns a known position, counted from the oldest.
     fn get(&self, index: usize) -> Position {
         let recent = || self.recent.get(index - self.older.len()).copied();
         self.older.get(index).copied().or_else(recent).unwrap_or_default()
     }
 
-    /// The first position of this place or a later one.
+    /// Returns the index of the first position at this place or later.
     fn index_from(&self, place: u64) -> usize {
         let before = |position: &Position| position.place < place;
         self.older.partition_point(before) + self.recent.partition_point(before)
     }
 }
 
-/// Whether a member has an order that was told.
+/// The comparison of a member's order with the one received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It has; or knows nothing any more of what was told.
+    /// The member has the same order, or no longer knows any of what was received.
     Same,
-    /// It has another one, from a place on.
+    /// The member has another order, from some position on.
     Changed {
-        /// The first place that may be another one.
+        /// The first position that may differ.
         from: u64,
     },
-    /// All that it has was told; and more was, which may still come to it.
+    /// The member has received less than this subscriber; the rest may still reach it.
     Behind {
-        /// Where its order ends.
+        /// End of the member's order.
         from: u64,
-        /// All that it has is a part of what was told, in the same view: so the rest comes.
+        /// Whether the member's order is a prefix of the received one, in the same view, so that
+        /// the rest will reach it.
         is_same_group: bool,
     },
 }
 
-/// A search in a history for the first place that a member has otherwise.
+/// A search in a history for the first position at which a member differs.
 #[derive(Debug)]
 pub(crate) struct Search<'h> {
     history: &'h History,
-    /// The last position that is the same.
+    /// The last position known to be equal.
     same: Option<usize>,
-    /// Positions from here on are others.
+    /// First position known to differ; all later ones differ too.
     other: usize,
-    /// Positions from here on are not there.
+    /// First position that the member does not have yet.
     beyond: usize,
-    /// Of positions before this one nothing is known.
+    /// First position about which the member knows anything.
     known: usize,
     asked: Vec<usize>,
 }
@@ -122,12 +123,12 @@ impl<'h> Search<'h> {
         Self { history, same: None, other: all, beyond: all, known: 0, asked }
     }
 
-    /// The places to ask for.
+    /// Returns the positions to ask about.
     pub(crate) fn places(&self) -> Vec<u64> {
         self.asked.iter().map(|index| self.history.get(*index).place).collect()
     }
 
-    /// Hears what a member has at those. Nothing if more is to be asked.
+    /// Takes a member's digests at those positions. Returns `None` if more are needed.
     pub(crate) fn hear(&mut self, compared: &Compared) -> Option<Verdict> {
         let Compared { view, end, ref digests } = *compared;
         self.beyond = self.history.index_from(end.place.saturating_add(1));
@@ -145,7 +146,7 @@ impl<'h> Search<'h> {
         }
         let (count, most) = (high - low, COMPARED_MAX);
         let step = count.div_ceil(most);
-        // The last one first: it may be the same, and then nothing else is asked.
+        // The last position is asked first: if it is equal, no further request is needed.
         self.asked = (low..high).rev().step_by(step).collect();
         None
     }
@@ -161,7 +162,7 @@ impl<'h> Search<'h> {
         }
     }
 
-    /// The first position of which it is open what the member has.
+    /// Returns the first position whose comparison is still open.
     fn low(&self) -> usize {
         self.known.max(self.same.map_or(0, |same| same + 1))
     }
@@ -176,11 +177,11 @@ impl<'h> Search<'h> {
         if self.beyond >= all {
             return Verdict::Same;
         }
-        // All that was delivered in a view is there in the next one.
+        // A message delivered in one view is present in the next.
         if view > self.history.view {
             return Verdict::Changed { from };
         }
-        // Not by an earlier place alone: orders may differ after that.
+        // An equal earlier position is not enough, because the orders may differ after it.
         let has_all = self.same.is_some() && from == end && from > 0;
         let is_same_group = view == self.history.view && has_all;
         Verdict::Behind { from, is_same_group }
@@ -194,11 +195,11 @@ mod tests {
 
     use super::*;
 
-    /// A member, whose order is numbers.
+    /// A member whose order consists of numbers.
     struct OrderModel {
         positions: Vec<Position>,
         view: u64,
-        /// The first place that it knows of.
+        /// First position that it knows.
         first: u64,
     }
 
@@ -236,7 +237,7 @@ mod tests {
         history
     }
 
-    /// The verdict, and how often the member was asked.
+    /// Returns the verdict, and the number of requests to the member.
     fn judge(history: &History, member: &OrderModel) -> (Verdict, usize) {
         let mut search = Search::new(history);
         for round in 1..10 {
@@ -250,7 +251,8 @@ mod tests {
     }
 
     proptest! {
-        /// The place is the first that differs, whatever orders there are, if all is known.
+        /// If the member knows all its positions, the position found is the first that differs,
+        /// whatever the orders are.
         #[test]
         fn first_changed_place_is_exact(
             common in prop::collection::vec(any::<u8>(), 0..300),
@@ -273,8 +275,8 @@ mod tests {
                 let is_same_group = view == 2 && from > 0;
                 prop_assert_eq!(verdict, Verdict::Behind { from, is_same_group });
             }
-            // A member that knows only the last of its places is never taken for one that has the
-            // order, and the place that it leads to is not too late.
+            // A member that knows only its last positions is never mistaken for one with the same
+            // order, and the position that results is not too late.
             let member = OrderModel { first, ..member };
             match judge(&history, &member).0 {
                 Verdict::Changed { from: at } | Verdict::Behind { from: at, .. } => {
@@ -285,7 +287,7 @@ mod tests {
         }
     }
 
-    /// One that has been told nothing yet, at a group that begins anew with less than it had.
+    /// A subscriber that has received nothing yet, at a re-formed group that has less than before.
     #[test]
     fn shorter_order_is_told_apart_by_earlier_positions() {
         let old = OrderModel::of(&[1; 50], 2, 0);
@@ -293,7 +295,7 @@ mod tests {
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");
         let changed = |from| (Verdict::Changed { from }, 2);
         assert_eq!(judge(&history, &OrderModel::of(&[2; 5], 1, 0)), changed(0));
-        // Of what it has after place 2 nothing is known: it may be another group.
+        // Its messages after position 2 are unknown: it may be another group.
         let forked = OrderModel::of(&[[1; 3], [2; 3]].concat(), 2, 0);
         let behind = Verdict::Behind { from: 2, is_same_group: false };
         assert_eq!(judge(&history, &forked).0, behind);

@@ -1,19 +1,19 @@
-//! Publish to a group of Tramontane, and subscribe to it, without being a member.
+//! Publishes to a group of Tramontane, and subscribes to it, without being a member.
 //!
-//! A client connects to any member of a group whose subgroup takes clients (`clients = true` in the
-//! group file): over a Unix socket, or over TCP with the group's key. It is given the addresses of
-//! several members. If its member dies, stops or leaves, it goes to another one.
+//! A client connects to any member of a group with a subgroup that accepts clients (`clients =
+//! true` in the group file): over a Unix socket, or over TCP with the group's key. It has the
+//! addresses of several members, and connects to another one if its member dies, stops or leaves.
 //!
-//! - A [`Publisher`] numbers its lines. It sends again what has not reached its [`Level`] when it
-//!   comes to another member. The group delivers each line once, in the order in which the
-//!   publisher sent them, and in one order with everything that members and other clients send.
-//! - A [`Subscriber`] gets each message with its place, from a place on or from now on. At another
-//!   member it goes on with the next place. Where messages are gone it is told which
-//!   ([`Event::Gap`]); where the group has another history than it was told, from which place on
-//!   ([`Event::Changed`]).
-//!   One that [follows](Subscriber::follow) takes over the application's state first, and is told
-//!   of views and of clients that end: it knows what a member knows.
-//! - [`query`] asks how things stand.
+//! - A [`Publisher`] numbers its lines. When it connects to another member, it resends the lines
+//!   that have not reached its [`Level`]. The group delivers each line once, in the publisher's
+//!   order, and in one order with all messages of members and other clients.
+//! - A [`Subscriber`] gets each message with its position, from a given position or from now on. At
+//!   another member it resumes at the next position. If messages are lost, [`Event::Gap`] says
+//!   which; if the group's history differs from the received one, [`Event::Changed`] says from
+//!   which position on. A subscriber that [follows](Subscriber::follow) first receives the
+//!   application's state, and also learns of views and of clients that end: it knows what a member
+//!   knows.
+//! - [`query`] asks for the status of the group.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -34,15 +34,14 @@
 //! ```
 //!
 //! # Async programs
-//! Each publisher and subscriber has a thread of its own, which does its input and output. So no
-//! runtime is needed or imposed: a [`Receipt`] is a future, [`Publisher::room`] gives one, and
-//! [`Subscriber::poll_next`] is what a stream needs.
+//! Each publisher and subscriber has a thread for its input and output. So no runtime is needed or
+//! imposed: a [`Receipt`] is a future, [`Publisher::room`] returns one, and
+//! [`Subscriber::poll_next`] is the basis for a stream.
 //!
 //! # How long a client is remembered
 //! The group remembers a client while a member hears it, and for its lease afterwards (a minute,
-//! unless the group file says otherwise). A client that comes back later is told
-//! [`LeaseOver`](ClientRefusal::LeaseOver): what it had not seen acknowledged may have been
-//! delivered.
+//! unless the group file says otherwise). A client that reconnects later gets
+//! [`LeaseOver`](ClientRefusal::LeaseOver): its unacknowledged lines may have been delivered.
 
 mod error;
 mod history;

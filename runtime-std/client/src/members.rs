@@ -1,4 +1,4 @@
-//! Which members a client may go to, and the way to the next one.
+//! The members that a client may use, and the route from one to the next.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -12,16 +12,16 @@ use tramontane_control::{
 
 use crate::error::{AddressError, OpenError};
 
-/// How long one attempt at one address may take.
+/// Time limit of one attempt at one address.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Between two rounds of all addresses.
+/// Pause between two rounds of all addresses.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long it may take until the first member takes a client, unless set otherwise.
+/// Default time limit until the first member accepts a client.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// The members of a group that a client may go to, and as what it is known there.
+/// The members of a group that a client may connect to, and the client's name there.
 #[derive(Clone, Debug)]
 pub struct Members {
     addresses: Vec<Address>,
@@ -34,7 +34,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Members at these addresses, which are tried in this order.
+    /// Returns members at these addresses, which are tried in this order.
     #[must_use]
     pub fn at(addresses: impl IntoIterator<Item = Address>) -> Self {
         Self {
@@ -48,8 +48,8 @@ impl Members {
         }
     }
 
-    /// The same from text: `10.9.0.1:7000`, `alpha.example:7000`, or the path of a Unix socket,
-    /// with or without `unix:` before it.
+    /// Parses addresses: `10.9.0.1:7000`, `alpha.example:7000`, or the path of a Unix socket, with
+    /// or without the prefix `unix:`.
     ///
     /// # Errors
     /// [`AddressError`].
@@ -66,48 +66,48 @@ impl Members {
         if members.addresses.is_empty() { Err(AddressError::None) } else { Ok(members) }
     }
 
-    /// The key of the group.
+    /// Sets the group's key.
     #[must_use]
     pub fn key(self, key: SharedKey) -> Self {
         Self { key: Some(key), ..self }
     }
 
-    /// What is said may go in clear where an address is not this machine's.
+    /// Allows unencrypted connections to addresses of other machines.
     #[must_use]
     pub fn allow_clear(self) -> Self {
         Self { allows_clear: true, ..self }
     }
 
-    /// The group's name: another group at an address is told from it.
+    /// Sets the group's name, so that another group at an address is detected.
     #[must_use]
     pub fn group(self, group: &str) -> Self {
         Self { group: group.to_owned(), ..self }
     }
 
-    /// The subgroup; the first that takes clients if it is not said.
+    /// Sets the subgroup. The default is the first one that accepts clients.
     #[must_use]
     pub fn subgroup(self, subgroup: &str) -> Self {
         Self { subgroup: subgroup.to_owned(), ..self }
     }
 
-    /// What people call the client: 64 bytes at most. The members' status and logs name it so.
+    /// Sets the client's name for people, at most 64 bytes. The members' status and logs show it.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// How long it may take until a member takes the client: 10 s if it is not said.
+    /// Sets the time limit until a member accepts the client. The default is 10 s.
     #[must_use]
     pub fn time_limit(self, time_limit: Duration) -> Self {
         Self { time_limit, ..self }
     }
 
-    /// As what the client is known.
+    /// Returns the names under which the client connects.
     pub(crate) fn target(&self) -> Target<'_> {
         Target { group: &self.group, subgroup: &self.subgroup, name: &self.name }
     }
 
-    /// What can be seen to be wrong before anything is tried.
+    /// Checks for errors that can be found before any attempt.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if self.addresses.is_empty() {
             return Err(OpenError::NoAddress);
@@ -126,25 +126,26 @@ impl Members {
     }
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 pub(crate) enum Attempt {
     Session(Box<QueuedSession>),
-    /// The next one may do. All were tried if it says so.
+    /// The attempt failed, but the next address may succeed. `was_last` says that all addresses
+    /// have been tried.
     Failed {
         was_last: bool,
     },
 }
 
-/// The way from one member to the next.
+/// The route from one member to the next.
 #[derive(Debug)]
 pub(crate) struct Route {
     members: Members,
     next: usize,
-    /// What was wrong at the last address.
+    /// The problem at the last address.
     why: String,
-    /// Addresses in a row at which no later attempt will do either.
+    /// Number of successive addresses at which retrying cannot help.
     hopeless: usize,
-    /// Since when no member has taken the client.
+    /// Time from which no member has accepted the client.
     since: Instant,
 }
 
@@ -180,36 +181,38 @@ impl Route {
         Attempt::Failed { was_last }
     }
 
-    /// A member refused the client for now.
+    /// Records that a member refused the client for now.
     pub(crate) fn refused(&mut self, why: ClientRefusal) {
         self.why = why.to_string();
         self.hopeless = 0;
     }
 
-    /// A member did not do what was asked.
+    /// Records that a member did not do what was requested.
     pub(crate) fn failed(&mut self, why: &str) {
         why.clone_into(&mut self.why);
         self.hopeless = 0;
     }
 
-    /// A member was lost.
+    /// Records the loss of a member.
     pub(crate) fn lost(&mut self, why: &str) {
         why.clone_into(&mut self.why);
         self.hopeless = 0;
         self.since = Instant::now();
     }
 
-    /// A member has taken the client.
+    /// Records that a member has accepted the client.
     pub(crate) fn taken(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Whether no address will ever do: a process at each has another key or another program.
+    /// Returns the problem if retrying cannot help at any address, because each has a process with
+    /// another key or another program.
     pub(crate) fn is_hopeless(&self) -> Option<&str> {
         (self.hopeless >= self.members.addresses.len()).then_some(&self.why)
     }
 
-    /// For how long no member has taken the client, and what was wrong at the last address.
+    /// Returns the time since the last member accepted the client, and the problem at the last
+    /// address.
     pub(crate) fn waited(&self) -> (Duration, &str) {
         (self.since.elapsed(), &self.why)
     }

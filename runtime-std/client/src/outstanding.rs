@@ -1,18 +1,18 @@
-//! The lines of a publisher that have not reached their level: what is to be sent, and sent again.
+//! The lines of a publisher that have not reached their level: those to be sent, and to be resent.
 //!
 //! # Invariants
-//! - Ordinals go on without a gap, and a line leaves only once it has reached the level.
-//! - What is sent in a session goes on without a gap from what the member says is next.
+//! - Ordinals have no gaps, and a line is removed only once it has reached the level.
+//! - The lines sent in a session start at the ordinal that the member requests, without gaps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tramontane_control::client_messages::{Level, Reached};
 
-/// The most lines that have not reached their level.
+/// Maximum number of lines that have not reached their level.
 const LINES_MAX: usize = 4_096;
 
-/// The most bytes of them, or one line.
+/// Maximum number of their bytes; a single line may be longer.
 const BYTES_MAX: usize = 4 << 20;
 
 /// Lines that have not reached their level.
@@ -21,14 +21,14 @@ pub(crate) struct Outstanding {
     level: Level,
     lines: VecDeque<Arc<[u8]>>,
     bytes: usize,
-    /// The ordinal of the first of them.
+    /// Ordinal of the first of these lines.
     first: u64,
-    /// The ordinal of the next that is to be sent in the present session.
+    /// Ordinal of the next line to send in the current session.
     next: u64,
     reached: Reached,
 }
 
-/// The group does not have what it had delivered: see
+/// Lines that the group had delivered and has lost: see
 /// [`PublishError::Lost`](crate::PublishError::Lost).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LostLines {
@@ -42,13 +42,13 @@ impl Outstanding {
         Self { level, lines: VecDeque::new(), bytes: 0, first: 0, next: 0, reached }
     }
 
-    /// Whether a line of so many bytes may be added.
+    /// Returns whether a line of `bytes` bytes can be added.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let fits = self.bytes.saturating_add(bytes) <= BYTES_MAX;
         self.lines.is_empty() || (fits && self.lines.len() < LINES_MAX)
     }
 
-    /// Adds a line, and gives its ordinal.
+    /// Adds a line, and returns its ordinal.
     pub(crate) fn add(&mut self, line: &[u8]) -> u64 {
         let ordinal = self.end();
         self.bytes += line.len();
@@ -56,27 +56,27 @@ impl Outstanding {
         ordinal
     }
 
-    /// The ordinal after the last line.
+    /// Returns the ordinal after the last line.
     fn end(&self) -> u64 {
         self.first.saturating_add(u64::try_from(self.lines.len()).unwrap_or(u64::MAX))
     }
 
-    /// Whether all lines have reached the level.
+    /// Returns whether all lines have reached the level.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Whether a line has reached the level.
+    /// Returns whether a line has reached the level.
     pub(crate) const fn has_reached(&self, ordinal: u64) -> bool {
         ordinal < self.first
     }
 
-    /// How many lines have reached each level.
+    /// Returns the number of lines that have reached each level.
     pub(crate) const fn reached(&self) -> &Reached {
         &self.reached
     }
 
-    /// A session begins: lines below `next` were delivered.
+    /// Begins a session: lines below `next` were delivered.
     pub(crate) fn attach(&mut self, next: u64) -> Result<(), LostLines> {
         if next < self.first {
             return Err(LostLines { from: next, to: self.first });
@@ -86,7 +86,7 @@ impl Outstanding {
         Ok(())
     }
 
-    /// Takes what a member says. A member that says less than another before is behind it.
+    /// Takes a member's report. A member that reports less than another before is behind it.
     pub(crate) fn reach(&mut self, reached: &Reached) {
         let end = self.end();
         let most = |known: u64, heard: u64| known.max(heard.min(end));
@@ -105,8 +105,8 @@ impl Outstanding {
         self.next = self.next.max(self.first);
     }
 
-    /// The next lines to send, up to so many and so many bytes, but one at least; and the ordinal
-    /// of the first.
+    /// Returns the ordinal of the next line to send, and the next lines within both limits, but at
+    /// least one.
     pub(crate) fn take(&mut self, lines_max: usize, bytes_max: usize) -> (u64, Vec<Arc<[u8]>>) {
         let first = self.next;
         let skipped = usize::try_from(first - self.first).unwrap_or(usize::MAX);
@@ -153,7 +153,7 @@ mod tests {
         lines.reach(&Reached { durable_majority: 9, ..delivered(9) });
         assert!(lines.is_empty());
         assert_eq!(lines.reached().durable_majority, 4, "no more than there is");
-        // The group forgot what it had said: nobody has it any more.
+        // The group has forgotten lines that it had reported, and no member has them.
         assert_eq!(lines.attach(3), Err(LostLines { from: 3, to: 4 }));
     }
 
@@ -170,12 +170,12 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever members say and however often the client moves: what it sends in a session goes
-        /// on without a gap, and nothing leaves before it was delivered.
+        /// Whatever members report, and however often the client moves, it sends without gaps
+        /// within a session, and no line is removed before it was delivered.
         #[test]
         fn nothing_is_left_out(deeds in prop::collection::vec((0..4_u8, 0..9_u64), 0..100)) {
             let mut lines = Outstanding::new(Level::Delivered);
-            // The group: how many lines it has delivered, and what is on its way.
+            // The group's state: the number of delivered lines, and of those in flight.
             let (mut group, mut on_its_way, mut added) = (0, 0, 0_u64);
             lines.attach(0).expect("nothing is lost");
             for (deed, number) in deeds {
@@ -197,7 +197,7 @@ mod tests {
                         lines.reach(&delivered(group));
                     }
                     _ => {
-                        // What was on its way to the member is lost with it.
+                        // Lines in flight to the member are lost with it.
                         on_its_way = group;
                         lines.attach(group).expect("nothing is lost");
                     }

@@ -1,4 +1,4 @@
-//! Publishing: the handle, and what stands for a line.
+//! Publishing: the handle, and the receipts of lines.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,17 +16,17 @@ use crate::outstanding::Outstanding;
 use crate::publishing::{Publishes, Publishing};
 use crate::shared::Shared;
 
-/// How a publisher publishes.
+/// Options of a publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherOptions {
-    /// The level that lines are kept for, and sent again until they have reached it.
+    /// Level that lines must reach; until then they are kept and resent.
     pub level: Level,
-    /// The client's id; a random one if it is not said. No other client of the group may have it.
+    /// The client's id; `None` for a random one. No other client of the group may use it.
     pub id: Option<ClientId>,
 }
 
-/// Publishes lines, each once. Any number of threads may use one. Dropping it ends it: what has not
-/// reached its level may be delivered, or may not.
+/// Publishes lines, each once. Any number of threads may share it. Dropping it ends it: lines that
+/// have not reached their level may or may not be delivered.
 #[derive(Debug)]
 pub struct Publisher {
     shared: Arc<Shared<Publishing>>,
@@ -35,7 +35,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Finds a member that takes this client.
+    /// Opens a publisher at the first member that accepts this client.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -62,35 +62,35 @@ impl Publisher {
             .spawn(move || publishes.run())
             .map_err(system)?;
         let publisher = Self { shared, thread: Some(thread), id };
-        // The thread ends by itself if no member is found.
+        // The thread exits if no member is found.
         let opened = publisher.shared.wait(Duration::MAX, |state| state.opened.clone());
         opened.unwrap_or(Ok(())).map(|()| publisher)
     }
 
-    /// The client's id.
+    /// Returns the client's id.
     #[must_use]
     pub const fn id(&self) -> ClientId {
         self.id
     }
 
-    /// The longest line, in bytes.
+    /// Returns the maximum length of a line, in bytes.
     #[must_use]
     pub fn line_max(&self) -> usize {
         self.shared.with(|state| state.line_max).unwrap_or(0)
     }
 
-    /// Publishes a line. Waits while as many lines are under way as may be.
+    /// Publishes a line. Waits while the maximum number of lines is in flight.
     ///
     /// # Errors
-    /// [`PublishError`]; the line was not published then.
+    /// [`PublishError`]; the line was not published in that case.
     pub fn publish(&self, line: &[u8]) -> Result<Receipt, PublishError> {
         self.publish_within(line, Duration::MAX)
     }
 
-    /// Publishes a line. Waits at most `timeout` while as many lines are under way as may be.
+    /// Publishes a line. Waits at most `timeout` while the maximum number of lines is in flight.
     ///
     /// # Errors
-    /// [`PublishError::Full`], beside those of [`publish`](Self::publish).
+    /// [`PublishError::Full`], in addition to those of [`publish`](Self::publish).
     pub fn publish_within(&self, line: &[u8], timeout: Duration) -> Result<Receipt, PublishError> {
         let added = self.shared.wait(timeout, |state| match state.try_add(line) {
             Err(PublishError::Full) => None,
@@ -99,10 +99,10 @@ impl Publisher {
         self.receipt(added.unwrap_or(Err(PublishError::Full)))
     }
 
-    /// Publishes a line, if there is room for it now.
+    /// Publishes a line if there is room for it now.
     ///
     /// # Errors
-    /// [`PublishError::Full`], beside those of [`publish`](Self::publish).
+    /// [`PublishError::Full`], in addition to those of [`publish`](Self::publish).
     pub fn try_publish(&self, line: &[u8]) -> Result<Receipt, PublishError> {
         self.receipt(self.shared.with(|state| state.try_add(line)))
     }
@@ -113,20 +113,20 @@ impl Publisher {
         Ok(Receipt { shared: Arc::clone(&self.shared), ordinal })
     }
 
-    /// Waits for room for a line of so many bytes, in async programs: then
-    /// [`try_publish`](Self::try_publish) takes it, unless another task was faster.
+    /// Waits for room for a line of `bytes` bytes, in async programs.
+    /// [`try_publish`](Self::try_publish) then accepts it, unless another task was faster.
     #[must_use]
     pub const fn room(&self, bytes: usize) -> Room<'_> {
         Room { publisher: self, bytes }
     }
 
-    /// How many lines have reached each level.
+    /// Returns the number of lines that have reached each level.
     #[must_use]
     pub fn reached(&self) -> Reached {
         self.shared.with(|state| *state.lines.reached())
     }
 
-    /// Waits until all lines have reached their level, at most `timeout`.
+    /// Waits at most `timeout` until all lines have reached their level.
     ///
     /// # Errors
     /// [`PublishError`].
@@ -137,11 +137,11 @@ impl Publisher {
         reached.unwrap_or(Err(PublishError::TimeUp))
     }
 
-    /// Waits until all lines have reached their level, at most `timeout`, and ends: the group
+    /// Waits at most `timeout` until all lines have reached their level, and then ends: the group
     /// forgets the client at once.
     ///
     /// # Errors
-    /// [`PublishError`]; lines may be under way then, and the publisher has ended all the same.
+    /// [`PublishError`]; lines may be in flight then, but the publisher has still ended.
     pub fn close(self, timeout: Duration) -> Result<(), PublishError> {
         self.wait(timeout)
     }
@@ -151,7 +151,7 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         self.shared.stop_thread();
         if let Some(thread) = self.thread.take() {
-            // A panic of it has been reported by itself.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }
@@ -172,7 +172,8 @@ impl Publishing {
     }
 }
 
-/// Stands for a line. As a future, it ends once the line has reached the publisher's level.
+/// The receipt of a line. As a future, it completes once the line has reached the publisher's
+/// level.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     shared: Arc<Shared<Publishing>>,
@@ -180,22 +181,22 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The line's number among all of its publisher, from zero.
+    /// Returns the line's number among all lines of its publisher, from zero.
     #[must_use]
     pub const fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// Whether the line is known to have reached a level.
+    /// Returns whether the line is known to have reached a level.
     #[must_use]
     pub fn has_reached(&self, level: Level) -> bool {
         self.shared.with(|state| state.lines.reached().at(level) > self.ordinal)
     }
 
-    /// Waits until the line has reached the publisher's level, at most `timeout`.
+    /// Waits at most `timeout` until the line has reached the publisher's level.
     ///
     /// # Errors
-    /// [`PublishError`]. After [`PublishError::TimeUp`] it may be waited for again.
+    /// [`PublishError`]. After [`PublishError::TimeUp`], `wait` may be called again.
     pub fn wait(&self, timeout: Duration) -> Result<(), PublishError> {
         let reached = self.shared.wait(timeout, |state| self.outcome(state));
         reached.unwrap_or(Err(PublishError::TimeUp))
@@ -217,7 +218,7 @@ impl Future for Receipt {
     }
 }
 
-/// Waits for room: see [`Publisher::room`].
+/// A future that waits for room: see [`Publisher::room`].
 #[derive(Debug)]
 pub struct Room<'p> {
     publisher: &'p Publisher,

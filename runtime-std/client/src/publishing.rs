@@ -1,4 +1,5 @@
-//! The thread of a publisher: it finds a member, sends lines, and hears how far they came.
+//! The thread of a publisher: it finds a member, sends lines, and receives reports of the levels
+//! that they have reached.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,27 +16,27 @@ use crate::members::{Attempt, Route};
 use crate::outstanding::{LostLines, Outstanding};
 use crate::shared::Shared;
 
-/// Bytes of lines that go into one request, and that wait for the system at most.
+/// Maximum bytes of lines in one request, and of lines waiting for the system.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// The longest reply that a publisher gets.
+/// Maximum length of a reply to a publisher.
 const REPLY_MAX: usize = 1 << 10;
 
-/// What a publisher's thread and its callers share.
+/// The state that a publisher's thread and its callers share.
 #[derive(Debug)]
 pub(crate) struct Publishing {
     pub(crate) lines: Outstanding,
-    /// The longest line, once a member has said it.
+    /// The maximum length of a line, once a member has reported it.
     pub(crate) line_max: Option<usize>,
-    /// How the first member was found, or not.
+    /// Whether the first member was found, once that is known.
     pub(crate) opened: Option<Result<(), OpenError>>,
-    /// Why nothing goes on.
+    /// The reason why the publisher has ended.
     pub(crate) ended: Option<PublishError>,
 }
 
-/// How a session ended.
+/// The reason why a session ended.
 enum SessionEnd {
-    /// Another member may go on.
+    /// The member was lost; another may take over.
     Lost(String),
     /// The publisher was closed.
     Closed,
@@ -49,18 +50,18 @@ impl From<SessionError> for SessionEnd {
     }
 }
 
-/// The thread.
+/// The publisher's thread.
 pub(crate) struct Publishes {
     pub(crate) shared: Arc<Shared<Publishing>>,
     pub(crate) route: Route,
     pub(crate) life: ClientLife,
     pub(crate) level: Level,
-    /// How long the group remembers the client.
+    /// Time for which the group remembers the client.
     pub(crate) lease: Option<Duration>,
 }
 
 impl Publishes {
-    /// Publishes until it is closed, or cannot go on.
+    /// Publishes until it is closed, or cannot continue.
     pub(crate) fn run(mut self) {
         let ended = loop {
             let mut session = match self.route.attempt(&self.shared.stop) {
@@ -109,7 +110,7 @@ impl Publishes {
         }
     }
 
-    /// Why no further member is tried, if none is.
+    /// Returns the reason to try no further member, or `None` to continue.
     fn give_up(&self) -> Option<PublishError> {
         if self.shared.is_stopped() {
             return Some(PublishError::Closed);
@@ -120,7 +121,7 @@ impl Publishes {
         is_over.then(|| PublishError::NoMember { waited, why: why.to_owned() })
     }
 
-    /// One session with one member.
+    /// Runs one session with one member.
     fn serve(&mut self, session: &mut QueuedSession) -> SessionEnd {
         let served = self.attach(session).and_then(|()| {
             loop {
@@ -147,7 +148,7 @@ impl Publishes {
                         return self.attached(next, line_max, lease_ms);
                     }
                     Some(ClientReply::Refused(why)) => return Err(SessionEnd::Refused(why)),
-                    // The group has to attach it first.
+                    // The group has to attach the client first.
                     Some(ClientReply::Alive) => continue,
                     _ => return Err(SessionError::Malformed.into()),
                 }
@@ -176,11 +177,11 @@ impl Publishes {
             .map_err(|LostLines { from, to }| SessionEnd::Failed(PublishError::Lost { from, to }))
     }
 
-    /// Sends lines, hears replies, and waits for more of either.
+    /// Sends lines, receives replies, and waits for more of either.
     fn turn(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
         let heard_until = Instant::now() + SILENCE_MAX;
         loop {
-            // From here on something new ends the wait.
+            // From here on, any change ends the wait.
             let wakeup = self.shared.fall_asleep();
             self.send(session)?;
             session.read()?;
@@ -228,10 +229,11 @@ impl Publishes {
         }
     }
 
-    /// Says that the client ends, if nothing of it is under way: then it need not be remembered.
+    /// Announces the client's end if it has nothing in flight, so that the group need not remember
+    /// it.
     fn close(&self, session: &mut QueuedSession) -> SessionEnd {
         if self.shared.with(|state| state.lines.is_empty()) {
-            // The lease ends by itself if this does not arrive.
+            // If this does not arrive, the lease expires anyway.
             let _ = session.put(&encode(&ClientRequest::End));
             let _ = session.flush();
         }
@@ -239,7 +241,7 @@ impl Publishes {
     }
 }
 
-/// Waits until the session can go on, or the thread is woken.
+/// Waits until the session can continue, or the thread is woken.
 pub(crate) fn wait(
     session: &QueuedSession,
     wakeup: &tramontane_control::Wakeup,
@@ -248,6 +250,6 @@ pub(crate) fn wait(
     let timeout = Timespec::try_from(timeout).ok();
     let mut descriptors =
         [PollFd::new(session, session.interest(true)), PollFd::new(wakeup, PollFlags::IN)];
-    // An interrupted wait is a short one.
+    // If the wait is interrupted, it is merely shorter.
     let _ = poll(&mut descriptors, timeout.as_ref());
 }

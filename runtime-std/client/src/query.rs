@@ -1,4 +1,4 @@
-//! Asking a member how things stand.
+//! Asking a member for its status.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::error::OpenError;
 use crate::members::{Attempt, Members, Route};
 use crate::publishing::wait;
 
-/// The longest answer: a view of 1024 members, and names.
+/// Maximum length of an answer: a view of 1024 members, and names.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// Asks the first member that answers.
+/// Returns the answer of the first member that responds.
 ///
 /// # Errors
 /// [`OpenError`].

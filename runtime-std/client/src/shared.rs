@@ -1,5 +1,5 @@
-//! What the thread of a client shares with the program's threads: a state, and waiting for it to
-//! change, in blocking calls and in async ones.
+//! The state that a client's thread shares with the program's threads, and waiting for it to
+//! change, in blocking and async calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_control::Wakeup;
 
-/// A state that a thread of its own changes.
+/// State that the client's thread changes.
 #[derive(Debug)]
 pub(crate) struct Shared<S> {
     state: Mutex<State<S>>,
@@ -16,7 +16,7 @@ pub(crate) struct Shared<S> {
     /// Wakes the thread.
     wakeup: Wakeup,
     is_asleep: AtomicBool,
-    /// The thread is to end.
+    /// Whether the thread is to end.
     pub(crate) stop: AtomicBool,
 }
 
@@ -38,16 +38,16 @@ impl<S> Shared<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
-        // Nothing in here is left half done by a panic.
+        // A panic leaves no partial change in here.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the state, or changes it, without telling anybody.
+    /// Reads or changes the state without waking any waiter.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&mut S) -> T) -> T {
         call(&mut self.lock().inner)
     }
 
-    /// Changes the state, and wakes all that wait for it.
+    /// Changes the state, and wakes all waiters.
     pub(crate) fn change<T>(&self, call: impl FnOnce(&mut S) -> T) -> T {
         let mut state = self.lock();
         let result = call(&mut state.inner);
@@ -58,7 +58,7 @@ impl<S> Shared<S> {
         result
     }
 
-    /// Waits until `look` gives something, at most `timeout`.
+    /// Waits at most `timeout` until `look` returns a value.
     pub(crate) fn wait<T>(
         &self,
         timeout: Duration,
@@ -79,7 +79,7 @@ impl<S> Shared<S> {
         }
     }
 
-    /// The same for an async caller, which is woken when the state has changed.
+    /// Does the same for an async caller, which is woken when the state has changed.
     pub(crate) fn poll<T>(
         &self,
         context: &Context<'_>,
@@ -95,26 +95,26 @@ impl<S> Shared<S> {
         Poll::Pending
     }
 
-    /// Wakes the thread, if it sleeps.
+    /// Wakes the thread if it is asleep.
     pub(crate) fn wake_thread(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             self.wakeup.ring();
         }
     }
 
-    /// Tells the thread to end.
+    /// Asks the thread to end.
     pub(crate) fn stop_thread(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.wakeup.ring();
     }
 
-    /// Whether the thread is to end.
+    /// Returns whether the thread is to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// What the thread waits for beside its session. From here on it is woken; what changed before
-    /// is still to be looked at.
+    /// Returns the wakeup that the thread waits for in addition to its session. It is woken from
+    /// now on; it still has to check for earlier changes.
     pub(crate) fn fall_asleep(&self) -> Wakeup {
         self.wakeup.take();
         self.is_asleep.store(true, Ordering::SeqCst);

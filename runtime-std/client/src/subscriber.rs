@@ -1,4 +1,4 @@
-//! Subscribing: the handle, and what comes.
+//! Subscribing: the handle, and its events.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,66 +12,66 @@ use crate::members::{Members, Route};
 use crate::shared::Shared;
 use crate::subscribing::{Subscribes, Subscribing, Wanted};
 
-/// What a subscriber gets. One that does not [follow](Subscriber::follow) gets messages and gaps.
+/// An event of a subscriber. One that does not [follow](Subscriber::follow) gets messages and gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// The next message.
     Message(Received),
-    /// Messages that no member that was asked has any more.
+    /// Messages that none of the members asked still has.
     Gap {
-        /// The place of the first.
+        /// Position of the first missing message.
         from: u64,
-        /// The first place that is there.
+        /// First position that is available.
         to: u64,
     },
-    /// The group has another history than this subscriber was told: all members were lost before
-    /// what they had delivered was durable, or the group was formed anew. All that was told before
-    /// this event from that place on is not in the order any more. What comes next is the order's
-    /// message of that place; or the state, for one that follows.
+    /// The group's history differs from the one that this subscriber received: all members were
+    /// lost before their deliveries were durable, or the group was formed again. All events
+    /// received before this one, from that position on, are no longer part of the order. The next
+    /// event is the order's message at that position, or, for a subscriber that follows, the state.
     Changed {
-        /// The first place that differs. It is exact where it is among the last 65,536 that were
-        /// told. Otherwise it may be up to 1,024 places too early; or more, if the member has not
-        /// been there for so long.
+        /// The first position that differs. It is exact if it is among the last 65,536 that were
+        /// received. Otherwise it may be up to 1,024 positions too early, or more if the member has
+        /// not been present for that long.
         from: u64,
     },
-    /// The application's state at a member, before the message of that place: the first event of a
-    /// subscriber that follows. It comes again, instead of a gap, where no member has all that came
-    /// in between.
+    /// The application's state at a member, before the message at that position: the first event of
+    /// a subscriber that follows. It is sent again, instead of a gap, if no member has all the
+    /// messages in between.
     State {
-        /// The place of the message that comes next.
+        /// Position of the next message.
         place: u64,
-        /// What the application gave as its snapshot.
+        /// The application's snapshot.
         state: Vec<u8>,
     },
     /// A view has begun.
     View(ViewBegun),
-    /// The group has forgotten a client: it has ended, or its lease has.
+    /// The group has forgotten a client: the client or its lease has ended.
     Forgotten(ClientId),
-    /// A view has closed the subgroup, which is a reserved one. All that was delivered before has
-    /// come, and this is the last event: then [`OpenError::Closed`] is told.
+    /// A view has closed the subgroup, which is a reserved one. All messages delivered before have
+    /// been received, and this is the last event; after it, [`OpenError::Closed`] is returned.
     Closed,
 }
 
-/// A message.
+/// A received message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Its place: how many messages of the subgroup were handed over before it since the group
-    /// began.
+    /// Sequence position: the number of messages of the subgroup that were delivered before it
+    /// since the group began.
     pub place: u64,
-    /// The view that it was delivered in.
+    /// View in which it was delivered.
     pub view: u64,
-    /// Its place among the messages of that view, which may leave numbers out.
+    /// Position among the messages of that view; numbers may be skipped.
     pub place_in_view: u64,
-    /// The node that sent it, for itself or for a client.
+    /// Node that sent it, for itself or for a client.
     pub sender: u32,
-    /// The client that published it; none if the node did.
+    /// Client that published it; `None` if the node did.
     pub client: Option<ClientId>,
-    /// The bytes.
+    /// Message content.
     pub payload: Vec<u8>,
 }
 
-/// Gets the messages of a subgroup, in their order. Dropping it ends it.
+/// Receives the messages of a subgroup, in order. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct Subscriber {
     shared: Arc<Shared<Subscribing>>,
@@ -80,9 +80,9 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// Finds a member, and subscribes from a place on; without one, from now on. Of a logged
-    /// subgroup it gets what is durable at a majority, which no crash takes back; of another one
-    /// what is delivered.
+    /// Finds a member, and subscribes from a position, or from now on if `from` is `None`. For a
+    /// logged subgroup it receives messages that are durable at a majority, which no crash takes
+    /// back; for any other, messages that are delivered.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -90,7 +90,7 @@ impl Subscriber {
         Self::open_as(members, Wanted::Messages { level: None }, from)
     }
 
-    /// The same for messages that have reached a level.
+    /// Subscribes to messages that have reached a level.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -98,11 +98,11 @@ impl Subscriber {
         Self::open_as(members, Wanted::Messages { level: Some(level) }, from)
     }
 
-    /// Finds a member, and follows the subgroup, as a member that joins would: takes over the
-    /// application's state ([`Event::State`]), and gets every message from there on, with the views
-    /// and the ends of clients between them. All members tell them between the same messages.
+    /// Finds a member, and follows the subgroup like a joining member: it receives the
+    /// application's state ([`Event::State`]), and then every message, with the views and the ends
+    /// of clients between them. All members report these between the same messages.
     ///
-    /// A state, a view and an end of a client may be told twice without a message between.
+    /// A state, a view or the end of a client may be reported twice without a message between.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -129,7 +129,7 @@ impl Subscriber {
             .spawn(move || subscribes.run())
             .map_err(system)?;
         let mut subscriber = Self { shared, thread: Some(thread), begin: (0, Level::Delivered) };
-        // The thread ends by itself if no member is found.
+        // The thread exits if no member is found.
         let opened = subscriber.shared.wait(Duration::MAX, |state| state.opened.clone());
         if let Some(begin) = opened {
             subscriber.begin = begin?;
@@ -137,13 +137,13 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// The place that the first message has.
+    /// Returns the position of the first message.
     #[must_use]
     pub const fn begin(&self) -> u64 {
         self.begin.0
     }
 
-    /// The level that its messages have reached.
+    /// Returns the level that its messages have reached.
     #[must_use]
     pub const fn level(&self) -> Level {
         self.begin.1
@@ -152,30 +152,31 @@ impl Subscriber {
     /// Waits for the next event.
     ///
     /// # Errors
-    /// [`SubscribeError::Open`], if no member takes the subscriber any more.
+    /// [`SubscribeError::Open`], if no member accepts the subscriber any longer.
     #[allow(clippy::should_implement_trait, reason = "an iterator would have to end or to panic")]
     pub fn next(&mut self) -> Result<Event, SubscribeError> {
         self.next_within(Duration::MAX)
     }
 
-    /// Waits for the next event, at most `timeout`.
+    /// Waits at most `timeout` for the next event.
     ///
     /// # Errors
-    /// [`SubscribeError`]. After [`SubscribeError::TimeUp`] more may come.
+    /// [`SubscribeError`]. After [`SubscribeError::TimeUp`] more events may arrive.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Event, SubscribeError> {
         let taken = self.shared.wait(timeout, Self::take_from);
         self.shared.wake_thread();
         taken.unwrap_or(Err(SubscribeError::TimeUp))
     }
 
-    /// The next event for async programs. Once it gave an error, it gives that again.
+    /// Polls for the next event in async programs. Once it has returned an error, it returns that
+    /// error again.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, SubscribeError>> {
         let taken = self.shared.poll(context, Self::take_from);
         self.shared.wake_thread();
         taken
     }
 
-    /// The same as a future.
+    /// Returns the next event, as a future.
     ///
     /// # Errors
     /// [`SubscribeError::Open`].
@@ -183,7 +184,7 @@ impl Subscriber {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// An event, or why nothing more comes.
+    /// Takes an event, or the reason why no more will arrive.
     fn take_from(state: &mut Subscribing) -> Option<Result<Event, SubscribeError>> {
         match state.take() {
             Some(event) => Some(Ok(event)),
@@ -196,7 +197,7 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         self.shared.stop_thread();
         if let Some(thread) = self.thread.take() {
-            // A panic of it has been reported by itself.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The thread of a subscriber: it finds a member, and takes messages as long as there is room.
+//! The thread of a subscriber: it finds a member, and receives messages as long as there is room.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,29 +17,30 @@ use crate::publishing::wait;
 use crate::shared::Shared;
 use crate::subscriber::{Event, Received};
 
-/// Bytes of messages that wait for the program, after which no more are read.
+/// Bytes of messages waiting for the program, above which no more are read.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// The longest reply: a large message, and what is around it.
+/// Maximum length of a reply: a large message and its header.
 const REPLY_MAX: usize = (256 << 20) + (128 << 10);
 
-/// The longest state that is taken over.
+/// Maximum length of a state that is accepted.
 const STATE_MAX: usize = 256 << 20;
 
-/// The longest answer to what is compared.
+/// Maximum length of an answer to a comparison.
 const COMPARED_BYTES_MAX: usize = 4 << 10;
 
-/// What one message costs beside its bytes.
+/// Memory per message in addition to its bytes.
 const EVENT_COST: usize = 64;
 
-/// What a subscriber's thread and its callers share.
+/// The state that a subscriber's thread and its callers share.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribing {
     pub(crate) events: VecDeque<Event>,
     bytes: usize,
-    /// How the first member was found, or not: where it begins, and at which level.
+    /// Whether the first member was found, once that is known, with the first position and the
+    /// level.
     pub(crate) opened: Option<Result<(u64, Level), OpenError>>,
-    /// Why nothing more comes.
+    /// The reason why no more messages arrive.
     pub(crate) ended: Option<OpenError>,
 }
 
@@ -49,14 +50,14 @@ impl Subscribing {
         self.events.push_back(event);
     }
 
-    /// The next event.
+    /// Takes the next event.
     pub(crate) fn take(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         self.bytes -= cost(&event);
         Some(event)
     }
 
-    /// Whether more is to be read.
+    /// Returns whether more may be read.
     pub(crate) const fn has_room(&self) -> bool {
         self.bytes < WAITING_BYTES_MAX
     }
@@ -74,13 +75,13 @@ fn cost(event: &Event) -> usize {
     }
 }
 
-/// How a session ended.
+/// The reason why a session ended.
 enum SessionEnd {
     Lost(String),
     Closed,
     Refused(ClientRefusal),
     Failed(OpenError),
-    /// The member has not come so far yet.
+    /// The member has not reached this position yet.
     Behind,
 }
 
@@ -90,34 +91,34 @@ impl From<SessionError> for SessionEnd {
     }
 }
 
-/// What a subscriber wants.
+/// The content that a subscriber wants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted {
-    /// Messages that have reached a level; the member chooses it if it is none.
+    /// Messages that have reached a level; `None` lets the member choose it.
     Messages { level: Option<Level> },
-    /// The state, and all that members are told after it.
+    /// The state, and all events of members after it.
     All,
 }
 
-/// The thread.
+/// The subscriber's thread.
 pub(crate) struct Subscribes {
     pub(crate) shared: Arc<Shared<Subscribing>>,
     pub(crate) route: Route,
     pub(crate) wanted: Wanted,
-    /// The place that is next; none before it is known.
+    /// The next position, once known.
     pub(crate) next: Option<u64>,
-    /// The order that was told, which a member has to have that it resumes at.
+    /// The received order, which a member must have for the subscriber to resume there.
     pub(crate) history: Option<History>,
-    /// All that the last member has of the order that was told: up to this place.
+    /// End of the last member's order, if that is a prefix of the received one.
     pub(crate) behind: Option<u64>,
-    /// What has come of a state that is not whole yet.
+    /// The received part of an incomplete state.
     pub(crate) state: Vec<u8>,
-    /// A member took it once.
+    /// Whether a member has ever accepted it.
     pub(crate) was_taken: bool,
 }
 
 impl Subscribes {
-    /// Takes messages until it is dropped, or no member can be found.
+    /// Receives messages until it is dropped, or no member can be found.
     pub(crate) fn run(mut self) {
         loop {
             let end = match self.route.attempt(&self.shared.stop) {
@@ -139,7 +140,7 @@ impl Subscribes {
                     self.route.refused(why);
                     self.route.pause();
                 }
-                // It goes on where it was, as far as that is there.
+                // The subscriber resumes where it was, as far as the messages are still available.
                 Some(SessionEnd::Refused(ClientRefusal::TooSlow)) => {
                     self.route.lost("this subscriber was too slow");
                 }
@@ -156,7 +157,7 @@ impl Subscribes {
             }
             if let Some(error) = self.give_up() {
                 let Some(from) = self.behind.take() else { return self.end(error) };
-                // Nobody has had the rest for so long: the group is another one.
+                // No member has had the rest for that long, so this is another group.
                 self.changed(from);
                 self.route.taken();
             }
@@ -170,7 +171,8 @@ impl Subscribes {
         });
     }
 
-    /// Why no further member is tried, if none is. A member that took it once may come back.
+    /// Returns the reason to try no further member, or `None` to continue. A member that once
+    /// accepted the subscriber may return.
     fn give_up(&self) -> Option<OpenError> {
         let (waited, why) = self.route.waited();
         match self.route.is_hopeless() {
@@ -182,7 +184,7 @@ impl Subscribes {
         }
     }
 
-    /// One session with one member.
+    /// Runs one session with one member.
     fn serve(&mut self, session: &mut QueuedSession) -> SessionEnd {
         match self.subscribe(session) {
             Ok(()) => SessionEnd::Closed,
@@ -195,7 +197,7 @@ impl Subscribes {
         let (target, from) = (self.route.members().target(), self.next);
         let request = match self.wanted {
             Wanted::Messages { level } => ClientRequest::Subscribe { target, from, level },
-            // Without a history it needs the state.
+            // Without a history, it needs the state.
             Wanted::All => {
                 let from = from.filter(|_| self.history.is_some());
                 ClientRequest::Follow { target, from }
@@ -205,14 +207,14 @@ impl Subscribes {
         self.state.clear();
         let mut heard = Instant::now();
         loop {
-            // From here on room that is made ends the wait.
+            // From here on, freed room ends the wait.
             let wakeup = self.shared.fall_asleep();
             if self.shared.is_stopped() {
                 return Ok(());
             }
             session.flush()?;
             if !self.shared.with(|state| state.has_room()) {
-                // The member may well have said something meanwhile.
+                // The member may have sent something meanwhile.
                 heard = Instant::now();
                 wait_for_room(&wakeup);
                 continue;
@@ -230,8 +232,8 @@ impl Subscribes {
         }
     }
 
-    /// Finds out whether the member has the order that was told. Where it has another one, that is
-    /// said, and what comes next is what that has from there on.
+    /// Compares the member's order with the received one. If it differs, the subscriber reports
+    /// that, and resumes at the first position that differs.
     fn compare(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
         self.behind = None;
         let Some(history) = &self.history else { return Ok(()) };
@@ -290,7 +292,7 @@ impl Subscribes {
         }
     }
 
-    /// The group has another order from a place on than was told.
+    /// Reports that the group's order differs from a position on.
     fn changed(&mut self, from: u64) {
         (self.next, self.history) = (Some(from), None);
         self.tell(Event::Changed { from });
@@ -342,7 +344,7 @@ impl Subscribes {
         }
     }
 
-    /// A member took it: what comes next has this place.
+    /// Records that a member has accepted the subscriber, and the position of the next message.
     fn opened(&mut self, next: u64, level: Level) {
         self.was_taken = true;
         self.route.taken();
@@ -351,7 +353,7 @@ impl Subscribes {
         });
     }
 
-    /// What comes next is after this position. Of what came before, these positions are known.
+    /// Records the position after which the next message follows, and the known earlier positions.
     fn note_position(
         &mut self,
         position: Position,
@@ -380,7 +382,7 @@ impl Subscribes {
         Ok(())
     }
 
-    /// It follows from a position on: that of the state, if there is one; else where it was.
+    /// Begins to follow at a position: that of the state, if there is one; otherwise where it was.
     fn begin_at(&mut self, position: Position, has_state: bool) -> Result<(), SessionEnd> {
         let goes_on = self.next == Some(position.place);
         if !has_state && !goes_on {
@@ -396,7 +398,7 @@ impl Subscribes {
         Ok(())
     }
 
-    /// Takes messages, which go on from the place that is next.
+    /// Takes messages, which must follow without a gap from the next position.
     fn take(&mut self, messages: &[PublishedMessage<'_>]) -> Result<(), SessionEnd> {
         let mut next = self.next.ok_or(SessionError::Malformed)?;
         let mut events = Vec::with_capacity(messages.len());
@@ -419,10 +421,10 @@ impl Subscribes {
     }
 }
 
-/// Waits until the program has taken something, or for a moment.
+/// Waits until the program has taken an event, or briefly.
 fn wait_for_room(wakeup: &tramontane_control::Wakeup) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let timeout = Timespec::try_from(Duration::from_millis(100)).ok();
-    // An interrupted wait is a short one.
+    // If the wait is interrupted, it is merely shorter.
     let _ = poll(&mut [PollFd::new(wakeup, PollFlags::IN)], timeout.as_ref());
 }

@@ -1,5 +1,5 @@
-//! Control servers of running processes, over TCP and Unix sockets: which clients are admitted or
-//! refused, and what both ends are told.
+//! Control servers of running processes, over TCP and Unix sockets: the clients that are admitted
+//! or refused, and the reports at both ends.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -15,7 +15,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
-/// Each kind of address, with and without a key.
+/// Runs a test with each kind of address, with and without a key.
 fn everywhere(
     test: impl Fn(Address, Option<tramontane_control::SharedKey>, tramontane_control::Listener),
 ) {
@@ -91,7 +91,7 @@ fn each_refusal_is_told_at_the_other_end() {
         let error =
             go(&address, identity(11), own_key.as_ref(), Purpose::Meet).expect_err("not so");
         assert!(matches!(error, OpenSessionError::Io(_)), "{error}");
-        // None of them was handed over, and the server still runs.
+        // None of these clients was handed over, and the server still runs.
         assert!(clients.try_recv().is_err());
         assert!(go(&address, operator(), own_key.as_ref(), Purpose::Ask).is_ok());
     });
@@ -131,7 +131,8 @@ fn a_client_is_told_that_the_group_still_meets_and_disturbs_nobody() {
         ] {
             let error = go(address, who, key(1).as_ref(), purpose).expect_err("not yet");
             assert!(matches!(error, OpenSessionError::Refused(Refusal::NotRunning)), "{error}");
-            // A client of another group does not end the meeting either, whatever it claims to be.
+            // A client of another group does not end the meeting either, whatever identity it
+            // claims.
             let stray = Identity { digest: 43, ..who };
             let error = go(address, stray, key(1).as_ref(), purpose).expect_err("another group");
             assert!(
@@ -185,7 +186,7 @@ fn one_listener_serves_the_meeting_and_then_the_control_server() {
 #[test]
 fn where_nobody_listens_that_is_said_at_once_and_a_wait_has_an_end() {
     everywhere(|address, key, listener| {
-        // It listens, and nobody accepts.
+        // The listener is bound, but no connection is accepted.
         let error = open_session(&address, &operator(), key.as_ref(), Purpose::Ask, SHORT, &NEVER);
         assert!(matches!(error, Err(OpenSessionError::TimeUp)), "{error:?}");
         let cancelled = AtomicBool::new(true);

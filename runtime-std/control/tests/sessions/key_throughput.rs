@@ -1,15 +1,15 @@
-//! What a key costs. It measures, so it is run by hand:
-//! `cargo test --release -p tramontane-control --test key_throughput -- --ignored --nocapture`
+//! The cost of a key. This is a measurement, so it is run by hand: `cargo test --release -p
+//! tramontane-control --test key_throughput -- --ignored --nocapture`
 
 use std::time::{Duration, Instant};
 
 use crate::support::{LONG, go, identity, key, listener, server};
 use tramontane_control::{Cipher, Purpose, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 
-/// How long each measurement takes.
+/// Duration of each measurement.
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// The ciphers of both ends of a connection.
+/// Returns the ciphers of both ends of a connection.
 fn ciphers() -> [Cipher; 2] {
     let (server, clients) = server(listener(), key(1));
     let here =

@@ -1,4 +1,5 @@
-//! Streams that are longer than a message: a stream comes whole, or both ends know that it did not.
+//! Streams that are longer than a message: a stream either arrives whole, or both ends know that it
+//! did not.
 
 use std::io::{Cursor, Error, Read};
 use std::sync::mpsc::Receiver;
@@ -7,10 +8,10 @@ use std::time::Duration;
 use crate::support::{LONG, go, identity, key, listeners, server};
 use tramontane_control::{Client, ControlServer, MESSAGE_MAX, Purpose, Session, SessionError};
 
-/// What an end that stops is given.
+/// Time limit for an end that stalls.
 const BRIEF: Duration = Duration::from_millis(150);
 
-/// Two ends, and what keeps them.
+/// Two ends, with the server and folder that they need.
 struct Pair {
     here: Session,
     there: Session,
@@ -18,7 +19,7 @@ struct Pair {
     _folder: tempfile::TempDir,
 }
 
-/// Over TCP and Unix sockets, with a key and without.
+/// Runs a test over TCP and Unix sockets, with and without a key.
 fn everywhere(test: impl Fn(Pair)) {
     for key in [None, key(1)] {
         for is_unix in [false, true] {
@@ -34,7 +35,7 @@ fn everywhere(test: impl Fn(Pair)) {
     }
 }
 
-/// Bytes that repeat nowhere near the size of a message.
+/// Returns bytes that do not repeat within the size of a message.
 fn content(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let mut next = || {
@@ -44,7 +45,7 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// A source that gives little at a time, and fails where it is told to.
+/// A source that returns few bytes at a time, and fails at its end if so configured.
 struct Source {
     rest: Cursor<Vec<u8>>,
     fails: bool,

@@ -1,4 +1,4 @@
-//! How members meet, and how a running one is joined and asked: over TCP and Unix sockets.
+//! How members meet, and how a running member is joined and queried, over TCP and Unix sockets.
 
 mod control_server;
 mod key_throughput;

@@ -1,4 +1,4 @@
-//! Members meet, and exchange what they like.
+//! Members meet and exchange messages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ fn a_late_member_is_waited_for() {
         .map(|(index, (part, listener))| {
             std::thread::spawn(move || {
                 if index == 0 {
-                    // Not even its port is open at first.
+                    // At first even its port is closed.
                     let address = listener.address().clone();
                     drop(listener);
                     std::thread::sleep(Duration::from_millis(300));
@@ -79,7 +79,7 @@ fn a_late_member_is_waited_for() {
     }
 }
 
-/// A connection of somebody else may have been given the port meanwhile, for a moment.
+/// Another process's connection may have been given the port briefly meanwhile.
 fn bind_again(address: &Address) -> Listener {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -107,7 +107,7 @@ fn missing_members_are_named() {
     assert!(started.elapsed() < LONG / 2, "{:?}", started.elapsed());
 }
 
-/// Whichever it is: some call the one that died, and some are called by it.
+/// Any of the three may die: some members connect to it, and it connects to others.
 #[test]
 fn a_member_that_died_while_starting_may_come_again() {
     for dying in 0..3 {
@@ -119,7 +119,7 @@ fn a_member_that_died_while_starting_may_come_again() {
             std::thread::spawn(move || part.join(Some(listener)))
         };
         let first = join(waiting, LONG);
-        // It gives up, since one is not there, and its connections close.
+        // The member gives up because one is missing, and its connections close.
         let early = error(join(dying, SHORT).join().expect("no panic"));
         assert!(matches!(early, MeshError::Missing { .. }), "{dying}: {early}");
         let (second, third) = (join(dying, LONG), join(late, LONG));

@@ -1,4 +1,4 @@
-//! Members that do not fit together: each way is told apart, at both ends.
+//! Incompatible members: each kind of mismatch is distinguished at both ends.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 fn another_key_is_told_at_both_ends() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].key = key(2);
-    // It may be somebody else at the address of a member: both try on until their time is up.
+    // Another process may have a member's address, so both keep trying until their time limit.
     parts.iter_mut().for_each(|part| part.time_limit = SHORT);
     let mut results = join_all(parts, listeners).into_iter();
     match error(results.next().expect("two")) {
@@ -79,11 +79,11 @@ fn a_second_process_with_one_id_is_told_so() {
         std::thread::spawn(move || part.join(Some(last)))
     };
     std::thread::sleep(Duration::from_millis(500));
-    // The same id, another process, another port.
+    // The same id in another process, at another port.
     let other = listener();
     let double = error(parts[2].join(Some(other)));
     assert!(matches!(double, MeshError::DuplicateId { id: NodeId(12), .. }), "{double}");
-    // Member 11 never came: the others are not disturbed by the double.
+    // Member 11 never started: the duplicate does not disturb the others.
     for thread in [waiting, original] {
         let error = error(thread.join().expect("no panic"));
         assert!(
@@ -95,7 +95,7 @@ fn a_second_process_with_one_id_is_told_so() {
 
 #[test]
 fn another_program_or_version_is_told_apart() {
-    // A program answers that is no member at all.
+    // A program answers that is not a member.
     let (mut parts, mut listeners) = group(2, None);
     let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
     parts[1].addresses[0] = stranger.local_addr().expect("an address").into();
@@ -109,7 +109,7 @@ fn another_program_or_version_is_told_apart() {
             }
             // The other end may be gone.
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-            // It is closed with what was not read, which resets it.
+            // The connection is closed with unread bytes, which resets it.
             let _ = stream.read_to_end(&mut Vec::new());
         }
     });

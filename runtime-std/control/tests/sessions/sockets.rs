@@ -1,5 +1,4 @@
-//! Unix sockets: which process owns one, what happens to one whose owner is dead, and when its file
-//! is removed.
+//! Unix sockets: the process that owns one, sockets of dead owners, and removal of the file.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::support::{LONG, go, operator, server};
 use tramontane_control::{Address, Listener, Purpose};
 
-/// Where the child that is to be killed listens.
+/// Environment variable with the path at which the child listens until it is killed.
 const CHILD: &str = "TRAMONTANE_MESH_TEST_CHILD";
 
 fn address(folder: &tempfile::TempDir) -> Address {
@@ -24,7 +23,7 @@ fn path(address: &Address) -> &Path {
     }
 }
 
-/// Leaves a socket file behind whose owner was killed.
+/// Leaves a socket file of a killed process.
 fn leave_stale(address: &Address) {
     let mut child = Command::new(std::env::current_exe().expect("a path"))
         .args(["--exact", "sockets::a_child_listens_until_it_is_killed", "--nocapture"])
@@ -86,7 +85,7 @@ fn a_socket_that_somebody_listens_at_is_in_use_even_if_nobody_accepts() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     let _listener = Listener::bind(&address).expect("a socket");
-    // More than the kernel holds until they are accepted.
+    // More connections than the kernel queues before they are accepted.
     for _ in 0..200 {
         let error = Listener::bind(&address).expect_err("somebody listens");
         assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}");

@@ -1,4 +1,4 @@
-//! What strangers cannot do: keep a member out, hold a slot for ever, pass for a member.
+//! Unauthenticated peers cannot keep a member out, hold a slot indefinitely, or pass for a member.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
-/// What crosses first, in this version, with and without a key.
+/// The first bytes of a connection in this version, without and with a key.
 const PREAMBLES: [&[u8; 16]; 2] =
     [b"tramontn\x09\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x09\x00\x01\x00\x00\x00\x00\x00"];
 
@@ -29,7 +29,7 @@ fn stranger(address: &Address) -> TcpStream {
     TcpStream::connect(tcp(address)).expect("it listens")
 }
 
-/// Whether the other end holds the connection still, once its preamble is read.
+/// Returns whether the other end still holds the connection, after reading its preamble.
 fn is_held(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("set");
     loop {
@@ -41,7 +41,7 @@ fn is_held(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// All sorts of first words, and some that never end; the connections stay open.
+/// Opens connections with various first bytes, some of them incomplete, and keeps them open.
 fn babble(address: &Address) -> Vec<TcpStream> {
     let words: [&[u8]; 6] = [
         &[0xff; 4096],
@@ -49,12 +49,12 @@ fn babble(address: &Address) -> Vec<TcpStream> {
         b"tram",
         PREAMBLES[0],
         &[PREAMBLES[0].as_slice(), &[3, 0, 1, 2, 3]].concat(),
-        // A handshake of the greatest length, and nothing in it.
+        // A handshake of maximum length, with meaningless content.
         &[PREAMBLES[1].as_slice(), &[0xff; 64]].concat(),
     ];
     let say = |words: &&[u8]| {
         let mut stream = stranger(address);
-        // It may be closed before all is said.
+        // The connection may be closed before everything is sent.
         let _ = stream.write_all(words);
         stream
     };
@@ -70,8 +70,8 @@ fn a_hundred_silent_strangers_do_not_keep_a_member_from_a_control_server() {
         let opened =
             go(server.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in");
         assert_eq!(clients.recv_timeout(LONG).expect("handed over").node, NodeId(11));
-        // It did not wait until they had been there for too long: the last are there still, and the
-        // first made room.
+        // The server did not wait for their time limit: the last ones are still connected, and the
+        // first ones made room.
         assert!(is_held(strangers.last_mut().expect("a hundred")));
         assert!(!is_held(&mut strangers[0]));
         drop(opened);
@@ -130,20 +130,20 @@ fn a_server_can_be_dropped_while_it_greets() {
     std::thread::sleep(Duration::from_millis(100));
     assert!(strangers.iter_mut().all(is_held));
     drop(server);
-    // Its threads are gone, and what they held.
+    // Its threads are gone, with their connections.
     assert!(strangers.iter_mut().all(|stream| !is_held(stream)));
     assert!(clients.recv().is_err());
     drop(babbling);
 }
 
-/// A control server whose callbacks wait until somebody drops the sender.
+/// Opens a control server whose callbacks wait until the sender is dropped.
 fn crowded_server() -> (ControlServer, std::sync::mpsc::Sender<()>, Receiver<Purpose>) {
     let (release, held) = channel::<()>();
     let (sender, came) = channel();
     let held = Arc::new(Mutex::new(held));
     let server =
         ControlServer::open(listener(), identity(10), NODES, None, move |client: Client| {
-            // A test that ended need not know.
+            // A test that has ended does not need the message.
             let _ = sender.send(client.purpose);
             let _ = held.lock().map(|held| held.recv());
         });
@@ -162,7 +162,7 @@ fn too_many_clients_are_told_to_come_again() {
     for error in [ask(), join(11)].map(|one| one.expect_err("too many")) {
         assert!(matches!(error, OpenSessionError::Refused(Refusal::Busy)), "{error}");
     }
-    // They keep no member out.
+    // These clients keep no member out.
     let peer = || go(server.address(), identity(12), None, Purpose::Peer);
     sessions.extend((0..PEER_SLOTS).map(|_| peer().expect("let in")));
     let error = peer().expect_err("too many of all kinds");
@@ -174,7 +174,7 @@ fn too_many_clients_are_told_to_come_again() {
     }
 }
 
-/// A node of another implementation, which sends the protocol byte by byte as it is written here.
+/// A node of another implementation, which sends the protocol byte by byte.
 fn by_hand(address: &Address) -> TcpStream {
     let mut stream = stranger(address);
     stream.write_all(PREAMBLES[0]).expect("taken");
@@ -197,7 +197,7 @@ fn by_hand(address: &Address) -> TcpStream {
     stream
 }
 
-/// A host that loses its power says nothing; its sessions must not stand for ever.
+/// A host that loses power sends nothing; its sessions must not last indefinitely.
 #[test]
 fn the_kernel_checks_whether_a_silent_client_is_there() {
     let (server, clients) = server(listener(), None);
@@ -223,7 +223,7 @@ fn a_message_that_comes_in_pieces_is_waited_for_again() {
     }
     stream.write_all(b"e\x01\x00").expect("taken");
     assert_eq!(session.receive(LONG).expect("whole now"), b"piece");
-    // A part of the next was read already, so this cannot go on as a stream.
+    // Part of the next message was already read, so the session cannot become a stream.
     assert!(matches!(session.receive(SHORT), Err(SessionError::TimeUp)));
     assert!(session.into_connection().is_none());
 }

@@ -14,7 +14,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// All nodes of the groups with a control server here.
+/// All nodes of the groups that have a control server here.
 pub const NODES: [NodeId; 3] = [NodeId(10), NodeId(11), NodeId(12)];
 
 pub const LONG: Duration = Duration::from_secs(20);
@@ -23,7 +23,7 @@ pub const SHORT: Duration = Duration::from_millis(600);
 /// The digest of all groups here.
 pub const DIGEST: u64 = 42;
 
-/// One member's part, to be changed before it is used.
+/// One member's settings, which a test can change before use.
 #[derive(Clone)]
 pub struct Part {
     pub own: Rank,
@@ -47,7 +47,7 @@ impl Part {
     ) -> Result<Mesh<'static>, MeshError> {
         Mesh::join(MeshOptions {
             own: self.own,
-            // What a mesh borrows lives as long as the flag that ends it: here for ever.
+            // A mesh borrows these for as long as the flag that cancels it, which is static here.
             members: self.members.clone().leak(),
             addresses: self.addresses.clone().leak(),
             listener,
@@ -62,12 +62,12 @@ impl Part {
     }
 }
 
-/// A listener on this machine, over TCP.
+/// Returns a TCP listener on this machine.
 pub fn listener() -> Listener {
     Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port")
 }
 
-/// Listeners over TCP, or over Unix sockets in a folder of their own.
+/// Returns TCP listeners, or listeners on Unix sockets in a folder.
 pub fn listeners(count: u16, folder: Option<&tempfile::TempDir>) -> Vec<Listener> {
     let listener = |index| match folder {
         None => listener(),
@@ -79,12 +79,12 @@ pub fn listeners(count: u16, folder: Option<&tempfile::TempDir>) -> Vec<Listener
     (0..count).map(listener).collect()
 }
 
-/// A group of so many, each with a socket that listens already.
+/// Returns a group of `members` members, each with a socket that already listens.
 pub fn group(members: u16, key: Option<SharedKey>) -> (Vec<Part>, Vec<Listener>) {
     group_at(listeners(members, None), key)
 }
 
-/// A group whose members listen so.
+/// Returns a group whose members use these listeners.
 pub fn group_at(listeners: Vec<Listener>, key: Option<SharedKey>) -> (Vec<Part>, Vec<Listener>) {
     let members = u16::try_from(listeners.len()).expect("few");
     let addresses: Vec<Address> =
@@ -106,7 +106,7 @@ pub fn key(byte: u8) -> Option<SharedKey> {
     Some(SharedKey::from_bytes([byte; 32]))
 }
 
-/// Lets all of these join at once.
+/// Lets all of these members join at once.
 pub fn join_all(
     parts: Vec<Part>,
     listeners: Vec<Listener>,
@@ -128,27 +128,27 @@ pub fn error(mesh: Result<Mesh<'static>, MeshError>) -> MeshError {
     mesh.expect_err("they must not meet")
 }
 
-/// The identity of a node of these groups.
+/// Returns the identity of a node of these groups.
 pub fn identity(node: u32) -> Identity {
     Identity { node: NodeId(node), incarnation: u64::from(node) * 1000, digest: DIGEST }
 }
 
-/// An operator.
+/// Returns the identity of an operator.
 pub fn operator() -> Identity {
     Identity { node: Identity::NO_MEMBER, ..identity(7) }
 }
 
-/// A control server of node 10 that hands each client to the test.
+/// Opens a control server of node 10 that hands each client to the test.
 pub fn server(listener: Listener, key: Option<SharedKey>) -> (ControlServer, Receiver<Client>) {
     let (sender, receiver) = channel();
     let server = ControlServer::open(listener, identity(10), NODES, key, move |client| {
-        // A test that ended need not know.
+        // A test that has ended does not need the client.
         let _ = sender.send(client);
     });
     (server.expect("a thread"), receiver)
 }
 
-/// Opens a session with a control server, with time enough.
+/// Opens a session with a control server, with ample time.
 pub fn go(
     address: &Address,
     identity: Identity,
