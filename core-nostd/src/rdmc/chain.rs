@@ -1,11 +1,11 @@
-//! Each member passes each block on to the next as soon as it has it (RDMC 4.3, "Chain Send").
+//! Each member passes each block to the next member as soon as it has it (RDMC 4.3, "Chain Send").
 //!
 //! Requirement: RDM-2.
 
 use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
-/// The last block leaves the root when all others have, and then crosses the whole chain.
+/// The last block leaves the root after all others, and then crosses the whole chain.
 pub(super) fn steps(shape: Shape) -> u64 {
     match shape.members.get().checked_sub(2) {
         Some(relays) => u64::from(relays).saturating_add(u64::from(shape.blocks.get())),
@@ -25,7 +25,7 @@ pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
     Some(Hop { peer: before, block })
 }
 
-/// What a member that has a successor passes on in a step.
+/// Returns the block that a member with a successor passes on in a step.
 fn block_from(shape: Shape, rank: Rank, step: Step) -> Option<Block> {
     let block = step.0.checked_sub(u64::from(rank.0))?;
     let block = u32::try_from(block).ok()?;

@@ -1,12 +1,12 @@
-//! Two pipelines, one above the other: among the first members of the racks, and within each rack
-//! (RDMC 4.3, "Hybrid Algorithms").
+//! Two nested pipelines: one among the first members of the racks, and one within each rack (RDMC
+//! 4.3, "Hybrid Algorithms").
 //!
-//! The paper repeats the whole dissemination within the rack. Here the upper pipeline's blocks flow
-//! on at once: a leader that receives `k` blocks in at most `ceil(log2 racks) + k - 1` steps, one
-//! in a step, has its `i`-th after `ceil(log2 racks) + i` of them at the latest. That is when its
-//! own rack's pipeline, begun so many steps later, wants an `i`-th block: it takes them in the
-//! order in which the leader gets them. A link between racks carries what the upper pipeline sends,
-//! and no more.
+//! The paper repeats the whole dissemination within the rack. Here the blocks of the upper pipeline
+//! are passed on at once. A leader receives `k` blocks in at most `ceil(log2 racks) + k - 1` steps,
+//! one per step, so it has its `i`-th block after at most `ceil(log2 racks) + i` steps. Its own
+//! rack's pipeline begins `ceil(log2 racks)` steps later and needs an `i`-th block exactly then; it
+//! takes the blocks in the order in which the leader receives them. A link between racks carries
+//! only the blocks of the upper pipeline.
 //!
 //! Requirement: RDM-2.
 
@@ -18,14 +18,14 @@ use crate::ids::{Rank, Step};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Racks {
-    /// Members of a rack, but for the first `longer` racks, which have one more.
+    /// Members of a rack. The first `longer` racks have one more.
     each: u16,
     longer: u16,
     upper: Pipeline,
     blocks: NonZeroU32,
 }
 
-/// A rack: its first rank, and how many members it has.
+/// A rack: its number, its first rank, and its number of members.
 #[derive(Clone, Copy, Debug)]
 struct Rack {
     number: u16,
@@ -34,7 +34,7 @@ struct Rack {
 }
 
 impl Racks {
-    /// Members dealt to racks. There are no more racks than members.
+    /// Distributes the members over the racks. There are no more racks than members.
     #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
     pub(super) fn new(shape: Shape, racks: NonZeroU16) -> Self {
         let members = shape.members.get();
@@ -42,7 +42,7 @@ impl Racks {
         Self { each: members / racks, longer: members % racks, upper, blocks: shape.blocks }
     }
 
-    /// The largest rack is the last to end, and the first is one of the largest.
+    /// The largest rack is the last to finish, and the first rack is one of the largest.
     pub(super) fn steps(self) -> u64 {
         let largest = self.lower(self.rack(0));
         let lower = largest.steps();
@@ -73,7 +73,7 @@ impl Racks {
         self.in_rack(rack, hop)
     }
 
-    /// How many steps the racks' pipelines begin after the upper one.
+    /// Returns the number of steps by which the racks' pipelines begin after the upper one.
     fn lead(self) -> u64 {
         u64::from(self.upper.steps_of_one_block())
     }
@@ -90,7 +90,8 @@ impl Racks {
         Hop { peer: Rank(self.rack(hop.peer.0).first), block: hop.block }
     }
 
-    /// A hop of a rack's own pipeline, whose blocks are counted as the leader gets them.
+    /// Converts a hop of a rack's own pipeline, whose blocks are numbered in the order in which the
+    /// leader receives them.
     fn in_rack(self, rack: Rack, hop: Hop) -> Option<Hop> {
         let block = self.upper.arriving(Rank(rack.number), hop.block)?;
         Some(Hop { peer: Rank(hop.peer.0.saturating_add(rack.first)), block })
@@ -115,7 +116,7 @@ impl Racks {
 }
 
 impl Rack {
-    /// A member's rank in its rack.
+    /// Returns a member's rank in its rack.
     fn inside(self, rank: Rank) -> Rank {
         Rank(rank.0.saturating_sub(self.first))
     }

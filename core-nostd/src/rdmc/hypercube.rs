@@ -1,35 +1,35 @@
-//! The binomial pipeline between the corners of a hypercube (RDMC 4.4, Ganesan and Seshadri's
-//! rule).
+//! The binomial pipeline between the corners of a hypercube (RDMC 4.4, the rule of Ganesan and
+//! Seshadri).
 //!
 //! In step `j` every corner exchanges blocks with its neighbour along direction `j mod l`. Corner
-//! 0, the root's, sends block `j`; every other corner sends the highest block that it has, and that
-//! is block `j - l + r`, where `r` is how many steps ago, less `l`, the corner got it: the number
-//! of low zero bits of the corner's number, seen from the step's direction. Past the last block,
-//! the last block is sent.
+//! 0, the root's, sends block `j`. Every other corner sends the highest block that it has, which is
+//! block `j - l + r`: `r` is the number of low zero bits of the corner's number, after a rotation
+//! that makes the bit of the step's direction the lowest. Past the last block, the last block is
+//! sent.
 //!
 //! Requirements: RDM-2, RDM-3.
 
 use super::shape::Shape;
 use crate::ids::{Block, Step};
 
-/// A corner's number, of as many bits as there are dimensions.
+/// A corner's number, which has as many bits as there are dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Corner(pub(super) u16);
 
 impl Corner {
-    /// Where the root is.
+    /// Corner of the root.
     pub(super) const ROOT: Self = Self(0);
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hypercube {
-    /// At most 15: ranks have 16 bits.
+    /// Number of dimensions; at most 15, because ranks have 16 bits.
     dimensions: u32,
     shape: Shape,
 }
 
 impl Hypercube {
-    /// The largest hypercube with a member for each corner.
+    /// Creates the largest hypercube with a member for each corner.
     pub(super) const fn new(shape: Shape) -> Self {
         Self { dimensions: shape.members.ilog2(), shape }
     }
@@ -38,34 +38,34 @@ impl Hypercube {
         self.dimensions
     }
 
-    /// How many corners there are.
+    /// Returns the number of corners.
     pub(super) fn corners(self) -> u16 {
         1_u16.checked_shl(self.dimensions).unwrap_or(u16::MAX)
     }
 
-    /// After so many steps every corner has everything.
+    /// Returns the number of steps after which every corner has everything.
     pub(super) fn steps(self) -> u64 {
         if self.dimensions == 0 { 0 } else { self.shape.steps_after_first(self.dimensions) }
     }
 
-    /// Along which dimension blocks go in a step.
+    /// Returns the dimension along which blocks travel in a step.
     pub(super) fn direction(self, step: Step) -> u32 {
         let direction = step.0.checked_rem(u64::from(self.dimensions)).unwrap_or(0);
         u32::try_from(direction).unwrap_or(0)
     }
 
-    /// The neighbour of a corner in a step.
+    /// Returns a corner's neighbour in a step.
     pub(super) fn across(self, corner: Corner, step: Step) -> Corner {
         Corner(corner.0 ^ 1_u16.checked_shl(self.direction(step)).unwrap_or(0))
     }
 
-    /// Whether a corner's number has a one in the direction of a step.
+    /// Returns whether a corner's number has a one in the direction of a step.
     pub(super) fn is_far(self, corner: Corner, step: Step) -> bool {
         let bit = 1_u16.checked_shl(self.direction(step)).unwrap_or(0);
         corner.0 & bit != 0
     }
 
-    /// The block that a corner sends in one of the steps, to its neighbour: the closed form of the
+    /// Returns the block that a corner sends to its neighbour in a step: the closed form of the
     /// paper's 4.4.
     pub(super) fn sent(self, corner: Corner, step: Step) -> Option<Block> {
         let last = u64::from(self.shape.last_block());
@@ -82,12 +82,12 @@ impl Hypercube {
         block(number.min(last))
     }
 
-    /// The block that a corner receives in one of the steps.
+    /// Returns the block that a corner receives in a step.
     pub(super) fn received(self, corner: Corner, step: Step) -> Option<Block> {
         self.sent(self.across(corner, step), step)
     }
 
-    /// A corner's number turned right, so that the direction's bit is the lowest.
+    /// Returns a corner's number, rotated right so that the bit of the direction is the lowest.
     fn seen_from(self, corner: Corner, direction: u32) -> u16 {
         let low = corner.0.checked_shr(direction).unwrap_or(0);
         let rest = self.dimensions.saturating_sub(direction);

@@ -1,15 +1,15 @@
-//! The root sends each block to one member after the other, and then the next block.
+//! The root sends each block to one member after another, and then the next block.
 //!
-//! As many sends as in [`sequential`](super::sequential), all by the root. Over shared memory,
-//! where receivers copy for themselves, all receivers work at once on a block that is still in a
-//! cache which they share.
+//! The root makes as many sends as in [`sequential`](super::sequential). Over shared memory, where
+//! each receiver copies for itself, all receivers work at the same time on a block that is still in
+//! a shared cache.
 //!
 //! Requirement: RDM-2.
 
 use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
-/// Each block takes as many steps as there are members but the root.
+/// Each block takes one step per member except the root.
 pub(super) fn steps(shape: Shape) -> u64 {
     receivers(shape).saturating_mul(u64::from(shape.blocks.get()))
 }
@@ -24,7 +24,7 @@ pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
     (rank == to).then_some(Hop { peer: Rank::ZERO, block })
 }
 
-/// The steps from which and until which a member that is not the root takes part.
+/// Returns the first step and the end of the part of a member other than the root.
 pub(super) fn part(shape: Shape, rank: Rank) -> (u64, u64) {
     let first = u64::from(rank.0).saturating_sub(1);
     let last = first.saturating_add(receivers(shape).saturating_mul(u64::from(shape.last_block())));
@@ -35,7 +35,7 @@ fn receivers(shape: Shape) -> u64 {
     u64::from(shape.members.get()).saturating_sub(1)
 }
 
-/// Which member is sent to in a step, and which block.
+/// Returns the receiving member and the block of a step.
 #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
 fn turn(shape: Shape, step: Step) -> Option<(Rank, Block)> {
     let receivers = core::num::NonZeroU64::new(receivers(shape))?;

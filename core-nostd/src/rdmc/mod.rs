@@ -1,9 +1,9 @@
-//! Block multicast: a large message goes in blocks, and every member that has a block passes it on.
+//! Block multicast: a large message is sent in blocks, and every member that has a block passes it
+//! on.
 //!
-//! A [`Schedule`] says which member sends which block to which member in which step. It is a pure
-//! function of the algorithm, the members, the blocks, the rank and the step: no table is kept,
-//! nothing is remembered from step to step, and every member can compute the part of every other
-//! (RDM-1, RDM-8).
+//! A [`Schedule`] determines which member sends which block to which member in which step. It is a
+//! pure function of the algorithm, the members, the blocks, the rank and the step. It has no table
+//! and no state between steps, and every member can compute the part of every other (RDM-1, RDM-8).
 //!
 //! | algorithm | steps for `n` members and `k` blocks | what limits it |
 //! |---|---|---|
@@ -17,8 +17,8 @@
 //! A [`transfer::BlockGroup`] follows a schedule over a fabric that carries blocks.
 //!
 //! # Invariants
-//! - Every member but the root receives each block once, from a member that has had it for at least
-//!   one step (RDM-2).
+//! - Every member except the root receives each block once, from a member that has had it for at
+//!   least one step (RDM-2).
 //! - Only the leaders of the hybrid send twice in a step. No member receives twice in a step.
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.3 and 4.4.

@@ -1,24 +1,24 @@
 //! The binomial pipeline for any number of members, in `ceil(log2 n) + k - 1` steps.
 //!
-//! The paper gives the rule for powers of two and leaves the rest to the reader. Here the members
-//! beyond a power of two share corners of the hypercube, two in one, never the root's: below twice
-//! a power of two there are always enough. To its neighbours such a corner is one member; inside,
-//! in each step
-//! - one of the two, the *outlet*, sends what the corner sends;
-//! - the other, the *inlet*, receives what the corner receives, and gives the outlet one block that
-//!   it lacks.
+//! The paper gives the rule for powers of two and leaves the rest to the reader. Here, the members
+//! beyond a power of two share corners of the hypercube, two per corner and never the root's. Below
+//! twice a power of two there are always enough corners. To its neighbours, a shared corner is one
+//! member. Inside it, in each step:
+//! - one of the two members, the *outlet*, sends the block that the corner sends;
+//! - the other, the *inlet*, receives the block that the corner receives, and gives the outlet one
+//!   block that it lacks.
 //!
-//! So each sends at most once and receives at most once. Of the two only the inlet has the block of
-//! the last step, so they change roles where the corner has to send just that: it is so in the step
-//! after one along a direction in which the corner's number has a one. Each then lacks at most one
-//! block of the other's: the outlet the one that came in the last step (the *fresh* one), and the
-//! inlet the one that came in the last step before it became inlet (the *stale* one), which it gets
-//! when it is outlet again, or in one step more after the last. That step is why the count has the
-//! logarithm rounded up, and not down.
+//! So each sends at most once and receives at most once. Only the inlet has the block of the
+//! previous step. If the corner has to send exactly that block, the two change roles; this happens
+//! in the step after one along a direction in which the corner's number has a one. Each then lacks
+//! at most one of the other's blocks. The outlet lacks the one that arrived in the previous step
+//! (the *fresh* one). The inlet lacks the one that arrived in the last step before it became inlet
+//! (the *stale* one), which it gets when it is outlet again, or in one extra step at the end. That
+//! extra step is the reason why the logarithm in the count is rounded up, not down.
 //!
-//! How many changes there were before a step is a sum of ones in the corner's number, so nothing is
-//! remembered. `fixtures/tests/block_multicast/schedules.rs` holds all this against a naive
-//! statement of the rule for sets of blocks.
+//! The number of role changes before a step is a sum of ones in the corner's number, so no state is
+//! needed. `fixtures/tests/block_multicast/schedules.rs` compares all this with a naive statement
+//! of the rule for sets of blocks.
 //!
 //! Requirement: RDM-2.
 
@@ -32,7 +32,7 @@ pub(super) struct Pipeline {
     shape: Shape,
 }
 
-/// The two members of a corner in a step; the same one twice where there is only one.
+/// The two members of a corner in a step; both are the same if the corner has only one.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     outlet: Rank,
@@ -44,13 +44,13 @@ impl Pipeline {
         Self { cube: Hypercube::new(shape), shape }
     }
 
-    /// The hypercube's steps, and one more if members share corners.
+    /// Returns the hypercube's steps, plus one if members share corners.
     pub(super) fn steps(self) -> u64 {
         let shares = self.shape.members.get() > self.cube.corners();
         self.cube.steps().saturating_add(u64::from(shares))
     }
 
-    /// Steps until every member has the first block: `ceil(log2 n)`.
+    /// Returns the steps until every member has the first block: `ceil(log2 n)`.
     pub(super) fn steps_of_one_block(self) -> u32 {
         let shares = self.shape.members.get() > self.cube.corners();
         self.cube.dimensions().saturating_add(u32::from(shares))
@@ -80,16 +80,16 @@ impl Pipeline {
         Some(Hop { peer: other, block: hop.block })
     }
 
-    /// The block that a member receives as its `turn`-th, from zero; of the root, which has all,
-    /// just that block. After its first steps a member receives one in every step, so few have to
-    /// be looked at.
+    /// Returns the block that a member receives as its `turn`-th, from zero. For the root, which
+    /// has all blocks, this is the block of that number. After its first steps a member receives
+    /// one block in every step, so only a few steps have to be examined.
     pub(super) fn arriving(self, rank: Rank, turn: Block) -> Option<Block> {
         if rank == Rank::ZERO {
             return Some(turn);
         }
         let settled = u64::from(self.cube.dimensions()).saturating_mul(2).saturating_add(2);
         let mut before = 0_u32;
-        // bound: two for each dimension of the cube, of which there are at most 16, and two more
+        // bound: two for each dimension of the cube, of which there are at most 16, plus two
         for step in 0..settled {
             let Some(hop) = self.received(rank, Step(step)) else { continue };
             if before == turn.0 {
@@ -101,8 +101,9 @@ impl Pipeline {
         self.received(rank, Step(settled.saturating_add(later))).map(|hop| hop.block)
     }
 
-    /// What a member gives the other of its corner in a step. Asked of the inlet, and of the outlet
-    /// in the step after the last of the cube alone: before, the outlet sends for the corner.
+    /// Returns the block that a member gives to the other member of its corner in a step. It is
+    /// called for the inlet, and for the outlet only in the step after the last one of the cube:
+    /// before that, the outlet sends for the corner.
     fn given(self, corner: Corner, rank: Rank, step: Step) -> Option<Hop> {
         let pair = self.pair(corner, step);
         let changed = self.changes_before(corner, step);
@@ -117,13 +118,13 @@ impl Pipeline {
         block.map(|block| Hop { peer, block })
     }
 
-    /// The block that the corner received in the last step.
+    /// Returns the block that the corner received in the previous step.
     fn fresh(self, corner: Corner, step: Step) -> Option<Block> {
         self.cube.received(corner, Step(step.0.checked_sub(1)?))
     }
 
-    /// The block that the corner received in the last step before the roles changed; of a change
-    /// right before this step, the one before that.
+    /// Returns the block that the corner received in the last step before the roles changed. If
+    /// they changed right before this step, the previous change counts.
     fn stale(self, corner: Corner, step: Step) -> Option<Block> {
         let fresh = step.0.checked_sub(1)?;
         let before = (1..=u64::from(self.cube.dimensions()))
@@ -133,7 +134,7 @@ impl Pipeline {
         self.cube.received(corner, change)
     }
 
-    /// Where a member is. Those beyond the corners share with ranks 1 and up.
+    /// Returns a member's corner. Members beyond the corners share with ranks 1 and up.
     fn corner(self, rank: Rank) -> Corner {
         match rank.0.checked_sub(self.cube.corners()) {
             Some(beyond) => Corner(beyond.saturating_add(1)),
@@ -141,7 +142,8 @@ impl Pipeline {
         }
     }
 
-    /// The member that shares a corner with the member of its own number, if there is one.
+    /// Returns the member that shares a corner with the member of the corner's number, if there is
+    /// one.
     fn second(self, corner: Corner) -> Option<Rank> {
         let beyond = corner.0.checked_sub(1)?;
         let rank = self.cube.corners().checked_add(beyond)?;
@@ -157,13 +159,13 @@ impl Pipeline {
         }
     }
 
-    /// Whether roles change right before a step.
+    /// Returns whether the roles change right before a step.
     fn changes_before(self, corner: Corner, step: Step) -> bool {
         step.0.checked_sub(1).is_some_and(|before| self.cube.is_far(corner, Step(before)))
     }
 
-    /// Whether an odd number of changes came before a step: as many as the corner's number has ones
-    /// in the directions of the steps before.
+    /// Returns whether an odd number of role changes came before a step. There was one for each
+    /// earlier step in whose direction the corner's number has a one.
     #[allow(clippy::integer_division)] // The remainder is the step's direction.
     fn has_changed(self, corner: Corner, step: Step) -> bool {
         let rounds = step.0.checked_div(u64::from(self.cube.dimensions())).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a schedule is, whichever algorithm makes it.
+//! The schedule, independent of its algorithm.
 //!
 //! Requirements: RDM-1, RDM-2.
 
@@ -8,41 +8,41 @@ use super::shape::{Hop, Shape};
 use super::{chain, hybrid::Racks, interleaved, pipeline::Pipeline, sequential, tree};
 use crate::ids::{Rank, Step};
 
-/// A member's first block comes within so many steps of the beginning of its part: two pipelines,
-/// one after the other, take at most 16 each for their first block.
+/// Most steps from the beginning of a member's part until its first block: two successive pipelines
+/// take at most 16 each for their first block.
 const STEPS_TO_FIRST_MAX: u64 = 34;
 
-/// How a message gets from the root, rank 0, to all members.
+/// The way in which a message travels from the root, rank 0, to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Algorithm {
-    /// The root sends everything to one member after the other.
+    /// The root sends everything to one member after another.
     Sequential,
-    /// The root sends each block to one member after the other, and then the next block.
+    /// The root sends each block to one member after another, and then the next block.
     Interleaved,
-    /// Each member passes on to the next.
+    /// Each member passes the blocks to the next.
     Chain,
     /// A binomial tree of whole messages.
     Tree,
     /// A binomial pipeline of blocks, for any number of members.
     Pipeline,
-    /// A pipeline among the first of each rack, and in each rack one more.
+    /// A pipeline among the first members of the racks, and another in each rack.
     Hybrid {
-        /// How many racks; members are dealt to them in rank order, as evenly as can be.
+        /// Number of racks. Members are distributed over them in rank order, as evenly as possible.
         racks: NonZeroU16,
     },
 }
 
-/// Why there is no such schedule.
+/// Reason why a schedule does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum ScheduleError {
-    /// More racks than members: some would be empty.
+    /// There are more racks than members, so some would be empty.
     EmptyRack = 1,
 }
 
-/// Which member sends which block to which member in which step.
+/// The sender, the receiver and the block of every transfer in each step.
 ///
 /// ```
 /// use tramontane_core::ids::{Block, Rank, Step};
@@ -61,7 +61,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of an algorithm.
+    /// Creates the schedule of an algorithm.
     ///
     /// # Errors
     /// [`ScheduleError`].
@@ -74,19 +74,19 @@ impl Schedule {
         Ok(Self { algorithm, shape })
     }
 
-    /// By which algorithm.
+    /// Returns the algorithm.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// For how many members and blocks.
+    /// Returns the number of members and blocks.
     #[must_use]
     pub const fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// How many steps it has; below 2^48, since ranks have 16 bits and blocks 32.
+    /// Returns the number of steps. It is below 2^48, because ranks have 16 bits and blocks 32.
     #[must_use]
     pub fn steps(&self) -> u64 {
         let shape = self.shape;
@@ -100,8 +100,9 @@ impl Schedule {
         }
     }
 
-    /// What a member sends in a step. Only the first member of a rack ever sends twice: across
-    /// racks, then within its own. Nothing for a rank that is no member, and after the last step.
+    /// Returns the hops that a member sends in a step. Only the first member of a rack ever sends
+    /// twice: across racks, then within its own. Nothing for a rank that is not a member, and after
+    /// the last step.
     #[must_use]
     pub fn sent(&self, rank: Rank, step: Step) -> [Option<Hop>; 2] {
         let shape = self.shape;
@@ -118,7 +119,7 @@ impl Schedule {
         }
     }
 
-    /// What a member receives in a step.
+    /// Returns the hop that a member receives in a step.
     #[must_use]
     pub fn received(&self, rank: Rank, step: Step) -> Option<Hop> {
         let shape = self.shape;
@@ -135,10 +136,10 @@ impl Schedule {
         }
     }
 
-    /// A member's part: it neither sends nor receives before the first of these steps, nor from the
-    /// second on.
+    /// Returns the range of a member's part: it neither sends nor receives before the first of
+    /// these steps, nor from the second on.
     ///
-    /// What lies between may still have idle steps; what lies outside need not be looked at.
+    /// The range may still contain idle steps. Steps outside it need not be examined.
     #[must_use]
     pub fn part(&self, rank: Rank) -> (Step, Step) {
         let end = self.steps();
@@ -158,11 +159,11 @@ impl Schedule {
         (Step(from.min(end)), Step(to.min(end)))
     }
 
-    /// When a member's first block comes, and from which member; nothing for the root.
+    /// Returns the step of a member's first block and its sender; `None` for the root.
     ///
-    /// The sender does not depend on the number of blocks, if there are at least two: so a member
-    /// can wait for a message of which it knows nothing yet (RDM-4).
-    /// `fixtures/tests/block_multicast/schedules.rs` holds it against every algorithm.
+    /// The sender does not depend on the number of blocks, if there are at least two. So a member
+    /// can wait for a message of which it does not know anything yet (RDM-4).
+    /// `fixtures/tests/block_multicast/schedules.rs` verifies this for every algorithm.
     #[must_use]
     pub fn first_received(&self, rank: Rank) -> Option<(Step, Hop)> {
         let (Step(from), _) = self.part(rank);
@@ -170,7 +171,7 @@ impl Schedule {
             .find_map(|step| self.received(rank, Step(step)).map(|hop| (Step(step), hop)))
     }
 
-    /// Whether a member's block of that step is its first.
+    /// Returns whether the block that a member receives in that step is its first.
     pub(super) fn is_first(&self, rank: Rank, step: Step) -> bool {
         let (Step(from), _) = self.part(rank);
         step.0.saturating_sub(from) < STEPS_TO_FIRST_MAX

@@ -1,11 +1,11 @@
-//! The root sends the whole message to one member after the other (RDMC 4.3, "Sequential Send").
+//! The root sends the whole message to one member after another (RDMC 4.3, "Sequential Send").
 //!
 //! Requirement: RDM-2.
 
 use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
-/// Each member but the root takes as many steps as there are blocks.
+/// Each member except the root takes as many steps as there are blocks.
 pub(super) fn steps(shape: Shape) -> u64 {
     let receivers = u64::from(shape.members.get()).saturating_sub(1);
     receivers.saturating_mul(u64::from(shape.blocks.get()))
@@ -21,7 +21,7 @@ pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
     (rank == to).then_some(Hop { peer: Rank::ZERO, block })
 }
 
-/// Which member is sent to in a step, and which block.
+/// Returns the receiving member and the block of a step.
 #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
 fn turn(shape: Shape, step: Step) -> Option<(Rank, Block)> {
     let blocks = core::num::NonZeroU64::from(shape.blocks);

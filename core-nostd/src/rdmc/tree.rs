@@ -6,8 +6,8 @@
 use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
-/// In each round the number of members that have the message doubles, and each round is as long as
-/// a whole message.
+/// In each round the number of members that have the message doubles. Each round is as long as a
+/// whole message.
 pub(super) fn steps(shape: Shape) -> u64 {
     let rounds =
         shape.members.get().checked_next_power_of_two().map_or(u16::BITS, u16::trailing_zeros);
@@ -26,7 +26,8 @@ pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
     Some(Hop { peer: Rank(from), block })
 }
 
-/// How many members have the message in the step's round, and which block goes.
+/// Returns the number of members that have the message in the step's round, and the block that is
+/// sent.
 #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
 fn round(shape: Shape, step: Step) -> Option<(u16, Block)> {
     let blocks = core::num::NonZeroU64::from(shape.blocks);

@@ -128,7 +128,8 @@ impl<'a> Restart<'a> {
     }
 
     /// Returns whether a record that no node has intact may be dropped together with all later
-    /// ones: half of the logs lack it without being damaged, so it was never durable at a majority.
+    /// ones: at least half of the members have an undamaged log that ends before it, so it was
+    /// never durable at a majority. With less than a majority it may always be dropped.
     fn may_cut(&self, plan: &Plan<'a>, subgroup: usize, sequence: DurableCount) -> bool {
         if self.is_with_less() {
             return true;

@@ -1,4 +1,4 @@
-//! What comes in: blocks, each compared with what the schedule says it must be.
+//! Arriving blocks: each is compared with the schedule's expectation.
 //!
 //! Requirement: RDM-4.
 
@@ -20,7 +20,7 @@ struct Arrival {
     length: usize,
 }
 
-/// Why an arrival ends the group.
+/// Reason why an arrival ends the group.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// No correct sender sends this.
@@ -30,7 +30,7 @@ enum Fault {
 }
 
 impl BlockGroup<'_> {
-    /// Takes an event of the fabric, if it is of this group. Whether it is.
+    /// Takes an event of the fabric if it belongs to this group, and returns whether it does.
     pub fn take(&mut self, event: &BlockEvent, memory: &mut impl MessageMemory) -> bool {
         let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = *event;
         if way.view != self.setup.view || way.channel != self.setup.channel {
@@ -62,11 +62,11 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// The first block of a message: its number says how many there are.
+    /// Handles the first block of a message; its immediate value is the number of blocks.
     fn begin(&mut self, arrival: Arrival, memory: &mut impl MessageMemory) -> Result<(), Fault> {
         let Arrival { peer, step, immediate: blocks, length } = arrival;
         let fewest = blocks_min(self.setup.algorithm);
-        // A member that has confirmed has every message there is.
+        // A member that has confirmed the close has all messages.
         if self.close == Close::Confirmed {
             return Err(Fault::Misbehaved);
         }
@@ -93,7 +93,7 @@ impl BlockGroup<'_> {
         Ok(())
     }
 
-    /// A later block: its number is its place.
+    /// Handles a later block; its immediate value is its index in the message.
     fn add(&mut self, mut message: Message, arrival: Arrival) -> Result<(), Fault> {
         let Arrival { peer, step, immediate, length } = arrival;
         let hop = message.schedule.received(self.own, step).ok_or(Fault::Misbehaved)?;

@@ -1,4 +1,4 @@
-//! What a member publishes of itself: a group's cells in its row, one cache line.
+//! The cells of a group in a member's row: one cache line.
 //!
 //! | cell | says |
 //! |---|---|
@@ -14,7 +14,7 @@ use crate::fabric::{Kind, Write};
 use crate::layout::{CACHE_LINE, CHANNEL_BYTES};
 use crate::memory::{OutOfRow, Row, RowWriter};
 
-/// Bytes of each member's row that a group's cells take.
+/// Bytes of a group's cells in each member's row.
 pub const CELLS_BYTES: usize = CHANNEL_BYTES;
 
 /// Which cell.
@@ -26,7 +26,7 @@ pub(super) enum Name {
     Closed,
 }
 
-/// Where a group's cells lie in every member's row.
+/// Location of a group's cells in every member's row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cells {
     offset: usize,
@@ -34,19 +34,19 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// The cells at an offset, which must lie in every row.
+    /// Creates the cells at an offset, which must be inside every row.
     pub(super) fn new(offset: usize, rows: &[Row<'_>], checks: Checks) -> Result<Self, OutOfRow> {
         let end = offset.checked_add(CELLS_BYTES).ok_or(OutOfRow)?;
         let fits = offset.is_multiple_of(CACHE_LINE) && rows.iter().all(|row| end <= row.bytes());
         if fits { Ok(Self { offset, checks }) } else { Err(OutOfRow) }
     }
 
-    /// What a member says; nothing yet is zero, and so is what fails its check.
+    /// Returns the value of a member's cell: zero if it has none yet, or if it fails its check.
     pub(super) fn read(self, row: &Row<'_>, name: Name) -> u64 {
         self.checked(row, name).unwrap_or(0)
     }
 
-    /// Whether all cells of a member pass their checks.
+    /// Returns whether all cells of a member pass their checks.
     pub(super) fn is_readable(self, row: &Row<'_>) -> bool {
         let names = [Name::Ready, Name::Failed, Name::Closing, Name::Closed];
         names.into_iter().all(|name| self.checked(row, name).is_some())
@@ -63,7 +63,7 @@ impl Cells {
         }
     }
 
-    /// The write that brings a cell to a peer.
+    /// Returns the write that posts a cell to a peer.
     pub(super) fn write(self, name: Name) -> Write {
         Write::of_row(self.place(name), 8, Kind::Guard)
     }

@@ -1,21 +1,21 @@
-//! How a group ends: closed by its root, or failed, and then for all members (RDM-6).
+//! The end of a group: either its root closes it, or it fails for all members (RDM-6).
 //!
-//! Closing: the root publishes how many messages there were. Each member publishes the same number
-//! to the root once it has them all. Once all members have done so, the root decides that the group
-//! is closed and posts the decision to all. A member that sees the decision knows that every
-//! message reached every member, whatever happens next.
+//! Closing: the root publishes the number of messages. Each member publishes the same number to the
+//! root once it has them all. Once all members have done so, the root decides that the group is
+//! closed, and posts the decision to all. A member that sees the decision knows that every message
+//! reached every member, whatever happens next.
 //!
-//! A member that has confirmed to the root that it has everything depends on the root alone. Other
-//! members may be gone because they have seen the decision already, so the root judges whether a
-//! loss matters: it waits for each member. A decision that has arrived counts before any loss, a
-//! loss of the root included.
+//! A member that has confirmed to the root that it has everything depends only on the root. Other
+//! members may be gone because they have already seen the decision. So the root judges whether a
+//! loss matters, because it waits for each member. A decision that has arrived takes precedence
+//! over any loss, even over that of the root.
 //!
-//! Failing: a member that learns of a failure, from its fabric or from a cell of a peer, posts it
-//! to all others. So a survivor that one member cannot reach learns of it from another. A member
-//! whose cell says that a peer denied it is itself the one that failed: only that member knows that
-//! it [was denied](LossCause::Denied). A member that is cut off from all peers and has nothing
-//! under way learns nothing from its fabric; the view protocol, which watches heartbeats, reports
-//! the loss through `lost`.
+//! Failing: a member that learns of a failure, from its fabric or from a peer's cell, posts it to
+//! all others. So a survivor that one member cannot reach learns of it from another. If a member's
+//! cell says that a peer denied it, that member itself is the one that failed: only that member
+//! knows that it [was denied](LossCause::Denied). A member that is cut off from all peers and has
+//! nothing in flight learns nothing from its fabric; the view protocol, which watches heartbeats,
+//! reports the loss through `lost`.
 //!
 //! Requirement: FLT-2.
 
@@ -25,39 +25,41 @@ use super::group::{BlockGroup, Outcome, Progress, Stage};
 use crate::fabric::{Blocks, ErrorKind, FabricError, LossCause};
 use crate::ids::Rank;
 
-/// The most members whose cells are read in one call.
+/// Most members whose cells are read in one call.
 const READ_MAX: usize = 64;
 
-/// The most members to which one call posts a cell.
+/// Most members to which one call posts a cell.
 const POSTED_MAX: u32 = 32;
 
-/// How far closing is.
+/// The progress of closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Close {
-    /// Neither the root nor its application asked for it here.
+    /// Closing was not requested here, by the root or its application.
     NotAsked,
-    /// The root's application asked.
+    /// The root's application requested it.
     Asked,
-    /// The root posts how many messages there were; the number of members it has posted to.
+    /// The root posts the number of messages; the value is the number of members that it has posted
+    /// to.
     Announcing(usize),
-    /// The root waits until all members have confirmed that they have them.
+    /// The root waits until all members have confirmed that they have the messages.
     Gathering,
-    /// The root posts that all have them; the number of members it has posted to.
+    /// The root posts that all members have them; the value is the number of members that it has
+    /// posted to.
     Concluding(usize),
     /// A receiver has confirmed to the root that it has everything.
     Confirmed,
 }
 
 impl Close {
-    /// Whether nothing can fail any more.
+    /// Returns whether the close can no longer fail.
     pub(super) const fn is_decided(self) -> bool {
         matches!(self, Self::Concluding(_))
     }
 }
 
 impl BlockGroup<'_> {
-    /// Looks for cells that fail their check. They count as not written yet, and end the group if
-    /// that does not change.
+    /// Looks for cells that fail their check. They count as not yet written, and end the group if
+    /// they are not repaired.
     pub(super) fn check_cells(&mut self, progress: &mut Progress) {
         if !self.setup.checks.is_on() || matches!(self.stage, Stage::Over(_)) {
             return;
@@ -74,7 +76,7 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Reads the `failed` cells of the next few peers, in rank order. There is more to do until all
+    /// Reads the `failed` cells of the next few peers, in rank order. Sets `has_more` until all
     /// were read.
     pub(super) fn read_failures(&mut self, progress: &mut Progress) {
         if matches!(self.stage, Stage::Over(_)) {
@@ -99,12 +101,12 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// A peer published that the group failed, or something that no correct member publishes.
+    /// Handles a failure that a peer published, or a value that no correct member publishes.
     fn take_failure(&mut self, from: Rank, cell: u64) {
         let failure =
             Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member));
         let failure = match failure {
-            // A peer that was denied is lost to the member that denied it. To accuse that member
+            // A peer that was denied is lost to the member that denied it. Accusing that member
             // would turn all others against a correct one.
             Some(Failure { cause: Cause::Lost(LossCause::Denied), .. }) => {
                 Failure { member: from, cause: Cause::Lost(LossCause::Unreachable) }
@@ -123,8 +125,8 @@ impl BlockGroup<'_> {
         self.setup.members.first() == Some(&member)
     }
 
-    /// Ends the group here because of a failure of a member, unless that no longer matters. The
-    /// failure is posted to all.
+    /// Ends the group here because a member failed, unless that no longer matters. The failure is
+    /// posted to all.
     pub(super) fn fail(&mut self, member: Rank, cause: Cause) {
         if self.close == Close::Confirmed && !self.is_root(member) {
             return;
@@ -144,20 +146,20 @@ impl BlockGroup<'_> {
         self.stage = Stage::Over(Outcome::Failed(failure));
     }
 
-    /// Whether the root's decision that every member has everything is here. It counts only at a
-    /// member that has confirmed.
+    /// Returns whether the root's decision that every member has everything has arrived. It counts
+    /// only at a member that has confirmed.
     fn is_close_decided(&self) -> bool {
         let root = self.setup.members.first();
         self.close == Close::Confirmed
             && root.is_some_and(|root| self.cell_of(*root, Name::Closed) != 0)
     }
 
-    /// Posts the failure to the members that it was not posted to yet.
+    /// Posts the failure to the members that have not received it yet.
     pub(super) fn post_failure<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         self.posted = self.post_to_all(fabric, Name::Failed, self.posted, progress);
     }
 
-    /// Advances closing by what is known now.
+    /// Advances closing as far as the current knowledge allows.
     pub(super) fn advance_closing<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         if !matches!(self.stage, Stage::Between { .. }) {
             return;
@@ -194,8 +196,8 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Whether every other member confirms that it has everything. A member that claims more than
-    /// that misbehaves.
+    /// Returns whether every other member confirms that it has everything. A member that claims
+    /// more than that misbehaves.
     fn all_confirmed(&mut self, all_of_it: u64) -> bool {
         let mut confirmed = true;
         // bound: the members of the group
@@ -235,11 +237,11 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Posts a cell to the members from the `posted`-th on, at most as many as a call may. Returns
-    /// how many were posted to in all.
+    /// Posts a cell to the members from index `posted` on, at most as many as a call may. Returns
+    /// the number of members covered in total.
     ///
-    /// A member that cannot be posted to is passed over: it is lost, and its loss is posted to the
-    /// others in its turn.
+    /// A member that cannot be posted to is skipped: it is lost, and its loss will be posted to the
+    /// others too.
     fn post_to_all<F: Blocks>(
         &self,
         fabric: &mut F,

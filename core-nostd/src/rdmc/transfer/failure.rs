@@ -1,11 +1,11 @@
-//! Why a group ended before it was closed, and how a cell says so.
+//! The reason why a group ended before it was closed, and its encoding in a cell.
 //!
 //! Requirement: RDM-6.
 
 use crate::fabric::LossCause;
 use crate::ids::Rank;
 
-/// What became of a member.
+/// The fault of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Cause {
@@ -13,17 +13,17 @@ pub enum Cause {
     Lost(LossCause),
     /// Its application had no memory for a message.
     NoMemory,
-    /// Its own fabric refused what it should take.
+    /// Its own fabric refused a post that it should accept.
     Fabric,
 }
 
-/// Why a group ended: the first failure that this member learned.
+/// The reason why a group ended: the first failure that this member learned of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Failure {
-    /// Whose: a rank of the view.
+    /// Rank of the failed member in the view.
     pub member: Rank,
-    /// What became of it.
+    /// Its fault.
     pub cause: Cause,
 }
 
@@ -40,7 +40,7 @@ impl core::fmt::Display for Failure {
     }
 }
 
-/// The lowest bit says that there is something, then the cause, then the rank.
+/// The lowest byte is one if there is a failure; then follow the cause and the rank.
 const CAUSE_SHIFT: u32 = 8;
 const RANK_SHIFT: u32 = 16;
 
@@ -59,7 +59,7 @@ impl Failure {
         1 | (cause << CAUSE_SHIFT) | (rank << RANK_SHIFT)
     }
 
-    /// What the cell of a peer says; none if no correct member publishes that.
+    /// Decodes the cell of a peer; `None` if no correct member publishes that value.
     pub(super) fn decode(cell: u64) -> Option<Self> {
         let cause = match (cell >> CAUSE_SHIFT) & 0xff {
             1 => Cause::Lost(LossCause::Exited),

@@ -1,4 +1,4 @@
-//! A member's part in a group: what it remembers, what its application asks of it, and one step.
+//! A member's part in a group: its state, the requests of its application, and one step.
 //!
 //! Requirements: RDM-4, RDM-5.
 
@@ -14,10 +14,10 @@ use crate::ids::{Rank, ViewId};
 use crate::multicast::Unreadable;
 use crate::rdmc::{Schedule, Shape};
 
-/// Bytes of a first block that are copied in one call: some microseconds.
+/// Bytes of a first block that are copied in one call; this takes a few microseconds.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// What a step did.
+/// The report of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
@@ -28,38 +28,39 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether nothing is to be done before something happens.
+    /// Returns whether there is nothing to do until something happens.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.posts == 0 && !self.has_more
     }
 }
 
-/// How a group ended, as one member sees it.
+/// The end of a group as seen by one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
     /// Every message reached every member (RDM-6).
     Closed,
-    /// A member failed. Messages that were completed here are whole; other members may lack them.
+    /// A member failed. Messages that were completed here are whole, but other members may lack
+    /// them.
     Failed(Failure),
 }
 
-/// Why a message is not sent.
+/// Reason why a message is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SendError {
     /// Only the first member of a group sends in it.
     NotRoot,
-    /// The message before is not completed.
+    /// The previous message is not completed.
     Busy,
-    /// The group ends or has ended.
+    /// The group is ending or has ended.
     Ended,
-    /// The message has more blocks than memory was lent for.
+    /// The message has more blocks than the lent memory has bits for.
     TooLarge {
-        /// Its blocks; as many as can be counted, at most.
+        /// Number of its blocks, saturated at the largest countable number.
         blocks: u32,
-        /// How many there may be.
+        /// Most blocks of a message.
         blocks_max: u32,
     },
 }
@@ -87,12 +88,12 @@ impl core::fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// Why a group is not closed.
+/// Reason why a group is not closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum CloseError {
-    /// The root closes; the others find out.
+    /// Only the root closes the group; the others learn of it.
     NotRoot = 1,
     /// The group has ended.
     Ended = 2,
@@ -109,13 +110,13 @@ impl core::fmt::Display for CloseError {
 
 impl core::error::Error for CloseError {}
 
-/// What a member is at.
+/// The current activity of a member.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant)] // One of these in a group, and nowhere to put it aside.
 pub(super) enum Stage {
-    /// No message is under way. A receiver may have its receive for the next one posted.
+    /// No message is in progress. A receiver may have posted its receive for the next one.
     Between { asked: bool },
-    /// A message is under way.
+    /// A message is in progress.
     Moving(Message),
     /// The group is over.
     Over(Outcome),
@@ -127,36 +128,36 @@ pub struct BlockGroup<'m> {
     pub(super) setup: Setup<'m>,
     pub(super) memory: ViewMemory<'m>,
     pub(super) cells: Cells,
-    /// The own place in the group, which is the schedule's rank.
+    /// Local index in the group, which is the schedule's rank.
     pub(super) own: Rank,
     pub(super) here: Here<'m>,
     pub(super) stage: Stage,
     /// Messages completed.
     pub(super) done: u64,
-    /// Steps of them, as the `ready` cells count.
+    /// Number of steps of the completed messages, as the `ready` cells count them.
     pub(super) base: u64,
     /// Receives posted and not filled.
     pub(super) awaited: u16,
-    /// Sends posted and not done.
+    /// Sends posted and not completed.
     pub(super) in_flight: u16,
-    /// The peer that was not yet notified of the last receive.
+    /// Peer that was not yet notified of the last receive.
     pub(super) owed: Option<Rank>,
     pub(super) close: Close,
-    /// Members whose `failed` cells were read since the present round began.
+    /// Members whose `failed` cells were read in the current round.
     pub(super) read: usize,
-    /// How many members a failure was posted to.
+    /// Number of members to which the failure was posted.
     pub(super) posted: usize,
     /// Whether all members can be written to.
     pub(super) has_started: bool,
     /// Whether the channel was closed.
     pub(super) is_closed: bool,
-    /// Steps in a row in which a cell of a member failed its check.
+    /// Consecutive steps in which a cell of a member failed its check.
     pub(super) unreadable: Unreadable,
 }
 
 impl<'m> BlockGroup<'m> {
-    /// A member's part, before anything was sent. `words` holds a bit for each block of the largest
-    /// message: [`words_for`](super::words_for).
+    /// Opens a member's part before anything is sent. `words` has one bit for each block of the
+    /// largest message: [`words_for`](super::words_for).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -190,31 +191,31 @@ impl<'m> BlockGroup<'m> {
         })
     }
 
-    /// The group's channel in its view.
+    /// Returns the group's channel in its view.
     #[must_use]
     pub const fn channel(&self) -> Channel {
         self.setup.channel
     }
 
-    /// The group's view at its fabric.
+    /// Returns the group's view at its fabric.
     #[must_use]
     pub const fn view(&self) -> ViewId {
         self.setup.view
     }
 
-    /// How many messages were completed here.
+    /// Returns the number of messages completed here.
     #[must_use]
     pub const fn completed(&self) -> u64 {
         self.done
     }
 
-    /// Whether a message is under way here.
+    /// Returns whether a message is in progress here.
     #[must_use]
     pub const fn is_moving(&self) -> bool {
         matches!(self.stage, Stage::Moving(_))
     }
 
-    /// How the group ended, once it did.
+    /// Returns how the group ended, or `None` if it has not.
     #[must_use]
     pub const fn outcome(&self) -> Option<Outcome> {
         match self.stage {
@@ -223,7 +224,7 @@ impl<'m> BlockGroup<'m> {
         }
     }
 
-    /// Sends a message of the own block memory, which must not change until it is
+    /// Sends a message from local block memory, which must not change until the message is
     /// [completed](MessageMemory::completed). The next steps post it.
     ///
     /// # Errors
@@ -247,8 +248,8 @@ impl<'m> BlockGroup<'m> {
         Ok(())
     }
 
-    /// Closes the group once what was sent is completed: then every member confirms that it has
-    /// everything. The [outcome](BlockGroup::outcome) says so at every member.
+    /// Closes the group once all sent messages are completed: then every member confirms that it
+    /// has everything. The [outcome](BlockGroup::outcome) shows the result at every member.
     ///
     /// # Errors
     /// [`CloseError`].
@@ -265,15 +266,15 @@ impl<'m> BlockGroup<'m> {
         Ok(())
     }
 
-    /// Reports a peer that the fabric lost. A peer of another view, or one that is no member of the
-    /// group, changes nothing.
+    /// Reports a peer that the fabric lost. A peer of another view, or one that is not a member of
+    /// the group, changes nothing.
     pub fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
         if view == self.setup.view && self.setup.members.contains(&peer) {
             self.fail(peer, Cause::Lost(cause));
         }
     }
 
-    /// Posts what can be posted now, and no more than a bounded number: see the [module](super).
+    /// Posts what can be posted now, up to a bounded number of posts: see the [module](super).
     pub fn step<F: Blocks>(&mut self, fabric: &mut F, memory: &mut impl MessageMemory) -> Progress {
         let mut progress = Progress::default();
         self.check_cells(&mut progress);
@@ -291,8 +292,8 @@ impl<'m> BlockGroup<'m> {
         self.post_sends(fabric, &mut progress);
         self.post_receives(fabric, &mut progress);
         if progress.posts == 0 {
-            // The copy waits until nothing else does, and goes in pieces: a relay must not stand
-            // behind it.
+            // The copy waits until there is nothing else to do, and is done in pieces, so that it
+            // does not delay a relay.
             self.place_staged(memory);
         }
         self.finish(memory, &mut progress);
@@ -302,23 +303,23 @@ impl<'m> BlockGroup<'m> {
         progress
     }
 
-    /// The group's schedule for so many blocks.
+    /// Returns the group's schedule for `blocks` blocks.
     pub(super) fn schedule(&self, blocks: u32) -> Option<Schedule> {
         let members = u16::try_from(self.setup.members.len()).ok()?;
         Schedule::new(self.setup.algorithm, Shape::new(members, blocks)?).ok()
     }
 
-    /// The rank in the view of a place in the group.
+    /// Returns the rank in the view of the member at an index in the group.
     pub(super) fn rank_of(&self, place: Rank) -> Option<Rank> {
         self.setup.members.get(place.index()).copied()
     }
 
-    /// The group's way to a member, or from it.
+    /// Returns the group's path to and from a member.
     pub(super) const fn way(&self, peer: Rank) -> Way {
         Way { view: self.setup.view, channel: self.setup.channel, peer }
     }
 
-    /// Takes back what is posted, once: the group's memory is its application's again.
+    /// Withdraws all posts, once. The group's memory then belongs to its application again.
     fn close_channel<F: Blocks>(&mut self, fabric: &mut F) {
         if !self.is_closed {
             self.is_closed = true;
@@ -326,12 +327,12 @@ impl<'m> BlockGroup<'m> {
         }
     }
 
-    /// A cell of a member, as the copy of its row here has it.
+    /// Returns a member's cell from the local copy of its row.
     pub(super) fn cell_of(&self, member: Rank, name: Name) -> u64 {
         self.memory.rows.get(member.index()).map_or(0, |row| self.cells.read(row, name))
     }
 
-    /// What a refused post means.
+    /// Handles a refused post.
     pub(super) fn refused(&mut self, peer: Rank, kind: ErrorKind, progress: &mut Progress) {
         match kind {
             ErrorKind::QueueFull => progress.has_more = true,
@@ -344,7 +345,7 @@ impl<'m> BlockGroup<'m> {
         }
     }
 
-    /// Whether all members can be written to; nothing is posted before (VIE-12).
+    /// Returns whether all members can be written to; nothing is posted before that (VIE-12).
     fn has_started<F: Blocks>(&mut self, fabric: &F) -> bool {
         let own = self.memory.own;
         let is_ready = |rank: &Rank| *rank == own || fabric.ready(self.setup.view, *rank);
@@ -352,7 +353,7 @@ impl<'m> BlockGroup<'m> {
         self.has_started
     }
 
-    /// Copies a piece of a first block from staging to its place.
+    /// Copies a piece of a first block from the staging block to its place in the message.
     fn place_staged(&mut self, memory: &mut impl MessageMemory) {
         let Stage::Moving(message) = &mut self.stage else { return };
         let Some(Staged { block, placed }) = message.staged else { return };
@@ -367,7 +368,7 @@ impl<'m> BlockGroup<'m> {
         message.staged = if length == left { None } else { Some(Staged { block, placed }) };
     }
 
-    /// Completes a message of which nothing is left to do.
+    /// Completes a message for which nothing is left to do.
     fn finish(&mut self, memory: &mut impl MessageMemory, progress: &mut Progress) {
         let Stage::Moving(message) = &self.stage else { return };
         if !message.is_through() || self.in_flight > 0 || self.owed.is_some() {

@@ -1,19 +1,19 @@
-//! Which blocks are here: one bit each, in lent words.
+//! The set of blocks that have arrived: one bit each, in lent words.
 //!
 //! Requirement: RDM-5.
 
 use crate::ids::{Block, index_from_u32};
 
-/// Blocks of a word.
+/// Blocks per word.
 const WORD_BITS: u32 = u64::BITS;
 
-/// How many words to lend for messages of up to so many blocks.
+/// Returns the number of words to lend for messages of up to `blocks_max` blocks.
 #[must_use]
 pub const fn words_for(blocks_max: u32) -> usize {
     index_from_u32(blocks_max.div_ceil(WORD_BITS))
 }
 
-/// The blocks that are here.
+/// The set of blocks that have arrived.
 #[derive(Debug)]
 pub(super) struct Here<'m>(&'m mut [u64]);
 
@@ -22,7 +22,7 @@ impl<'m> Here<'m> {
         Self(words)
     }
 
-    /// The most blocks of a message.
+    /// Returns the most blocks of a message.
     pub(super) fn blocks_max(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX).saturating_mul(WORD_BITS)
     }
@@ -36,7 +36,7 @@ impl<'m> Here<'m> {
         self.0.get(index).is_some_and(|word| word & bit != 0)
     }
 
-    /// Whether it was not here before.
+    /// Adds a block, and returns whether it was new.
     pub(super) fn add(&mut self, block: Block) -> bool {
         let (index, bit) = place(block);
         let Some(word) = self.0.get_mut(index) else { return false };
@@ -46,7 +46,7 @@ impl<'m> Here<'m> {
     }
 }
 
-/// A block's word, and its bit there.
+/// Returns a block's word and its bit there.
 fn place(block: Block) -> (usize, u64) {
     let index = index_from_u32(block.0 >> WORD_BITS.trailing_zeros());
     let bit = 1_u64.checked_shl(block.0 & WORD_BITS.saturating_sub(1)).unwrap_or(0);

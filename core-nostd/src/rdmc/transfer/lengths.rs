@@ -1,15 +1,16 @@
-//! How long each block of a message is: the group's block size, but for the last block.
+//! The length of each block of a message: the group's block size, except for the last block.
 //!
-//! A pipeline's member does not have its first block from the same peer in a message of one block
-//! as in larger ones, and must know that peer before it knows how many blocks there are. So such a
-//! message goes as two blocks, of which the second is empty; then the first may be short.
+//! In a pipeline, a member receives its first block from a different peer in a message of one block
+//! than in larger messages, and it must know that peer before it knows the number of blocks. So a
+//! message of one block is sent as two, the second of which is empty; the first may then be short.
 //!
 //! Requirement: RDM-4.
 
 use crate::ids::{Block, index_from_u32};
 use crate::rdmc::Algorithm;
 
-/// The fewest blocks of a message, so that a member's first block always comes from the same peer.
+/// Returns the fewest blocks of a message with which a member's first block always comes from the
+/// same peer.
 pub(super) const fn blocks_min(algorithm: Algorithm) -> u32 {
     match algorithm {
         Algorithm::Sequential | Algorithm::Interleaved | Algorithm::Chain | Algorithm::Tree => 1,
@@ -22,22 +23,22 @@ pub(super) const fn blocks_min(algorithm: Algorithm) -> u32 {
 pub(super) struct Lengths {
     block_bytes: usize,
     last: Block,
-    /// Whether it may be one block in two.
+    /// Whether it may be a single block sent as two.
     may_be_short: bool,
     first_bytes: Option<usize>,
     last_bytes: Option<usize>,
 }
 
 impl Lengths {
-    /// Those of a message of which only the number of blocks is known.
+    /// Creates the lengths of a message of which only the number of blocks is known.
     pub(super) const fn unknown(blocks: u32, block_bytes: usize, blocks_min: u32) -> Self {
         let last = Block(blocks.saturating_sub(1));
         let may_be_short = blocks_min == 2 && blocks == 2;
         Self { block_bytes, last, may_be_short, first_bytes: None, last_bytes: None }
     }
 
-    /// Those of a message of so many bytes, and how many blocks it has: as many as can be counted,
-    /// at most.
+    /// Returns the lengths of a message of `bytes` bytes, and its number of blocks, saturated at
+    /// the largest countable number.
     pub(super) fn of(bytes: usize, block_bytes: usize, blocks_min: u32) -> (Self, u32) {
         let whole = bytes.checked_div(block_bytes).unwrap_or(usize::MAX);
         let rest = bytes.checked_rem(block_bytes).unwrap_or(0);
@@ -50,15 +51,16 @@ impl Lengths {
         (lengths, blocks)
     }
 
-    /// Notes a block's length. False if no correct member sends a block of this length here.
+    /// Records a block's length. Returns false if no correct member sends a block of this length
+    /// here.
     pub(super) fn note(&mut self, block: Block, length: usize) -> bool {
         if block == self.last {
             self.last_bytes = Some(length);
         } else if block == Block::ZERO {
             self.first_bytes = Some(length);
         }
-        // Only an empty message has an empty last block, and what goes in two although it fits in
-        // one.
+        // The last block is empty only in an empty message, or in a message of one block that is
+        // sent as two.
         let may_be_empty = self.last == Block::ZERO || self.may_be_short;
         let fits = if block == self.last {
             length <= self.block_bytes && (length > 0 || may_be_empty)
@@ -70,7 +72,7 @@ impl Lengths {
         fits && !self.has_a_hole()
     }
 
-    /// A block's length, which is known once the block is here.
+    /// Returns a block's length, which is known once the block has arrived.
     pub(super) fn of_block(&self, block: Block) -> usize {
         if block == self.last {
             self.last_bytes.unwrap_or(0)
@@ -81,7 +83,7 @@ impl Lengths {
         }
     }
 
-    /// Bytes of all of it, once all is here.
+    /// Returns the bytes of the whole message once all blocks have arrived.
     pub(super) fn total(&self) -> usize {
         if self.last == Block::ZERO {
             return self.of_block(self.last);
@@ -91,7 +93,7 @@ impl Lengths {
         self.of_block(Block::ZERO).saturating_add(between).saturating_add(self.of_block(self.last))
     }
 
-    /// A short block, and bytes behind it.
+    /// Returns whether a short block is followed by more bytes.
     fn has_a_hole(&self) -> bool {
         let is_short = self.first_bytes.is_some_and(|bytes| bytes < self.block_bytes);
         self.may_be_short && is_short && self.last_bytes.is_some_and(|bytes| bytes > 0)

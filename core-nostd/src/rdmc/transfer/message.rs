@@ -1,53 +1,55 @@
-//! One message under way at one member.
+//! One message in progress at one member.
 
 use super::lengths::Lengths;
 use crate::fabric::Area;
 use crate::ids::{Block, Rank, Step, index_from_u32};
 use crate::rdmc::Schedule;
 
-/// Where messages are kept, and what becomes of them.
+/// The memory for messages, and the reports about them.
 ///
-/// All areas are of the own block memory.
+/// All areas are in local block memory.
 pub trait MessageMemory {
-    /// A message begins of which at most `bytes` bytes will come: whole blocks. Where it goes;
-    /// `None` if there is no room, which ends the group.
+    /// Returns the destination of a message that begins, or `None` if there is no room, which ends
+    /// the group. At most `bytes` bytes will arrive, which are whole blocks.
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area>;
 
-    /// Copies a piece of a block from the staging block to its place in the message; in rising
-    /// order, 64 KiB at most.
+    /// Copies a piece of a block, of at most 64 KiB, from the staging block to its place in the
+    /// message. Pieces come in ascending order.
     fn place(&mut self, from: Area, to: Area, length: usize);
 
-    /// A message is whole, and has so many bytes. At this member its memory may change from now on;
-    /// it says nothing of others (RDM-5). At the root: the same of what it sent.
+    /// Reports that a message of `bytes` bytes is complete. At this member its memory may change
+    /// from now on; this says nothing about other members (RDM-5). At the root, this reports a
+    /// message that it sent.
     fn completed(&mut self, number: u64, bytes: usize);
 }
 
-/// A block that waits in the staging block for its place, and how much of it is there already.
+/// A block that waits in the staging block for its place, and the number of its bytes already
+/// copied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Staged {
     pub(super) block: Block,
     pub(super) placed: usize,
 }
 
-/// What is to be done of a message, and with it.
+/// The remaining work on a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     pub(super) schedule: Schedule,
     pub(super) area: Area,
     pub(super) lengths: Lengths,
-    /// Blocks that did not come yet.
+    /// Blocks that have not arrived.
     pub(super) missing: u32,
     pub(super) staged: Option<Staged>,
-    /// The step whose receive is looked at next.
+    /// Step whose receive is examined next.
     pub(super) receive: Step,
-    /// The step whose send is looked at next, and which of its two.
+    /// Step whose send is examined next, and which of its two sends.
     pub(super) send: (Step, usize),
-    /// No sends and no receives from here on.
+    /// End of the sends and receives.
     pub(super) end: Step,
 }
 
 impl Message {
-    /// A message that its root has.
+    /// Creates a message at its root.
     pub(super) fn own(schedule: Schedule, area: Area, lengths: Lengths) -> Self {
         let (start, end) = schedule.part(Rank::ZERO);
         Self {
@@ -62,7 +64,7 @@ impl Message {
         }
     }
 
-    /// A message whose first block has come, in step `first`.
+    /// Creates a message whose first block has arrived, in step `first`.
     pub(super) fn incoming(
         schedule: Schedule,
         area: Area,
@@ -80,20 +82,20 @@ impl Message {
         self.schedule.shape().blocks.get()
     }
 
-    /// Where a block belongs.
+    /// Returns the destination of a block.
     pub(super) fn place_of(&self, block: Block, block_bytes: usize) -> Area {
-        // Cannot saturate: the whole message's bytes were counted before it began.
+        // The sum cannot saturate: the size of the whole message was checked before it began.
         let inside = index_from_u32(block.0).saturating_mul(block_bytes);
         Area { offset: self.area.offset.saturating_add(inside), ..self.area }
     }
 
-    /// Whether everything came and everything was handed to the fabric.
+    /// Returns whether every block has arrived and everything was handed to the fabric.
     pub(super) fn is_through(&self) -> bool {
         self.missing == 0 && self.staged.is_none() && self.send.0 >= self.end
     }
 
-    /// How many steps the group's count goes up by: those of the schedule, and one for the first
-    /// block of all.
+    /// Returns the number of steps that the message adds to the group's count: those of the
+    /// schedule, plus one for the receive of the first block.
     pub(super) fn counted(&self) -> u64 {
         self.schedule.steps().saturating_add(1)
     }

@@ -1,4 +1,4 @@
-//! What goes out: sends in the order of steps, receives a few ahead, and a notice after each
+//! Posting: sends in the order of steps, receives a few steps ahead, and a notice after each
 //! receive (RDM-4).
 
 use super::cells::Name;
@@ -10,11 +10,11 @@ use crate::fabric::{Area, Blocks, FabricError, Token};
 use crate::ids::{Rank, Step};
 use crate::rdmc::Hop;
 
-/// Steps of a schedule that a call looks at, so that idle ones do not make it long.
+/// Steps of a schedule that a call examines at most, so that idle steps do not make it long.
 const STEPS_MAX: u32 = 64;
 
 impl BlockGroup<'_> {
-    /// Sends what is here and awaited, up to the window.
+    /// Sends blocks that have arrived here and are awaited by a peer, up to the window.
     pub(super) fn post_sends<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         // bound: STEPS_MAX
         for _ in 0..STEPS_MAX {
@@ -35,7 +35,7 @@ impl BlockGroup<'_> {
         progress.has_more = true;
     }
 
-    /// Whether the block went.
+    /// Sends a block, and returns whether it was posted.
     fn send_block<F: Blocks>(
         &mut self,
         fabric: &mut F,
@@ -54,7 +54,7 @@ impl BlockGroup<'_> {
         let source = if message.staged.is_some_and(|staged| staged.block == hop.block) {
             self.setup.staging
         } else if length == 0 {
-            // Its place may be behind the end of what was sent.
+            // Its place may be after the end of the message.
             message.area
         } else {
             message.place_of(hop.block, self.setup.block_bytes)
@@ -73,13 +73,13 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Whether a peer said that it is ready for its block of this step.
+    /// Returns whether a peer has said that it is ready for its block of this step.
     fn is_ready(&self, peer: Rank, step: Step, is_first: bool) -> bool {
         let ready = self.cell_of(peer, Name::Ready);
         ready >= self.count_of(step) || (is_first && ready >= self.count_of_first())
     }
 
-    /// Posts receives up to the window, and a notice of each.
+    /// Posts receives up to the window, and a notice for each.
     pub(super) fn post_receives<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         // bound: STEPS_MAX
         for _ in 0..STEPS_MAX {
@@ -109,7 +109,7 @@ impl BlockGroup<'_> {
     }
 
     /// Posts the receive for the first block of a message that is not known yet. The root waits for
-    /// none.
+    /// no message.
     fn ask_for_first<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) -> bool {
         let first = self
             .schedule(blocks_min(self.setup.algorithm))
@@ -142,7 +142,7 @@ impl BlockGroup<'_> {
         self.ask(fabric, peer, into, token(step), self.count_of(step), progress)
     }
 
-    /// Posts a receive, publishes it in the own row, and owes the peer the notice.
+    /// Posts a receive, publishes it in the local row, and records the notice owed to the peer.
     fn ask<F: Blocks>(
         &mut self,
         fabric: &mut F,
@@ -168,7 +168,7 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Posts the notice to the peer whose block may come now. False if that must be tried again
+    /// Posts the notice to the peer whose block may come now. Returns false if it must be retried
     /// before anything else.
     fn post_owed<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) -> bool {
         let Some(peer) = self.owed else { return true };
@@ -185,12 +185,13 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// What `ready` says when all receives up to this step of the message are posted.
+    /// Returns the value of `ready` when all receives up to this step of the message are posted.
     fn count_of(&self, step: Step) -> u64 {
         self.count_of_first().saturating_add(step.0).saturating_add(1)
     }
 
-    /// What it says when only the first is, whichever step that will be.
+    /// Returns the value of `ready` when only the first receive is posted, whichever step that will
+    /// be.
     fn count_of_first(&self) -> u64 {
         self.base.saturating_add(1)
     }

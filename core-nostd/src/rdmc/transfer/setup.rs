@@ -1,4 +1,5 @@
-//! What a group is, the same at every member but for the memory; checked before anything is posted.
+//! The description of a group, the same at every member except for the memory; it is checked before
+//! anything is posted.
 //!
 //! Requirement: RDM-5.
 
@@ -7,8 +8,8 @@ use crate::fabric::{Area, Blocks, Channel, Promises, Token, ViewMemory};
 use crate::ids::{Rank, Step, ViewId, index_from_u16, u16_from_index};
 use crate::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
 
-/// Stands in a token for the step of a block of which no more is known than that it is the first. A
-/// schedule has fewer steps.
+/// Step in the token of a first block, whose real step is not known yet. Schedules have fewer steps
+/// than this.
 pub(super) const FIRST: Step = Step(u64::MAX);
 
 pub(super) const fn token(step: Step) -> Token {
@@ -19,67 +20,67 @@ pub(super) const fn step_of(token: Token) -> Step {
     Step(token.0)
 }
 
-/// How much is under way at a time.
+/// Limits on outstanding receives and sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Window {
-    /// Receives that are posted and not filled, at most. One leaves the port idle until its notice
-    /// is there; with three, a block that is early may be in the way of one that is not
+    /// Most receives that are posted and not filled. With one, the port is idle until its notice
+    /// arrives; with three, an early block may delay one that is not early
     /// (`docs/lab-notes/slow-links.md`).
     pub receives: u16,
-    /// Sends that are posted and not done, at most. Two keep the port busy; with more, a block of a
-    /// later step may share it with one of an earlier.
+    /// Most sends that are posted and not completed. Two keep the port busy; with more, a block of
+    /// a later step may share it with one of an earlier step.
     pub sends: u16,
 }
 
 impl Default for Window {
-    /// Two of each.
+    /// Returns a window of two each.
     fn default() -> Self {
         Self { receives: 2, sends: 2 }
     }
 }
 
-/// One member's view of a group.
+/// One member's description of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'m> {
-    /// The view at the fabric.
+    /// View at the fabric.
     pub view: ViewId,
-    /// The group's channel in the view; no other group uses it.
+    /// Channel of the group in the view; no other group uses it.
     pub channel: Channel,
-    /// The members' ranks in the view, in the schedule's order: the first is the root.
+    /// Members' ranks in the view, in the schedule's order: the first is the root.
     pub members: &'m [Rank],
-    /// How blocks go.
+    /// Algorithm of the schedule.
     pub algorithm: Algorithm,
-    /// Bytes of every block but a message's last.
+    /// Bytes of every block except a message's last.
     pub block_bytes: usize,
-    /// Where the group's cells begin in every row, on a multiple of a cache line.
+    /// Offset of the group's cells in every row, a multiple of a cache line.
     pub cells: usize,
-    /// Where a message's first block goes: `block_bytes` of the own block memory, which nothing
+    /// Destination of a message's first block: `block_bytes` of local block memory that nothing
     /// else uses.
     pub staging: Area,
-    /// How much is under way.
+    /// Limits on outstanding receives and sends.
     pub window: Window,
-    /// Whether the cells carry checks, as the view's layout says.
+    /// Whether the cells carry checks, as in the view's layout.
     pub checks: Checks,
 }
 
-/// Why there is no such group.
+/// Reason why a group cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum OpenError {
-    /// The list of members is empty, too long, names a member twice, or a node that is not in the
-    /// view.
+    /// The list of members is empty or too long, names a member twice, or names one that is not in
+    /// the view.
     Members = 1,
     /// This node is not on the list.
     NotMember = 2,
     /// The algorithm does not fit the members.
     Schedule = 3,
-    /// A block has no bytes, or more than the fabric takes.
+    /// A block has no bytes, or more than the fabric accepts.
     BlockBytes = 4,
-    /// A window is zero, or larger than the fabric takes for one peer.
+    /// A window is zero, or larger than the fabric accepts for one peer.
     Window = 5,
-    /// The cells are outside a row, or not on a cache line.
+    /// The cells are outside a row, or not aligned to a cache line.
     Cells = 6,
     /// No memory was lent for the blocks of a message.
     NoWords = 7,
@@ -112,7 +113,7 @@ impl core::fmt::Display for OpenError {
 impl core::error::Error for OpenError {}
 
 impl Setup<'_> {
-    /// The own place in the group, if all is as it must be.
+    /// Checks the description and returns the local index in the group.
     pub(super) fn check(
         &self,
         memory: &ViewMemory<'_>,
