@@ -1,5 +1,5 @@
-//! The acceptance of RDMA between two hosts, over fake devices: each defect of an adapter or a
-//! network gets the verdict that says so, and an adapter that keeps to the book passes.
+//! Acceptance checks of RDMA between two hosts, over fake devices: each defect of a NIC or a
+//! network gets the verdict that names it, and a NIC without defects passes.
 
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tramontane_verbs::fake::{
     Clock, Fault, GidEntry, Link, Network, Placement, PortProfile, Profile, ResetMeans,
 };
 
-/// Rounds of a check that has to meet what happens by chance.
+/// Rounds of a check that has to meet random events.
 const ROUNDS: u64 = 60;
 
 /// Rounds of a check that waits for a slow device in each.
 const SLOW_ROUNDS: u64 = 15;
 
-/// Two devices of one kind, with a change to the network between them.
+/// Checks two devices of one kind, after a change to the network between them.
 fn check(
     profile: &Profile,
     limits: &Limits,
@@ -26,7 +26,7 @@ fn check(
     check_in(ROUNDS, profile, limits, change)
 }
 
-/// The same in so many rounds.
+/// Does the same with this many rounds.
 fn check_in(
     rounds: u64,
     profile: &Profile,
@@ -49,7 +49,7 @@ fn check_in(
     first
 }
 
-/// Both ends, in two threads.
+/// Runs both ends, in two threads.
 fn both(options: [Options; 2]) -> [Result<Vec<Finding>, CheckError>; 2] {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -62,13 +62,13 @@ fn both(options: [Options; 2]) -> [Result<Vec<Finding>, CheckError>; 2] {
         let (stream, _) = listener.accept().expect("it comes");
         let mut talk = TcpTalk::new(stream).expect("a socket");
         let first = run(&one, End::First, &mut talk, |found| println!("{found}"));
-        // What the first end had to say is said: the second need not wait for more.
+        // The first end has sent everything, so the second need not wait for more.
         drop(talk);
         [first, second.join().expect("no panic")]
     })
 }
 
-/// Peers are given up soon, so that the check of it is quick.
+/// Returns limits with which peers are given up soon, so that this check is quick.
 fn quick() -> Limits {
     Limits { loss_time: Duration::from_millis(20), ..Limits::default() }
 }
@@ -96,7 +96,7 @@ fn writes_that_are_placed_out_of_order_fail_the_check_of_their_order_where_it_is
         placement_delay_ns: 60_000_000,
         ..Profile::strict()
     };
-    // What is placed is answered: the time to a loss is longer than that.
+    // Every placed write is acknowledged within the loss time, which is longer than the delay.
     let loss_time = Duration::from_millis(300);
     let limits = |promised| Limits { write_order: Some(promised), loss_time, ..Limits::default() };
     let findings = check_in(SLOW_ROUNDS, &profile, &limits(true), |_, _| {});
@@ -207,7 +207,7 @@ fn ends_with_other_rounds_refuse_each_other() {
     assert!(ended.iter().all(|ended| matches!(ended, Err(CheckError::Mismatch))), "{ended:?}");
 }
 
-/// A host has several networks, and only one of them leads to the other host.
+/// A host has several networks, only one of which leads to the other host.
 #[test]
 fn the_address_at_which_the_ends_meet_is_the_one_that_is_checked() {
     let network = Network::new(7, Clock::Real);

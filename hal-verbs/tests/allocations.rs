@@ -1,7 +1,6 @@
-//! Nothing is allocated from the start on: an allocator that counts watches posts, polls, rings and
-//! sleeps, and the steps of whole nodes. The device is a fake one, whose own
-//! allocations do not count, or, in the lab, one of the machine: `hal-verbs/lab/run`; see
-//! `hal-verbs/README.md`.
+//! After the start nothing is allocated: a counting allocator watches posts, polls, rings and
+//! sleeps, and the steps of whole nodes. The device is a fake one, whose own allocations do not
+//! count, or in the lab one of the machine: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
 
 mod group;
 
@@ -18,37 +17,37 @@ use tramontane_core::ids::Rank;
 use tramontane_verbs::{Limits, Verbs};
 
 thread_local! {
-    /// Allocations of this thread since it began to watch; none while it does not.
+    /// Allocations of this thread since it began to watch; `None` while it does not.
     static WATCHED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 struct Counting;
 
 fn note() {
-    // What a fake device allocates, one of the machine does not.
+    // A real device would not make a fake device's allocations.
     if tramontane_verbs::fake::is_inside_call() {
         return;
     }
-    // At the end of a thread its locals are gone; nobody watches then.
+    // At the end of a thread its locals are gone and nothing is watched.
     let _ = WATCHED.try_with(|watched| watched.set(watched.get().map(|count| count + 1)));
 }
 
-// SAFETY: everything is handed on to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: everything is passed to the system's allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(memory, layout, bytes) }
     }
 }
@@ -56,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many allocations a piece of work makes in this thread.
+/// Returns how many allocations some work makes in this thread.
 fn allocations(work: impl FnOnce()) -> u64 {
     WATCHED.set(Some(0));
     work();
@@ -95,7 +94,7 @@ fn nothing_is_allocated_per_message() {
                     post(a, to, (round % 5 == 0).then_some(Token(round)), &mut completed);
                 }
                 if round % 50 == 0 {
-                    // Rings, sleeps, and looks at the peers.
+                    // Rings, sleeps and checks of the peers.
                     for fabric in [&mut *b, &mut *c] {
                         while fabric.poll().is_some() {}
                         if fabric.arm() {
@@ -112,7 +111,7 @@ fn nothing_is_allocated_per_message() {
     }
 }
 
-/// Blocks both ways, once their channels were used.
+/// Blocks in both directions, after their channels were used once.
 #[test]
 fn nothing_is_allocated_per_block() {
     const BYTES: usize = 5000;
@@ -150,8 +149,8 @@ fn nothing_is_allocated_per_block() {
     }
 }
 
-/// Whole nodes: three members, one of which sends, stepped until everything is delivered; where
-/// devices keep the order of writes, and where updates do.
+/// Whole nodes: three members, one of which sends, stepped until everything is delivered, both with
+/// devices that keep the order of writes and with updates.
 #[test]
 fn a_step_allocates_nothing() {
     let by_updates = Limits { write_order: Some(false), ..Limits::default() };

@@ -1,8 +1,8 @@
 //! Views over RDMA keep the contract: three members on one device, each with its own context,
-//! memory and queue pairs, and TCP beside it. With the usual limits; with queues as short as they
-//! come; with nothing inline, so that guards are staged.
+//! memory and queue pairs, and TCP as the side channel. With the usual limits; with the shortest
+//! possible queues; with nothing inline, so that guards are staged.
 //!
-//! The device is a fake one, or, in the lab, one of the machine: `hal-verbs/lab/run`; see
+//! The device is a fake one, or in the lab one of the machine: `hal-verbs/lab/run`; see
 //! `hal-verbs/README.md`.
 
 #[path = "contract_verbs/coming_and_going.rs"]
@@ -31,19 +31,19 @@ use tramontane_verbs::devices::DataInOrder;
 use tramontane_verbs::fake::{Placement, Profile};
 use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows};
 
-/// The fabric that is judged: views over RDMA, with TCP beside it, as programs have it.
+/// The fabric under test: views over RDMA with TCP as the side channel, as in programs.
 type Views = RdmaViews<Tcp>;
 
-/// Longer than a machine that is emulated takes to ring.
+/// A bound on the time of a ring on an emulated machine.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
 
-/// Longer than any race takes there.
+/// A bound on the time of any race there.
 const RACE_MAX: Duration = Duration::from_secs(120);
 
-/// What is under way comes within this, unless its peer is gone.
+/// The time within which anything in flight arrives, unless its peer is gone.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 
-/// As little as a thread can wait and leave the processor to the device, which is emulated on it.
+/// The shortest wait that yields the processor to the device, which is emulated on it.
 const PASS: Duration = Duration::from_micros(20);
 
 struct Connections {
@@ -72,7 +72,7 @@ struct Member {
     blocks: BlockMemory,
 }
 
-/// Three members; one that was lost is gone.
+/// Three members; a lost one is `None`.
 struct Group3 {
     members: Vec<Option<Member>>,
     rounds: u64,
@@ -89,7 +89,7 @@ impl Group3 {
         self.members[rank.index()].as_mut().expect("nobody uses who was lost")
     }
 
-    /// One look at everything; true if nothing is under way anywhere.
+    /// Checks every member once; returns true if nothing is in flight anywhere.
     fn is_quiet(&mut self) -> bool {
         let mut quiet = true;
         // Connections are built by both ends: nothing more happens while a peer has yet to open.
@@ -107,7 +107,7 @@ impl Group3 {
     }
 }
 
-/// What came that may be answered.
+/// Returns the number of received notices, which may be answered.
 fn taken(fabric: &Views) -> u64 {
     let counters = fabric.counters();
     counters.notices_taken + counters.block_messages_taken + counters.updates_taken
@@ -140,7 +140,8 @@ impl Bench for Group3 {
     }
 
     fn pass(&mut self) {
-        // As polling threads step, whatever they wait for: blocks go on at all members.
+        // Members step like polling threads, even while they wait for something else: blocks make
+        // progress at all members.
         for member in self.members.iter_mut().flatten() {
             member.fabric.carry();
         }
@@ -148,8 +149,7 @@ impl Bench for Group3 {
     }
 
     fn settle(&mut self) {
-        // A member that writes to one that is gone, or that ended its view, finds that out; then
-        // all is quiet.
+        // A member that writes to a dead or departed peer finds that out; then all is quiet.
         let until = Instant::now() + SETTLE_MAX;
         let mut quiet_looks = 0;
         while quiet_looks < 3 && Instant::now() < until {
@@ -162,7 +162,7 @@ impl Bench for Group3 {
     }
 
     fn sleep(&mut self, member: Rank) -> Wake {
-        // Others step meanwhile: that is how they hear that somebody lies down.
+        // The others step meanwhile: that is how they learn that a member goes to sleep.
         let until = Instant::now() + SLEEP_MAX;
         while Instant::now() < until {
             for (rank, other) in self.members.iter_mut().enumerate() {
@@ -209,7 +209,8 @@ impl Bench for Group3 {
 }
 
 impl BlockBench for Group3 {
-    /// All members made their memory in the same order, and a fabric's first is the first.
+    /// All members made their memory in the same order, so each fabric's first region has the same
+    /// number.
     fn block_region(&self) -> Region {
         self.member(Rank::ZERO).blocks.region()
     }
@@ -229,7 +230,7 @@ fn sleep(fabric: &mut Views) -> Wake {
     if fabric.sleep(SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
 
-/// Gives an actor its turns until it is done, or the other found a breach.
+/// Gives an actor turns until it is done, or the other has found a breach.
 fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
     let Member { fabric, rows, .. } = member;
@@ -247,8 +248,8 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> 
             if Instant::now() > until {
                 return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
             }
-            // As a polling thread steps, whatever it waits for: rings beyond a few go out when
-            // answers are taken.
+            // Steps like a polling thread: rings beyond the first few are sent when answers are
+            // processed.
             fabric.carry();
             // The device is emulated on the same processors.
             std::thread::yield_now();
@@ -257,7 +258,7 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> 
     Ok(())
 }
 
-/// A member that is done still answers peers that go to sleep, as long as the other may.
+/// A finished member still answers peers that go to sleep, as long as the other may need it.
 fn finish(fabric: &mut Views, stop: &AtomicBool) -> Result<(), Breach> {
     for _ in 0..200 {
         if stop.load(Ordering::Relaxed) {
@@ -278,7 +279,7 @@ fn assert_kept(what: &str, limits: Limits, rounds: u64, silent: &[&str]) {
     assert_eq!(report.not_applicable().collect::<Vec<_>>(), silent, "clauses that say nothing");
 }
 
-/// What says nothing with rows of 8 KiB: the port takes longer writes.
+/// The check that rows of 8 KiB cannot decide, because the port takes longer writes.
 const SILENT: [&str; 1] = ["address-order"];
 
 #[test]
@@ -323,10 +324,11 @@ fn blocks_over_verbs_keep_the_contract() {
     }
 }
 
-/// Devices that place writes out of order say nothing of address order, and of completions.
+/// Devices that place writes out of order promise neither address order nor visibility upon
+/// completion.
 const SILENT_BY_UPDATES: [&str; 2] = ["address-order", "completion-visible"];
 
-/// A device that takes every freedom of placement, and answers so.
+/// Returns a device that uses every freedom of placement, and says so.
 fn reordering() -> Profile {
     Profile {
         placement: Placement::BytesReordered,

@@ -1,4 +1,4 @@
-//! The fabric on a device: a fake one, or, in the lab, one of the machine (`hal-verbs/lab/run`; see
+//! The fabric on a device: a fake one, or in the lab one of the machine (`hal-verbs/lab/run`; see
 //! `hal-verbs/README.md`).
 
 #[path = "device/blocks.rs"]
@@ -30,13 +30,13 @@ use tramontane_verbs::{Rows, Verbs};
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 
-/// A member that is open.
+/// A member whose view is open.
 struct Member {
     fabric: Verbs,
     rows: Rows,
 }
 
-/// Members whose events so far were taken.
+/// Returns members whose events so far were taken.
 fn members(shape: &Shape) -> Vec<Member> {
     let member = |mut joined: group::Joined| {
         while joined.fabric.poll().is_some() {}
@@ -59,12 +59,13 @@ fn content(offset: usize, length: usize) -> Write {
     Write::of_row(offset, length, Kind::Content)
 }
 
-/// Takes what a fabric reports.
+/// Takes all events of a fabric.
 fn drain(fabric: &mut Verbs) -> Vec<Event> {
     std::iter::from_fn(|| fabric.poll()).collect()
 }
 
-/// Looks again and again, and leaves the processor to the device in between.
+/// Waits until a condition holds, yielding the processor to the device, and returns the time it
+/// took.
 #[track_caller]
 fn wait_for(what: &str, most: Duration, mut done: impl FnMut() -> bool) -> Duration {
     let started = Instant::now();
@@ -75,7 +76,7 @@ fn wait_for(what: &str, most: Duration, mut done: impl FnMut() -> bool) -> Durat
     started.elapsed()
 }
 
-/// Waits until nothing is under way.
+/// Waits until nothing is in flight.
 #[track_caller]
 fn settle(member: &mut Member) {
     let fabric = &mut member.fabric;
@@ -86,7 +87,7 @@ fn settle(member: &mut Member) {
     });
 }
 
-/// What a member sees of another's row.
+/// Returns a range of a member's copy of another's row.
 fn seen(holder: &Member, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     holder.rows.rows()[owner.index()].read(offset, &mut bytes).expect("in the row");

@@ -1,5 +1,5 @@
-//! What becomes of members when a device says something of itself, or a process is killed: over
-//! fake devices, in virtual time.
+//! The reaction of members to device events and to killed processes: over fake devices, in virtual
+//! time.
 
 #[path = "events/device.rs"]
 mod device;

@@ -1,6 +1,5 @@
-//! What can be chosen, and what it comes to on a device that takes its freedoms: timeouts, first
-//! writes, limits of memory, networks. Over fake devices in virtual time, but for members that meet
-//! over TCP.
+//! Options and their effect on a device that uses its freedoms: timeouts, first writes, memory
+//! limits, networks. Over fake devices in virtual time, except for members that meet over TCP.
 
 #[path = "options/memory.rs"]
 mod memory;
@@ -26,12 +25,12 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const MEMBERS: [NodeId; 2] = [NodeId(10), NodeId(11)];
 
-/// A row that ends within a cache line, and is shorter than a packet.
+/// A row that ends within a cache line and is shorter than a packet.
 const ROW_BYTES: usize = 1_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Two members, each on a device of its own.
+/// Two members, each on its own device.
 struct Two {
     network: Network,
     devices: [DeviceName; 2],
@@ -39,18 +38,18 @@ struct Two {
     report: Report,
 }
 
-/// What the two are like.
+/// The properties of the two members.
 #[derive(Clone, Debug, Default)]
 struct Shape {
     seed: u64,
     profiles: [Profile; 2],
-    /// Without the device.
+    /// The constraints, without the device.
     wanted: [Wanted; 2],
     limits: Limits,
     blocks: bool,
 }
 
-/// A member's view, open, with nobody connected.
+/// Opens a member's view without connections.
 fn alone(site: &Site, own: Rank, blocks: bool) -> Result<Verbs, JoinError> {
     let mut fabric = site.view(&ViewOptions {
         view: VIEW,
@@ -66,7 +65,7 @@ fn alone(site: &Site, own: Rank, blocks: bool) -> Result<Verbs, JoinError> {
 }
 
 impl Two {
-    /// Both are there, and neither was told of the other.
+    /// Creates both members, neither of which has the other's card.
     fn new(shape: &Shape) -> Self {
         let network = Network::new(shape.seed, Clock::Virtual);
         let devices = shape.profiles.clone().map(|profile| network.add_device(profile));
@@ -83,21 +82,21 @@ impl Two {
         Self { network, devices, fabrics, report }
     }
 
-    /// Shows both the other's card. Whether each took it.
+    /// Shows both the other's card. Returns whether each accepted it.
     fn connect(&mut self) -> [bool; 2] {
         let [a, b] = &mut self.fabrics;
         let (of_a, of_b) = (a.card_for(B), b.card_for(A));
         [a.connect(B, &of_b), b.connect(A, &of_a)]
     }
 
-    /// Both are up, and try their first writes.
+    /// Brings both up, so that they try their first writes.
     fn admit(&mut self) {
         assert_eq!(self.connect(), [true, true]);
         self.fabrics[0].admit(B);
         self.fabrics[1].admit(A);
     }
 
-    /// Lets happen all that happens, for so long at most.
+    /// Carries out all events, for at most this time.
     fn run_for(&mut self, ns: u64) {
         let until = self.network.now_ns().saturating_add(ns);
         while let Some(at) = self.network.next_at().filter(|at| *at <= until) {
@@ -108,7 +107,7 @@ impl Two {
         self.fabrics.iter_mut().for_each(Verbs::collect);
     }
 
-    /// Runs until the first member is told of the second's end.
+    /// Runs until the first member learns of the second's loss.
     fn run_until_lost(&mut self, ns: u64) -> Loss {
         let until = self.network.now_ns().saturating_add(ns);
         while self.fabrics[0].loss_of(B).is_none() {
@@ -120,12 +119,12 @@ impl Two {
         *self.fabrics[0].loss_of(B).expect("it is lost")
     }
 
-    /// Whether the first is ready for the second, and the other way round.
+    /// Returns whether the first is ready for the second, and vice versa.
     fn ready(&self) -> [bool; 2] {
         [self.fabrics[0].ready(VIEW, B), self.fabrics[1].ready(VIEW, A)]
     }
 
-    /// What happens on the way from the first to the second.
+    /// Sets the properties of the path from the first to the second.
     fn link(&self, link: tramontane_verbs::fake::Link) {
         let [from, to] = self.devices.clone();
         self.network.inject(tramontane_verbs::fake::Fault::Link { from, to, link });

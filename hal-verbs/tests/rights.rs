@@ -1,5 +1,5 @@
-//! The right to write to a region on devices that take every freedom that verbs leave: fake ones,
-//! in virtual time.
+//! The right to write to a region, on fake devices that use every freedom of verbs, in virtual
+//! time.
 
 #[path = "rights/freedoms.rs"]
 mod freedoms;

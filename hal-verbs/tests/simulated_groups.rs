@@ -1,9 +1,9 @@
 //! Whole groups over RDMA in virtual time, over many seeds: `RdmaViews` on a fake device with a
-//! side channel beside it, in the one simulated world. Each run is judged by the checker that
-//! judges everybody.
+//! side channel, in the shared simulated world. Each run is judged by the same checker as all
+//! others.
 //!
-//! A seed decides the plan, what the device is like, and what goes wrong with it. A failure prints
-//! its seed and the command that runs it again.
+//! A seed decides the plan, the properties of the device, and its faults. A failure prints its seed
+//! and the command that repeats it.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -13,13 +13,13 @@
 //! | `links` | ways between devices that are cut or slow for a while |
 //! | `search` | many runs, and what they came to |
 //!
-//! `TRAMONTANE_RDMA_SEED` runs the plans of that seed alone, `TRAMONTANE_RDMA_RUNS` says how many
-//! the search of 10,000 takes, and `TRAMONTANE_RDMA_FIRST` from which seed on.
+//! `TRAMONTANE_RDMA_SEED` runs only the plans of that seed, `TRAMONTANE_RDMA_RUNS` sets the number
+//! of runs of the search of 10,000, and `TRAMONTANE_RDMA_FIRST` its first seed.
 //!
 //! # What is not in it
 //! - Regions, which views of groups do not have: their rights are tested in `rights`. Nothing else
-//!   goes by access flags alone, or moves a queue pair to RESET.
-//! - Members that sleep, whose bells ring in descriptors and so in real time; and blocks.
+//!   relies on access flags, or moves a queue pair to RESET.
+//! - Members that sleep, whose wakeups arrive through descriptors and so in real time; and blocks.
 
 #[path = "simulated_groups/device.rs"]
 mod device;
@@ -39,13 +39,13 @@ use tramontane_fixtures::world::{Ending, Goal, Plan};
 
 use search::{Kind, Run, search, tell};
 
-/// Seeds of changing memberships in the usual test.
+/// Seeds with changing membership in the usual test.
 const SEEDS: u64 = 120;
 
-/// Those of fixed ones.
+/// Seeds with fixed membership.
 const FIXED_SEEDS: u64 = 60;
 
-/// Each freedom of devices and each fault is reached in one of so many runs at least.
+/// Each freedom of devices and each fault is reached in at least one of this many runs.
 const ONE_OF: u64 = 120;
 
 #[test]
@@ -67,7 +67,7 @@ fn groups_of_fixed_membership_keep_every_promise_over_rdma() {
     assert!(tally.runs < FIXED_SEEDS || calm * 2 > tally.runs, "{calm} calm");
 }
 
-/// For `.ci/full`, as the next.
+/// For `.ci/full`, like the next.
 #[test]
 #[ignore = "takes minutes: built for release"]
 fn ten_thousand_groups_half_of_changing_membership_keep_every_promise_over_rdma() {
@@ -84,7 +84,7 @@ fn ten_thousand_groups_half_of_fixed_membership_keep_every_promise_over_rdma() {
     assert!(tally.runs < 10 * SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
 }
 
-/// Runs of both kinds.
+/// Returns the number of runs of both kinds.
 fn many() -> u64 {
     search::from_environment("TRAMONTANE_RDMA_RUNS").unwrap_or(10_000)
 }

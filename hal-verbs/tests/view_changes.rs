@@ -1,4 +1,4 @@
-//! Changes of views over devices whose commands take a millisecond: in virtual time, on a fake
+//! Changes of views over devices whose commands take a millisecond: in virtual time, with a fake
 //! device for each member.
 
 #[path = "view_changes/members.rs"]
@@ -12,15 +12,15 @@ use tramontane_core::ids::{Rank, ViewId};
 use tramontane_verbs::Limits;
 use tramontane_verbs::fake::{CommandKind, Profile, ResetMeans};
 
-/// A device whose commands take a millisecond.
+/// Returns a device whose commands take a millisecond.
 fn slow_commands() -> Profile {
     Profile { command_ns: MS, ..Profile::strict() }
 }
 
-/// Long enough for any view here.
+/// A bound on the time of any view here.
 const PATIENCE: u64 = 60_000 * MS;
 
-/// A change to a view of these members, from the one before, while messages flow.
+/// Changes to a view of these members, from the previous one, while messages flow.
 fn change(group: &mut Group, from: u64, processes: &[usize]) {
     let to = from + 1;
     group.prepare(to, processes);
@@ -84,12 +84,12 @@ fn no_step_of_64_members_that_change_views_has_more_than_one_command() {
         assert!(cost.commands <= MEMBERS * (12 * MEMBERS + 16), "{cost:?}");
     }
     let [joined, killed, left] = &costs[..] else { panic!("three changes") };
-    // Each member looks at its port before a view; and each survivor seals what the dead one left.
+    // Each member checks its port before a view, and each survivor seals what the dead one left.
     assert_eq!((joined.steps_with_commands, left.steps_with_commands), (MEMBERS, MEMBERS - 2));
     assert!(killed.steps_with_commands < 2 * MEMBERS, "one more at each survivor: {killed:?}");
 }
 
-/// Its kernel looks for each way for a second.
+/// Its kernel searches a second for each path.
 #[test]
 fn a_member_whose_ways_take_a_second_keeps_nobody_else_waiting() {
     let all: Vec<usize> = (0..6).collect();
@@ -167,7 +167,7 @@ fn a_device_that_fails_while_a_view_is_made_loses_each_peer_once() {
 #[test]
 fn what_the_device_has_no_room_for_is_a_loss_of_whom_it_was_for() {
     let all = [0, 1, 2, 3];
-    // The own row, the messages about blocks, and three copies.
+    // This member's row, the messages about blocks, and three copies.
     for (regions, lost) in [(0, 3), (1, 3), (2, 3), (3, 2), (4, 1), (5, 0)] {
         let mut group = Group::new(4, &Limits::default(), |process| {
             let mut profile = slow_commands();
@@ -190,7 +190,7 @@ fn what_the_device_has_no_room_for_is_a_loss_of_whom_it_was_for() {
     }
 }
 
-/// A list of members that another takes the place of, under the same view.
+/// A list of members that is replaced by another under the same view.
 #[test]
 fn a_view_that_was_given_up_while_it_is_made_is_made_with_other_members() {
     let (all, others) = ([0, 1, 2, 3], [0, 1, 2]);
@@ -238,7 +238,7 @@ fn a_peer_that_is_cut_while_it_is_being_connected_writes_nothing_here() {
     }
 }
 
-/// What is to be ended beside waits for its turn; what was cut does not.
+/// Other ends wait their turn; the cut peer's does not.
 #[test]
 fn nothing_of_a_peer_that_was_cut_lands_however_much_is_to_be_done_beside() {
     let all = [0, 1, 2];
@@ -252,7 +252,7 @@ fn nothing_of_a_peer_that_was_cut_lands_however_much_is_to_be_done_beside() {
         (2..8).for_each(|view| group.prepare(view, &all));
         group.cut(0, 1, 1);
         let seen = group.seen(0, 1, 1);
-        // What it would do at its next step is too late.
+        // Anything at its next step would be too late.
         group.pause(0, 20 * MS);
         for _ in 0..200 {
             group.round();
@@ -263,7 +263,7 @@ fn nothing_of_a_peer_that_was_cut_lands_however_much_is_to_be_done_beside() {
     }
 }
 
-/// Its connection for blocks ends beside: until then what it writes must find the memory.
+/// Its connection for blocks ends separately: until then its writes must find the memory.
 #[test]
 fn a_block_of_a_peer_that_was_cut_is_not_refused_where_its_memory_is_dropped() {
     let all = [0, 1, 2];
@@ -318,9 +318,10 @@ fn a_view_registers_one_place_a_domain_for_what_does_not_go_inline() {
         group.assert_carried(1, &all);
         group.commands_of(0, CommandKind::Register)
     };
-    // The own row, four copies, and the messages about blocks; and the places of rows and blocks.
+    // This member's row, four copies, and the messages about blocks; and the staging memory of rows
+    // and blocks.
     assert_eq!(registered(&Limits::default()), 6);
     assert_eq!(registered(&Limits { inline_bytes_max: Some(0), ..Limits::default() }), 8);
-    // Messages go inline, the longest guards do not.
+    // Messages go inline, but the longest guards do not.
     assert_eq!(registered(&Limits { inline_bytes_max: Some(48), ..Limits::default() }), 7);
 }

@@ -1,4 +1,4 @@
-//! One connection of a check, with memory of its own at both ends.
+//! One connection of a check, with its own memory at both ends.
 
 use std::io;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::settings::WriteOrder;
 use crate::site::{JoinError, Site, card_of, route_to};
 use crate::status::WorkStatus;
 
-/// Bytes that peers write to, and as many to write from.
+/// Bytes that peers write to, and bytes to write from.
 pub(super) const MEMORY_BYTES: usize = 1 << 20;
 
-/// Requests that may be under way.
+/// Requests in flight at most.
 const DEPTH: u32 = 128;
 
-/// Requests of one list from which a completion is asked for.
+/// One request in this many has a completion.
 const SIGNAL_EVERY: u64 = 16;
 
-/// How a request that was waited for ended.
+/// The end of a request that was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// With this status.
+    /// The request ended with this status.
     With(WorkStatus),
-    /// Not at all, within the time.
+    /// The request did not end within the time.
     NotYet,
 }
 
-/// A part of the own source, and where it goes.
+/// A part of the local source, and its offset at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CheckedHalf {
     pub(super) from: usize,
@@ -42,7 +42,7 @@ pub(super) struct CheckedHalf {
 }
 
 impl CheckedHalf {
-    /// One that goes to the same place.
+    /// Returns a part with the same offset at both ends.
     pub(super) const fn at(place: usize, bytes: usize) -> Self {
         Self { from: place, to: place, bytes }
     }
@@ -50,26 +50,26 @@ impl CheckedHalf {
 
 /// One end.
 pub(super) struct CheckConnection {
-    // First, so that no queue pair outlives the memory it writes to.
+    // The first field, so that no queue pair outlives the memory it writes to.
     pair: QueuePair,
     completions: CompletionQueue,
     buffers: SendBuffers,
-    /// Peers write here.
+    /// The memory to which peers write.
     memory: Option<MemoryRegion>,
     pages: Arc<Pages>,
-    /// This end writes from here.
+    /// The memory from which this end writes.
     source: MemoryRegion,
     card: Card,
     target: Target,
     times: SendTimes,
-    /// Requests that were posted, and those that are known to be done.
+    /// The numbers of posted requests and of those known to be done.
     posted: u64,
     done: u64,
     failed: Option<WorkStatus>,
 }
 
 impl CheckConnection {
-    /// A queue pair and memory, connected to nobody.
+    /// Creates a queue pair and memory, without a connection.
     pub(super) fn new(site: &Site) -> Result<Self, JoinError> {
         let failed = |action| move |source| site.failed(action, source);
         let domain =
@@ -115,7 +115,7 @@ impl CheckConnection {
         })
     }
 
-    /// What the other end must know of this one.
+    /// Returns this end's card for the other.
     pub(super) fn card(&self) -> Vec<u8> {
         self.card.encode()
     }
@@ -134,17 +134,17 @@ impl CheckConnection {
         self.pair.bring_up(&route, Access::REMOTE_WRITE, &self.times).map_err(failed)
     }
 
-    /// The packet payload: of both ends, once they are connected.
+    /// Returns the packet payload in bytes; once connected, that of both ends.
     pub(super) const fn mtu_bytes(&self) -> u32 {
         self.card.mtu_bytes
     }
 
-    /// What the other end wrote here.
+    /// Returns the memory to which the other end writes.
     pub(super) fn written(&self) -> Row<'_> {
         self.pages.row()
     }
 
-    /// Stores words to be written to the other end, all of one value.
+    /// Stores words to be written to the other end, all with the same value.
     pub(super) fn fill(&self, offset: usize, bytes: usize, value: u64) {
         for at in (offset..offset + bytes).step_by(8) {
             if let Ok(cell) = self.source.pages().writer().cell(at) {
@@ -153,8 +153,8 @@ impl CheckConnection {
         }
     }
 
-    /// Writes parts of the own source to the other end, with one doorbell. Waits for room first.
-    /// False if the connection has failed.
+    /// Waits for room and writes parts of the local source to the other end, with one doorbell.
+    /// Returns false if the connection has failed.
     pub(super) fn write(&mut self, parts: &[CheckedHalf], until: Instant) -> bool {
         let wanted = parts.len() as u64;
         while self.posted - self.done + wanted > u64::from(DEPTH) && self.failed.is_none() {
@@ -184,7 +184,7 @@ impl CheckConnection {
         self.pair.post(list).is_ok()
     }
 
-    /// Writes a range, and waits until that is done.
+    /// Writes a range, and waits until the write is done.
     pub(super) fn write_and_wait(
         &mut self,
         offset: usize,
@@ -206,7 +206,7 @@ impl CheckConnection {
         self.wait(Instant::now() + time_limit)
     }
 
-    /// Waits until all that was posted is done: the last must have asked for its completion.
+    /// Waits until all posts are done: the last must have requested a completion.
     fn wait(&mut self, until: Instant) -> Ended {
         loop {
             let is_news = self.take();
@@ -219,7 +219,7 @@ impl CheckConnection {
         }
     }
 
-    /// Takes completions; leaves the processor to others if there are none.
+    /// Takes completions; yields the processor if there are none.
     fn take(&mut self) -> bool {
         let mut batch = [Completion::default(); BATCH];
         let taken = match self.completions.take(&mut batch) {
@@ -248,12 +248,12 @@ impl CheckConnection {
         self.memory = None;
     }
 
-    /// Forbids writes by the queue pair's flags.
+    /// Forbids writes by the queue pair's access flags.
     pub(super) fn forbid(&mut self) -> io::Result<()> {
         self.pair.set_access(Access::empty())
     }
 
-    /// Forgets the connection at this end.
+    /// Resets the connection at this end.
     pub(super) fn reset(&mut self) -> io::Result<()> {
         self.pair.reset()
     }

@@ -1,4 +1,4 @@
-//! Whether a write that may not land is kept out.
+//! Checks whether forbidden writes are refused.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use super::reach::text;
 use super::{Check, CheckError, Judged, Session, Verdict};
 use crate::status::WorkStatus;
 
-/// What is written, first with permission and then without.
+/// Bytes written, first with permission and then without.
 const BYTES: usize = 4096;
 const ALLOWED: u64 = 1;
 const FORBIDDEN: u64 = 2;
 
-/// What is late has landed by then.
+/// The time after which late writes have landed.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// A way of forbidding that the driver does not have.
+/// Reports that the driver cannot forbid in this way.
 const UNABLE: u64 = 2;
 
-/// Writes with permission, and again after it was taken back.
+/// Writes with permission, and again after it was revoked.
 pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     let mut connection = session.connect()?;
     connection.fill(0, BYTES, ALLOWED);
@@ -39,7 +39,8 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
             "the driver does not take this, and nothing needs it".to_owned(),
         ));
     }
-    // Without the key nothing keeps members apart; the other ways are not relied upon alone.
+    // Without ended keys nothing separates members; the other methods are never relied on by
+    // themselves.
     let bad = if check == Check::EndedKey { Verdict::Failed } else { Verdict::Note };
     Ok(match (landed, ended) {
         (0, Ended::With(WorkStatus::Success)) => {
@@ -50,7 +51,7 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     })
 }
 
-/// The other end: takes the right back in between, and looks what landed.
+/// Acts as the other end: revokes the right in between, and checks what landed.
 pub(super) fn look(session: &mut Session<'_>, check: Check) -> Result<(), CheckError> {
     let mut connection = session.connect()?;
     session.meet()?;

@@ -1,4 +1,4 @@
-//! What a check found.
+//! Findings of checks.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use super::End;
 
-/// What is checked.
+/// A check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// A write without bytes is answered.
+    /// An empty write is acknowledged.
     Reach,
-    /// Packets of the full size are answered.
+    /// Packets of the full size are acknowledged.
     PacketSize,
-    /// Whoever sees a counter sees what was written before it.
+    /// A reader that sees a counter sees everything written before it.
     WriteOrder,
-    /// Whoever sees the end of a write sees its beginning.
+    /// A reader that sees the end of a write sees its beginning.
     ByteOrder,
-    /// What is completed can be seen at the other end.
+    /// A completed write is visible at the other end.
     Visibility,
     /// A write with a key that was ended is refused.
     EndedKey,
@@ -26,12 +26,12 @@ pub enum Check {
     AccessFlags,
     /// A write to a queue pair that was reset changes nothing.
     Reset,
-    /// A peer that is gone is given up in time, and no earlier.
+    /// A dead peer is given up in time, and not too early.
     Loss,
 }
 
 impl Check {
-    /// All of them, in the order in which they are made.
+    /// All checks, in the order in which they run.
     pub const ALL: [Self; 9] = [
         Self::Reach,
         Self::PacketSize,
@@ -44,7 +44,7 @@ impl Check {
         Self::Loss,
     ];
 
-    /// As people call it.
+    /// Returns the check's name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,15 +61,16 @@ impl Check {
     }
 }
 
-/// What a finding comes to.
+/// The verdict of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// As it must be.
+    /// The result is as it must be.
     Passed,
-    /// Worth knowing; the fabric does not depend on it, or not with these options.
+    /// The result is worth knowing, but the fabric does not depend on it, or not with these
+    /// options.
     Note,
-    /// The fabric would go wrong: the text says what to do.
+    /// The fabric would malfunction: the text says what to do.
     Failed,
     /// Not tried.
     Skipped,
@@ -88,24 +89,24 @@ impl Verdict {
     }
 }
 
-/// One check in one direction.
+/// The result of one check in one direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was tried.
+    /// The check.
     pub check: Check,
-    /// Which end wrote.
+    /// The end that wrote.
     pub from: End,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was seen, and what to do if it must not be.
+    /// The observation, and the remedy if there is a problem.
     pub text: String,
 }
 
-/// The most that a text takes on its way.
+/// The most bytes of a text that are sent.
 const TEXT_MAX: usize = 1000;
 
 impl Finding {
-    /// The verdict and its text; check and direction are known to both.
+    /// Encodes the verdict and its text; both ends know the check and the direction.
     pub(super) fn encode(&self) -> Vec<u8> {
         let verdict = match self.verdict {
             Verdict::Passed => 0,
@@ -119,7 +120,7 @@ impl Finding {
         bytes
     }
 
-    /// None if it is no finding.
+    /// Returns `None` if the bytes are not a finding.
     pub(super) fn decode(check: Check, from: End, bytes: &[u8]) -> Option<Self> {
         let (verdict, text) = bytes.split_first()?;
         let verdict = match verdict {
@@ -129,7 +130,7 @@ impl Finding {
             3 => Verdict::Skipped,
             _ => return None,
         };
-        // It is printed: a peer's bytes are not to move the cursor.
+        // The text is printed, and a peer's bytes must not move the cursor.
         let text = String::from_utf8_lossy(text);
         let text = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         Some(Self { check, from, verdict, text })

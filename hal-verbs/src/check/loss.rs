@@ -1,4 +1,4 @@
-//! How long it takes to give up a peer that is gone.
+//! Checks how long it takes to give up a dead peer.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,20 @@ use super::reach::text;
 use super::{CheckError, Judged, Session, Verdict};
 use crate::status::WorkStatus;
 
-/// No firmware adds more to what it is told.
+/// A bound above what any firmware adds to the requested time.
 const FIRMWARE_MAX: Duration = Duration::from_secs(30);
 
-/// For timers, and for a processor that is busy.
+/// Allowance for timers and for a busy processor.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Session<'_> {
-    /// No request that is answered or given up takes longer.
+    /// Returns a bound on the time after which any request is acknowledged or given up.
     pub(super) fn longest(&self) -> Duration {
         self.site.loss_times().longest() + SLACK
     }
 }
 
-/// Writes to a peer whose end is gone, and takes the time.
+/// Writes to a peer whose end is gone, and measures the time.
 pub(super) fn write(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     session.meet()?;
@@ -46,7 +46,7 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
                  --timer-floor until that is stated"
             ),
         ),
-        // A device may be late, and never early: a link that is back in time would lose peers.
+        // A device may be late, but never early: a link that comes back in time would lose peers.
         Ended::With(status) if took < least => (
             Verdict::Failed,
             format!(
@@ -60,7 +60,7 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
     })
 }
 
-/// The end that goes.
+/// Acts as the end that disappears.
 pub(super) fn go(session: &mut Session<'_>) -> Result<(), CheckError> {
     drop(session.connect()?);
     session.meet()?;

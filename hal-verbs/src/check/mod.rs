@@ -1,9 +1,9 @@
-//! An acceptance of RDMA between two hosts: what the fabric needs of their adapters and of the
-//! network between them, tried out, with a verdict for each.
+//! Acceptance checks of RDMA between two hosts: each requirement of the fabric on their NICs and
+//! the network is tried, with a verdict.
 //!
 //! Both ends run the same checks in the same order, in lockstep over a [`Talk`]. In each check one
-//! end writes and the other looks; then they change places. The end that writes judges, and tells
-//! the other, so both come to the same [`Finding`]s.
+//! end writes and the other observes; then they swap roles. The writing end judges and reports to
+//! the other, so both arrive at the same [`Finding`]s.
 //!
 //! | check | what is tried |
 //! |---|---|
@@ -17,12 +17,12 @@
 //! | [`Check::Reset`] | so is one to a queue pair that was reset |
 //! | [`Check::Loss`] | a peer that is gone is given up no earlier than is stated, nor later |
 //!
-//! What breaks an order may happen once in many writes: a verdict of order says what was seen in so
-//! many rounds, and proves nothing.
+//! A violation of order may happen once in many writes: a verdict about order reports the observed
+//! rounds, and proves nothing.
 //!
 //! # Invariants
-//! - A check that fails leaves nothing behind: each has a connection and memory of its own.
-//! - No wait is without an end.
+//! - A failed check leaves nothing behind: each has its own connection and memory.
+//! - Every wait is bounded.
 
 mod connection;
 mod denial;
@@ -43,50 +43,50 @@ use crate::settings::{Limits, WriteOrder};
 use crate::site::{JoinError, Site};
 use connection::CheckConnection;
 
-/// What is tried, and how.
+/// The settings of the checks.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The device, port and address of this end.
     pub wanted: Wanted,
-    /// What the fabric would be told, here and there the same.
+    /// The fabric's limits, which must be the same at both ends.
     pub limits: Limits,
-    /// The address at which this end talks to the other. A device that has it is preferred, as a
-    /// member of a group prefers it.
+    /// The address at which this end talks to the other. A device with this address is preferred,
+    /// as in a group.
     pub meeting: Option<IpAddr>,
     /// Rounds of each check of order.
     pub rounds: u64,
 }
 
-/// Which end this is. One of each kind makes a check.
+/// The role of this end. A check needs one of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// It writes first.
+    /// The end that writes first.
     First,
-    /// It looks first.
+    /// The end that observes first.
     Second,
 }
 
-/// Why the checks could not be made.
+/// The reason why the checks could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
     /// There is no device, or it refused.
     #[error(transparent)]
     Device(#[from] JoinError),
-    /// The other end is gone, or says what is not expected.
+    /// The other end is gone, or sent an unexpected message.
     #[error("the other end ended: {0}; see what it says, and start both again")]
     Talk(#[from] io::Error),
-    /// The other end is of another version or has other options.
+    /// The other end has another version or other options.
     #[error(
         "the other end runs other checks; start the same version with the same --rounds on both \
          hosts"
     )]
     Mismatch,
-    /// The other end failed, and says why itself.
+    /// The other end failed and prints the reason itself.
     #[error("the other end cannot connect; do what its error says, and start both again")]
     OtherEnd,
-    /// The two would not make a group.
+    /// The two ends could not be members of one group.
     #[error(
         "at one end devices keep the order of writes, at the other the fabric does, and such \
          members refuse each \
@@ -95,7 +95,7 @@ pub enum CheckError {
     WriteOrders,
 }
 
-/// Makes all checks, in both directions, and gives each finding to `found` as it comes.
+/// Runs all checks in both directions, and passes each finding to `found` as it arises.
 ///
 /// # Errors
 /// [`CheckError`]: a check that fails is a finding and no error.
@@ -112,7 +112,7 @@ pub fn run(
     let mut findings: Vec<Finding> = Vec::new();
     for check in Check::ALL {
         for writer in [End::First, End::Second] {
-            // Nothing else says anything where packets do not come through.
+            // If packets do not get through, the remaining checks mean nothing.
             let is_cut = findings.iter().any(|finding| {
                 matches!(finding.check, Check::Reach | Check::PacketSize)
                     && finding.verdict == Verdict::Failed
@@ -143,10 +143,10 @@ pub fn run(
     Ok(findings)
 }
 
-/// What stands at the beginning of the first frame: the checks, as this version has them.
+/// The beginning of the first frame, which identifies this version's checks.
 const GREETING: &[u8] = b"tramontane verbs check 1 ";
 
-/// Both ends must make the same checks, and one of each kind makes a pair.
+/// Makes sure that both ends run the same checks, and that their roles differ.
 fn greet(options: &Options, end: End, talk: &mut dyn Talk) -> Result<(), CheckError> {
     let greeting = |end: End| {
         let mut greeting = GREETING.to_vec();
@@ -160,7 +160,7 @@ fn greet(options: &Options, end: End, talk: &mut dyn Talk) -> Result<(), CheckEr
 }
 
 /// Members that keep the order of writes in different ways refuse each other, so there is nothing
-/// to accept.
+/// to check.
 fn compare_write_orders(own: WriteOrder, talk: &mut dyn Talk) -> Result<(), CheckError> {
     talk.tell(&[u8::from(own == WriteOrder::ByUpdates)])?;
     match talk.hear()?.as_slice() {
@@ -177,7 +177,7 @@ struct Session<'s> {
     rounds: u64,
 }
 
-/// A judgement, and its reason.
+/// A verdict and its reason.
 type Judged = Result<(Verdict, String), CheckError>;
 
 impl Session<'_> {
@@ -204,13 +204,13 @@ impl Session<'_> {
         }
     }
 
-    /// A new connection, up at both ends.
+    /// Makes a new connection that is up at both ends.
     fn connect(&mut self) -> Result<CheckConnection, CheckError> {
         let mut connection = CheckConnection::new(self.site)?;
         self.talk.tell(&connection.card())?;
         let card = self.talk.hear()?;
         let came = connection.connect(self.site, &card);
-        // Nobody writes before both ends are up; and an end that fails says so.
+        // No end writes before both are up, and an end that fails reports it.
         self.talk.tell(&[u8::from(came.is_ok())])?;
         let other = self.talk.hear()?;
         came?;
@@ -221,7 +221,7 @@ impl Session<'_> {
         }
     }
 
-    /// Waits until the other end is as far.
+    /// Waits until the other end has come to the same point.
     fn meet(&mut self) -> Result<(), CheckError> {
         self.tell_number(MEET)?;
         if self.hear_number()? == MEET { Ok(()) } else { Err(CheckError::Mismatch) }
@@ -237,5 +237,5 @@ impl Session<'_> {
     }
 }
 
-/// What two ends that meet say.
+/// The frame that both ends send when they meet.
 const MEET: u64 = 0x6d65_6574;

@@ -1,4 +1,4 @@
-//! The order in which what is written becomes visible.
+//! Checks the order in which writes become visible.
 
 use std::time::{Duration, Instant};
 
@@ -6,33 +6,33 @@ use super::connection::{CheckConnection, CheckedHalf};
 use super::{CheckError, Judged, Session, Verdict};
 use crate::settings::WriteOrder;
 
-/// The counter that guards what was written before it, and the other end's answer to it, in cells
-/// of their own.
+/// The counter that guards the preceding writes, and the other end's answer to it, in separate
+/// cells.
 const GUARD: usize = 0;
 const ANSWER: usize = 64;
 
-/// Where contents stand, in so many places, one after the other.
+/// The offset of the contents, in [`PLACES`] consecutive slots.
 const CONTENTS: usize = 4096;
 const PLACES: u64 = 32;
 const PLACE_BYTES: usize = 16_384;
 
-/// Where counters are written from: a device may read late, so each has a place of its own until it
-/// was answered.
+/// The offset from which counters are written: a device may read late, so each counter has its own
+/// slot until it is answered.
 const COUNTERS: usize = 786_432;
 
-/// After so long without an answer, what was written last is written again.
+/// The time without an answer after which the last write is repeated.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// The writer waits no longer for the answer to the last round: the other end tells it too.
+/// The longest wait for the answer to the last round: the other end also reports it by itself.
 const LAST_MAX: Duration = Duration::from_secs(2);
 
-/// How far the writer may be ahead of the one that looks: less than the places.
+/// The writer's lead over the observer at most; less than the number of slots.
 const AHEAD_MAX: u64 = 16;
 
 /// The lengths of contents, in turn.
 const LENGTHS: [usize; 6] = [64, 8192, 512, 16_384, 4096, 1024];
 
-/// No round takes as long, unless the connection is gone.
+/// A bound on the time of a round, unless the connection is gone.
 const ROUND_MAX: Duration = Duration::from_secs(20);
 
 fn place(round: u64) -> usize {
@@ -43,14 +43,14 @@ fn length(round: u64) -> usize {
     LENGTHS[usize::try_from(round).unwrap_or(0) % LENGTHS.len()]
 }
 
-/// How many words of a range are older than a value.
+/// Returns how many words of a range are older than a value.
 fn older(connection: &CheckConnection, offset: usize, bytes: usize, value: u64) -> u64 {
     let row = connection.written();
     let is_older = |at: &usize| row.cell(*at).is_ok_and(|cell| cell.load() < value);
     (offset..offset + bytes).step_by(8).filter(is_older).count() as u64
 }
 
-/// What one end counted, as the other is told.
+/// One end's counts, as sent to the other.
 struct Counted {
     rounds: u64,
     broken: u64,
@@ -65,8 +65,8 @@ fn hear(session: &mut Session<'_>) -> Result<Counted, CheckError> {
     Ok(Counted { rounds: session.hear_number()?, broken: session.hear_number()? })
 }
 
-/// Writes content and then its counter, again and again; the other end looks at the content as soon
-/// as it sees the counter.
+/// Writes content and then its counter, repeatedly; the other end checks the content as soon as it
+/// sees the counter.
 pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     stream(session, &mut connection, |round| {
@@ -95,7 +95,7 @@ pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
     })
 }
 
-/// The other end of [`write_guarded`].
+/// Acts as the other end of [`write_guarded`].
 pub(super) fn look_guarded(session: &mut Session<'_>) -> Result<(), CheckError> {
     let mut connection = session.connect()?;
     let rounds = session.rounds;
@@ -108,7 +108,7 @@ pub(super) fn look_guarded(session: &mut Session<'_>) -> Result<(), CheckError> 
     session.meet()
 }
 
-/// Writes long contents; the other end looks at the whole as soon as it sees the last word.
+/// Writes long contents; the other end checks the whole content as soon as it sees the last word.
 pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     stream(session, &mut connection, |_| vec![CheckedHalf::at(CONTENTS, PLACE_BYTES)]);
@@ -130,7 +130,7 @@ pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
     })
 }
 
-/// The other end of [`write_long`].
+/// Acts as the other end of [`write_long`].
 pub(super) fn look_long(session: &mut Session<'_>) -> Result<(), CheckError> {
     let mut connection = session.connect()?;
     let (rounds, last) = (session.rounds, CONTENTS + PLACE_BYTES - 8);
@@ -141,13 +141,14 @@ pub(super) fn look_long(session: &mut Session<'_>) -> Result<(), CheckError> {
     session.meet()
 }
 
-/// Posts rounds, each after the last but so many was answered. Ends early if nothing answers.
+/// Posts rounds, each after the round `ahead` before it was answered. Ends early if there is no
+/// answer.
 fn stream(
     session: &Session<'_>,
     connection: &mut CheckConnection,
     parts: impl Fn(u64) -> Vec<CheckedHalf>,
 ) {
-    // One place is written again and again: nobody may be ahead there.
+    // One slot is written repeatedly, so there can be no lead.
     let ahead = if parts(1).len() == 1 { 1 } else { AHEAD_MAX };
     let mut last = Vec::new();
     for round in 1..=session.rounds {
@@ -162,13 +163,13 @@ fn stream(
             return;
         }
     }
-    // The other end says by itself how far it came.
+    // The other end reports its progress by itself.
     let _ = await_answer(connection, session.rounds, &last, LAST_MAX);
 }
 
-/// Waits until a round is answered. An older write may land last, where a device keeps no order,
-/// and stay: so what was written last is written again from time to time. False if the connection
-/// is gone, or no answer comes in time.
+/// Waits until a round is answered. If a device keeps no order, an older write may land last and
+/// stay, so the last write is repeated from time to time. Returns false if the connection is gone,
+/// or no answer comes in time.
 fn await_answer(
     connection: &mut CheckConnection,
     round: u64,
@@ -194,7 +195,7 @@ fn answered(connection: &CheckConnection) -> u64 {
     connection.written().cell(ANSWER).map_or(0, |cell| cell.load())
 }
 
-/// Watches a cell grow to the number of rounds, judges each growth at once, and answers it.
+/// Watches a cell grow to the number of rounds, judges each step at once, and answers it.
 fn watch(
     connection: &mut CheckConnection,
     rounds: u64,
@@ -233,10 +234,11 @@ fn watch(
     counted
 }
 
-/// Rounds in which a completion is told to the other end.
+/// Rounds in which a completion is reported to the other end.
 const TOLD: u64 = 200;
 
-/// Writes, waits for the completion, and tells the other end over TCP; that looks at once.
+/// Writes, waits for the completion, and reports it over TCP to the other end, which checks at
+/// once.
 pub(super) fn write_and_tell(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     let rounds = session.rounds.min(TOLD);
@@ -263,7 +265,7 @@ pub(super) fn write_and_tell(session: &mut Session<'_>) -> Judged {
     })
 }
 
-/// The other end of [`write_and_tell`].
+/// Acts as the other end of [`write_and_tell`].
 pub(super) fn look_when_told(session: &mut Session<'_>) -> Result<(), CheckError> {
     let connection = session.connect()?;
     for _ in 0..session.rounds.min(TOLD) {

@@ -1,4 +1,4 @@
-//! Whether packets come through at all, and whether long ones do.
+//! Checks whether packets get through at all, and whether long ones do.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::status::WorkStatus;
 /// Packets of the full size in one write.
 const PACKETS: usize = 16;
 
-/// A write without bytes.
+/// Makes an empty write.
 pub(super) fn write_nothing(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     let ended = connection.write_and_wait(0, 0, session.longest());
@@ -29,7 +29,7 @@ pub(super) fn write_nothing(session: &mut Session<'_>) -> Judged {
     })
 }
 
-/// A full packet, then several of them.
+/// Writes a full packet, then several of them.
 pub(super) fn write_full_packets(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     let mtu = usize::try_from(connection.mtu_bytes()).unwrap_or(0);
@@ -53,13 +53,13 @@ fn write(connection: &mut CheckConnection, bytes: usize, time_limit: Duration) -
     connection.write_and_wait(0, bytes, time_limit)
 }
 
-/// The end that is written to has nothing to do.
+/// Acts as the other end, which has nothing to do.
 pub(super) fn stay(session: &mut Session<'_>) -> Result<(), CheckError> {
     let _connection = session.connect()?;
     session.meet()
 }
 
-/// How a write ended, as a text has it.
+/// Describes how a write ended.
 pub(super) fn text(ended: Ended) -> String {
     match ended {
         Ended::With(status) => status.to_string(),

@@ -1,41 +1,41 @@
-//! How the two ends talk: frames, in order.
+//! The exchange of frames between the two ends, in order.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// A side channel to the other end, which keeps order and loses nothing.
+/// A side channel to the other end that is ordered and reliable.
 pub trait Talk {
     /// Sends a frame.
     ///
     /// # Errors
-    /// If the other end is gone.
+    /// Fails if the other end is gone.
     fn tell(&mut self, frame: &[u8]) -> io::Result<()>;
 
     /// Waits for the next frame.
     ///
     /// # Errors
-    /// If the other end is gone, or says nothing for too long.
+    /// Fails if the other end is gone, or silent for too long.
     fn hear(&mut self) -> io::Result<Vec<u8>>;
 }
 
-/// Longer than any check takes at the other end.
+/// A bound on the duration of any check at the other end.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// No frame is as long.
+/// A bound on the length of a frame.
 const FRAME_MAX: usize = 4096;
 
-/// Frames over TCP: a length of two bytes, and the bytes.
+/// Frames over TCP: a length of two bytes, followed by the bytes.
 #[derive(Debug)]
 pub struct TcpTalk {
     stream: TcpStream,
 }
 
 impl TcpTalk {
-    /// Over a connection that is up.
+    /// Wraps an established connection.
     ///
     /// # Errors
-    /// If its options cannot be set.
+    /// Fails if the socket's options cannot be set.
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;

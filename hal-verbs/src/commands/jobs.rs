@@ -1,4 +1,4 @@
-//! What a job does, and what comes of it.
+//! Jobs and their outcomes.
 
 use std::io;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::site::{Builder, JoinError, Prepared, Shared};
 /// Work on the objects of a view.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Makes what all connections of a view stand on.
+    /// Makes the objects that all connections of a view share.
     Start(Arc<Builder>),
     /// Makes one peer's part: the registration of its copy, and this end of its connections.
     Prepare { builder: Arc<Builder>, shared: Arc<Shared>, peer: Rank },
     /// Brings this end of a peer's connections up.
     Connect { peer: Rank, connections: Vec<Connection> },
-    /// Ends what is not used any more.
+    /// Destroys objects that are no longer used.
     End(Remains),
 }
 
-/// What came of it.
+/// The outcome of a job.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Started(Result<Shared, JoinError>),
@@ -31,29 +31,29 @@ pub(crate) enum Outcome {
         peer: Rank,
         prepared: Result<Prepared, JoinError>,
     },
-    /// This end is up; or the device knows no way to the other, and nothing is left of it.
+    /// This end is up; or the device knows no path to the other, and the end has been destroyed.
     Connected {
         peer: Rank,
         ends: io::Result<Vec<NearEnd>>,
     },
     Ended,
-    /// It was not done, or not to its end: for a peer, or for all.
+    /// The job was not done, or not completed: for one peer, or for all.
     Abandoned(Option<Rank>),
 }
 
-/// One connection that is to be brought up.
+/// A connection to bring up.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) near: NearEnd,
     pub(crate) far: FarEnd,
-    /// What the other end may do.
+    /// The remote end's rights.
     pub(crate) access: Access,
-    /// Receives that are posted first.
+    /// Receives to post first.
     pub(crate) receives: u64,
 }
 
-/// What is left of a peer or of a view. Dropped in the order of the fields: registrations end when
-/// no queue pair leads to them any more.
+/// The objects left of a peer or of a view. They are dropped in the order of the fields:
+/// registrations end when no queue pair uses them.
 #[derive(Debug, Default)]
 #[allow(dead_code, reason = "kept for its end")]
 pub(crate) struct Remains {
@@ -67,7 +67,7 @@ pub(crate) struct Remains {
 }
 
 impl Job {
-    /// Whose part it is, if it is one peer's.
+    /// Returns the peer whose part this is, if it is one peer's.
     pub(super) const fn peer(&self) -> Option<Rank> {
         match self {
             Self::Prepare { peer, .. } | Self::Connect { peer, .. } => Some(*peer),
@@ -75,7 +75,7 @@ impl Job {
         }
     }
 
-    /// Does it. Once `is_over`, nothing is made any more.
+    /// Runs the job. Once `is_over` is set, nothing more is made.
     pub(super) fn run(self, is_over: &AtomicBool) -> Outcome {
         let peer = self.peer();
         match self {
@@ -95,7 +95,7 @@ impl Job {
     }
 }
 
-/// All of a peer's connections, or none.
+/// Brings up all of a peer's connections, or none.
 fn connect(connections: Vec<Connection>, is_over: &AtomicBool) -> io::Result<Vec<NearEnd>> {
     let up = |Connection { mut near, far, access, receives }: Connection| {
         if is_over.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Workers in virtual time, where no thread's pace may decide: jobs wait for a lane each, in order,
-//! and the outcome of one is there when its commands' time has passed.
+//! Workers in virtual time, in which the pace of threads must not matter. Each job waits in order
+//! for a lane, and its outcome is available after its commands' time has passed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,11 +22,11 @@ pub(super) struct Lanes {
 
 #[derive(Debug)]
 struct Work {
-    /// Jobs that wait, and since when.
+    /// Waiting jobs, each with the time of its arrival.
     waiting: VecDeque<(u64, Task)>,
-    /// When each lane is free.
+    /// The time at which each lane becomes free.
     free_at: Vec<u64>,
-    /// What came of jobs, and when it is told.
+    /// Job results, each with the time at which it is reported.
     done: Vec<(u64, Reply, Outcome)>,
 }
 
@@ -50,7 +50,7 @@ impl Lanes {
         self.go_on();
     }
 
-    /// Begins what has a free lane by now, and tells what is done by now.
+    /// Starts jobs that have a free lane by now, and reports results that are due by now.
     pub(super) fn go_on(&self) {
         let now = self.time.now_ns();
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ impl Lanes {
 }
 
 impl Work {
-    /// The lane in which the next job begins, and when, if that is by now.
+    /// Returns the lane in which the next job starts and its time, if that is by now.
     fn next_start(&self, now: u64) -> Option<(usize, u64)> {
         let since = self.waiting.front()?.0;
         let free = self.free_at.iter().copied().enumerate();

@@ -1,7 +1,6 @@
-//! Commands to the kernel that views need: registrations, and queue pairs that are made, brought up
-//! and ended. Each takes as long as the kernel and the device like, from microseconds to a second,
-//! and a view of 64 members needs several hundred. So workers carry them out. The polling thread
-//! hands in jobs and takes their outcomes.
+//! Kernel commands that views need: registrations, and making, bringing up and ending queue pairs.
+//! Each takes from microseconds to a second, and a view of 64 members needs several hundred.
+//! Therefore workers run them. The polling thread hands in jobs and collects their outcomes.
 //!
 //! | file | subject |
 //! |---|---|
@@ -10,22 +9,22 @@
 //! | `lanes` | the same work in virtual time, where there is no thread |
 //!
 //! # Invariants
-//! - A job owns what it works on, and gives back what is used on. So nothing that a worker has is
-//!   posted to, and no object is under two commands at once.
-//! - Each job has one outcome, also where its worker fails.
-//! - What ends keeps memory as long as the device may reach it: queue pairs go before
+//! - A job owns the objects it works on, and returns those that are still in use. So nothing is
+//!   posted to an object that a worker has, and no object is under two commands at once.
+//! - Each job has exactly one outcome, even if its worker fails.
+//! - Ending a view keeps memory as long as the device may access it: queue pairs end before
 //!   registrations, and registrations keep their pages.
-//! - The polling thread takes a lock when it hands in a job, never when it looks for outcomes; and
-//!   it looks only while a job is out.
+//! - The polling thread takes a lock when it hands in a job, never when it checks for outcomes; and
+//!   it checks only while a job is outstanding.
 //!
 //! # What is still asked of the kernel in the polling thread
 //! The end of one queue pair, for each peer that is cut while its row's connection works: nothing
-//! of it may land once [`cut`](tramontane_core::fabric::Fabric::cut) has returned, and only the
-//! device can see to that. A connection of which a request failed is in error, where nothing lands.
-//! One that no worker has brought up yet leads nowhere. Of one that is being brought up its peer
-//! was not told, so no peer that keeps the rules writes. Regions ask
-//! there too: a grant registers memory and a revoke ends that, unless keys are windows; and a
-//! connection that a refused write broke is made anew.
+//! from it may land after [`cut`](tramontane_core::fabric::Fabric::cut) has returned, and only the
+//! device can ensure that. A connection with a failed request is in error, where nothing lands. One
+//! that has not been brought up yet leads nowhere. While one is being brought up, the peer does not
+//! know about it, so a correct peer does not write. Regions call the kernel on the polling thread
+//! too: a grant registers memory and a revoke ends the registration, unless keys are windows; and a
+//! connection that a refused write broke is re-established.
 
 mod jobs;
 #[cfg(feature = "fake")]
@@ -46,7 +45,7 @@ pub(crate) struct Commands {
     place: Place,
     outcomes: Receiver<Outcome>,
     sender: Sender<Outcome>,
-    /// Jobs whose outcome was not taken.
+    /// Jobs whose outcome was not collected.
     out: usize,
     is_over: Arc<AtomicBool>,
 }
@@ -57,7 +56,7 @@ impl Commands {
         Self { place, outcomes, sender, out: 0, is_over: Arc::default() }
     }
 
-    /// Whether jobs are done before [`Commands::hand_in`] returns.
+    /// Returns whether jobs are done before [`Commands::hand_in`] returns.
     pub(crate) const fn is_at_once(&self) -> bool {
         self.place.is_at_once()
     }
@@ -69,13 +68,13 @@ impl Commands {
         self.place.hand_in(job, reply);
     }
 
-    /// Whether no job is out.
+    /// Returns whether no job is outstanding.
     #[inline]
     pub(crate) const fn is_idle(&self) -> bool {
         self.out == 0
     }
 
-    /// What came of a job, if one is done.
+    /// Returns the outcome of a job, if one is done.
     pub(crate) fn next_outcome(&mut self) -> Option<Outcome> {
         self.place.go_on();
         let outcome = self.outcomes.try_recv().ok()?;
@@ -83,7 +82,8 @@ impl Commands {
         Some(outcome)
     }
 
-    /// Nothing is to be made any more: jobs that are out come back once their command is done.
+    /// Stops jobs from making more objects: outstanding jobs return once their current command is
+    /// done.
     pub(crate) fn make_nothing_more(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! Who does the jobs: workers, which are threads of the site; or, at a site without them, the
-//! calling thread.
+//! The workers that run jobs, which are threads of the site; without them, the calling thread runs
+//! the jobs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,11 +18,11 @@ use super::lanes::Lanes;
 use super::{Job, Outcome};
 use crate::adapter::Context;
 
-/// Workers of a site. More than one, so that a way that the kernel looks for in vain, which takes
-/// it a second, does not keep the other peers waiting.
+/// Workers of a site. There are several, so that one fruitless search of the kernel for a path,
+/// which takes a second, does not delay the other peers.
 const THREADS: usize = 4;
 
-/// Where the outcome of one job goes.
+/// The destination of a job's outcome.
 #[derive(Debug)]
 pub(super) struct Reply {
     sender: Sender<Outcome>,
@@ -44,10 +44,10 @@ impl Reply {
 
     pub(super) fn send(&mut self, outcome: Outcome) {
         self.is_sent = true;
-        // A view that is gone takes nothing more: what is left ends here.
+        // A view that is gone takes no outcomes: the objects are dropped here.
         let _ = self.sender.send(outcome);
         if let Some(news) = &self.news {
-            // It fails only at 2^64 - 1 of them.
+            // This fails only at 2^64 - 1 of them.
             let _ = rustix::io::write(news, &1_u64.to_ne_bytes());
         }
     }
@@ -61,7 +61,7 @@ impl Drop for Reply {
     }
 }
 
-/// A job, and where its outcome goes.
+/// A job, and the destination of its outcome.
 #[derive(Debug)]
 pub(super) struct Task {
     job: Job,
@@ -75,7 +75,7 @@ impl Task {
         reply.send(outcome);
     }
 
-    /// Does it, and keeps what came of it.
+    /// Runs the job, and keeps its outcome.
     #[cfg(feature = "fake")]
     pub(super) fn finish(self) -> (Reply, Outcome) {
         let outcome = self.job.run(&self.reply.is_over);
@@ -83,7 +83,7 @@ impl Task {
     }
 }
 
-/// Where jobs are handed in.
+/// The place where jobs are handed in.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(Way);
 
@@ -123,7 +123,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job; none once all are done and no more come.
+    /// Returns the next job; `None` once all are done and no more will come.
     fn next(&self) -> Option<Task> {
         let is_idle = |waiting: &mut Waiting| waiting.tasks.is_empty() && !waiting.is_closed;
         let waiting = self.more.wait_while(self.waiting(), is_idle);
@@ -132,7 +132,7 @@ impl Queue {
 
     fn work(&self) {
         while let Some(task) = self.next() {
-            // Whatever happens to one job, its reply says so, and the others are done.
+            // A job that panics is reported by its reply, and the others are still done.
             let _ = catch_unwind(AssertUnwindSafe(|| task.run()));
         }
     }
@@ -169,8 +169,8 @@ impl Place {
     }
 }
 
-/// The threads of a site, which end with it: each finishes its command, what is to be ended is
-/// ended, and what was to be made is not.
+/// The threads of a site, which end with it. Each finishes its command. Jobs that end objects are
+/// still done, and jobs that make objects are not.
 #[derive(Debug)]
 pub(crate) struct Workers {
     way: Way,
@@ -178,15 +178,15 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// None: jobs are done by whoever hands them in.
+    /// Creates no workers: the thread that hands in a job runs it.
     pub(crate) const fn at_once() -> Self {
         Self { way: Way::AtOnce, threads: Vec::new() }
     }
 
-    /// Threads; for a device in virtual time, lanes.
+    /// Starts threads, or lanes for a device in virtual time.
     ///
     /// # Errors
-    /// If the system has no descriptor or no thread left.
+    /// Fails if the system has no descriptor or thread left.
     pub(crate) fn start(context: &Context) -> io::Result<Self> {
         #[cfg(feature = "fake")]
         if let Some(time) = context.virtual_time() {
@@ -210,17 +210,18 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Where views hand in their jobs.
+    /// Returns the place where views hand in their jobs.
     pub(crate) fn place(&self) -> Place {
         Place(self.way.clone())
     }
 
-    /// Where nobody else does so, goes on with what is due.
+    /// Runs due jobs if there are no threads to do so.
     pub(crate) fn go_on(&self) {
         self.way.go_on();
     }
 
-    /// Becomes readable when a job is done; none where they are done at once.
+    /// Returns a descriptor that becomes readable when a job is done; `None` if jobs are done at
+    /// once.
     pub(crate) fn news(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
             Way::AtOnce => None,
@@ -230,7 +231,7 @@ impl Workers {
         }
     }
 
-    /// Whether a job was done since this was asked last.
+    /// Returns whether a job was done since the last call.
     pub(crate) fn take_news(&self) -> bool {
         self.news().is_some_and(|news| rustix::io::read(news, &mut [0; 8]).is_ok())
     }
@@ -242,7 +243,7 @@ impl Drop for Workers {
         queue.waiting().is_closed = true;
         queue.more.notify_all();
         for thread in self.threads.drain(..) {
-            // It catches what its jobs do.
+            // The thread catches the panics of its jobs.
             let _ = thread.join();
         }
     }

@@ -1,11 +1,11 @@
-//! What is to happen, by its moment.
+//! Future events, by their time.
 
 use std::collections::BTreeMap;
 
-/// Names one entry; entries of one moment happen in the order in which they were made.
+/// The name of one entry; entries of one moment happen in the order in which they were made.
 pub(super) type CompletionEntry = (u64, u64);
 
-/// Events that are to come.
+/// The events to come.
 #[derive(Debug)]
 pub(super) struct Agenda<E> {
     events: BTreeMap<CompletionEntry, E>,
@@ -17,24 +17,24 @@ impl<E> Agenda<E> {
         Self { events: BTreeMap::new(), made: 0 }
     }
 
-    /// Enters an event for a moment.
+    /// Schedules an event.
     pub(super) fn enter(&mut self, at_ns: u64, event: E) -> CompletionEntry {
         self.made += 1;
         self.events.insert((at_ns, self.made), event);
         (at_ns, self.made)
     }
 
-    /// Takes an entry back.
+    /// Cancels an entry.
     pub(super) fn cancel(&mut self, entry: CompletionEntry) {
         self.events.remove(&entry);
     }
 
-    /// The moment of the next event.
+    /// Returns the time of the next event.
     pub(super) fn next_at(&self) -> Option<u64> {
         self.events.first_key_value().map(|(entry, _)| entry.0)
     }
 
-    /// Takes the next event, if it is due by a moment.
+    /// Takes the next event, if it is due by this time.
     pub(super) fn take_due(&mut self, by_ns: u64) -> Option<(u64, E)> {
         let first = self.events.first_entry()?;
         let at = first.key().0;

@@ -1,4 +1,4 @@
-//! The one lock over a network's hardware, and what moves its time.
+//! The one lock over a network's hardware, and the progress of its time.
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 use super::hardware::Hardware;
 use super::network::CommandKind;
 
-/// What moves the time of a network.
+/// The source of a network's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The test, by [`Network::run_until`]: nothing happens between.
+    /// The test advances it with [`Network::run_until`]; nothing happens between calls.
     ///
     /// [`Network::run_until`]: super::Network::run_until
     Virtual,
-    /// The machine's clock. Each call first lets happen what is due, and a thread of the network's
-    /// own does so for those who sleep.
+    /// The machine's clock. Each call first carries out what is due, and a thread of the network
+    /// does so for sleepers.
     Real,
 }
 
-/// A thread that sleeps is woken at most so much too late.
+/// A sleeping thread is woken at most this much too late.
 const SLACK: Duration = Duration::from_micros(50);
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in a call of a fake device: what is allocated there, the real ones would
-/// not allocate.
+/// Returns whether this thread is in a call of a fake device: allocations there would not happen on
+/// a real one.
 #[must_use]
 pub fn is_inside_call() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Says that this thread is in a call, as long as it lives.
+/// Marks this thread as inside a call while it exists.
 struct Inside(bool);
 
 impl Inside {
@@ -51,7 +51,7 @@ impl Drop for Inside {
 #[derive(Debug)]
 struct Locked {
     hardware: Hardware,
-    /// When the network's thread looks again, if it sleeps: the far future stands for never.
+    /// The time at which the network's sleeping thread wakes; the far future means never.
     looks_at: u64,
     is_over: bool,
 }
@@ -64,7 +64,8 @@ struct Shared {
     started: Instant,
 }
 
-/// The hardware of a network, as all objects share it. The last of them ends the network's thread.
+/// The hardware of a network, which all objects share. Dropping the last of them ends the network's
+/// thread.
 #[derive(Debug)]
 pub(super) struct Core {
     shared: Arc<Shared>,
@@ -87,7 +88,7 @@ impl Core {
         Arc::new(Self { shared })
     }
 
-    /// Uses the hardware, as it is now.
+    /// Calls `action` with the hardware in its current state.
     pub(super) fn with<R>(&self, action: impl FnOnce(&mut Hardware) -> R) -> R {
         let _inside = Inside::new();
         let mut locked = self.shared.lock();
@@ -105,7 +106,7 @@ impl Core {
         result
     }
 
-    /// A command to the kernel: counted, and where time is real it takes its time.
+    /// Runs a command to the kernel: it is counted, and in real time it takes its time.
     pub(super) fn command<R>(
         &self,
         context: u64,
@@ -134,7 +135,7 @@ impl Drop for Core {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Locked> {
-        // A test that panicked elsewhere says so itself.
+        // A test that panicked elsewhere reports that itself.
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,7 +143,7 @@ impl Shared {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Lets happen what is due, until nobody has the network any more.
+    /// Carries out what is due until the network has no owner left.
     fn go_on(&self) {
         let mut locked = self.lock();
         while !locked.is_over {

@@ -10,12 +10,12 @@ use super::hardware::count_down;
 use super::network::CommandKind;
 use crate::adapter::{BATCH, Completion};
 
-/// A completion queue, and a descriptor that tells a sleeper of what comes into it. A clone is the
-/// same one.
+/// A completion queue, and a descriptor that wakes a sleeper when a completion arrives. A clone is
+/// the same queue.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionQueue(pub(super) Arc<Made>);
 
-/// What ends when the last clone is dropped.
+/// The queue that ends when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Made {
     context: Context,
@@ -24,7 +24,7 @@ pub(super) struct Made {
 }
 
 impl CompletionQueue {
-    /// A queue for so many entries.
+    /// Creates a queue for `entries` entries.
     pub(crate) fn new(context: &Context, entries: u32) -> io::Result<Self> {
         let opened = &context.0;
         let kind = CommandKind::CreateCompletionQueue;
@@ -34,7 +34,7 @@ impl CompletionQueue {
         Ok(Self(Arc::new(Made { context: context.clone(), id, channel })))
     }
 
-    /// What asynchronous events name it by.
+    /// Returns the queue's id in asynchronous events.
     pub(crate) fn id(&self) -> u64 {
         self.0.id
     }
@@ -43,17 +43,17 @@ impl CompletionQueue {
         &self.0.context.0.core
     }
 
-    /// Takes what is there, at most [`BATCH`]; gives how many.
+    /// Takes the waiting completions, at most [`BATCH`], and returns how many.
     pub(crate) fn take(&self, into: &mut [Completion; BATCH]) -> io::Result<usize> {
         self.0.context.0.core.with(|hardware| hardware.take(self.0.id, into))
     }
 
-    /// Asks that the next completion makes the descriptor readable.
+    /// Makes the next completion turn the descriptor readable.
     pub(crate) fn notify(&self) -> io::Result<()> {
         self.0.context.0.core.with(|hardware| hardware.notify(self.0.id))
     }
 
-    /// Takes an event off the descriptor, if one is there; never blocks. True if one was.
+    /// Takes an event off the descriptor without blocking. Returns true if there was one.
     pub(crate) fn take_event(&self) -> bool {
         self.0.context.0.core.with(|_| count_down(&self.0.channel))
     }

@@ -1,4 +1,4 @@
-//! Completion queues: capacity, notification, and what runs over.
+//! Completion queues: capacity, notification and overflow.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,7 +12,7 @@ use super::locked;
 use crate::adapter::{AsyncEvent, BATCH, Completion};
 
 impl Hardware {
-    /// A new one; gives its name and its channel.
+    /// Creates a queue; returns its id and its channel.
     pub(super) fn create_queue(
         &mut self,
         context: u64,
@@ -65,7 +65,7 @@ impl Hardware {
         Ok(taken)
     }
 
-    /// Asks for an event at the next completion.
+    /// Requests an event at the next completion.
     pub(super) fn notify(&mut self, id: u64) -> io::Result<()> {
         let queue = self.queues.get_mut(&id).ok_or(Errno::IO)?;
         queue.is_armed = true;
@@ -96,7 +96,7 @@ impl Hardware {
         }
     }
 
-    /// One completion too many: the queue and all that reports to it are of no use any more.
+    /// Handles an overflow: the queue and everything that reports to it become unusable.
     fn overrun(&mut self, id: u64) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         queue.has_overrun = true;

@@ -1,4 +1,4 @@
-//! Opened devices, and what they say of themselves.
+//! Opened devices and their properties.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -15,11 +15,11 @@ use super::registry;
 use crate::adapter::{AsyncEvent, DeviceAttributes, PortAttributes};
 use crate::devices::{Gid, GidKind, Interface, LinkLayer};
 
-/// An opened device. A clone is the same one.
+/// An opened device. A clone is the same device.
 #[derive(Clone, Debug)]
 pub(crate) struct Context(pub(super) Arc<Opened>);
 
-/// What ends when the last clone is dropped.
+/// The context that ends when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) core: Arc<Core>,
@@ -28,7 +28,7 @@ pub(super) struct Opened {
     channel: Arc<OwnedFd>,
 }
 
-/// Opens the fake device of a name; none if there is no such one.
+/// Opens the fake device with this name; returns `None` if there is none.
 pub(crate) fn open(name: &str) -> io::Result<Option<Context>> {
     let Some(registered) = registry::find(name) else { return Ok(None) };
     let Some(core) = registered.core() else { return Ok(None) };
@@ -55,7 +55,7 @@ pub(crate) fn open(name: &str) -> io::Result<Option<Context>> {
 }
 
 impl Context {
-    /// Asks the device.
+    /// Queries the device.
     pub(crate) fn attributes(&self) -> io::Result<DeviceAttributes> {
         self.0.core.command(self.0.id, CommandKind::Query, |hardware| {
             let profile = &hardware.check(self.0.id)?.profile;
@@ -88,7 +88,7 @@ impl Context {
         })
     }
 
-    /// Asks a port; they count from 1.
+    /// Queries a port; ports are numbered from 1.
     pub(crate) fn port(&self, number: u8) -> io::Result<PortAttributes> {
         self.ask_port(number, |port| PortAttributes {
             // `IBV_PORT_ACTIVE` and `IBV_PORT_DOWN`.
@@ -104,14 +104,14 @@ impl Context {
         })
     }
 
-    /// One entry of a port's table of addresses. All zero where there is none.
+    /// Returns an entry of a port's address table; all zero if it is unused.
     pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
         self.ask_port(port, |port| {
             port.gids.get(usize::from(index)).map_or(Ipv6Addr::UNSPECIFIED, |gid| gid.address)
         })
     }
 
-    /// How packets from an entry of a port's table look.
+    /// Returns the packet format of an entry of a port's table.
     pub(crate) fn gid_kind(&self, port: u8, index: u8, is_ethernet: bool) -> GidKind {
         let kind =
             self.ask_port(port, |port| port.gids.get(usize::from(index)).map(|gid| gid.kind));
@@ -122,14 +122,14 @@ impl Context {
         }
     }
 
-    /// The network interfaces that stand on a port: one with all of its addresses, or none.
+    /// Returns the network interfaces on a port: one with all of its addresses, or none.
     pub(crate) fn interfaces(&self, port: u8, gids: &[Gid]) -> Vec<Interface> {
         let name = self.ask_port(port, |port| port.interface.clone()).ok().flatten();
         let gids = gids.iter().map(|gid| gid.index).collect();
         name.map(|name| Interface { name, gids }).into_iter().collect()
     }
 
-    /// Takes the next asynchronous event, if one waits; never blocks.
+    /// Takes the next asynchronous event, if there is one, without blocking.
     pub(crate) fn take_event(&self) -> Option<AsyncEvent> {
         self.0.core.with(|hardware| {
             let event = hardware.contexts.get_mut(&self.0.id)?.events.pop_front()?;

@@ -1,7 +1,7 @@
-//! Devices that fail with few signs, or come back.
+//! Devices that fail with few symptoms, or come back.
 //!
-//! [`Fault`](super::Fault) has what shows in every way at once. Here each method is one sign alone,
-//! since adapters differ in which others come with it.
+//! A [`Fault`](super::Fault) shows in every way at once. Here each method produces one symptom
+//! only, because NICs differ in which others come with it.
 
 use std::net::Ipv6Addr;
 
@@ -10,7 +10,7 @@ use super::network::{ContextId, DeviceName, Network};
 use crate::adapter::{AsyncEvent, Completion, State};
 
 impl Network {
-    /// A device that failed is there again, and may be opened. What was opened before stays dead.
+    /// Brings a failed device back, so that it can be opened. Objects opened before stay dead.
     pub fn bring_back(&self, device: &DeviceName) {
         self.on_device(device, |hardware, device| {
             for context in hardware.contexts.values_mut().filter(|it| it.device == device) {
@@ -22,15 +22,15 @@ impl Network {
         });
     }
 
-    /// A device says that it failed, and nothing else shows it: no flush, no call that fails.
+    /// Makes a device report its failure without any other symptom: no flush, no failing call.
     pub fn announce_failure(&self, device: &DeviceName) {
         self.on_device(device, |hardware, device| {
             hardware.tell_all(device, AsyncEvent::DeviceFatal);
         });
     }
 
-    /// A port takes shorter packets from now on, in bytes, and tells nobody: so it is when the
-    /// network interface below changes.
+    /// Lowers a port's packet size, in bytes, without an event, as happens when the network
+    /// interface below changes.
     pub fn shrink_packets_silently(&self, device: &DeviceName, port: u8, bytes: u32) {
         self.on_device(device, |hardware, device| {
             let port = hardware.devices.get_mut(device).and_then(|it| it.port_mut(port));
@@ -40,7 +40,7 @@ impl Network {
         });
     }
 
-    /// An entry of a port's table has another address, and nobody is told yet.
+    /// Changes the address of an entry of a port's table without an event.
     pub fn set_address_silently(
         &self,
         device: &DeviceName,
@@ -55,7 +55,7 @@ impl Network {
         });
     }
 
-    /// A completion queue of a context, counted from the first that was made, runs over.
+    /// Makes a completion queue of a context overflow, counted from the first that was made.
     pub fn overrun(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let Some(id) = queue_of(hardware, context, index) else { return };
@@ -66,8 +66,8 @@ impl Network {
         });
     }
 
-    /// A context is told that a completion queue failed, counted like that, and nothing else shows
-    /// it.
+    /// Reports to a context that a completion queue failed, counted in the same way, without any
+    /// other symptom.
     pub fn announce_queue_failure(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let Some(id) = queue_of(hardware, context, index) else { return };
@@ -75,7 +75,8 @@ impl Network {
         });
     }
 
-    /// A queue pair of a context, counted from the first that was made, fails. Nothing is flushed.
+    /// Makes a queue pair of a context fail, counted from the first that was made. Nothing is
+    /// flushed.
     pub fn fail_queue_pair_silently(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let mut pairs = hardware.pairs.values_mut().filter(|it| it.context == context.0);
@@ -85,7 +86,8 @@ impl Network {
         });
     }
 
-    /// A context is told that a queue pair failed, counted like that, whether it has or not.
+    /// Reports to a context that a queue pair failed, counted in the same way, whether it did or
+    /// not.
     pub fn announce_queue_pair_failure(&self, context: ContextId, index: usize) {
         self.core().with(|hardware| {
             let mut pairs = hardware.pairs.values().filter(|it| it.context == context.0);

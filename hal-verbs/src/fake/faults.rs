@@ -1,4 +1,4 @@
-//! What goes wrong with devices, ports, links and processes.
+//! Faults of devices, ports, links and processes.
 
 use std::net::Ipv6Addr;
 
@@ -8,28 +8,28 @@ use super::path::Link;
 use super::registry;
 use crate::adapter::AsyncEvent;
 
-/// Something that goes wrong, or changes, or is mended.
+/// A fault, a change or a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A process is killed: the kernel destroys its objects one by one. Its calls fail from now on.
     Kill {
-        /// What the process had opened.
+        /// The context that the process had opened.
         context: ContextId,
-        /// Whether the oldest object goes first. Linux begins with the newest: then registered
-        /// memory may go before queue pairs that still answer.
+        /// Whether the oldest object is destroyed first. Linux begins with the newest: then
+        /// registered memory may disappear before queue pairs that still answer.
         oldest_first: bool,
-        /// How long it takes from one object to the next, in nanoseconds.
+        /// The time from one object to the next, in nanoseconds.
         step_ns: u64,
     },
-    /// A device fails for good: it says so, all its queue pairs are flushed, and calls fail.
+    /// A device fails for good: it reports so, all its queue pairs are flushed, and calls fail.
     DeviceFatal(DeviceName),
-    /// A port loses its link: packets are lost, and contexts are told.
+    /// A port loses its link: packets are lost, and contexts receive an event.
     PortDown(DeviceName, u8),
-    /// A port has its link again, and contexts are told.
+    /// A port has its link again, and contexts receive an event.
     PortUp(DeviceName, u8),
-    /// A port has another local identifier. What goes to the old one is lost.
+    /// A port gets another local identifier. Packets to the old one are lost.
     Lid(DeviceName, u8, u16),
-    /// An entry of a port's table has another address. What goes to the old one is lost. Nothing
+    /// An entry of a port's table gets another address. Packets to the old one are lost. Nothing
     /// happens if there is no such entry.
     Gid {
         /// The device.
@@ -38,21 +38,22 @@ pub enum Fault {
         port: u8,
         /// The entry.
         index: u8,
-        /// Its new address.
+        /// The entry's new address.
         address: Ipv6Addr,
     },
     /// A port's largest packet payload in use changes, in bytes. Longer packets are lost. Contexts
-    /// are told as after a change of the subnet manager: verbs have no event for it.
+    /// receive the event of a changed subnet manager, because verbs have none for this.
     Mtu(DeviceName, u8, u32),
-    /// A port's table of partition keys changes: contexts are told, and nothing else.
+    /// A port's table of partition keys changes: contexts receive an event, and nothing else
+    /// happens.
     Pkey(DeviceName, u8),
-    /// The way from one device to another is so from now on, in that direction alone.
+    /// The path from one device to another changes, in that direction only.
     Link {
-        /// Where packets come from.
+        /// The sending device.
         from: DeviceName,
-        /// Where they go to.
+        /// The receiving device.
         to: DeviceName,
-        /// What it is like.
+        /// The new properties of the path.
         link: Link,
     },
 }
@@ -62,7 +63,7 @@ fn index(device: &DeviceName) -> Option<usize> {
 }
 
 impl Hardware {
-    /// Lets a fault happen.
+    /// Carries out a fault.
     pub(super) fn strike(&mut self, fault: Fault) {
         self.counts.faults += 1;
         match fault {
@@ -134,7 +135,7 @@ impl Hardware {
         }
     }
 
-    /// Destroys one object of a killed process, or several, where that takes no time.
+    /// Destroys one object of a killed process, or several if that takes no time.
     pub(super) fn destroy_next(&mut self, context: u64, oldest_first: bool, step_ns: u64) {
         loop {
             let regions = self.regions.iter().filter(|(_, it)| it.context == context);

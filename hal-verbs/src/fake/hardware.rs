@@ -1,10 +1,9 @@
-//! All devices of a network with their objects, and all that is under way between them.
+//! All devices of a network with their objects, and everything in flight between them.
 //!
 //! # Invariants
-//! - One lock holds all of it, and time moves only where that is asked for.
-//! - Objects are found by numbers that never come again, so what speaks of one that is gone is
-//!   dropped.
-//! - Nothing is gone through in an order that a run does not repeat.
+//! - One lock protects everything, and time moves only on request.
+//! - Objects have numbers that are never reused, so references to a destroyed object are dropped.
+//! - Nothing is iterated in an order that a run does not repeat.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -26,26 +25,26 @@ use super::responder::FakeMessage;
 use super::window::Window;
 use crate::adapter::{Access, AsyncEvent, Completion, Pages};
 
-/// What is to happen.
+/// A future event.
 #[derive(Debug)]
 pub(super) enum FakeEvent {
     /// A queue pair may send its next request.
     Depart { pair: u64, epoch: u64 },
     /// A request arrives.
     Arrive(FakeMessage),
-    /// An answer arrives.
+    /// An acknowledgement or other answer arrives.
     Answer(FakeAnswer),
     /// A piece is placed.
     Place(u64),
-    /// Nothing was answered for too long.
+    /// There was no answer for too long.
     TimedOut { pair: u64, epoch: u64 },
-    /// A peer that had no receive posted may have one.
+    /// A peer that had no receive posted may have one now.
     TryAgain { pair: u64, epoch: u64 },
-    /// A fault that was ordered.
+    /// A scheduled fault.
     Fault(Fault),
     /// A descriptor becomes readable.
     Ring(Arc<OwnedFd>),
-    /// The next object of a context that is killed.
+    /// The next object of a killed context is destroyed.
     DestroyNext { context: u64, oldest_first: bool, step_ns: u64 },
 }
 
@@ -61,7 +60,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// A port by its number.
+    /// Returns a port by its number.
     pub(super) fn port(&self, number: u8) -> Option<&PortProfile> {
         self.profile.ports.get(usize::from(number).checked_sub(1)?)
     }
@@ -71,17 +70,17 @@ impl Device {
     }
 }
 
-/// What is known of an opened device.
+/// The state of an opened device.
 #[derive(Debug)]
 pub(super) struct OpenContext {
     pub(super) device: usize,
     pub(super) events: VecDeque<AsyncEvent>,
-    /// Counts the events that wait.
+    /// Counts the waiting events.
     pub(super) channel: Arc<OwnedFd>,
     pub(super) is_killed: bool,
-    /// What commands cost since somebody took it.
+    /// The cost of commands since it was last taken.
     pub(super) command_ns: u64,
-    /// What the commands of workers cost, while a worker carries some out.
+    /// The cost of workers' commands, while a worker runs some.
     pub(super) worker_ns: Option<u64>,
     pub(super) commands: Vec<CommandCount>,
 }
@@ -108,21 +107,21 @@ pub(super) struct Queue {
     pub(super) vector: u32,
     pub(super) is_armed: bool,
     pub(super) has_overrun: bool,
-    /// Counts the events that wait.
+    /// Counts the waiting events.
     pub(super) channel: Arc<OwnedFd>,
 }
 
-/// A completion that nobody took.
+/// A completion that was not taken.
 #[derive(Debug)]
 pub(super) struct CompletionEntry {
     pub(super) completion: Completion,
     pub(super) pair: u64,
     pub(super) epoch: u64,
-    /// How many requests' places in the send queue it frees, counted from the first.
+    /// Number of send queue slots that this completion frees, counted from the first request.
     pub(super) frees: u64,
 }
 
-/// All of it.
+/// The whole hardware.
 #[derive(Debug)]
 pub(super) struct Hardware {
     pub(super) now: u64,
@@ -136,10 +135,10 @@ pub(super) struct Hardware {
     pub(super) windows: BTreeMap<u64, Window>,
     pub(super) queues: BTreeMap<u64, Queue>,
     pub(super) pairs: BTreeMap<u64, Pair>,
-    /// By device and number.
+    /// Queue pairs by device and number.
     pub(super) numbers: BTreeMap<(usize, u32), u64>,
     pub(super) pieces: BTreeMap<u64, Piece>,
-    /// From one device to another, where it is not as usual.
+    /// Paths from one device to another that differ from the default.
     pub(super) links: BTreeMap<(usize, usize), Link>,
     pub(super) counts: Counts,
     last_id: u64,
@@ -166,13 +165,13 @@ impl Hardware {
         }
     }
 
-    /// A number that names an object, later ones being greater.
+    /// Returns a new object id; later ids are greater.
     pub(super) fn new_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// Lets happen what is due by a moment, which is then the present.
+    /// Carries out what is due by this time, which then is the present.
     pub(super) fn run_until(&mut self, ns: u64) {
         while let Some((at, event)) = self.agenda.take_due(ns) {
             self.now = self.now.max(at);
@@ -181,7 +180,7 @@ impl Hardware {
         self.now = self.now.max(ns);
     }
 
-    /// Enters an event so long after the present.
+    /// Schedules an event `ns` nanoseconds from now.
     pub(super) fn after(&mut self, ns: u64, event: FakeEvent) -> super::agenda::CompletionEntry {
         self.agenda.enter(self.now.saturating_add(ns), event)
     }
@@ -202,7 +201,7 @@ impl Hardware {
         }
     }
 
-    /// Refuses calls on what is dead.
+    /// Refuses calls on a dead context.
     pub(super) fn check(&self, context: u64) -> io::Result<&Device> {
         let context = self.contexts.get(&context).ok_or(Errno::BADF)?;
         let device = self.devices.get(context.device).ok_or(Errno::NODEV)?;
@@ -212,7 +211,7 @@ impl Hardware {
         Ok(device)
     }
 
-    /// What a command costs, in nanoseconds, which is counted too.
+    /// Counts a command and returns its cost in nanoseconds.
     pub(super) fn command(&mut self, context: u64, kind: CommandKind) -> u64 {
         let Some(opened) = self.contexts.get_mut(&context) else { return 0 };
         let Some(device) = self.devices.get(opened.device) else { return 0 };
@@ -234,7 +233,7 @@ impl Hardware {
         cost
     }
 
-    /// Tells a context of something.
+    /// Sends an event to a context.
     pub(super) fn tell(&mut self, context: u64, event: AsyncEvent) {
         if let Some(context) = self.contexts.get_mut(&context).filter(|context| !context.is_killed)
         {
@@ -243,7 +242,7 @@ impl Hardware {
         }
     }
 
-    /// Tells all contexts of a device.
+    /// Sends an event to all contexts of a device.
     pub(super) fn tell_all(&mut self, device: usize, event: AsyncEvent) {
         let of_device = |(_, context): &(&u64, &OpenContext)| context.device == device;
         let contexts: Vec<u64> =
@@ -254,18 +253,18 @@ impl Hardware {
     }
 }
 
-/// One more event waits at a descriptor.
+/// Adds an event to a descriptor.
 pub(super) fn count_up(channel: &OwnedFd) {
-    // It fails only at 2^64 - 1 of them.
+    // This fails only at 2^64 - 1 of them.
     let _ = rustix::io::write(channel, &1_u64.to_ne_bytes());
 }
 
-/// One event less waits; false if none did.
+/// Removes an event from a descriptor; returns false if there was none.
 pub(super) fn count_down(channel: &OwnedFd) -> bool {
     rustix::io::read(channel, &mut [0; 8]).is_ok()
 }
 
-/// A descriptor that is readable while events wait.
+/// Creates a descriptor that is readable while events wait.
 pub(super) fn new_channel() -> io::Result<Arc<OwnedFd>> {
     use rustix::event::{EventfdFlags, eventfd};
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;

@@ -1,4 +1,4 @@
-//! The memory of a queue pair's own end, as its requests and receives name it.
+//! The local memory of a queue pair, as its requests and receives name it.
 
 use super::hardware::Hardware;
 use super::request::LocalBytes;
@@ -9,7 +9,7 @@ pub(super) const LOCAL_LENGTH: u32 = 1;
 pub(super) const LOCAL_PROTECTION: u32 = 4;
 
 impl Hardware {
-    /// The region and the place in it of a range of the own memory, if its key holds there.
+    /// Returns the region and offset of a range of local memory, if its key is valid there.
     fn local(&self, id: u64, range: LocalBytes, access: Access) -> Result<(u64, usize), u32> {
         let pair = self.pairs.get(&id).ok_or(LOCAL_PROTECTION)?;
         let found = self.keys.get(&(pair.device, range.key)).ok_or(LOCAL_PROTECTION)?;
@@ -21,20 +21,20 @@ impl Hardware {
         Ok((*found, offset))
     }
 
-    /// Whether a range of the own memory may be written.
+    /// Checks whether a range of local memory may be written.
     pub(super) fn writable(&self, id: u64, range: Option<LocalBytes>) -> Result<(), u32> {
         let Some(range) = range else { return Ok(()) };
         self.local(id, range, Access::LOCAL_WRITE).map(|_| ())
     }
 
-    /// Reads a range of the own memory.
+    /// Reads a range of local memory.
     pub(super) fn read_local(&self, id: u64, range: Option<LocalBytes>) -> Result<Vec<u8>, u32> {
         let Some(range) = range.filter(|range| range.length > 0) else { return Ok(Vec::new()) };
         let (region, offset) = self.local(id, range, Access::empty())?;
         self.read_region(region, offset, range.length).ok_or(LOCAL_PROTECTION)
     }
 
-    /// Writes to a range of the own memory; what is longer is refused.
+    /// Writes to a range of local memory; refuses bytes that are longer than the range.
     pub(super) fn write_local(
         &self,
         id: u64,

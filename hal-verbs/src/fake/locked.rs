@@ -1,4 +1,4 @@
-//! How much memory a process may hold in place: registrations, and the rings of its queues.
+//! The limit on locked memory of a process: registrations, and the rings of its queues.
 
 use std::io;
 
@@ -7,22 +7,22 @@ use rustix::io::Errno;
 use super::hardware::Hardware;
 use crate::adapter::QueuePairLimits;
 
-/// Bytes of an entry of a ring, but for what goes inline.
+/// Bytes of a ring entry without inline bytes.
 const ENTRY_BYTES: u64 = 64;
 
-/// Bytes of the rings of a queue pair.
+/// Returns the bytes of a queue pair's rings.
 pub(super) fn ring_bytes(limits: QueuePairLimits) -> u64 {
     let send = ENTRY_BYTES + u64::from(limits.inline_bytes_max);
     u64::from(limits.sends_max) * send + u64::from(limits.receives_max) * ENTRY_BYTES
 }
 
-/// Bytes of a completion queue.
+/// Returns the bytes of a completion queue.
 pub(super) const fn queue_bytes(entries: u64) -> u64 {
     entries.saturating_mul(ENTRY_BYTES)
 }
 
 impl Hardware {
-    /// Refuses what a process may not hold in place beside all that it has.
+    /// Refuses an allocation that would exceed the process's limit.
     pub(super) fn check_locked(&self, context: u64, more: u64) -> io::Result<()> {
         let Some(most) = self.check(context)?.profile.locked_bytes_max else { return Ok(()) };
         let regions = self.regions.values().filter(|region| region.context == context);

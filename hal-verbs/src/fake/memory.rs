@@ -11,11 +11,12 @@ use super::network::CommandKind;
 use super::profile::Keys;
 use crate::adapter::{Access, Pages};
 
-/// What keeps queue pairs from memory that is not theirs. A clone is the same one.
+/// A protection domain: the separation of queue pairs from memory that is not theirs. A clone is
+/// the same domain.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectionDomain(pub(super) Arc<Domain>);
 
-/// What ends when the last clone is dropped.
+/// The domain that ends when the last clone is dropped.
 #[derive(Debug)]
 pub(super) struct Domain {
     pub(super) context: Context,
@@ -41,7 +42,7 @@ impl Drop for Domain {
     }
 }
 
-/// A range of pages, from their start, that the device knows.
+/// A range at the start of some pages that is registered with the device.
 #[derive(Debug)]
 pub(crate) struct Registration {
     domain: ProtectionDomain,
@@ -50,7 +51,7 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Registers the first `bytes` of some pages, which must have as many.
+    /// Registers the first `bytes` of some pages, which must be at least that long.
     pub(crate) fn new(
         domain: &ProtectionDomain,
         pages: &Arc<Pages>,
@@ -64,12 +65,12 @@ impl Registration {
         Ok(Self { domain: domain.clone(), id, key })
     }
 
-    /// The key that peers use.
+    /// Returns the key that peers use.
     pub(crate) const fn remote_key(&self) -> u32 {
         self.key
     }
 
-    /// The key that the own device uses.
+    /// Returns the key that the local device uses.
     pub(crate) const fn local_key(&self) -> u32 {
         self.key
     }
@@ -123,7 +124,7 @@ impl Hardware {
         Ok((id, key))
     }
 
-    /// A key that nothing has.
+    /// Returns an unused key.
     pub(super) fn new_key(&mut self, device: usize) -> io::Result<u32> {
         let Self { devices, keys, random, .. } = self;
         let found = devices.get_mut(device).ok_or(Errno::NODEV)?;
@@ -142,7 +143,7 @@ impl Hardware {
                     found.next_key << 8
                 }
             };
-            // The lowest byte of a window's key is its holder's to choose: no two share the rest.
+            // The holder chooses the lowest byte of a window's key, so no two keys share the rest.
             let alike = (device, key & !0xff)..=(device, key | 0xff);
             if key != 0 && keys.range(alike).next().is_none() {
                 return Ok(key);
@@ -150,7 +151,7 @@ impl Hardware {
         }
     }
 
-    /// Ends a registration. What was acknowledged has landed; nothing else does any more.
+    /// Ends a registration. Acknowledged writes have landed; no other write lands after this.
     pub(super) fn destroy_region(&mut self, id: u64) {
         self.place_all(|piece| piece.region == id);
         let device = self.regions.get(&id).and_then(|region| self.devices.get(region.device));

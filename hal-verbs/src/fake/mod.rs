@@ -1,7 +1,7 @@
-//! A verbs device that does not exist, for tests: deterministic, and with every freedom that verbs
-//! leave to a device.
+//! A simulated verbs device for tests: deterministic, and with every freedom that verbs leave to a
+//! device.
 //!
-//! A [`Network`] joins devices, each as its [`Profile`] says. Members open a device by its name, as
+//! A [`Network`] connects devices, each with its [`Profile`]. Members open a device by its name, as
 //! they open any other:
 //!
 //! ```text
@@ -24,14 +24,14 @@
 //!
 //! # What it keeps to
 //! A reliable connection as in the InfiniBand specification, volume 1, chapters 9 to 11, as far as
-//! this project uses it: requests execute in order, each once; what may not be done is refused and
-//! breaks the connection; what has no answer is sent again and given up in the end; what is
-//! outstanding when a connection breaks is flushed. A message is under way as a whole, and packets
-//! are counted alone.
+//! this project uses it. Requests execute in order, each once. A forbidden request is refused and
+//! breaks the connection. An unanswered request is retransmitted and finally given up. Outstanding
+//! requests are flushed when a connection breaks. A message travels as a whole; its packets are
+//! only counted.
 //!
 //! # Invariants
-//! - The same seed and the same calls in virtual time make the same run.
-//! - Bytes are placed through the core's row types: no code here is unsafe.
+//! - The same seed and the same calls in virtual time produce the same run.
+//! - Bytes are placed through the core's row types: this module contains no unsafe code.
 
 mod agenda;
 mod clock;

@@ -1,4 +1,4 @@
-//! The face of a network of fake devices.
+//! The interface of a network of fake devices.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ impl DeviceName {
         &self.0
     }
 
-    /// What a member wants that is to use this device.
+    /// Returns the constraints of a member that must use this device.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         Wanted { device: Some(self.0.clone()), ..Wanted::default() }
@@ -37,18 +37,18 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// Names one opening of a device: what a process holds.
+/// The id of one opening of a device, by one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub(super) u64);
 
 /// A kind of command to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CommandKind {
-    /// Attributes of the device, of a port, of an address.
+    /// Attributes of the device, of a port or of an address are queried.
     Query,
     /// A protection domain is allocated.
     AllocateDomain,
-    /// A protection domain ends.
+    /// A protection domain is freed.
     FreeDomain,
     /// Memory is registered.
     Register,
@@ -56,33 +56,33 @@ pub enum CommandKind {
     Deregister,
     /// A memory window is allocated.
     AllocateWindow,
-    /// A memory window ends.
+    /// A memory window is freed.
     FreeWindow,
-    /// A completion queue is made.
+    /// A completion queue is created.
     CreateCompletionQueue,
-    /// A completion queue ends.
+    /// A completion queue is destroyed.
     DestroyCompletionQueue,
-    /// A queue pair is made.
+    /// A queue pair is created.
     CreateQueuePair,
-    /// A queue pair ends.
+    /// A queue pair is destroyed.
     DestroyQueuePair,
-    /// A queue pair goes to RESET.
+    /// A queue pair moves to RESET.
     Reset,
-    /// A queue pair goes to INIT.
+    /// A queue pair moves to INIT.
     Initialise,
-    /// A queue pair goes to RTR.
+    /// A queue pair moves to RTR.
     ReadyToReceive,
-    /// A queue pair goes to RTS.
+    /// A queue pair moves to RTS.
     ReadyToSend,
     /// A queue pair's rights change.
     SetAccess,
-    /// A queue pair is asked for its state.
+    /// A queue pair's state is queried.
     QueryQueuePair,
     /// A queue pair is asked whether data is placed in order.
     QueryDataInOrder,
 }
 
-/// How often a thread gave a command, on one context.
+/// The number of commands of one kind by one thread on one context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandCount {
     /// The command.
@@ -93,53 +93,53 @@ pub struct CommandCount {
     pub count: u64,
 }
 
-/// How often what happened: what a run reached.
+/// Event counts, which show what a run reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pieces that were placed later than they arrived.
+    /// Pieces placed later than they arrived.
     pub placed_late: u64,
-    /// Pieces that were placed before older ones.
+    /// Pieces placed before older ones.
     pub placed_out_of_order: u64,
-    /// Requests whose content was read when they executed, and not at the post.
+    /// Requests whose content was read at execution instead of at the post.
     pub read_late: u64,
-    /// Requests that the queue pair's access flags forbid, and that were done.
+    /// Requests carried out although the queue pair's access flags forbid them.
     pub flags_ignored: u64,
     /// Moves to RESET that led to ERROR.
     pub resets_to_error: u64,
-    /// Requests and receives that were flushed.
+    /// Requests and receives flushed.
     pub flushed: u64,
-    /// Requests that were refused.
+    /// Requests refused.
     pub refused: u64,
     /// Requests that found no receive.
     pub not_ready: u64,
-    /// How often requests were sent again.
+    /// Retransmissions of requests.
     pub sent_again: u64,
-    /// Requests that came twice.
+    /// Requests received twice.
     pub seen_twice: u64,
-    /// Messages that were lost by chance.
+    /// Messages lost at random.
     pub lost: u64,
     /// Messages that led nowhere: no such address or queue pair, a port that is down, a link that
     /// is cut.
     pub nowhere: u64,
-    /// Messages that were lost because their packets were too long.
+    /// Messages lost because their packets were too long.
     pub too_long: u64,
-    /// Completion queues that ran over.
+    /// Completion queues that overflowed.
     pub overruns: u64,
-    /// Faults that happened.
+    /// Faults carried out.
     pub faults: u64,
-    /// Objects that were destroyed because their process was killed.
+    /// Objects destroyed because their process was killed.
     pub killed_objects: u64,
 }
 
-/// A network of fake devices. A clone is the same one; when the last is dropped, the devices can no
-/// longer be opened, and what is open goes on.
+/// A network of fake devices. A clone is the same network. After the last is dropped, the devices
+/// can no longer be opened, but opened ones continue to work.
 #[derive(Clone, Debug)]
 pub struct Network {
     core: Arc<Core>,
     names: Arc<Names>,
 }
 
-/// Takes the names back at the end.
+/// The registered names, which are released at the end.
 #[derive(Debug, Default)]
 struct Names(Mutex<Vec<String>>);
 
@@ -150,7 +150,7 @@ impl Drop for Names {
 }
 
 impl Network {
-    /// A network without devices. All that is left to chance follows from the seed.
+    /// Creates a network without devices. The seed decides everything random.
     #[must_use]
     pub fn new(seed: u64, clock: Clock) -> Self {
         Self { core: Core::new(seed, clock), names: Arc::default() }
@@ -175,35 +175,35 @@ impl Network {
         DeviceName(name)
     }
 
-    /// What a device says of itself, as [`Devices::discover`] would list it. Opens it for a moment.
+    /// Describes a device as [`Devices::discover`] would list it, by opening it for a moment.
     ///
     /// # Errors
-    /// If the device has failed.
+    /// Fails if the device has failed.
     pub fn describe(&self, device: &DeviceName) -> io::Result<Devices> {
         Devices::within_reach(Some(device.as_str()))
     }
 
-    /// The present, in nanoseconds since the network began.
+    /// Returns the current time, in nanoseconds since the network began.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.core.with(|hardware| hardware.now)
     }
 
-    /// The moment at which something happens next, if nothing is posted until then.
+    /// Returns the time of the next event, if nothing is posted until then.
     #[must_use]
     pub fn next_at(&self) -> Option<u64> {
         self.core.with(|hardware| hardware.agenda.next_at())
     }
 
-    /// Lets happen what is due by a moment, which then is the present. Only for
-    /// [`Clock::Virtual`]; a moment in the past changes nothing.
+    /// Carries out what is due by this time, which then is the present. Only for
+    /// [`Clock::Virtual`]; a time in the past changes nothing.
     pub fn run_until(&self, ns: u64) {
         if self.core.is_virtual() {
             self.core.with(|hardware| hardware.run_until(ns));
         }
     }
 
-    /// The contexts of a device that are open, in the order in which they were opened.
+    /// Returns the open contexts of a device, in the order in which they were opened.
     #[must_use]
     pub fn contexts(&self, device: &DeviceName) -> Vec<ContextId> {
         let Some(device) = self.index(device) else { return Vec::new() };
@@ -214,9 +214,9 @@ impl Network {
         })
     }
 
-    /// What commands on a context cost since this was asked last, in nanoseconds. In virtual time
-    /// nothing else comes of them. The commands of workers are not among it: their outcomes are
-    /// late by their cost.
+    /// Returns the cost of commands on a context since the last call, in nanoseconds. In virtual
+    /// time it has no other effect. Workers' commands are not included: their outcomes are delayed
+    /// by their cost.
     #[must_use]
     pub fn take_command_ns(&self, context: ContextId) -> u64 {
         self.core.with(|hardware| {
@@ -225,7 +225,7 @@ impl Network {
         })
     }
 
-    /// How often which thread gave which command on a context.
+    /// Returns the number of commands on a context, by thread and kind.
     #[must_use]
     pub fn commands(&self, context: ContextId) -> Vec<CommandCount> {
         self.core.with(|hardware| {
@@ -233,13 +233,13 @@ impl Network {
         })
     }
 
-    /// How often what happened so far.
+    /// Returns the event counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.core.with(|hardware| hardware.counts)
     }
 
-    /// How many objects there are on all devices: contexts, registrations, windows, completion
+    /// Returns the number of objects on all devices: contexts, registrations, windows, completion
     /// queues and queue pairs.
     #[must_use]
     pub fn objects(&self) -> usize {
@@ -253,12 +253,12 @@ impl Network {
         })
     }
 
-    /// Lets a fault happen now.
+    /// Injects a fault now.
     pub fn inject(&self, fault: Fault) {
         self.core.with(|hardware| hardware.strike(fault));
     }
 
-    /// Lets a fault happen at a moment; at once, if that is past.
+    /// Injects a fault at this time; at once, if it is in the past.
     pub fn inject_at(&self, ns: u64, fault: Fault) {
         self.core.with(|hardware| {
             let at = ns.max(hardware.now);
@@ -266,7 +266,7 @@ impl Network {
         });
     }
 
-    /// All that there is, for other files of this face.
+    /// Gives the other files of this interface access to the hardware.
     pub(super) fn with_hardware<R>(&self, ask: impl FnOnce(&super::hardware::Hardware) -> R) -> R {
         self.core.with(|hardware| ask(hardware))
     }
@@ -280,7 +280,7 @@ impl Network {
     }
 }
 
-/// A profile whose ports have addresses that no other device of the network has.
+/// Returns a profile whose ports have addresses that no other device of the network has.
 fn addressed(mut profile: Profile, device: usize) -> Profile {
     let number = u16::try_from(device + 1).unwrap_or(u16::MAX);
     for (index, port) in (0_u16..).zip(&mut profile.ports) {

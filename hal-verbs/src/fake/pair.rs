@@ -1,4 +1,4 @@
-//! Queue pairs: their states and moves, and what fails and flushes them.
+//! Queue pairs: their states and transitions, failures and flushes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,19 +28,19 @@ pub(super) struct Pair {
     pub(super) number: u32,
     pub(super) limits: QueuePairLimits,
     pub(super) state: State,
-    /// Grows when all that was posted is forgotten.
+    /// Grows whenever all posts are forgotten.
     pub(super) epoch: u64,
     pub(super) port: u8,
-    /// By its place in the port's table.
+    /// The partition's index in the port's table.
     pub(super) partition_index: u16,
     pub(super) access: Access,
-    /// What takes the peer's requests; none while they are dropped.
+    /// The receiver of the peer's requests; `None` while they are dropped.
     pub(super) responder: Option<Responder>,
     pub(super) requester: Requester,
     pub(super) receives: VecDeque<Receive>,
 }
 
-/// A receive that is posted.
+/// A posted receive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Receive {
     pub(super) name: u64,
@@ -54,14 +54,14 @@ impl Pair {
 }
 
 impl Hardware {
-    /// A queue pair that a living process may call.
+    /// Returns a queue pair that a live process may call.
     fn called(&mut self, id: u64) -> io::Result<&mut Pair> {
         let context = self.pairs.get(&id).ok_or(Errno::IO)?.context;
         self.check(context)?;
         Ok(self.pairs.get_mut(&id).ok_or(Errno::IO)?)
     }
 
-    /// A new one, in RESET; gives its name, number and how much goes inline.
+    /// Creates a queue pair in RESET; returns its id, its number and its inline bytes.
     pub(super) fn create_pair(
         &mut self,
         (context, domain, queue): (u64, u64, u64),
@@ -107,7 +107,7 @@ impl Hardware {
         Ok((id, number, inline_bytes_max))
     }
 
-    /// Ends one. What was acknowledged has landed; nothing else does any more.
+    /// Destroys a queue pair. Acknowledged writes have landed; no other write lands after this.
     pub(super) fn destroy_pair(&mut self, id: u64) {
         self.place_all(|piece| piece.pair == id);
         let Some(pair) = self.pairs.remove(&id) else { return };
@@ -126,7 +126,7 @@ impl Hardware {
         }
     }
 
-    /// To RESET, from any state.
+    /// Moves it to RESET, from any state.
     pub(super) fn reset_pair(&mut self, id: u64) -> io::Result<()> {
         let pair = self.called(id)?;
         let (device, state) = (pair.device, pair.state);
@@ -151,7 +151,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// From RESET to INIT, or from INIT again.
+    /// Moves it from RESET to INIT, or from INIT to INIT.
     pub(super) fn initialise_pair(
         &mut self,
         id: u64,
@@ -173,7 +173,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// From INIT to RTR.
+    /// Moves it from INIT to RTR.
     pub(super) fn connect_pair(&mut self, id: u64, route: &Route) -> io::Result<()> {
         let pair = self.called(id)?;
         let (state, place) = (pair.state, pair.place());
@@ -194,7 +194,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// From RTR to RTS.
+    /// Moves it from RTR to RTS.
     pub(super) fn start_pair(&mut self, id: u64, times: &SendTimes) -> io::Result<()> {
         let pair = self.called(id)?;
         let device = pair.device;
@@ -217,7 +217,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// Changes rights, in a state that allows it.
+    /// Changes the access flags, in a state that allows it.
     pub(super) fn set_pair_access(&mut self, id: u64, access: Access) -> io::Result<()> {
         let pair = self.called(id)?;
         if !matches!(pair.state, State::Initialised | State::ReadyToSend) {
@@ -227,13 +227,13 @@ impl Hardware {
         Ok(())
     }
 
-    /// The state, as the device says.
+    /// Returns the state that the device reports.
     pub(super) fn pair_state(&mut self, id: u64) -> State {
         self.called(id).map_or(State::Unknown, |pair| pair.state)
     }
 
-    /// Whether the bytes of each write are placed in order, as the device says: no driver says yes
-    /// of a queue pair that is not ready to send.
+    /// Returns whether the bytes of each write are placed in order, according to the device: no
+    /// driver says yes for a queue pair that is not ready to send.
     pub(super) fn data_in_order(&mut self, id: u64) -> DataInOrder {
         let asked = self.called(id).map(|pair| (pair.state, pair.device));
         let Ok((state, device)) = asked else { return DataInOrder::No };
@@ -265,7 +265,7 @@ impl Hardware {
         }
     }
 
-    /// Posts requests; those before one that is refused are under way.
+    /// Posts requests; those before a refused one are in flight.
     pub(super) fn post(&mut self, id: u64, requests: &[Request]) -> io::Result<()> {
         for request in requests {
             self.post_one(id, request.clone())?;
@@ -300,7 +300,7 @@ impl Hardware {
         }
         let late_read_ns = self.devices.get(device).map_or(0, |it| it.profile.late_read_ns);
         if request.is_inline {
-            // The processor itself copies these, whatever the key says.
+            // The processor itself copies these, whatever the key allows.
             request.content = request.range.and_then(|range| self.read_anywhere(device, range));
         } else if late_read_ns == 0 && !request.is_read() {
             request.content = self.read_local(id, request.range).ok();
@@ -313,7 +313,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// The oldest request ends with a status; the rest is flushed, and the queue pair is in ERROR.
+    /// Ends the oldest request with a status, flushes the rest, and moves the queue pair to ERROR.
     pub(super) fn fail(&mut self, id: u64, status: u32) {
         let Some(pair) = self.pairs.get(&id) else { return };
         if self.devices.get(pair.device).is_some_and(|it| it.profile.flushes_receives_first) {
@@ -328,7 +328,8 @@ impl Hardware {
         self.enter_error(id);
     }
 
-    /// To ERROR: all that is outstanding completes as flushed, in order, and nothing more is taken.
+    /// Moves it to ERROR: everything outstanding completes as flushed, in order, and nothing more
+    /// is accepted.
     pub(super) fn enter_error(&mut self, id: u64) {
         self.place_all(|piece| piece.pair == id);
         let Some(mut pair) = self.pairs.remove(&id) else { return };
@@ -337,7 +338,7 @@ impl Hardware {
         pair.responder = None;
         let requests = std::mem::take(&mut pair.requester.requests);
         let (queue, epoch) = (pair.queue, pair.epoch);
-        // What is under way speaks of nothing any more.
+        // Messages in flight have no effect on it now.
         pair.requester.stop();
         self.pairs.insert(id, pair);
         for request in requests {
@@ -360,7 +361,7 @@ impl Hardware {
         self.complete(queue, id, epoch, frees, completion);
     }
 
-    /// To ERROR because of something at this end that no completion tells.
+    /// Moves it to ERROR for a local cause that no completion shows.
     pub(super) fn enter_error_told(&mut self, id: u64) {
         let Some(pair) = self.pairs.get(&id) else { return };
         let (context, number) = (pair.context, pair.number);

@@ -1,4 +1,5 @@
-//! Ways between ports: addresses, links that are cut, slow or lossy, and packets that are too long.
+//! Paths between ports: addresses, links that are cut, slow or lossy, and packets that are too
+//! long.
 
 use super::hardware::{Device, Hardware};
 use super::profile::GidEntry;
@@ -12,21 +13,22 @@ pub(super) struct PathPlace {
     pub(super) port: u8,
 }
 
-/// What is wrong with the way from one device to another, in that direction. By default nothing is.
+/// The defects of the path from one device to another, in that direction. There are none by
+/// default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Nothing arrives.
     pub is_cut: bool,
-    /// So many of a million messages are lost.
+    /// Lost messages per million.
     pub loss_per_million: u32,
-    /// So much longer takes each message, in nanoseconds.
+    /// Extra delay of each message, in nanoseconds.
     pub delay_ns: u64,
-    /// Longer packets are lost, where it is not zero: in bytes of payload.
+    /// The packet payload in bytes above which packets are lost; zero means no limit.
     pub mtu_bytes: u32,
 }
 
 impl Hardware {
-    /// Where a route leads from a port, by the addresses as they are now.
+    /// Returns the port to which a route leads, according to the current addresses.
     pub(super) fn far_end(&self, from: PathPlace, route: &Route) -> Option<PathPlace> {
         let port = self.devices.get(from.device)?.port(from.port)?;
         let own_gid = port.gids.get(usize::from(route.gid_index));
@@ -54,7 +56,7 @@ impl Hardware {
         self.devices.iter().enumerate().find_map(ports)
     }
 
-    /// Whether traffic flows at a port.
+    /// Returns whether traffic flows at a port.
     pub(super) fn is_up(&self, place: PathPlace) -> bool {
         let device = self.devices.get(place.device);
         device.is_some_and(|device| {
@@ -62,8 +64,8 @@ impl Hardware {
         })
     }
 
-    /// How long a message is under way; none if it is lost, for which there is a chance. `packet`
-    /// is the length of its longest packet.
+    /// Returns the travel time of a message; `None` if it is lost, which may be random. `packet` is
+    /// the length of its longest packet.
     pub(super) fn journey_ns(
         &mut self,
         from: PathPlace,

@@ -1,12 +1,12 @@
-//! How the bytes of a write come into memory: at once, or piece by piece in an order of their own.
+//! The placement of a write's bytes in memory: at once, or piece by piece in another order.
 
 use super::hardware::{FakeEvent, Hardware};
 use super::profile::Placement;
 
-/// Bytes of a piece, where the bytes of one write are reordered: a cache line.
+/// Bytes of a piece if the bytes of one write are reordered: a cache line.
 const PIECE_BYTES: usize = 64;
 
-/// A place in a region.
+/// An address in a region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) region: u64,
@@ -15,21 +15,21 @@ pub(super) struct Spot {
     pub(super) window: Option<u64>,
 }
 
-/// Bytes that arrived and are not in memory yet.
+/// Bytes that arrived but are not in memory yet.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// The queue pair that took them.
+    /// The queue pair that accepted them.
     pub(super) pair: u64,
     pub(super) region: u64,
-    /// The window whose key was named.
+    /// The window whose key was used.
     pub(super) window: Option<u64>,
     offset: usize,
     bytes: Vec<u8>,
 }
 
 impl Hardware {
-    /// Takes bytes that lie inside a region; gives the moment at which all of the connection's are
-    /// in memory.
+    /// Accepts bytes that are within a region; returns the time at which all of the connection's
+    /// bytes are in memory.
     pub(super) fn land(&mut self, pair: u64, spot: Spot, bytes: Vec<u8>) -> u64 {
         let Spot { region, offset, window } = spot;
         let device = self.regions.get(&region).map_or(0, |region| region.device);
@@ -69,7 +69,7 @@ impl Hardware {
         last
     }
 
-    /// The moment at which all that a connection took so far is in memory.
+    /// Returns the time at which everything that a connection accepted so far is in memory.
     pub(super) fn placed_by(&self, pair: u64) -> u64 {
         let responder = self.pairs.get(&pair).and_then(|pair| pair.responder.as_ref());
         responder.map_or(self.now, |responder| responder.placed_by.max(self.now))
@@ -82,17 +82,17 @@ impl Hardware {
         }
     }
 
-    /// Places now what is due later, in the order in which it came.
+    /// Places delayed pieces now, in the order in which they arrived.
     pub(super) fn place_all(&mut self, which: impl Fn(&Piece) -> bool) {
         let due = self.pieces.iter().filter(|(_, piece)| which(piece));
         let due: Vec<u64> = due.map(|(id, _)| *id).collect();
         due.into_iter().for_each(|id| self.place(id));
     }
 
-    /// Puts bytes into memory.
+    /// Stores bytes in memory.
     pub(super) fn store(&self, region: u64, offset: usize, bytes: &[u8]) {
         if let Some(region) = self.regions.get(&region) {
-            // Inside: that was looked at when they were taken.
+            // The bytes are in bounds: that was checked when they were accepted.
             let _ = region.pages.writer().apply(offset, bytes);
         }
     }

@@ -1,63 +1,62 @@
-//! What a device is like: its limits, its ports, and what it makes of each freedom that verbs
-//! leave.
+//! The properties of a device: its limits, its ports, and its use of each freedom that verbs leave.
 
 use std::net::Ipv6Addr;
 
 use super::random::Random;
 use crate::devices::{DataInOrder, DeviceLimits, GidKind, LinkLayer, PartitionKey};
 
-/// The order in which a device places the bytes of the writes of one connection into memory.
+/// The order in which a device places the bytes of one connection's writes into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// In the order in which the writes were posted, and each at once.
+    /// In the order in which the writes were posted, each at once.
     #[default]
     InOrder,
-    /// Each write at once, but the writes of a connection in any order: a write may even land
+    /// Each write at once, but the writes of a connection in any order. A write may even land
     /// before an older one to the same bytes, which then stay old. Adaptive routing and relaxed
     /// ordering do this.
     WritesReordered,
-    /// In pieces of 64 bytes, each at a time of its own.
+    /// In pieces of 64 bytes, each at its own time.
     BytesReordered,
 }
 
-/// What a queue pair's move to RESET does.
+/// The effect of a queue pair's move to RESET.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResetMeans {
-    /// Nothing more lands, and all that was posted is forgotten.
+    /// Nothing more lands, and all posts are forgotten.
     #[default]
     Reset,
-    /// All that was posted is forgotten, but writes of the peer land until the queue pair is
-    /// connected anew, goes to ERROR or is destroyed.
+    /// All posts are forgotten, but writes of the peer land until the queue pair is connected
+    /// again, goes to ERROR or is destroyed.
     NothingRevoked,
-    /// It goes to ERROR: all that was posted is flushed with completions. A second move to RESET
+    /// The queue pair goes to ERROR: all posts are flushed with completions. A second move to RESET
     /// resets it; without that, it cannot be initialised.
     Error,
 }
 
-/// How many bytes a device lets go inline, of those that were asked for.
+/// The inline bytes that a device grants for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InlineGrant {
-    /// Exactly as many, and none above the device's limit: such a queue pair is refused.
+    /// Exactly the requested number. A request above the device's limit is refused.
     #[default]
     AsAsked,
-    /// The next multiple of 64 above, within the limit; more is refused.
+    /// The next multiple of 64, within the limit; more is refused.
     RoundedUp,
     /// At most half of the device's limit. Nothing is refused.
     Less,
 }
 
-/// How a device numbers keys.
+/// The numbering of keys by a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keys {
-    /// One after the other; none comes again.
+    /// Consecutive numbers, never reused.
     #[default]
     Consecutive,
     /// At random.
     Drawn,
-    /// The key of the registration that ended last comes again, with another lowest byte: after 256
-    /// of them it is the same.
+    /// The key of the last registration that ended is reused with another lowest byte: after 256
+    /// reuses it is the same.
     Reused,
-    /// The key of what ended last comes again at once.
+    /// The key of the last registration that ended is reused at once.
     ReusedAtOnce,
 }
 
@@ -73,7 +72,7 @@ pub enum Windows {
     NotTakenBack,
 }
 
-/// What seven retries mean.
+/// The meaning of seven retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SevenRetries {
     /// Seven.
@@ -83,12 +82,12 @@ pub enum SevenRetries {
     ForEver,
 }
 
-/// One entry of a port's table of addresses.
+/// An entry of a port's address table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GidEntry {
-    /// The address; all zero in an entry that is empty.
+    /// The address; all zero in an empty entry.
     pub address: Ipv6Addr,
-    /// How packets from it look, on Ethernet.
+    /// The packet format with this address, on Ethernet.
     pub kind: GidKind,
     /// Whether packets to and from it arrive.
     pub is_routed: bool,
@@ -97,33 +96,33 @@ pub struct GidEntry {
 /// One port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortProfile {
-    /// What it runs on.
+    /// The port's link layer.
     pub link_layer: LinkLayer,
-    /// Its local identifier. Zero stands for one of the network's choice on InfiniBand.
+    /// The port's local identifier. On InfiniBand, zero lets the network choose one.
     pub lid: u16,
-    /// Its table of addresses. An empty one is filled by the network: on Ethernet a link-local
-    /// address that leads nowhere, and an IPv4 address; on InfiniBand one address.
+    /// The port's address table. The network fills an empty one: on Ethernet with a link-local
+    /// address that leads nowhere and an IPv4 address; on InfiniBand with one address.
     pub gids: Vec<GidEntry>,
-    /// The network interface that stands on it, if any.
+    /// The network interface on the port, if any.
     pub interface: Option<String>,
-    /// The largest packet payload that it could use, in bytes.
+    /// The largest packet payload that the port supports, in bytes.
     pub mtu_bytes_max: u32,
-    /// The largest in use.
+    /// The largest packet payload in use, in bytes.
     pub mtu_bytes: u32,
     /// The longest message, in bytes.
     pub message_bytes_max: u32,
-    /// Whether ways without the GID (GRH) are refused.
+    /// Whether routes without a GID header (GRH) are refused.
     pub needs_global_route: bool,
-    /// Whether it says so.
+    /// Whether the port says so.
     pub tells_of_global_route: bool,
     /// Whether traffic can flow at the start.
     pub is_up: bool,
-    /// Its table of partitions.
+    /// The port's partition table.
     pub partitions: Vec<PartitionKey>,
 }
 
 impl Default for PortProfile {
-    /// Ethernet, up, with packets of 4096 bytes.
+    /// Returns an Ethernet port that is up, with packets of 4096 bytes.
     fn default() -> Self {
         Self {
             link_layer: LinkLayer::Ethernet,
@@ -141,84 +140,83 @@ impl Default for PortProfile {
     }
 }
 
-/// What a device is like. Times are in nanoseconds.
+/// The properties of a device. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The vendor's number. [`Profile::strict`] has that of an adapter in hardware.
+    /// The vendor's number. [`Profile::strict`] has that of a hardware NIC.
     pub vendor_id: u32,
     /// The vendor's number for the part.
     pub vendor_part_id: u32,
     /// The firmware's version.
     pub firmware: String,
-    /// What carries its traffic: `enum ibv_transport_type`. Zero is InfiniBand, and RoCE.
+    /// The transport: `enum ibv_transport_type`. Zero is InfiniBand and RoCE.
     pub transport: i32,
-    /// How much it takes. More is refused.
+    /// The device's limits. A request above them is refused.
     pub limits: DeviceLimits,
-    /// How many vectors completion queues can be on.
+    /// The number of completion vectors.
     pub completion_vectors: u32,
-    /// How many bytes a process may hold in place on it, if not any number: registrations, and the
+    /// The most bytes that a process may lock on it, if there is a limit: registrations, and the
     /// rings of its queues.
     pub locked_bytes_max: Option<u64>,
-    /// Its ports; the first has the number 1.
+    /// The device's ports, numbered from 1.
     pub ports: Vec<PortProfile>,
-    /// How long a packet takes to another device.
+    /// The travel time of a packet to another device.
     pub latency_ns: u64,
-    /// What is added to that at most, drawn for each message. A connection's messages stay in
+    /// The largest random addition to that, drawn for each message. A connection's messages stay in
     /// order.
     pub jitter_ns: u64,
-    /// How fast a port sends, in bytes a microsecond; zero stands for no limit.
+    /// The sending speed of a port, in bytes per microsecond; zero means no limit.
     pub bytes_per_us: u64,
     /// The order of placement.
     pub placement: Placement,
-    /// How long after its arrival a piece is placed at most, where [`Profile::placement`] or
-    /// [`Profile::completes_before_visible`] allow that.
+    /// The longest delay from a piece's arrival to its placement, if [`Profile::placement`] or
+    /// [`Profile::completes_before_visible`] allow one.
     pub placement_delay_ns: u64,
-    /// Whether the sender's completion may come before all is placed.
+    /// Whether the sender's completion may come before everything is placed.
     pub completes_before_visible: bool,
-    /// How long after the post a request executes at most, and what is not inline is read; on a
-    /// retransmission it is read once more. Zero: it is read at the post.
+    /// The longest delay from the post to the execution of a request, when bytes that are not
+    /// inline are read; a retransmission reads them again. Zero: they are read at the post.
     pub late_read_ns: u64,
     /// Whether a queue pair's access flags deny nothing.
     pub ignores_access_flags: bool,
-    /// What RESET does.
+    /// The effect of RESET.
     pub reset: ResetMeans,
     /// Whether completions of a queue pair stay in the completion queue when it is reset or
     /// destroyed.
     pub keeps_completions: bool,
-    /// How much goes inline.
+    /// The inline bytes that are granted.
     pub inline: InlineGrant,
-    /// How long each command to the kernel takes: what creates, destroys, changes or asks for an
-    /// object.
+    /// The time of each kernel command that creates, destroys, changes or queries an object.
     pub command_ns: u64,
-    /// How long a queue pair takes to RTR, on top of that.
+    /// The additional time for a queue pair's move to RTR.
     pub ready_to_receive_ns: u64,
-    /// The firmware's floor for the exponent of timeouts.
+    /// The firmware's floor for timeout exponents.
     pub timeout_exponent_min: u8,
-    /// By how much a timeout is multiplied at most: verbs allow up to four.
+    /// The largest factor by which a timeout is stretched: verbs allow up to four.
     pub timeout_stretch_max: u8,
-    /// What seven retries mean.
+    /// The meaning of seven retries.
     pub seven_retries: SevenRetries,
-    /// How often a request is sent again at most, whatever was asked for.
+    /// The most retransmissions of a request, whatever was requested.
     pub retries_max: u8,
-    /// Whether the completions of flushed receives come before that of the request that failed:
-    /// verbs promise an order within each of a connection's two queues alone.
+    /// Whether the completions of flushed receives come before that of the failed request: verbs
+    /// promise an order only within each of a connection's two queues.
     pub flushes_receives_first: bool,
-    /// Whether a request that is to go out while the port has no link ends its connection at once,
-    /// with flushes and no other status: so does RoCE in software of Linux 6.12 when its network
-    /// interface is taken down, and the routes with it.
+    /// Whether a request sent while the port has no link ends its connection at once, with flushes
+    /// and no other status. Linux 6.12's software RoCE does this when its network interface is
+    /// taken down, and the routes with it.
     pub fails_without_link: bool,
-    /// How keys are numbered.
+    /// The numbering of keys.
     pub keys: Keys,
     /// What it makes of memory windows.
     pub windows: Windows,
-    /// Whether the key of a registration works on after its end.
+    /// Whether the key of a registration still works after its end.
     pub keeps_ended_keys: bool,
-    /// What it says of the order of data.
+    /// The device's answer about the order of data.
     pub data_in_order: DataInOrder,
 }
 
 impl Profile {
-    /// A device that takes no freedom at all, and says so, with the number of an adapter.
+    /// Returns a device that uses no freedom at all and says so, with the number of a NIC.
     #[must_use]
     pub fn strict() -> Self {
         Self {
@@ -265,8 +263,8 @@ impl Profile {
         }
     }
 
-    /// RoCE in software, as far as this project knows it: strict, with its number, and seven
-    /// retries that never come to an end.
+    /// Returns software RoCE, as far as this project knows it: strict, with its vendor number, and
+    /// with seven retries that never end.
     #[must_use]
     pub fn soft_roce() -> Self {
         Self {
@@ -280,8 +278,8 @@ impl Profile {
         }
     }
 
-    /// A device whose freedoms a seed decides. What no adapter of one kind varies stays: its
-    /// number, limits and ports.
+    /// Returns a device whose freedoms a seed decides. Properties that do not vary between NICs of
+    /// one kind stay: number, limits and ports.
     #[must_use]
     pub fn drawn(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -315,7 +313,7 @@ impl Profile {
 }
 
 impl Profile {
-    /// No device says yes that places out of order.
+    /// A device that places out of order never claims order.
     fn honest(self) -> Self {
         match (self.placement, self.data_in_order) {
             (Placement::InOrder, _) | (_, DataInOrder::NotKnown) => self,
@@ -325,7 +323,7 @@ impl Profile {
         }
     }
 
-    /// How much goes inline of what is asked for; none if the queue pair is refused.
+    /// Returns the inline bytes granted for a request; `None` if the queue pair is refused.
     pub(super) fn inline_grant(&self, asked: u32) -> Option<u32> {
         let most = self.limits.inline_bytes_max;
         match self.inline {

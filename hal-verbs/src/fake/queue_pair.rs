@@ -20,7 +20,7 @@ pub(crate) struct QueuePair {
 }
 
 impl QueuePair {
-    /// A new one, in reset. Both of its queues report to one completion queue.
+    /// Creates a queue pair in the reset state. Both of its queues report to one completion queue.
     pub(crate) fn new(
         domain: &ProtectionDomain,
         completions: &CompletionQueue,
@@ -35,12 +35,12 @@ impl QueuePair {
         Ok(Self { id, number, inline_bytes_max, domain, _completions: completions.clone() })
     }
 
-    /// Its number, which peers need; 24 bits.
+    /// Returns the number that peers need; 24 bits.
     pub(crate) const fn number(&self) -> u32 {
         self.number
     }
 
-    /// How many bytes may go inline.
+    /// Returns how many bytes may go inline.
     pub(crate) const fn inline_bytes_max(&self) -> u32 {
         self.inline_bytes_max
     }
@@ -59,7 +59,7 @@ impl QueuePair {
         self.command(CommandKind::Reset, |hardware| hardware.reset_pair(self.id))
     }
 
-    /// From reset: binds it to a port and a partition, and says what the other end may do.
+    /// From reset: binds it to a port and a partition, and sets the remote end's rights.
     pub(crate) fn initialise(
         &mut self,
         port: u8,
@@ -71,27 +71,27 @@ impl QueuePair {
         })
     }
 
-    /// From initialised: says where the other end is. From now on what it sends is taken.
+    /// From initialised: sets the remote end's address. From now on its packets are accepted.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         self.command(CommandKind::ReadyToReceive, |hardware| hardware.connect_pair(self.id, route))
     }
 
-    /// From connected: from now on this end may send.
+    /// From connected: enables sending.
     pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
         self.command(CommandKind::ReadyToSend, |hardware| hardware.start_pair(self.id, times))
     }
 
-    /// Changes what the other end may do.
+    /// Changes the remote end's rights.
     pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
         self.command(CommandKind::SetAccess, |hardware| hardware.set_pair_access(self.id, access))
     }
 
-    /// Asks the device for the state.
+    /// Queries the state from the device.
     pub(crate) fn state(&self) -> State {
         self.command(CommandKind::QueryQueuePair, |hardware| hardware.pair_state(self.id))
     }
 
-    /// Whether the bytes of writes that come in are placed in order, as the device says.
+    /// Returns whether the bytes of incoming writes are placed in order, according to the device.
     pub(crate) fn data_in_order(&self) -> DataInOrder {
         self.command(CommandKind::QueryDataInOrder, |hardware| hardware.data_in_order(self.id))
     }
@@ -102,7 +102,7 @@ impl QueuePair {
         self.domain.0.context.0.core.with(|hardware| hardware.post(self.id, requests))
     }
 
-    /// Posts a receive: for values without bytes, or into a range of registered memory.
+    /// Posts a receive: for immediate values without bytes, or into a range of registered memory.
     pub(crate) fn post_receive(
         &mut self,
         name: u64,

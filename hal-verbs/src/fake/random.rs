@@ -1,9 +1,9 @@
-//! Chance that the seed of a network decides.
+//! Random numbers determined by the seed of a network.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// A stream of numbers that its seed determines.
+/// A stream of numbers determined by its seed.
 #[derive(Clone, Debug)]
 pub(super) struct Random(Xoshiro256PlusPlus);
 
@@ -12,18 +12,18 @@ impl Random {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number from zero to `bound - 1`; zero if the bound is zero.
+    /// Returns a number from zero to `bound - 1`; zero if the bound is zero.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         let product = u128::from(self.0.next_u64()) * u128::from(bound);
         u64::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// True in so many of a million cases. Nothing is drawn where it is never.
+    /// Returns true in `per_million` of a million cases. Draws nothing if that is zero.
     pub(super) fn chance(&mut self, per_million: u32) -> bool {
         per_million > 0 && self.below(1_000_000) < u64::from(per_million)
     }
 
-    /// One of several; the first, if there is no other.
+    /// Returns one of several values; the first, if there is no other.
     pub(super) fn pick<T: Copy>(&mut self, first: T, others: &[T]) -> T {
         let count = u64::try_from(others.len()).unwrap_or(0) + 1;
         let index = usize::try_from(self.below(count)).unwrap_or(0);

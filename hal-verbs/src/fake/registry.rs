@@ -1,5 +1,5 @@
-//! Names of fake devices: each is unique in the process, and found by whoever opens a device by its
-//! name.
+//! Names of fake devices: each is unique in the process, and opening a device looks its name up
+//! here.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,7 +14,7 @@ pub(super) struct Registered {
 }
 
 impl Registered {
-    /// The hardware that it is a part of, as long as somebody has it.
+    /// Returns the device's hardware, as long as it has an owner.
     pub(super) fn core(&self) -> Option<Arc<Core>> {
         self.core.upgrade()
     }
@@ -32,7 +32,7 @@ fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives a device a name that none has had in this process.
+/// Registers a device under a name that was never used in this process.
 pub(super) fn register(core: &Arc<Core>, device: usize) -> String {
     let mut registry = registry();
     let name = format!("fake{}", registry.made);
@@ -49,12 +49,12 @@ pub(super) fn remove(names: &[String]) {
     }
 }
 
-/// The device of a name.
+/// Returns the device with this name.
 pub(super) fn find(name: &str) -> Option<Registered> {
     registry().devices.get(name).cloned()
 }
 
-/// Whether a name is that of a fake device.
+/// Returns whether this is the name of a fake device.
 pub(crate) fn is_registered(name: &str) -> bool {
     find(name).is_some()
 }

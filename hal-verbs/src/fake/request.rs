@@ -1,22 +1,22 @@
-//! What a queue pair is asked to do, and the numbers of its packets.
+//! Requests to a queue pair, and the numbers of their packets.
 
 use super::window::BindWindow;
 use crate::adapter::Operation;
 
-/// Packets are numbered by 24 bits.
+/// Packet numbers have 24 bits.
 pub(super) const PACKET_MASK: u32 = 0x00ff_ffff;
 
-/// How far a packet's number is ahead of another.
+/// Returns how far a packet's number is ahead of another.
 pub(super) const fn ahead(packet: u32, of: u32) -> u32 {
     packet.wrapping_sub(of) & PACKET_MASK
 }
 
-/// Whether a packet's number is another's or before it.
+/// Returns whether a packet's number equals another's or precedes it.
 pub(super) const fn is_by(packet: u32, other: u32) -> bool {
     ahead(other, packet) <= PACKET_MASK / 2
 }
 
-/// A range of the own memory, as a request names it.
+/// A range of local memory, as a request names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LocalBytes {
     pub(super) address: u64,
@@ -24,10 +24,10 @@ pub(super) struct LocalBytes {
     pub(super) key: u32,
 }
 
-/// What a request does.
+/// The work of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
-    /// Something at the other end.
+    /// An operation at the remote end.
     Remote(Operation),
     /// A window is bound.
     Bind(BindWindow),
@@ -35,7 +35,7 @@ pub(super) enum Work {
     Invalidate(u32),
 }
 
-/// A request that is posted.
+/// A posted request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) name: u64,
@@ -43,17 +43,17 @@ pub(super) struct Request {
     pub(super) range: Option<LocalBytes>,
     pub(super) is_inline: bool,
     pub(super) is_signalled: bool,
-    /// What it carries, if that was read at the post.
+    /// The content, if it was read at the post.
     pub(super) content: Option<Vec<u8>>,
-    /// When it may execute.
+    /// The earliest time of execution.
     pub(super) not_before: u64,
-    /// Its place among all that were posted.
+    /// The request's number among all posts.
     pub(super) number: u64,
     pub(super) first_packet: u32,
     pub(super) packets: u32,
-    /// It was executed, and concerns this end alone.
+    /// Whether it was executed, for a request that concerns this end only.
     pub(super) is_executed: bool,
-    /// What is wrong with it at this end.
+    /// The local error of the request.
     pub(super) failure: Option<u32>,
 }
 

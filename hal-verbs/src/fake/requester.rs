@@ -1,5 +1,5 @@
-//! The sending half of a queue pair: requests go out in order, are answered in order, and are sent
-//! again when nothing comes back.
+//! The sending half of a queue pair: requests are sent in order, answered in order, and
+//! retransmitted if no answer arrives.
 
 use std::collections::VecDeque;
 
@@ -15,25 +15,25 @@ use crate::devices::mtu_bytes;
 const RETRIES_EXCEEDED: u32 = 12;
 const RECEIVER_NOT_READY: u32 = 13;
 
-/// How often a request is sent again to a peer without a receive, and how long that is waited for:
-/// what this project's queue pairs are set to.
+/// The number of retries for a peer without a receive and the time between them, as this project's
+/// queue pairs are configured.
 const NOT_READY_RETRIES: u8 = 6;
 const NOT_READY_NS: u64 = 640_000;
 
-/// What a queue pair sends and waits for.
+/// The requests that a queue pair sends and waits for.
 #[derive(Debug, Default)]
 pub(super) struct Requester {
     way: Option<(Route, SendTimes)>,
-    /// What is not answered, oldest first.
+    /// Unanswered requests, oldest first.
     pub(super) requests: VecDeque<Request>,
     /// How many of those were sent.
     sent: usize,
     /// How many of those are reads.
     reads: usize,
-    /// How many were posted so far.
+    /// Number of requests posted so far.
     pub(super) posted: u64,
-    /// How many of their places in the queue are free again: a place is free once a completion of
-    /// it, or of a later one, is taken.
+    /// Number of send queue slots freed so far: a slot is free once a completion of its request, or
+    /// of a later one, is taken.
     pub(super) freed: u64,
     next_packet: u32,
     busy_until: u64,
@@ -46,7 +46,7 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    /// Where it sends to, and when again.
+    /// Returns the destination and the retransmission times.
     pub(super) const fn way(&self) -> Option<(Route, SendTimes)> {
         self.way
     }
@@ -79,7 +79,7 @@ impl Requester {
         self.requests.push_back(request);
     }
 
-    /// Whether a packet was sent, or is the one before the oldest that is not answered.
+    /// Returns whether a packet was sent, or is the one before the oldest unanswered.
     fn knows(&self, packet: u32) -> bool {
         let oldest = self.requests.front().filter(|_| self.sent > 0);
         let newest = self.sent.checked_sub(1).and_then(|index| self.requests.get(index));
@@ -89,19 +89,19 @@ impl Requester {
         })
     }
 
-    /// All that is not answered is to be sent again.
+    /// Marks all unanswered requests to be sent again.
     fn rewind(&mut self) {
         (self.sent, self.reads) = (0, 0);
     }
 
-    /// Something was answered: trouble begins anew.
+    /// Restarts the retry counters after an answer.
     fn progress(&mut self) {
         self.not_ready_retries = NOT_READY_RETRIES;
         self.retries = self.way.map_or(0, |(_, times)| times.retries);
     }
 }
 
-/// What comes back to a sender.
+/// An answer to a sender.
 #[derive(Debug)]
 pub(super) struct FakeAnswer {
     pub(super) pair: u64,
@@ -110,23 +110,23 @@ pub(super) struct FakeAnswer {
     pub(super) says: Says,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Debug)]
 pub(super) enum Says {
-    /// All up to a packet is done.
+    /// All packets up to this one are done.
     Done(u32),
-    /// The read of that packet, and all before it, is done.
+    /// The read of that packet is done, and so are all packets before it.
     Read { first_packet: u32, content: Vec<u8> },
-    /// The request of that packet is refused, with a status; all before it is done.
+    /// The request of that packet is refused, with a status; all before it are done.
     Refused { packet: u32, status: u32 },
-    /// No receive is there for the request of that packet; all before it is done.
+    /// There is no receive for the request of that packet; all before it are done.
     NotReady(u32),
-    /// That packet is expected; all before it is done.
+    /// That packet is expected; all before it are done.
     Expected(u32),
 }
 
 impl Hardware {
-    /// Sends what may be sent.
+    /// Sends the requests that may be sent.
     pub(super) fn pump(&mut self, id: u64) {
         while let Some(pair) = self.pairs.get_mut(&id) {
             let epoch = pair.epoch;
@@ -155,7 +155,7 @@ impl Hardware {
         }
     }
 
-    /// The time has come for the next request.
+    /// Sends the next request, which is due.
     pub(super) fn depart_due(&mut self, id: u64, epoch: u64) {
         if let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) {
             pair.requester.departs = false;
@@ -242,7 +242,7 @@ impl Hardware {
         self.agenda.enter(at, FakeEvent::Arrive(message));
     }
 
-    /// Executes a request that concerns this end alone. It is done when all before it are.
+    /// Executes a request that concerns this end only. It is done when all requests before it are.
     fn execute_here(&mut self, id: u64, request: &Request) {
         let executed = match request.work {
             _ if request.is_executed => Ok(()),
@@ -283,7 +283,7 @@ impl Hardware {
         }
     }
 
-    /// Nothing was answered for so long.
+    /// Handles a timeout without an answer.
     pub(super) fn timed_out(&mut self, id: u64, epoch: u64) {
         let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) else { return };
         pair.requester.timer = None;
@@ -292,7 +292,7 @@ impl Hardware {
         }
     }
 
-    /// Sends all again that is not answered, or gives up.
+    /// Resends all unanswered requests, or gives up.
     fn send_again(&mut self, id: u64) {
         let Some(pair) = self.pairs.get_mut(&id) else { return };
         let Some((_, times)) = pair.requester.way else { return };
@@ -308,7 +308,7 @@ impl Hardware {
         self.pump(id);
     }
 
-    /// A peer without a receive is tried again.
+    /// Retries after the peer had no receive.
     pub(super) fn try_again(&mut self, id: u64, epoch: u64) {
         if let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) {
             pair.requester.waits_for_receive = false;
@@ -317,7 +317,7 @@ impl Hardware {
         }
     }
 
-    /// An answer is here.
+    /// Handles an answer.
     pub(super) fn answered(&mut self, answer: FakeAnswer) {
         let FakeAnswer { pair: id, epoch, from, says } = answer;
         let Some(pair) = self.pairs.get(&id).filter(|pair| pair.epoch == epoch) else { return };
@@ -360,7 +360,8 @@ impl Hardware {
         self.after(NOT_READY_NS, FakeEvent::TryAgain { pair: id, epoch });
     }
 
-    /// Completes all before a packet; true if the oldest left begins with it.
+    /// Completes everything before a packet; returns true if the oldest remaining request begins
+    /// with it.
     fn is_oldest(&mut self, id: u64, packet: u32) -> bool {
         self.done_by(id, packet.wrapping_sub(1) & PACKET_MASK);
         let pair = self.pairs.get(&id).filter(|pair| pair.state == State::ReadyToSend);
@@ -369,7 +370,7 @@ impl Hardware {
             && oldest.is_some_and(|oldest| oldest.first_packet == packet)
     }
 
-    /// All requests up to a packet are done, but for reads whose content is missing.
+    /// Completes all requests up to a packet, except reads whose content is missing.
     fn done_by(&mut self, id: u64, packet: u32) {
         if !self.pairs.get(&id).is_some_and(|pair| pair.requester.knows(packet)) {
             return;
@@ -404,7 +405,7 @@ impl Hardware {
         }
     }
 
-    /// The oldest request is done.
+    /// Completes the oldest request.
     fn oldest_done(&mut self, id: u64, bytes: u32) {
         let Some(pair) = self.pairs.get_mut(&id) else { return };
         let Some(request) = pair.requester.requests.pop_front() else { return };

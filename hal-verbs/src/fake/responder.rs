@@ -1,4 +1,4 @@
-//! The receiving half of a queue pair: what is taken, what is refused, and what is answered.
+//! The receiving half of a queue pair: accepting, refusing and answering requests.
 
 use super::hardware::{FakeEvent, Hardware, Region};
 use super::local_memory::{LOCAL_LENGTH, LOCAL_PROTECTION};
@@ -15,14 +15,14 @@ const REMOTE_INVALID_REQUEST: u32 = 9;
 const REMOTE_ACCESS: u32 = 10;
 const REMOTE_OPERATION: u32 = 11;
 
-/// What a queue pair knows of the other end.
+/// The state of a queue pair about its remote end.
 #[derive(Debug)]
 pub(super) struct Responder {
     pub(super) route: Route,
     expected: u32,
-    /// The sender was told what is expected, and nothing has come since.
+    /// Whether the sender knows what is expected, and nothing has arrived since.
     is_told: bool,
-    /// When all that came is in memory.
+    /// The time at which everything received is in memory.
     pub(super) placed_by: u64,
     answers_by: u64,
 }
@@ -34,25 +34,25 @@ impl Responder {
     }
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct FakeMessage {
-    /// The sender, and what it was when it sent.
+    /// The sending queue pair and its epoch at that time.
     pub(super) pair: u64,
     pub(super) epoch: u64,
     pub(super) from: PathPlace,
     pub(super) to: PathPlace,
-    /// Numbers of the queue pairs.
+    /// The numbers of the queue pairs.
     pub(super) sender: u32,
     pub(super) receiver: u32,
     pub(super) first_packet: u32,
     pub(super) packets: u32,
-    /// The longest packet's payload.
+    /// The payload of the longest packet.
     pub(super) packet_bytes: u32,
     pub(super) body: Body,
 }
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Debug)]
 pub(super) enum Body {
     Write { target: Target, content: Vec<u8>, immediate: Option<u32> },
@@ -60,9 +60,9 @@ pub(super) enum Body {
     Send { content: Vec<u8> },
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 enum Outcome {
-    /// Done, to be answered at that moment.
+    /// Done, to be answered at that time.
     Done(u64),
     Read(Vec<u8>),
     Refused(u32),
@@ -70,7 +70,7 @@ enum Outcome {
 }
 
 impl Region {
-    /// The place of a range in it, if all of it lies inside.
+    /// Returns the offset of a range in the region, if it is within bounds.
     pub(super) fn offset(&self, address: u64, length: u32) -> Option<usize> {
         let offset = address.checked_sub(self.address)?;
         let end = offset.checked_add(u64::from(length))?;
@@ -120,7 +120,7 @@ impl Hardware {
         self.answer(id, &message, at, says);
     }
 
-    /// The queue pair that takes a request: each of the two names the other.
+    /// Returns the queue pair that receives a request: the two must name each other.
     fn receiver(&self, message: &FakeMessage) -> Option<u64> {
         if !self.is_up(message.to) {
             return None;
@@ -134,8 +134,8 @@ impl Hardware {
         is_named.then_some(id)
     }
 
-    /// A request that was seen before is answered again; one that is ahead shows that some are
-    /// missing.
+    /// Handles a request out of sequence: a repeated one is answered again, and one that is ahead
+    /// shows that others are missing.
     fn out_of_sequence(&mut self, id: u64, message: &FakeMessage) {
         let now = self.now;
         let Some(responder) = self.pairs.get_mut(&id).and_then(|pair| pair.responder.as_mut())
@@ -159,7 +159,7 @@ impl Hardware {
         }
     }
 
-    /// Sends an answer off at a moment; a connection's answers stay in order.
+    /// Sends an answer at this time; a connection's answers stay in order.
     fn answer(&mut self, id: u64, message: &FakeMessage, at: u64, says: Says) {
         let packet = match &says {
             Says::Read { content, .. } => u32::try_from(content.len()).unwrap_or(u32::MAX),
@@ -188,7 +188,7 @@ impl Hardware {
                 self.execute_write(id, *target, content, *immediate)
             }
             Body::Read { target, length } => {
-                // A read pushes what was written before it.
+                // A read pushes the writes before it into memory.
                 self.place_all(|piece| piece.pair == id);
                 match self.read_remote(id, *target, *length) {
                     Ok(content) => Outcome::Read(content),
@@ -217,7 +217,7 @@ impl Hardware {
             return self.done_at(id, placed_by);
         };
         let Some(receive) = self.take_receive(id) else { return Outcome::NotReady };
-        // The receiver may look at all of it once it is told.
+        // Once notified, the receiver may read all of it.
         self.place_all(|piece| piece.pair == id);
         if let Some(spot) = found {
             self.store(spot.region, spot.offset, content);
@@ -243,7 +243,7 @@ impl Hardware {
         Outcome::Refused(if is_own_fault { REMOTE_OPERATION } else { REMOTE_INVALID_REQUEST })
     }
 
-    /// An acknowledgement of nothing but itself.
+    /// Returns the outcome of a request that needs only an acknowledgement.
     fn done(&self, id: u64) -> Outcome {
         self.done_at(id, self.placed_by(id))
     }
@@ -277,7 +277,7 @@ impl Hardware {
         }
     }
 
-    /// Looks at all rights; gives the place; none of no bytes, whose key is not looked at.
+    /// Checks all rights and returns the address; `None` for no bytes, whose key is not checked.
     fn remote(
         &mut self,
         id: u64,
@@ -317,7 +317,7 @@ impl Hardware {
         Some(content)
     }
 
-    /// Copies bytes of the own memory, as the processor itself does: no right is looked at.
+    /// Copies bytes of local memory like the processor itself: no rights are checked.
     pub(super) fn read_anywhere(&self, device: usize, range: LocalBytes) -> Option<Vec<u8>> {
         let found = *self.keys.get(&(device, range.key))?;
         let offset = self.regions.get(&found)?.offset(range.address, range.length)?;

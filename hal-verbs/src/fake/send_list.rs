@@ -1,4 +1,4 @@
-//! Lists of requests, as they are built before they are posted.
+//! Lists of requests under construction.
 
 use std::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use super::window::BindWindow;
 use super::{MemoryWindow, Registration};
 use crate::adapter::{Access, LocalRange, MemoryRegion, Operation, REQUESTS_MAX};
 
-/// Room for one list, used again and again.
+/// Reusable room for one list.
 pub(crate) struct SendBuffers {
     requests: Vec<Request>,
 }
@@ -30,8 +30,8 @@ impl<'l> SendList<'l> {
         Self { requests: &mut buffers.requests, memory: PhantomData }
     }
 
-    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is
-    /// added, if the list is full.
+    /// Adds a request for a range of registered memory, or for no bytes. Returns false, and adds
+    /// nothing, if the list is full.
     pub(crate) fn push(
         &mut self,
         name: u64,
@@ -44,7 +44,7 @@ impl<'l> SendList<'l> {
         self.push_work(request)
     }
 
-    /// Whether another request can be added.
+    /// Returns whether another request can be added.
     pub(crate) const fn has_room(&self) -> bool {
         self.requests.len() < REQUESTS_MAX
     }
@@ -79,19 +79,19 @@ impl<'l> SendList<'l> {
         has_room
     }
 
-    /// Asks for a completion of the last request.
+    /// Requests a completion of the last request.
     pub(crate) fn signal_last(&mut self) {
         if let Some(last) = self.requests.last_mut() {
             last.is_signalled = true;
         }
     }
 
-    /// Whether nothing was added.
+    /// Returns whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// What is to be posted.
+    /// Returns the requests to post.
     pub(super) fn into_requests(self) -> &'l [Request] {
         self.requests
     }

@@ -1,5 +1,5 @@
-//! What a device was told of its connections and queues, for tests that ask whether an option
-//! reaches it, and what it tells beside its attributes.
+//! Settings that connections and queues passed to a device, for tests of options, and the
+//! properties outside the attributes.
 
 use std::io;
 
@@ -12,34 +12,34 @@ use super::{CompletionQueue, Context};
 use crate::adapter::DeviceFeatures;
 use crate::devices::{PartitionKey, Service};
 
-/// A connection, as its end on a device was told.
+/// The settings of a connection at its end on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// How packets are to be treated.
+    /// The treatment of packets by switches and routers.
     pub service: Service,
-    /// The partition, by its place in the port's table.
+    /// The index of the partition in the port's table.
     pub partition_index: u16,
-    /// Whether packets carry the GID.
+    /// Whether packets carry a GID header.
     pub is_global: bool,
-    /// The exponent of the time to a retransmission.
+    /// The exponent of the retransmission time.
     pub timeout_exponent: u8,
-    /// How many there are.
+    /// The number of retries.
     pub retries: u8,
-    /// Requests that it holds.
+    /// Requests that the send queue holds.
     pub sends_max: u32,
     /// Bytes that go inline.
     pub inline_bytes_max: u32,
 }
 
 impl Network {
-    /// The connections of a device that may send, oldest first.
+    /// Returns the connections of a device that are ready to send, oldest first.
     #[must_use]
     pub fn connections(&self, device: &DeviceName) -> Vec<Connection> {
         let Some(found) = registry::find(device.as_str()) else { return Vec::new() };
         self.with_hardware(|hardware| hardware.connections(found.device))
     }
 
-    /// The vectors of a device's completion queues, oldest first.
+    /// Returns the vectors of a device's completion queues, oldest first.
     #[must_use]
     pub fn completion_vectors(&self, device: &DeviceName) -> Vec<u32> {
         let Some(found) = registry::find(device.as_str()) else { return Vec::new() };
@@ -74,7 +74,7 @@ impl Hardware {
 }
 
 impl Context {
-    /// What it has beside its attributes.
+    /// Returns the properties outside the attributes.
     pub(crate) fn features(&self) -> DeviceFeatures {
         self.0.core.with(|hardware| {
             let profile = hardware.check(self.0.id).map(|device| &device.profile);
@@ -85,14 +85,14 @@ impl Context {
         })
     }
 
-    /// A port's table of partition keys.
+    /// Returns a port's table of partition keys.
     pub(crate) fn partition_keys(&self, port: u8) -> io::Result<Vec<u16>> {
         self.ask_port(port, |port| port.partitions.iter().map(|key: &PartitionKey| key.0).collect())
     }
 }
 
 impl CompletionQueue {
-    /// A queue on a vector, which must be there.
+    /// Creates a queue on a vector, which must exist.
     pub(crate) fn on_vector(context: &Context, entries: u32, vector: u32) -> io::Result<Self> {
         if vector >= context.features().completion_vectors {
             return Err(Errno::INVAL.into());

@@ -1,10 +1,11 @@
-//! Whoever waits for a completion in virtual time, in one call: it moves the time itself.
+//! Waiting for a completion in virtual time, within one call: the waiting call itself moves the
+//! time.
 
 use super::CompletionQueue;
 
 impl CompletionQueue {
-    /// In virtual time: lets the next thing happen; false if nothing will. None where time moves by
-    /// itself.
+    /// In virtual time, carries out the next event and returns whether there was one. Returns
+    /// `None` if time moves by itself.
     pub(crate) fn move_time(&self) -> Option<bool> {
         let core = self.core();
         if !core.is_virtual() {

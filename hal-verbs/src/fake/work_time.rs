@@ -1,5 +1,5 @@
-//! What the commands of workers cost in virtual time: there is no other thread, and whoever stands
-//! for one asks here how long it would take.
+//! The cost of workers' commands in virtual time: there are no other threads, so the code that
+//! stands for a worker asks here how long it would take.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::context::Context;
 use super::hardware::FakeEvent;
 
-/// The time of such work on one context.
+/// The time of workers on one context.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkTime(Context);
 
 impl Context {
-    /// The time of workers, if that is virtual.
+    /// Returns the time of workers, if it is virtual.
     pub(crate) fn work_time(&self) -> Option<WorkTime> {
         self.0.core.is_virtual().then(|| WorkTime(self.clone()))
     }
@@ -24,7 +24,7 @@ impl WorkTime {
         self.0.0.core.with(|hardware| hardware.now)
     }
 
-    /// Does some work, and gives what its commands cost, which the polling thread does not pay.
+    /// Does some work and returns what its commands cost, which the polling thread does not pay.
     pub(crate) fn measure<R>(&self, work: impl FnOnce() -> R) -> (R, u64) {
         self.set(Some(0));
         let result = work();
@@ -39,7 +39,7 @@ impl WorkTime {
         })
     }
 
-    /// Makes a descriptor readable at a moment.
+    /// Makes a descriptor readable at this time.
     pub(crate) fn ring_at(&self, ns: u64, channel: &Arc<OwnedFd>) {
         self.0.0.core.with(|hardware| {
             let at = ns.max(hardware.now);

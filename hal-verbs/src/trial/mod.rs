@@ -1,10 +1,10 @@
-//! Trials on the own device: whether a write without the right is denied, over two queue pairs of
+//! Trials on the local device: whether a write without the right is denied, over two queue pairs of
 //! this process that are connected to each other.
 //!
-//! Drivers differ in what they make of access flags, of a reset, and of a window that is
-//! invalidated. What the fabric stands on is therefore tried before it is used, with few commands:
-//! a peer is given the right, and its write must land; the right is taken back, and the same write
-//! must be refused and nothing of it land.
+//! Drivers differ in the effect of access flags, of a reset, and of an invalidated window.
+//! Therefore the mechanism that the fabric relies on is tried first, with few commands. A peer is
+//! given the right, and its write must land; the right is revoked, and the same write must be
+//! refused without landing in part.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -22,10 +22,10 @@ use crate::adapter::Context;
 use crate::devices::Choice;
 use ways::Owner;
 
-/// A way to give a peer the right to write and to take it back.
+/// A method of giving a peer the right to write and of revoking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum RightsWay {
-    /// A registration for the peer, with a key of its own, that is ended. The fabric uses it.
+    /// A registration for the peer, with a separate key, which is ended. The fabric uses this.
     Registration,
     /// A memory window of type 2, bound and invalidated by requests, with a new key each time: no
     /// command to the kernel. Not all devices have them. The fabric uses them if told to.
@@ -39,7 +39,7 @@ pub enum RightsWay {
 }
 
 impl RightsWay {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 4] = [Self::Registration, Self::Window, Self::Flags, Self::Reset];
 }
 
@@ -54,36 +54,36 @@ impl fmt::Display for RightsWay {
     }
 }
 
-/// What a device made of a way.
+/// The result of a trial on a device.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Verdict {
-    /// Each write without the right was refused, and nothing of it landed.
+    /// Each write without the right was refused, and none of it landed.
     Denied,
-    /// A write without the right was done.
+    /// A write without the right was carried out.
     LetThrough,
-    /// Nothing can be said: a write with the right did not arrive, for this reason.
+    /// The trial was inconclusive: a write with the right did not arrive, for this reason.
     Untried(String),
 }
 
-/// What a change of a right takes: the median of all rounds.
+/// The cost of changing a right: the median of all rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ChangeCost {
-    /// How long it took, in nanoseconds.
+    /// The time in nanoseconds.
     pub time_ns: u64,
     /// Commands to the kernel, at both ends together.
     pub commands: u32,
 }
 
-/// How a way did on a device.
+/// The trial of a method on a device.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct RightsTrial {
     /// The way.
     pub way: RightsWay,
-    /// Whether it holds there.
+    /// The trial's result.
     pub verdict: Verdict,
-    /// To give the right.
+    /// The cost of granting the right.
     pub grant: ChangeCost,
-    /// To take it back.
+    /// The cost of revoking it.
     pub revoke: ChangeCost,
 }
 
@@ -109,10 +109,10 @@ impl fmt::Display for RightsTrial {
     }
 }
 
-/// Tries a way so often, with memory of so many bytes.
+/// Tries a method `rounds` times, with `bytes` of memory.
 ///
 /// # Errors
-/// Of a command that failed.
+/// Fails if a command fails.
 pub(crate) fn try_way(
     context: &Context,
     choice: &Choice,
@@ -140,21 +140,22 @@ pub(crate) fn try_way(
     Ok(RightsTrial { way, verdict, grant: median(&mut grants), revoke: median(&mut revokes) })
 }
 
-/// Whether writes are denied that are posted after the right was taken back: over the connection as
-/// it is, and once it was made anew.
+/// Returns whether writes posted after the right was revoked are denied: over the connection as it
+/// is, and after it was re-established.
 fn stays_denied(owner: &mut Owner, key: u32) -> io::Result<bool> {
     let mut is_denied = true;
     for _ in 0..2 {
         let before = owner.look()?;
         let name = owner.post(key)?;
         is_denied &= owner.is_denied(name, &before)?;
-        // The denial broke it.
+        // The denial broke the connection.
         owner.connect()?;
     }
     Ok(is_denied)
 }
 
-/// Whether a write stops that has been under way for so many moments when the right is taken back.
+/// Returns whether a write stops that has been in flight for `moments` moments when the right is
+/// revoked.
 fn stops(owner: &mut Owner, moments: u32) -> io::Result<bool> {
     let key = owner.grant()?;
     let name = owner.post(key)?;

@@ -12,20 +12,20 @@ use crate::adapter::{
 use crate::devices::Choice;
 use crate::status::WorkStatus;
 
-/// Requests of one end at once.
+/// Requests of one end in flight at once.
 const DEPTH: u32 = 16;
 
-/// A write is given up after this, whatever the device says.
+/// The time after which a write is given up, whatever the device does.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a connection is brought up: see `crate::fabric::link`.
+/// The attempts to bring up a connection: see `crate::fabric::link`.
 const TRIES: u32 = 5;
 
 /// A connection that leads nowhere is given up after 4.096 us * 2^13 * 4, about 130 ms.
 const TIMEOUT_EXPONENT: u8 = 13;
 const RETRIES: u8 = 3;
 
-/// How far packets' numbers move each time.
+/// The step by which packet numbers advance each time.
 const STRIDE: u32 = 0x10_0001;
 const PACKET_MASK: u32 = 0x00ff_ffff;
 
@@ -39,14 +39,14 @@ pub(super) struct Pair {
     choice: Choice,
     epoch: u32,
     posted: u64,
-    /// What is done, and was not asked for yet.
+    /// Completions that were not asked for yet.
     done: Vec<(u64, WorkStatus)>,
     /// Commands to the kernel so far.
     pub(super) commands: u32,
 }
 
 impl Pair {
-    /// Makes them, in reset. Writes are of so many bytes.
+    /// Creates the two ends in reset. Each write is `bytes` long.
     pub(super) fn new(
         context: &Context,
         choice: &Choice,
@@ -70,7 +70,7 @@ impl Pair {
         })
     }
 
-    /// Resets both ends, and connects them anew: the owner's end allows this.
+    /// Resets both ends and connects them again; the owner's end allows this access.
     pub(super) fn connect(&mut self, access: Access) -> io::Result<()> {
         for tries in 1.. {
             match self.try_to_connect(access) {
@@ -101,7 +101,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Posts a write of a value, all over; gives the request's name.
+    /// Posts a write filled with a value; returns the request's name.
     pub(super) fn post(&mut self, target: Target, value: u8) -> io::Result<u64> {
         let content = vec![value; self.source.bytes()];
         let stored = self.source.pages().writer().apply(0, &content);
@@ -159,12 +159,12 @@ impl Pair {
         self.completions.wait(Duration::from_micros(10));
     }
 
-    /// Waits for the completion of a request. None if none comes.
+    /// Waits for the completion of a request. Returns `None` if there is none.
     pub(super) fn wait_for(&mut self, name: u64) -> io::Result<Option<WorkStatus>> {
         let until = Instant::now() + PATIENCE;
         let mut batch = [Completion::default(); BATCH];
         loop {
-            // Looked at first: what is quick needs no call to the kernel.
+            // Polled first: a quick completion needs no call to the kernel.
             let mut taken = self.completions.take(&mut batch)?;
             if taken == 0 {
                 self.completions.notify()?;

@@ -1,4 +1,4 @@
-//! How the right to write is given and taken back, each way on the same two queue pairs.
+//! Granting and revoking the right to write by each method, on the same two queue pairs.
 
 use std::io;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::status::WorkStatus;
 const READ: Access = Access::REMOTE_READ;
 const BOTH: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
 
-/// The longest write: many packets, and quick on an emulated device too.
+/// The longest write: many packets, but still quick on an emulated device.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// The owner of some memory, and the only peer that ever may write there.
+/// The owner of some memory, and the only peer that may ever write there.
 pub(super) struct Owner {
-    // First, so that no queue pair outlives what it writes to.
+    // The first field, so that no queue pair outlives the memory it writes to.
     pair: Pair,
     way: RightsWay,
     domain: ProtectionDomain,
     pages: Arc<Pages>,
     window: Option<MemoryWindow>,
-    /// What the peer writes by, or what windows are bound to.
+    /// The registration with which the peer writes, or to which windows are bound.
     memory: Option<Arc<MemoryRegion>>,
     value: u8,
 }
 
 impl Owner {
-    /// An owner of so many bytes; the peer has no right.
+    /// Creates an owner of `bytes` of memory; the peer has no right.
     pub(super) fn new(
         context: &Context,
         choice: &Choice,
@@ -61,12 +61,12 @@ impl Owner {
         Ok(owner)
     }
 
-    /// Commands to the kernel so far.
+    /// Returns the number of commands to the kernel so far.
     pub(super) const fn commands(&self) -> u32 {
         self.pair.commands
     }
 
-    /// Gives the peer the right; gives the key that it may write with.
+    /// Gives the peer the right and returns the key that it may write with.
     pub(super) fn grant(&mut self) -> io::Result<u32> {
         match self.way {
             RightsWay::Registration => {
@@ -88,7 +88,7 @@ impl Owner {
         Ok(memory.remote_key())
     }
 
-    /// Takes it back.
+    /// Revokes the right.
     pub(super) fn revoke(&mut self) -> io::Result<()> {
         match self.way {
             RightsWay::Registration => {
@@ -102,30 +102,31 @@ impl Owner {
             }
             RightsWay::Flags => self.set_flags(READ),
             RightsWay::Reset => {
-                // The other end is told later, and writes until then.
+                // The other end learns of it later, and writes until then.
                 self.pair.commands += 1;
                 self.pair.owner.reset()
             }
         }
     }
 
-    /// Brings the connection up anew, without the right.
+    /// Re-establishes the connection, without the right.
     pub(super) fn connect(&mut self) -> io::Result<()> {
         self.pair.connect(match self.way {
-            // These leave all to the key.
+            // These rely on the key only.
             RightsWay::Registration | RightsWay::Window => BOTH,
             RightsWay::Flags | RightsWay::Reset => READ,
         })
     }
 
-    /// The peer writes with the right. None if that lands, else what became of it.
+    /// Lets the peer write with the right. Returns `None` if the write lands, and otherwise what
+    /// happened to it.
     pub(super) fn write(&mut self, key: u32) -> io::Result<Option<String>> {
         let name = self.post(key)?;
         let status = self.pair.wait_for(name)?;
         if status != Some(WorkStatus::Success) {
             return Ok(Some(status.map_or("no answer".into(), |status| status.to_string())));
         }
-        // It may be done before it can be seen.
+        // The write may be done before it is visible.
         let until = Instant::now() + PATIENCE;
         while !self.is_all(self.value)? {
             if Instant::now() >= until {
@@ -136,7 +137,7 @@ impl Owner {
         Ok(None)
     }
 
-    /// The peer posts a write; gives the request's name.
+    /// Lets the peer post a write; returns the request's name.
     pub(super) fn post(&mut self, key: u32) -> io::Result<u64> {
         self.value = self.value % 100 + 1;
         let address = self.pages.base().as_ptr().expose_provenance();
@@ -149,20 +150,20 @@ impl Owner {
         self.pair.let_time_pass();
     }
 
-    /// Whether a request was refused, or never done, and since a moment nothing has landed.
+    /// Returns whether a request was refused, or never done, and nothing has landed since `since`.
     pub(super) fn is_denied(&mut self, name: u64, since: &[u8]) -> io::Result<bool> {
         let status = self.pair.wait_for(name)?;
         Ok(status != Some(WorkStatus::Success) && self.look()? == since)
     }
 
-    /// Whether a request that was under way when the right was taken back changed nothing since.
+    /// Returns whether a request that was in flight at the revocation has changed nothing since.
     pub(super) fn has_stopped(&mut self, name: u64, since: &[u8]) -> io::Result<bool> {
         self.pair.wait_for(name)?;
         self.pair.let_time_pass();
         Ok(self.look()? == since)
     }
 
-    /// What the memory holds, as far as writes go.
+    /// Returns the memory's content within the range of writes.
     pub(super) fn look(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.pages.bytes().min(WRITE_BYTES_MAX)];
         self.pages.row().read(0, &mut bytes).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -1,5 +1,5 @@
-//! Processes that come one by one while others work, in views of two, and go again: as clients of a
-//! process do, and as a process that is started anew.
+//! Processes that come and go one by one while others work, in views of two: like clients of a
+//! process, and like a restarted process.
 
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use super::group::device;
 const LOG: Region = Region(1);
 const SERVER: NodeId = NodeId(1);
 
-/// The ranks of a server and of its client, in the view of the two.
+/// The ranks of a server and of its client, in their common view.
 const S: Rank = Rank(0);
 const C: Rank = Rank(1);
 
@@ -31,7 +31,7 @@ struct Process {
 }
 
 impl Process {
-    /// With a log of its own length.
+    /// Creates a process with a log of this length.
     fn new(node: NodeId, log_bytes: usize) -> Self {
         let site = Site::open(&device::wanted(), &Limits::default(), None).expect("a device");
         let tcp = Tcp::new(node, Settings::default()).expect("descriptors");
@@ -56,7 +56,7 @@ impl Process {
     }
 }
 
-/// Two ends of a connection.
+/// Returns the two ends of a connection.
 fn pair() -> [Connection; 2] {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let one = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
@@ -64,7 +64,7 @@ fn pair() -> [Connection; 2] {
     [one, other].map(|stream| Connection { stream, cipher: None })
 }
 
-/// Waits while processes step.
+/// Waits until a condition holds, while processes step.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -90,7 +90,7 @@ fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) 
     [at_server, at_client]
 }
 
-/// The client writes to the server's log, and hears that it is there.
+/// The client writes to the server's log, and learns that the write has arrived.
 #[track_caller]
 fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u64) {
     client.log.writer().cell(64).expect("a cell").publish(value);
@@ -128,7 +128,7 @@ fn clients_come_and_go_over_rdma_while_others_work() {
     let mut clients = Vec::new();
     for number in 0..20_u64 {
         let node = NodeId(100 + u32::try_from(number).expect("few"));
-        // Ids in no order.
+        // The ids are in no order.
         let view = ViewId(1 + number * 37 % 61);
         let mut client = Process::new(node, 4096);
         let rows = meet(&mut server, &mut client, node, view);
@@ -164,7 +164,7 @@ fn a_process_that_is_started_anew_comes_over_rdma_in_a_view_of_its_own() {
         await_loss(&mut server, view);
         server.fabric.side_channel_mut().part_from(node);
         if life % 2 == 0 {
-            // Or the old view goes while the next is there.
+            // In other cases the old view ends while the next exists.
             wait_for("the end", || {
                 server.step();
                 server.fabric.retire(view)

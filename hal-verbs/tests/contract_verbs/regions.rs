@@ -1,5 +1,5 @@
-//! Regions and many views over RDMA keep the contract: three processes on one device, and TCP
-//! beside it.
+//! Regions and many views over RDMA keep the contract: three processes on one device, with TCP as
+//! the side channel.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::Views;
 use super::group::beside::{ids, meet_all_alone};
 use super::group::device;
 
-/// As little as a thread can wait and leave the processor to the device, which is emulated on it.
+/// The shortest wait that yields the processor to the device, which is emulated on it.
 const PASS: Duration = Duration::from_micros(20);
 
 struct Connected {
@@ -66,7 +66,7 @@ impl RegionBench for Processes {
     }
 
     fn lose(&mut self, process: Process) -> Result<(), &'static str> {
-        // As a process that ends: its queue pairs and sockets go, and it said nothing.
+        // Acts like a process that ends: its queue pairs and sockets disappear without a word.
         self.fabrics[process.0] = None;
         Ok(())
     }
@@ -87,7 +87,7 @@ impl RegionBench for Processes {
     }
 }
 
-/// What says nothing on a port that takes longer writes than an entry.
+/// The check that a port cannot decide if it takes writes longer than an entry.
 const SILENT: [&str; 1] = ["region-address-order"];
 
 #[track_caller]
@@ -119,8 +119,8 @@ fn regions_over_verbs_keep_the_contract_by_windows_and_short_queues() {
     assert_kept("windows, short queues, nothing inline", &how);
 }
 
-/// A device that executes late, and gives the numbers of keys again: what was posted by a right
-/// that is gone is still under way when the next is given.
+/// A device that executes late and reuses key numbers: a write posted with a revoked right is still
+/// in flight when the next right is granted.
 #[test]
 fn regions_over_verbs_keep_the_contract_where_requests_are_late_and_keys_come_again() {
     let profile =

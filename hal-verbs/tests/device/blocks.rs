@@ -1,5 +1,5 @@
-//! Blocks: in order, whole, with their number; many channels; memory that comes and goes; and what
-//! a block without a receive costs.
+//! Blocks: in order, complete, with their number; many channels; memory that comes and goes; and
+//! the cost of a block without a receive.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn on(channel: u16, peer: Rank) -> Way {
     Way { view: VIEW, channel: Channel(channel), peer }
 }
 
-/// Memory that the member's fabric knows.
+/// Makes memory that the member's fabric knows.
 fn made(member: &Member, bytes: usize) -> BlockMemory {
     member.fabric.block_store().memory(bytes, BlockUse::Both).expect("memory")
 }
@@ -43,7 +43,7 @@ fn look(memory: &BlockMemory, offset: usize, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The next event of a member, while the other goes on too.
+/// Waits for the next event of a member, while the other makes progress too.
 fn next(member: &mut Member, other: &mut Member) -> BlockEvent {
     let mut event = None;
     wait_for("a block's event", SOON, || {
@@ -54,7 +54,7 @@ fn next(member: &mut Member, other: &mut Member) -> BlockEvent {
     event.expect("waited for")
 }
 
-/// How a member lost its peer, which it must.
+/// Waits until a member loses its peer, and returns the cause.
 fn loss(member: &mut Member, other: &mut Member) -> LossCause {
     let mut cause = None;
     wait_for("the loss", SOON, || {
@@ -128,12 +128,12 @@ fn a_block_costs_a_write_and_a_word_at_each_end() {
     let [sender, receiver] = [&a, &b].map(|member| *member.fabric.counters());
     println!("sender: {sender:?}\nreceiver: {receiver:?}");
     assert_eq!(sender.blocks, BLOCKS);
-    // A word a block that it is there; and a credit for the offers before, which none of these
-    // answered.
+    // A notice per block that it has arrived, and a credit for the earlier offers, which none of
+    // these answered.
     assert_eq!(sender.block_messages - before[0].block_messages, BLOCKS);
     assert_eq!(before[0].block_messages, 1);
     assert_eq!(sender.doorbells - before[0].doorbells, 2 * BLOCKS);
-    // An offer each; and a credit for the words.
+    // An offer per block, and a credit for the notices.
     assert_eq!((before[1].block_messages, receiver.block_messages), (BLOCKS, BLOCKS + 1));
     assert_eq!(receiver.doorbells - before[1].doorbells, 1);
 }
@@ -202,7 +202,7 @@ fn memory_stays_until_a_closed_channel_is_over_at_both_ends_and_no_longer() {
         b.fabric.post_receive(on(channel, A), into.area(0), BYTES, Token(1)).expect("room");
         a.fabric.send(on(channel, B), from.area(0), BYTES, 5, Token(2)).expect("room");
         if round % 2 == 0 {
-            // In the middle of it, perhaps.
+            // The block may be half sent.
             b.fabric.collect();
             a.fabric.collect();
         }
@@ -273,7 +273,7 @@ fn a_block_without_a_receive_loses_the_peer() {
     assert_eq!(loss(&mut a, &mut b), LossCause::Unreachable);
 }
 
-/// B waits for a block, and A for the word that it is there: neither looks while it sleeps.
+/// B waits for a block, and A for the notice that it has arrived: neither polls while it sleeps.
 #[test]
 fn a_sleeper_is_woken_by_a_block() {
     let (mut a, mut b) = pair(&shape());

@@ -1,4 +1,4 @@
-//! Counts equal what the design predicts; full queues cost no processor.
+//! Counters equal the design's predictions; full queues cost no processor time.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tramontane_verbs::{Counters, Limits};
 use super::group::{Shape, VIEW};
 use super::{A, B, content, drain, guard, pair, seen, settle, store, wait_for};
 
-/// Posts a list again and again; gives the counts of that alone, without what asks for the last
+/// Posts a list repeatedly; returns the counters of these posts, without the request for the last
 /// completions.
 fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> Counters {
     let shape = Shape { limits, ..Shape::default() };
@@ -83,7 +83,7 @@ fn a_full_queue_is_refused_and_told_when_it_has_room() {
     }
     println!("10000 refusals take {:?}", started.elapsed());
     assert_eq!(a.fabric.counters().refused, 10_001);
-    // A member that sleeps on it is woken by the room, not by time.
+    // Room in the queue wakes a member that sleeps because of it; no timeout is needed.
     let started = Instant::now();
     let woken = !a.fabric.arm() || a.fabric.sleep(Duration::from_secs(10));
     a.fabric.disarm();
@@ -96,14 +96,14 @@ fn a_full_queue_is_refused_and_told_when_it_has_room() {
 fn a_queue_that_stays_full_costs_no_processor() {
     let limits = Limits { loss_time: Duration::from_secs(1), ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
-    // Nothing is acknowledged from now on, and no room comes.
+    // From now on nothing is acknowledged, and no room becomes free.
     b.fabric.cut(VIEW, A);
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {}
     let (started, used) = (Instant::now(), processor_time());
     let (mut naps, mut refused) = (0, 0);
     let lost = loop {
-        // As a polling thread that has something to post and cannot: it tries at each step, and
-        // sleeps.
+        // Acts like a polling thread that has something to post and cannot: it tries in each step,
+        // and sleeps.
         refused +=
             u32::from(a.fabric.post(VIEW, B, &[guard(64, 8)], None) == Err(ErrorKind::QueueFull));
         if let Some(lost) = drain(&mut a.fabric).into_iter().find(|event| *event != Event::Woken) {
@@ -128,7 +128,7 @@ fn a_queue_that_stays_full_costs_no_processor() {
 #[test]
 fn a_sleeper_uses_no_processor_and_an_idle_group_posts_nothing() {
     let (mut a, mut b) = pair(&Shape::default());
-    // Both lie down, again and again.
+    // Both go to sleep repeatedly.
     for _ in 0..20 {
         for member in [&mut a, &mut b] {
             if member.fabric.arm() {
@@ -155,7 +155,7 @@ fn a_sleeper_uses_no_processor_and_an_idle_group_posts_nothing() {
     assert_eq!(before[0], *a.fabric.counters(), "who knows that we sleep is not told again");
 }
 
-/// Of this thread, as the kernel counts it.
+/// Returns this thread's processor time, according to the kernel.
 fn processor_time() -> Duration {
     let text =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel that counts");

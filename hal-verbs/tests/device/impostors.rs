@@ -1,5 +1,5 @@
-//! A peer that has the shared key and tells what is not so: its card is judged before anything is
-//! written, and what no card shows is found by the first write.
+//! A peer that has the shared key but lies: its card is checked before anything is written, and the
+//! first write detects a lie that no card shows.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::{A, B, wait_for};
 const ROW_BYTES: u64 = 16_384;
 const LOSS_TIME: Duration = Duration::from_millis(300);
 
-/// What an impostor says of its queue pair and of the memory that it lends.
+/// An impostor's claims about its queue pair and the memory that it lends.
 struct Tale {
     number: u32,
     address: u64,
@@ -23,18 +23,18 @@ struct Tale {
     mtu_bytes: u32,
 }
 
-/// Believable, but for the queue pair, which does not exist.
+/// Plausible claims, except for the queue pair, which does not exist.
 const TALE: Tale =
     Tale { number: 0x00ff_fff0, address: 1 << 40, bytes: ROW_BYTES, mtu_bytes: 1024 };
 
 impl Tale {
-    /// As it crosses: this device's address, and one connection.
+    /// Returns the encoded card: this device's address, and one connection.
     fn card(&self) -> Vec<u8> {
         let choice = device::devices().choose(&device::wanted()).expect("a device");
         let mut card = choice.gid.address.octets().to_vec();
         card.extend_from_slice(&choice.lid.to_le_bytes());
         card.extend_from_slice(&self.mtu_bytes.to_le_bytes());
-        // Reads at once; Ethernet, and the partition that every port is in.
+        // Concurrent reads; Ethernet; and the partition that every port is in.
         card.extend_from_slice(&[4, 2, 0xff, 0xff]);
         card.extend_from_slice(&self.number.to_le_bytes());
         card.extend_from_slice(&7_u32.to_le_bytes());
@@ -45,7 +45,7 @@ impl Tale {
     }
 }
 
-/// A single member, which is to report the loss of an impostor.
+/// Returns a single member, which must report the loss of an impostor.
 fn member() -> super::Member {
     let bytes = usize::try_from(ROW_BYTES).expect("small");
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
@@ -91,7 +91,7 @@ fn a_queue_pair_that_does_not_exist_is_found_by_the_first_write() {
         member.fabric.loss_of(B).is_some()
     });
     assert!(!member.fabric.ready(VIEW, B), "nothing was ever posted to it");
-    // Devices may take up to four times as long as they were told to.
+    // Devices may take up to four times the requested time.
     assert!(
         started.elapsed()
             < LossTimes::at_least(LOSS_TIME, DeviceKind::SoftRoce, None).least() * 5

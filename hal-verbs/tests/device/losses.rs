@@ -1,4 +1,4 @@
-//! Peers that are gone, silent, stopped or killed; a view that ends; and nothing left behind.
+//! Peers that are dead, silent, stopped or killed; a view that ends; and nothing left behind.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -34,7 +34,7 @@ fn silence_is_noticed_within_the_time_that_was_given() {
     let times = LossTimes::at_least(loss_time, DeviceKind::SoftRoce, None);
     let limits = Limits { loss_time, ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
-    // Its queue pair is reset: it answers nothing, and its process lives on.
+    // Its queue pair is reset: it answers nothing, but its process continues.
     a.fabric.cut(VIEW, B);
     b.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is not known yet");
     let mut cause = None;
@@ -97,7 +97,7 @@ fn a_sleeper_is_woken_by_a_loss() {
     going.join().expect("no panic");
 }
 
-/// Another process that is rank 1, by this program itself.
+/// Another process with rank 1, which runs this program.
 struct Process {
     child: Child,
 }
@@ -111,7 +111,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone, or stopped: neither keeps it.
+        // It may be gone or stopped; both are harmless.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -128,12 +128,12 @@ fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpList
     member
 }
 
-/// What is told of peers.
+/// Returns the events about peers.
 fn events(fabric: &mut RdmaViews<Tcp>) -> Vec<Event> {
     std::iter::from_fn(|| fabric.poll()).filter(|event| *event != Event::Woken).collect()
 }
 
-/// What a member sees in a row, at the place that all write here.
+/// Returns a member's view of a row, at the offset that all write here.
 fn look(member: &Beside, owner: Rank) -> [u8; 8] {
     let mut bytes = [0; 8];
     member.rows.rows()[owner.index()].read(64, &mut bytes).expect("in the row");
@@ -144,7 +144,7 @@ fn write_row(member: &Beside, offset: usize, bytes: &[u8]) {
     member.rows.row().apply(offset, bytes).expect("in the row");
 }
 
-/// The other process: joins, says so, and echoes what it sees in A's row until its input ends.
+/// The other process: joins, reports that, and echoes the value in A's row until its input ends.
 #[test]
 #[ignore = "started by the tests that need a process"]
 fn child_process() {
@@ -186,7 +186,7 @@ fn start() -> (Beside, Process) {
     let member = join_process(A, &addresses, Some(own));
     let mut lines = BufReader::new(output).lines();
     assert!(lines.any(|line| line.is_ok_and(|line| line.contains("joined"))));
-    // What else it says goes nowhere.
+    // Its other output is discarded.
     std::thread::spawn(move || lines.for_each(drop));
     (member, Process { child })
 }
@@ -211,7 +211,7 @@ fn a_stopped_receiver_receives_and_goes_on() {
     let (mut a, b) = start();
     println!("echoed after {:?}", echo(&mut a, 1));
     b.signal("-STOP");
-    // Its adapter answers for it: nothing is full, nothing is lost.
+    // Its NIC answers for it: no queue is full, nothing is lost.
     for value in 2..=100 {
         write_row(&a, 64, &[value; 8]);
         write_row(&a, 4096, &[value; 8192]);
@@ -252,7 +252,7 @@ fn a_killed_peer_is_lost_at_once_and_in_mid_stream() {
     b.signal("-KILL");
     let mut cause = None;
     let took = wait_for("the loss", Duration::from_secs(10), || {
-        // As a member in full flight: it posts, polls, and looks now and then.
+        // Acts like a busy member: it posts, polls, and checks its peers now and then.
         let _ = a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None);
         a.fabric.check_peers();
         cause = lost(&events(&mut a.fabric), B);
@@ -284,7 +284,7 @@ fn views_end_at_both_ends_and_quickly() {
 }
 
 /// One of two hosts, in the lab: `run --guests 2 -- TEST --- TEST`. The first has the second
-/// killed, as if its power were cut, and says how long it takes to notice.
+/// killed, as if by a power failure, and reports how long it takes to notice.
 #[test]
 #[ignore = "needs two guests of the lab"]
 fn two_hosts() {
@@ -328,9 +328,8 @@ fn two_hosts() {
     panic!("{own} saw {value} and nobody was lost");
 }
 
-/// The network below the device goes away under a group. (`rdma link delete` on a device in
-/// software waits for its users, so that a device is taken from under its users cannot be shown in
-/// the lab.)
+/// The network below the device disappears under a group. (`rdma link delete` on a software device
+/// waits for its users, so the lab cannot show the removal of a device in use.)
 #[test]
 #[ignore = "takes the network away"]
 fn a_network_that_vanishes_is_a_loss_of_everybody() {
@@ -354,17 +353,17 @@ fn a_network_that_vanishes_is_a_loss_of_everybody() {
     assert!(a.fabric.retire(VIEW), "nothing is under way any more");
 }
 
-/// Resident pages of this process.
+/// Returns this process's resident memory in KiB.
 fn resident_kb() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("a status");
     let line = text.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
     line.split_whitespace().nth(1).and_then(|size| size.parse().ok()).expect("a number")
 }
 
-/// Says that this process runs one test and no other.
+/// The variable that tells this process to run only one test.
 const ALONE: &str = "TRAMONTANE_VERBS_ALONE";
 
-/// The memory of a process is also that of tests beside this one: it has a process of its own.
+/// The memory of a process includes that of parallel tests, so this test has its own process.
 #[test]
 fn nothing_is_left_after_many_rounds() {
     if std::env::var_os(ALONE).is_none() {
@@ -390,7 +389,7 @@ fn nothing_is_left_after_many_rounds() {
         }
         drop(b);
     };
-    // The first rounds fill what allocators and libraries keep.
+    // The first rounds fill the caches of allocators and libraries.
     (0..10).for_each(round);
     let (before, kb) = (device::objects(), resident_kb());
     let started = Instant::now();

@@ -1,8 +1,8 @@
-//! What whole nodes of the core cost: known messages, and all counts equal to what the design
-//! predicts.
+//! The cost of whole nodes of the core: for known messages, all counters equal the design's
+//! predictions.
 //!
-//! One member sends, one message at a time; all step in turn, and what was posted lands before the
-//! next step. Then a message costs each pair of members:
+//! One member sends, one message at a time; all step in turn, and every post lands before the next
+//! step. Then a message costs each pair of members:
 //!
 //! | member | step | list to each peer |
 //! |---|---|---|
@@ -17,14 +17,15 @@ use tramontane_verbs::{Counters, Limits};
 use super::group::nodes::{Seat, with_nodes};
 use super::wait_for;
 
-/// A slot of the ring: a message of 1000 B, its length and its counter, on a multiple of 16.
+/// A slot of the ring: a message of 1000 B, its length and its counter, rounded up to a multiple of
+/// 16.
 const STRIDE: u64 = 1024;
 const FRONTIERS: u64 = 24;
 
-/// Many laps of the ring, and a multiple of what goes from one completion to the next.
+/// Many laps of the ring, and a multiple of the requests between two completions.
 const MESSAGES: u64 = 320;
 
-/// Waits until every copy of a member's row is as the row: all that it posted has landed.
+/// Waits until every copy of a member's row equals the row: all its posts have landed.
 fn land(seats: &[Seat<'_>], owner: usize) {
     let bytes = |seat: &Seat<'_>| {
         let row = seat.rows[owner];
@@ -38,8 +39,8 @@ fn land(seats: &[Seat<'_>], owner: usize) {
     });
 }
 
-/// Steps all in turn, twice, and everything lands in between; gives how many lists and writes were
-/// posted.
+/// Steps all in turn, twice, and lets everything land in between; returns how many lists and writes
+/// were posted.
 fn turns(seats: &mut [Seat<'_>]) -> Vec<(u32, u32)> {
     let mut posted = vec![(0, 0); seats.len()];
     for _ in 0..2 {
@@ -53,7 +54,7 @@ fn turns(seats: &mut [Seat<'_>]) -> Vec<(u32, u32)> {
     posted
 }
 
-/// What one member's fabric did, after its last completions came.
+/// Returns the counters of one member's fabric, after its last completions have arrived.
 fn counted(seat: &mut Seat<'_>) -> Counters {
     wait_for("the completions", Duration::from_secs(20), || {
         seat.fabric.collect();
@@ -63,7 +64,7 @@ fn counted(seat: &mut Seat<'_>) -> Counters {
     *seat.fabric.counters()
 }
 
-/// Lists and writes to each peer for one message, by rank.
+/// Returns the lists and writes to each peer for one message, by rank.
 fn predicted(members: usize) -> Vec<(u64, u64)> {
     let mut costs = vec![(2, 2); members];
     costs[0] = (2, 4);
@@ -96,11 +97,12 @@ fn assert_costs(members: u16) {
                 writes,
                 // Each list ends with the frontiers.
                 bytes: messages * STRIDE + lists * FRONTIERS,
-                // All but the messages themselves, which are longer than the device takes.
+                // All except the messages themselves, which are longer than the device takes
+                // inline.
                 inline: writes - messages,
                 doorbells: lists,
-                // Each connection carries 4, 2 or 1 requests a message: 32 are always a whole
-                // number of them.
+                // Each connection carries 4, 2 or 1 requests per message, and 32 is a multiple of
+                // each.
                 signalled: writes / 32,
                 completions: writes / 32,
                 ..Counters::default()
@@ -145,8 +147,8 @@ fn messages_that_wait_go_together() {
         }
         let counters = counted(&mut seats[0]);
         println!("40 bursts of 8 messages: {counters:?}");
-        // 8 messages and their counters fill a list of 16; the frontiers go in a second one, and in
-        // a third when they are delivered.
+        // 8 messages and their counters fill a list of 16; the frontiers travel in a second one,
+        // and in a third when they are delivered.
         assert_eq!((counters.lists, counters.doorbells), (40 * 3, 40 * 3));
         assert_eq!(counters.writes, 40 * 18);
         let other = counted(&mut seats[1]);

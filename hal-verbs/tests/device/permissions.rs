@@ -1,5 +1,5 @@
-//! The right to write to a region: refused, granted, taken back, denied; and what each way of
-//! taking it back costs on the device.
+//! The right to write to a region: refused, granted, revoked, denied; and the cost of each method
+//! of revoking on the device.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn look(member: &Member, region: Region, offset: usize, length: usize) -> Vec<u8
     bytes
 }
 
-/// Steps both, as polling threads do.
+/// Steps both members, as polling threads do.
 fn step(a: &mut Member, b: &mut Member) {
     a.fabric.collect();
     b.fabric.collect();
@@ -73,7 +73,7 @@ fn ensure_way(a: &mut Member, b: &mut Member, region: Region, value: u8) -> Dura
     started.elapsed()
 }
 
-/// A writes to B's region with a right that B has just taken back, and the write is denied.
+/// A writes to B's region with a right that B has just revoked, and the write is denied.
 #[track_caller]
 fn ensure_denied(a: &mut Member, b: &mut Member, region: Region) {
     fill(a, region, 64, &[0xee; 64]);
@@ -89,7 +89,7 @@ fn ensure_denied(a: &mut Member, b: &mut Member, region: Region) {
     assert_eq!(look(b, region, 64, 64), before, "nothing of it lands");
     let completed = drain(&mut a.fabric);
     assert!(!completed.iter().any(|event| matches!(event, Event::Completed(_))), "{completed:?}");
-    // The connection is made anew, without the right.
+    // The connection is re-established without the right.
     wait_for("the connection", SOON, || {
         step(a, b);
         a.fabric.post(VIEW, B, &[write(region, 64, 64)], None) == Err(ErrorKind::Revoked)
@@ -103,7 +103,7 @@ fn ensure_refused(a: &mut Member, region: Region) {
     assert_eq!(posted, Err(ErrorKind::Revoked));
 }
 
-/// A reads what is in B's region.
+/// A reads B's region.
 #[track_caller]
 fn ensure_read(a: &mut Member, b: &Member, region: Region) {
     let area = |offset| Area { region, offset };
@@ -146,7 +146,7 @@ fn nobody_writes(write_keys: WriteKeys) {
         b.fabric.grant(VIEW, A, LOG).expect("it is there");
         ensure_way(&mut a, &mut b, LOG, value);
     }
-    // The other way round nothing was granted.
+    // In the other direction nothing was granted.
     let posted = b.fabric.post(VIEW, A, &[write(LOG, 64, 64)], None);
     assert_eq!(posted, Err(ErrorKind::Revoked));
     rows_go_on(&mut a, &mut b, 99);
@@ -210,7 +210,7 @@ fn anybody_reads() {
     assert_eq!(look(&a, LOG, 105_000, 8), [0; 8]);
 }
 
-/// Each owner decides how long its region is, and both ends keep to the owner's length.
+/// Each owner decides the length of its region, and both ends respect it.
 #[test]
 fn regions_are_as_long_as_their_owners_want_them() {
     let regions = |bytes| vec![(LOG, bytes), (OTHER, BYTES)];
@@ -226,7 +226,8 @@ fn regions_are_as_long_as_their_owners_want_them() {
     let area = |region, offset| Area { region, offset };
     let read = a.fabric.read(VIEW, B, area(LOG, 4096), area(LOG, 0), 8, Token(1));
     assert_eq!(read, Err(ErrorKind::OutOfRange));
-    // The other way round the owner's is longer: from the row, or another region, to its end.
+    // In the other direction the owner's region is longer: A writes from its row, or from another
+    // region, up to the end.
     store(&b, 64, &[7; 64]);
     fill(&b, OTHER, 0, &[8; 64]);
     for (source, value) in [(area(Region::ROW, 64), 7), (area(OTHER, 0), 8)] {
@@ -246,8 +247,8 @@ fn regions_are_as_long_as_their_owners_want_them() {
     assert_eq!(look(&b, OTHER, 64, 64), [8; 64]);
 }
 
-/// What is posted to a row of a view that its owner has ended is passed over; to a region it is
-/// refused, since its completion would say that it is there.
+/// A post to a row of a view that its owner has ended is dropped; a post to a region is refused,
+/// because its completion would claim that the write has landed.
 #[test]
 fn a_region_of_a_peer_that_ended_the_view_is_lost() {
     let (mut a, mut b) = pair(&shape(WriteKeys::default()));
@@ -263,7 +264,7 @@ fn a_region_of_a_peer_that_ended_the_view_is_lost() {
     wait_for("the row", SOON, || drain(&mut a.fabric).contains(&Event::Completed(Token(6))));
 }
 
-/// What is found when the right is taken back in the middle of a stream of long writes.
+/// Revokes the right in the middle of a stream of long writes; returns what was found.
 fn stream(write_keys: WriteKeys, rounds: u32) -> (u32, Vec<Duration>) {
     let (mut a, mut b) = pair(&shape(write_keys));
     let (mut late, mut times) = (0, Vec::new());
@@ -330,7 +331,7 @@ fn rights_are_denied_by_keys_and_each_way_is_measured() {
     let (limits, wanted) = (Limits::default(), device::wanted());
     let site = Site::open(&wanted, &limits, None).expect("a device");
     println!();
-    // Times of a fake device say nothing.
+    // Times of a fake device mean nothing.
     let rounds = if device::real().is_some() { 10 } else { 1 };
     for bytes in [4096, 1 << 20, 16 << 20] {
         for way in RightsWay::ALL {

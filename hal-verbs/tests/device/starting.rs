@@ -1,4 +1,4 @@
-//! What can be wrong at the start, each told apart.
+//! Errors at the start, each distinguished from the others.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ fn error(shape: &Shape) -> JoinError {
 fn what_is_not_there_is_named() {
     let ask = |wanted| error(&Shape { wanted, ..Shape::default() });
     let unknown = ask(Wanted { device: Some("mlx5_7".into()), ..device::wanted() });
-    // A fake device is never listed, so without it there may be none at all, and no library.
+    // A fake device is never listed, so without a real one there may be no device at all, and no
+    // library.
     let has_none = device::real().is_none();
     assert!(match unknown {
         JoinError::Choice(ChoiceError::NoSuchDevice { .. }) => true,
@@ -36,7 +37,7 @@ fn what_is_not_there_is_named() {
     assert!(matches!(address, JoinError::Choice(ChoiceError::NoGidFor { .. })));
 }
 
-/// One over IPv4 and one over IPv6: both addresses exist, and no way leads from one to the other.
+/// One is on IPv4 and one on IPv6: both addresses exist, but no path leads from one to the other.
 #[test]
 fn a_way_that_leads_nowhere_is_told_before_the_first_message() {
     let at = |index| Wanted { gid: GidChoice::Index(index), ..device::wanted() };
@@ -51,7 +52,7 @@ fn a_way_that_leads_nowhere_is_told_before_the_first_message() {
     assert!(errors.iter().all(|error| matches!(error, JoinError::NoAnswer { .. })));
 }
 
-/// As root nobody is kept out: run it as another user, after `chmod 600 /dev/infiniband/uverbs0`.
+/// Root may open every device: run this as another user, after `chmod 600 /dev/infiniband/uverbs0`.
 #[test]
 #[ignore = "needs a user who may not open the device"]
 fn a_device_that_may_not_be_opened_is_told_with_what_to_allow() {
@@ -69,8 +70,9 @@ fn regions_have_names_of_their_own() {
     }
 }
 
-/// Root may lock what it likes: run it without that, as in `setpriv --bounding-set=-ipc_lock
-/// --inh-caps=-ipc_lock bash -c 'ulimit -l 64; device-test --ignored ...'`.
+/// Root may lock any amount: run this without that capability, for example with `setpriv
+/// --bounding-set=-ipc_lock --inh-caps=-ipc_lock bash -c 'ulimit -l 64; device-test --ignored
+/// ...'`.
 #[test]
 #[ignore = "needs a process that may lock little"]
 fn memory_that_may_not_be_locked_is_told_with_what_to_set() {

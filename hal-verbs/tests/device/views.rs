@@ -1,5 +1,5 @@
-//! Views on one device: memory, keys and connections of one lead to no other (VIE-11), and peers
-//! come one by one.
+//! Views on one device: memory, keys and connections of one do not lead to another (VIE-11), and
+//! peers arrive one by one.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ const NEW: ViewId = ViewId(2);
 const ROW_BYTES: usize = 4096;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where a card names the memory: its address and its key.
+/// The part of a card with the memory's address and key.
 const MEMORY_IN_CARD: std::ops::Range<usize> = 34..46;
 
 fn site() -> Site {
     Site::open(&device::wanted(), &Limits::default(), None).expect("a device")
 }
 
-/// A view's memory at a member, open, with nobody connected.
+/// Opens a view at a member, without connections.
 fn alone(site: &Site, view: ViewId, own: Rank) -> Member {
     let options = ViewOptions {
         view,
@@ -39,7 +39,7 @@ fn alone(site: &Site, view: ViewId, own: Rank) -> Member {
     Member { fabric, rows }
 }
 
-/// Both in a view, connected.
+/// Connects both members in a view.
 fn together(sites: &[Site; 2], view: ViewId) -> (Member, Member) {
     let (mut a, mut b) = (alone(&sites[0], view, A), alone(&sites[1], view, B));
     let (of_a, of_b) = (a.fabric.card_for(B), b.fabric.card_for(A));
@@ -51,7 +51,7 @@ fn together(sites: &[Site; 2], view: ViewId) -> (Member, Member) {
     (a, b)
 }
 
-/// Waits until a first write to a peer is answered, which is told once.
+/// Waits until a first write to a peer is acknowledged, which is reported once.
 fn await_ready(member: &mut Member, view: ViewId, peer: Rank) {
     let mut told = Vec::new();
     wait_for("the first answer", PATIENCE, || {
@@ -81,16 +81,16 @@ fn writes_of_an_old_view_never_land_in_a_new_one() {
     let (mut new_a, new_b) = together(&sites, NEW);
     store(&old_a, 0, &[7; 64]);
     old_a.fabric.post(OLD, B, &[guard(0, 64)], None).expect("room");
-    // Otherwise a device that is late has written nothing when its peer ends the view.
+    // Without this, a slow device has written nothing when its peer ends the view.
     wait_for("the first write", PATIENCE, || seen(&old_b, A, 0, 64) == [7; 64]);
-    // As many as can be under way when the other ends the view.
+    // As many as can be in flight when the other ends the view.
     while old_a.fabric.post(OLD, B, &[guard(0, 64)], None).is_ok() {}
     wait_for("the end of the old view", PATIENCE, || {
         old_a.fabric.collect();
         old_b.fabric.retire(OLD)
     });
     assert_eq!(seen(&old_b, A, 0, 64), [7; 64], "it landed where it was to");
-    // A member that has not left the old view yet may still post there, and nothing lands, or
+    // A member that has not left the old view yet may still post there; nothing lands, and nothing
     // fails.
     store(&old_a, 0, &[8; 64]);
     for token in 0..300 {
@@ -104,7 +104,7 @@ fn writes_of_an_old_view_never_land_in_a_new_one() {
     assert!(events.contains(&Event::Completed(Token(299))));
     assert_eq!(seen(&old_b, A, 0, 64), [7; 64]);
     assert_eq!(seen(&new_b, A, 0, ROW_BYTES), [0; ROW_BYTES]);
-    // The new view goes on.
+    // The new view continues.
     store(&new_a, 64, &[9; 8]);
     new_a.fabric.post(NEW, B, &[guard(64, 8)], None).expect("room");
     settle(&mut new_a);
@@ -117,15 +117,15 @@ fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
     let sites = [site(), site()];
     let (mut old_a, mut old_b) = (alone(&sites[0], OLD, A), alone(&sites[1], OLD, B));
     let new_b = alone(&sites[1], NEW, B);
-    // A card for the old connection, and with it the way to the new memory.
+    // A card for the old connection with the new memory's address.
     let (mut forged, of_new) = (old_b.fabric.card_for(A), new_b.fabric.card_for(A));
     forged[MEMORY_IN_CARD].copy_from_slice(&of_new[MEMORY_IN_CARD]);
     assert_ne!(forged, old_b.fabric.card_for(A));
     let of_a = old_a.fabric.card_for(B);
     assert!(old_a.fabric.connect(B, &forged) && old_b.fabric.connect(A, &of_a));
-    // The first write that has bytes is refused, before anything of a row goes.
+    // The first write with bytes is refused, before anything of a row is sent.
     old_a.fabric.admit(B);
-    // Not `Denied`: the peer did not say that it cut this member off.
+    // Not `Denied`: the peer did not report that it cut this member off.
     assert_eq!(loss_of(&mut old_a.fabric), LossCause::Unreachable);
     let loss = old_a.fabric.loss_of(B).expect("it is lost");
     assert!(
@@ -150,7 +150,7 @@ fn a_member_that_is_admitted_first_writes_and_is_answered_once_the_other_knows()
     await_ready(&mut a, NEW, B);
     store(&a, 0, &[5; 8]);
     a.fabric.post(NEW, B, &[guard(0, 8)], None).expect("room");
-    // It goes to sleep, and reports that to a peer that has not been told that it may write.
+    // It goes to sleep, and reports that to a peer that does not know yet that it may write.
     drain(&mut a.fabric);
     assert!(a.fabric.arm());
     settle(&mut a);

@@ -1,4 +1,4 @@
-//! What a device says of itself: who is lost by it, and that the next view connects.
+//! Device events: the resulting losses, and the connection of the next view.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const UNREACHABLE: LossCause = LossCause::Unreachable;
 
-/// Members in one view, which is up.
+/// Returns members in one view, which is up.
 fn members_with(profile: &Profile, count: usize) -> Members {
     up(Members::new(profile, count))
 }
@@ -41,19 +41,19 @@ fn gid(address: &str) -> GidEntry {
     GidEntry { address, kind: GidKind::RoceV2, is_routed: true }
 }
 
-/// The entry of the table that is in use at first.
+/// The entry of the address table that is in use at first.
 const IN_USE: u8 = 1;
 
 #[test]
 fn a_device_that_fails_loses_all_peers_of_all_views_though_the_oldest_is_retiring() {
     let mut members = members(3);
     members.open(SECOND, &[0, 1, 2]);
-    // Something is under way in the old view that no answer comes to, so it goes on retiring.
+    // A request in the old view remains unanswered, so the view is still retiring.
     members.network.inject(Fault::PortDown(members.devices[0].clone(), 1));
     members.post(FIRST, 0, 5);
     assert!(!members.member(0).fabric.retire(FIRST));
     members.losses();
-    // It is told, and nothing else shows it.
+    // The failure is only reported; nothing else shows it.
     members.network.announce_failure(&members.devices[0]);
     members.pass(MILLISECOND_NS);
     let lost = members.losses();
@@ -82,7 +82,7 @@ fn a_device_that_is_back_is_opened_again_for_the_next_view() {
     assert!(members.carries(NEXT, 7, MILLISECOND_NS), "the old view ended, and the new one not");
 }
 
-/// The memory was made before, and its owner keeps it through the failure.
+/// The memory was made before the failure, and its owner keeps it.
 #[test]
 fn block_memory_outlives_a_failure_of_its_device() {
     let mut members = members(2);
@@ -95,7 +95,7 @@ fn block_memory_outlives_a_failure_of_its_device() {
         members.network.inject(Fault::DeviceFatal(members.devices[process].clone()));
         members.network.bring_back(&members.devices[process]);
     }
-    // Nobody has looked at the device when the next view is asked for.
+    // The device was not checked when the next view is requested.
     members.assert_next_view(NEXT);
     from.write(0, &[3; 100]).expect("in it");
     let way = |peer| Way { view: NEXT, channel: Channel(0), peer };
@@ -112,7 +112,7 @@ fn block_memory_outlives_a_failure_of_its_device() {
     let mut bytes = [0; 100];
     into.read(0, &mut bytes).expect("in it");
     assert_eq!(bytes, [3; 100]);
-    // Its number is given again, to memory that is registered on the new device.
+    // The number is reused for memory that is registered on the new device.
     let area = dropped.area(0);
     drop(dropped);
     let mut again = store(&mut members, 0).memory(100, BlockUse::Both).expect("memory");
@@ -166,12 +166,12 @@ fn a_port_that_is_away_for_longer_loses_the_peers_and_is_used_by_the_next_view()
     members.assert_next_view(NEXT);
 }
 
-/// How a process lost B in the first view.
+/// Describes how a process lost B in the first view.
 fn told(members: &mut Members, process: usize) -> String {
     members.member(process).fabric.loss_of(FIRST, B).expect("a loss").to_string()
 }
 
-/// The device gives no status but flushes: what it said of its port is the cause.
+/// The device reports only flushes: its event about the port gives the cause.
 #[test]
 fn flushes_of_an_interface_taken_down_name_the_port() {
     let mut members =
@@ -179,7 +179,7 @@ fn flushes_of_an_interface_taken_down_name_the_port() {
     let device = members.devices[0].clone();
     members.network.inject(Fault::PortDown(device, 1));
     members.post(FIRST, 0, 77);
-    // All that is flushed takes more than one look.
+    // Processing all flushes takes more than one poll.
     (0..2).for_each(|_| members.pass(MILLISECOND_NS));
     let lost = members.losses();
     assert_eq!(lost, [(0, FIRST, B, UNREACHABLE), (0, FIRST, Rank(2), UNREACHABLE)]);
@@ -205,7 +205,7 @@ fn figures_count_all_views_and_name_the_device() {
     assert_eq!(before.counters.writes, 1, "what `up` posts");
     members.open(SECOND, &[0, 1]);
     members.post(SECOND, 0, 9);
-    // The other retires too, for nobody ends alone.
+    // The other retires too, because a view does not end at one member only.
     for _ in 0..4 {
         for process in [0, 1] {
             members.member(process).fabric.retire(FIRST);
@@ -234,7 +234,7 @@ fn the_first_status_names_a_loss_behind_flushes() {
     assert!(told.contains("status 12") && !told.contains("link"), "{told}");
 }
 
-/// A device with room in its table of addresses.
+/// Returns a device with room in its address table.
 fn with_room() -> Profile {
     let gids = vec![gid("::"), gid("::"), gid("::"), gid("::")];
     Profile { ports: vec![PortProfile { gids, ..PortProfile::default() }], ..Profile::strict() }
@@ -247,7 +247,8 @@ fn set_gid(members: &Members, process: usize, index: u8, address: &str) {
     members.network.inject(Fault::Gid { device, port: 1, index, address });
 }
 
-/// Two members whose devices have their addresses in one entry of several, and what they want.
+/// Returns two members whose devices have several addresses in their tables, with their
+/// constraints.
 fn with_addresses(wishes: [Wanted; 2]) -> Members {
     let profiles = [1, 2].map(|number| {
         let mut profile = with_room();
@@ -275,7 +276,8 @@ fn an_address_that_is_replaced_is_the_one_by_which_the_next_view_connects() {
     members.assert_next_view(NEXT);
 }
 
-/// Nothing is chosen that the operator did not want, and the member that looks again finds it.
+/// Nothing outside the operator's constraints is chosen, and the member finds the address when it
+/// checks again.
 #[test]
 fn an_address_that_is_insisted_on_is_waited_for() {
     let insisted = "10.0.0.1".parse().expect("an address");
@@ -286,7 +288,7 @@ fn an_address_that_is_insisted_on_is_waited_for() {
     members.pass(MILLISECOND_NS);
     members.open(SECOND, &[0, 1]);
     assert!(!members.is_ready(SECOND), "its address leads nowhere");
-    // As long as nothing can be used it looks, whether it is told of something or not.
+    // While nothing is usable it checks again, with or without an event.
     let (device, address) = (members.devices[0].clone(), "::ffff:10.0.0.1".parse());
     members.network.set_address_silently(&device, (1, 3), address.expect("an address"));
     members.pass(LONG_NS);
@@ -351,7 +353,7 @@ fn a_completion_queue_that_overruns_costs_its_own_view_and_no_other() {
 fn a_queue_pair_that_fails_without_a_completion_costs_its_own_peer() {
     let mut members = members(3);
     let context = members.member(0).context;
-    // The first connection is the row's to B. Word of an earlier failure may come late.
+    // The first connection is the row's to B. A report of an earlier failure may come late.
     members.network.announce_queue_pair_failure(context, 0);
     members.pass(MILLISECOND_NS);
     assert_eq!(members.losses(), [], "it is in order");
@@ -367,14 +369,14 @@ fn a_queue_pair_that_fails_without_a_completion_costs_its_own_peer() {
     members.assert_next_view(NEXT);
 }
 
-/// Real time passes here, as a thread sleeps.
+/// Real time passes here, because a thread sleeps.
 #[test]
 fn a_member_that_sleeps_wakes_when_its_device_fails() {
     let mut members = members(2);
     assert!(wakes(&mut members));
     members.pass(MILLISECOND_NS);
     assert!(members.losses().contains(&(0, FIRST, B, UNREACHABLE)));
-    // What it says for ever keeps nobody awake.
+    // A permanently readable descriptor keeps no member awake.
     members.network.announce_failure(&members.devices[0]);
     let sleeper = &mut members.member(0).fabric;
     assert!(sleeper.arm());
@@ -382,7 +384,7 @@ fn a_member_that_sleeps_wakes_when_its_device_fails() {
     assert!(!sleeper.sleep(Duration::from_millis(400)));
     assert!(processor_time() - busy < Duration::from_millis(20));
     sleeper.disarm();
-    // Opened again, it wakes this member as before.
+    // After it is reopened, the device wakes this member as before.
     members.assert_next_view(NEXT);
     members.losses();
     assert!(wakes(&mut members));
@@ -390,7 +392,7 @@ fn a_member_that_sleeps_wakes_when_its_device_fails() {
     assert!(members.losses().contains(&(0, NEXT, B, UNREACHABLE)));
 }
 
-/// Whether the first member wakes when its device says, while it sleeps, that it failed.
+/// Returns whether the first member wakes when its device reports a failure during sleep.
 fn wakes(members: &mut Members) -> bool {
     const LONG: Duration = Duration::from_secs(20);
     let (network, device) = (members.network.clone(), members.devices[0].clone());
@@ -398,7 +400,7 @@ fn wakes(members: &mut Members) -> bool {
     assert!(sleeper.arm());
     let teller = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(20));
-        // A change of the port wakes nobody for long.
+        // A change of the port wakes nothing for long.
         network.inject(Fault::Pkey(device.clone(), 1));
         std::thread::sleep(Duration::from_millis(20));
         network.announce_failure(&device);
@@ -410,14 +412,14 @@ fn wakes(members: &mut Members) -> bool {
     is_woken && started.elapsed() < LONG / 2
 }
 
-/// What this thread has used of a processor.
+/// Returns this thread's processor time.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let used = text.split_whitespace().next().and_then(|text| text.parse().ok());
     Duration::from_nanos(used.expect("a number"))
 }
 
-/// Its memory is there, and nobody could be told.
+/// Its memory exists, but losses could not be reported yet.
 #[test]
 fn a_view_that_opens_on_a_device_that_has_failed_meanwhile_is_told_its_losses_then() {
     let mut members = members(2);
@@ -437,7 +439,7 @@ fn a_member_whose_device_failed_does_not_tell_the_others_that_they_are_cut_off()
     members.pass(MILLISECOND_NS);
     let lost = members.losses();
     assert!(lost.contains(&(0, FIRST, B, UNREACHABLE)), "{lost:?}");
-    // As the core does with members that it suspects.
+    // This is what the core does with members that it suspects.
     for peer in [B, Rank(2)] {
         members.member(0).fabric.cut(FIRST, peer);
     }

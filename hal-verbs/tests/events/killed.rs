@@ -1,5 +1,5 @@
-//! Processes that are killed under whole nodes whose membership may change, and members that are
-//! cut off.
+//! Processes that are killed under whole nodes with changing membership, and members that are cut
+//! off.
 
 use super::members::nodes::{self, Seat};
 use super::members::{LONG_NS, MILLISECOND_NS, Members, node};
@@ -21,10 +21,10 @@ const VICTIM: usize = 1;
 struct Run {
     members: Members,
     seats: Vec<Seat>,
-    /// By process: from where it sends, or where it receives.
+    /// By process: the memory from which it sends or into which it receives.
     memories: Vec<BlockMemory>,
     steps: u64,
-    /// How the first request to the victim ended at each of the others.
+    /// The status of the first request to the victim, at each of the others.
     ends: Vec<Option<WorkStatus>>,
 }
 
@@ -33,7 +33,7 @@ impl Run {
         let late = Profile { latency_ns: 2_000 + seed % 7 * 900, ..Profile::strict() };
         let mut members = Members::new(&late, count);
         let seats = nodes::start(&mut members);
-        // Made last, and so gone first.
+        // It is made last, and therefore destroyed first.
         let memory = |process: usize| {
             let store = members.member(process).fabric.block_store();
             store.memory(BLOCK_BYTES * count, BlockUse::Both).expect("memory")
@@ -42,7 +42,7 @@ impl Run {
         Self { members, seats, memories, steps: 0, ends: vec![None; count] }
     }
 
-    /// All step once, and time goes on.
+    /// All step once, and time advances.
     fn step(&mut self) {
         self.exchange_blocks();
         for seat in &mut self.seats {
@@ -59,7 +59,8 @@ impl Run {
         self.steps += 1;
     }
 
-    /// As many blocks in the first view as there may be, from all others to the one that is killed.
+    /// Posts as many blocks as possible in the first view, from all others to the one that is
+    /// killed.
     fn exchange_blocks(&mut self) {
         let way = |peer: usize| Way {
             view: ViewId(1),
@@ -84,7 +85,7 @@ impl Run {
         }
     }
 
-    /// The survivors are in the next view, all together, without the one that was killed.
+    /// Returns whether all survivors are in the next view, without the one that was killed.
     fn is_over(&self, survivors: &[NodeId]) -> bool {
         let is_there = |seat: &Seat| {
             seat.place() == (ViewId(2), Status::Steady) && seat.members() == survivors
@@ -93,7 +94,8 @@ impl Run {
     }
 }
 
-/// Runs a group in which one is killed after so many steps; gives how requests to it ended.
+/// Runs a group in which one member is killed after `kill_after` steps; returns the status of
+/// requests to it.
 fn survive(count: usize, kill_after: u64, object_ns: u64) -> Vec<Option<WorkStatus>> {
     let mut run = Run::new(count, kill_after);
     let what = format!("killed after {kill_after} steps, {object_ns} ns an object");
@@ -124,14 +126,14 @@ fn survive(count: usize, kill_after: u64, object_ns: u64) -> Vec<Option<WorkStat
     run.ends
 }
 
-/// The kernel ends the newest objects first: block memory is gone while queue pairs still answer,
-/// and they refuse what comes.
+/// The kernel destroys the newest objects first: block memory is gone while queue pairs still
+/// answer, and they refuse requests.
 #[test]
 fn survivors_of_a_killed_member_go_on_whatever_of_it_is_destroyed_first() {
     let (mut refused, mut silent) = (0, 0);
     for moment in 0..36 {
         let (count, object_ns) = if moment % 3 == 0 { (5, 20_000) } else { (3, 1 + moment * 300) };
-        // The first of them lie before the first view is up.
+        // The first of these moments are before the first view is up.
         for end in survive(count, moment * 7, object_ns) {
             refused += u64::from(end == Some(WorkStatus::RemoteAccess));
             silent += u64::from(end == Some(WorkStatus::RetriesExceeded));
@@ -141,8 +143,8 @@ fn survivors_of_a_killed_member_go_on_whatever_of_it_is_destroyed_first() {
     assert!(refused > 20, "{refused} survivors were refused: this is what the test is for");
 }
 
-/// A cut is a message of a peer that lives: it is told on the side channel, whatever the device
-/// saw first.
+/// A cut is a message from a live peer: the side channel reports it, whatever the device reported
+/// first.
 #[test]
 fn a_member_that_is_cut_off_learns_it_from_the_side_channel() {
     let mut members = Members::new(&Profile::strict(), 2);

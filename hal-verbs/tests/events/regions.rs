@@ -1,4 +1,4 @@
-//! What a device says of the connection of a region.
+//! Device events about a region's connection.
 
 use tramontane_core::fabric::{
     Area, Event, Fabric as _, Kind, PermissionEvent, Permissions as _, Region, ViewRows as _, Write,
@@ -13,14 +13,14 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// A member without side channel, and its device.
+/// A member without a side channel, and its device.
 struct Member {
     site: Site,
     fabric: Verbs,
     context: ContextId,
 }
 
-/// Both with a region, connected.
+/// Returns two connected members with a region.
 fn pair(network: &Network) -> [Member; 2] {
     let member = |own: Rank| {
         let device = network.add_device(Profile::strict());
@@ -50,7 +50,7 @@ fn pair(network: &Network) -> [Member; 2] {
     members
 }
 
-/// Lets time pass; gives what both are told beside readiness.
+/// Lets time pass; returns the events of both, except readiness.
 fn pass(network: &Network, members: &mut [Member; 2]) -> Vec<Event> {
     let mut events = Vec::new();
     let end = network.now_ns() + MILLISECOND_NS;
@@ -64,7 +64,8 @@ fn pass(network: &Network, members: &mut [Member; 2]) -> Vec<Event> {
     events
 }
 
-/// The owner's device says that its end failed, and nothing else does: no receive is flushed there.
+/// The owner's device reports that its end failed; nothing else happens, and no receive is flushed
+/// there.
 #[test]
 fn a_connection_of_a_region_that_fails_is_made_anew_and_loses_nobody() {
     let network = Network::new(3, Clock::Virtual);
@@ -82,7 +83,7 @@ fn a_connection_of_a_region_that_fails_is_made_anew_and_loses_nobody() {
         told.contains(&PermissionEvent::Restored { view: VIEW, peer: B, region: LOG }),
         "{told:?}"
     );
-    // It carries writes again, for whoever may write.
+    // The connection carries writes again, with the right.
     members[0].fabric.grant(VIEW, B, LOG).expect("a region of its own");
     pass(&network, &mut members);
     let area = Area { region: LOG, offset: 0 };

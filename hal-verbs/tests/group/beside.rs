@@ -1,4 +1,4 @@
-//! Members that meet over TCP, which stays beside the device, in this process or in others.
+//! Members that meet over TCP, which remains as the side channel, in this process or in others.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
@@ -15,15 +15,15 @@ use tramontane_verbs::{Limits, RdmaViews, Rows, Site};
 
 use super::{VIEW, device};
 
-/// Longer than it takes to meet.
+/// A bound on the time it takes to meet.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The node ids of a group.
+/// Returns the node ids of a group.
 pub fn ids(members: u16) -> Vec<NodeId> {
     (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect()
 }
 
-/// One that has met the others, with memory for the view, which is not open.
+/// A member that has met the others and has memory for the view, which is not open.
 pub struct Beside {
     pub fabric: RdmaViews<Tcp>,
     pub rows: Rows,
@@ -41,7 +41,7 @@ pub fn meet(
     meet_with(wanted, own, addresses, listener, limits, row_bytes, &[])
 }
 
-/// The same, with regions.
+/// Does the same, with regions.
 fn meet_with(
     wanted: &Wanted,
     own: Rank,
@@ -62,7 +62,7 @@ fn meet_with(
     Beside { fabric, rows }
 }
 
-/// Meets the others, and makes nothing.
+/// Meets the others, but makes nothing.
 fn meet_alone(
     wanted: &Wanted,
     own: Rank,
@@ -97,12 +97,12 @@ fn meet_alone(
     RdmaViews::new(site, tcp).expect("descriptors")
 }
 
-/// All members of a group in this process.
+/// Returns all members of a group in this process.
 pub fn meet_all(members: u16, limits: &Limits, row_bytes: usize) -> Vec<Beside> {
     meet_all_with(members, limits, row_bytes, &[])
 }
 
-/// The same, with regions.
+/// Does the same, with regions.
 pub fn meet_all_with(
     members: u16,
     limits: &Limits,
@@ -114,14 +114,14 @@ pub fn meet_all_with(
     })
 }
 
-/// All members of a group in this process, who have made nothing yet.
+/// Returns all members of a group in this process, which have made nothing yet.
 pub fn meet_all_alone(members: u16, limits: &Limits) -> Vec<RdmaViews<Tcp>> {
     all(members, |wanted, own, addresses, listener| {
         meet_alone(wanted, own, addresses, Some(listener), limits)
     })
 }
 
-/// Each member in a thread, since each waits for the others.
+/// Runs each member in a thread, because each waits for the others.
 fn all<M: Send>(
     members: u16,
     meet: impl Fn(&Wanted, Rank, &[SocketAddr], TcpListener) -> M + Sync,
@@ -144,7 +144,7 @@ impl Beside {
         self.fabric.open(VIEW, &self.rows.memory()).expect("it opens");
     }
 
-    /// Whether every peer is ready.
+    /// Returns whether every peer is ready.
     pub fn is_ready(&mut self) -> bool {
         self.fabric.carry();
         let own = self.rows.own();
@@ -153,7 +153,7 @@ impl Beside {
     }
 }
 
-/// Opens the view at all, and waits until all are ready.
+/// Opens the view at all members, and waits until all are ready.
 pub fn open_all(members: &mut [Beside]) {
     members.iter_mut().for_each(Beside::open);
     let until = Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
 //! The device of a test: one of the machine, if TRAMONTANE_VERBS_DEVICE names it, as in the lab;
-//! else a fake one, like RoCE in software.
+//! otherwise a fake one that resembles software RoCE.
 
 use std::cell::RefCell;
 
@@ -10,9 +10,9 @@ use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 const VARIABLE: &str = "TRAMONTANE_VERBS_DEVICE";
 
 thread_local! {
-    /// What a test wants instead.
+    /// The device that a test uses instead.
     static INSTEAD: RefCell<Option<Wanted>> = const { RefCell::new(None) };
-    /// Each test runs in a thread of its own, and has a network of its own.
+    /// Each test runs in its own thread and has its own network.
     static FAKE: (Network, DeviceName) = {
         let network = Network::new(1, Clock::Real);
         let device = network.add_device(Profile::soft_roce());
@@ -20,12 +20,12 @@ thread_local! {
     };
 }
 
-/// The name of the device of the machine, if one is to be used.
+/// Returns the name of the machine's device, if one is to be used.
 pub fn real() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())
 }
 
-/// Whether two processes see the same device: fake ones are those of a process.
+/// Returns whether two processes see the same device: a fake one exists in one process only.
 pub fn is_shared_by_processes() -> bool {
     let is_shared = real().is_some();
     if !is_shared {
@@ -34,7 +34,7 @@ pub fn is_shared_by_processes() -> bool {
     is_shared
 }
 
-/// A fake device of a kind of its own for this test, from now on.
+/// Makes this test use a fake device of another kind from now on.
 pub fn take_instead(profile: Profile, seed: u64) -> Network {
     let network = Network::new(seed, Clock::Real);
     let device = network.add_device(profile);
@@ -42,7 +42,7 @@ pub fn take_instead(profile: Profile, seed: u64) -> Network {
     network
 }
 
-/// What members want.
+/// Returns the constraints of members.
 pub fn wanted() -> Wanted {
     if let Some(wanted) = INSTEAD.with_borrow(Clone::clone) {
         return wanted;
@@ -53,7 +53,7 @@ pub fn wanted() -> Wanted {
     }
 }
 
-/// The devices that there are.
+/// Returns the devices.
 pub fn devices() -> Devices {
     match real() {
         Some(_) => Devices::discover().expect("a list"),
@@ -61,7 +61,7 @@ pub fn devices() -> Devices {
     }
 }
 
-/// What there is on the device: objects of all kinds.
+/// Returns the numbers of objects on the device, of all kinds.
 pub fn objects() -> String {
     match real() {
         Some(_) => {

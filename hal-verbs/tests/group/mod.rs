@@ -1,6 +1,6 @@
-//! A small group on one device: each member with its own context, memory and connections, as
-//! processes have them. `try_join_all` brings up the connections of one view by hand; [`beside`]
-//! has members that meet over TCP, as programs do.
+//! A small group on one device: each member with its own context, memory and connections, as in
+//! separate processes. `try_join_all` brings up the connections of one view by hand; [`beside`] has
+//! members that meet over TCP, as in programs.
 
 use std::time::{Duration, Instant};
 
@@ -19,21 +19,21 @@ pub mod nodes;
 /// The view of all groups here.
 pub const VIEW: ViewId = ViewId(1);
 
-/// What a group is like.
+/// The properties of a group.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub members: u16,
     pub row_bytes: usize,
-    /// Another size for each member's row, where they differ.
+    /// The size of each member's row, if sizes differ.
     pub row_sizes: Option<Vec<usize>>,
     pub limits: Limits,
-    /// With their sizes.
+    /// Regions with their sizes.
     pub regions: Vec<(Region, usize)>,
-    /// Those of the last member instead.
+    /// The regions of the last member, if they differ.
     pub last_regions: Option<Vec<(Region, usize)>>,
     pub blocks: bool,
     pub wanted: Wanted,
-    /// What the last member wants instead.
+    /// The constraints of the last member, if they differ.
     pub last_wanted: Option<Wanted>,
 }
 
@@ -61,10 +61,10 @@ pub struct Joined {
     pub report: Report,
 }
 
-/// Longer than it takes to connect.
+/// A bound on the time it takes to connect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A member, connected to nobody.
+/// Creates a member without connections.
 fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinError> {
     let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
     let is_last = own.index() + 1 == members.len();
@@ -84,7 +84,7 @@ fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinErr
     Ok(Joined { fabric, report: site.report() })
 }
 
-/// All members are connected to each other, and the view is open at all.
+/// Connects all members to each other, and opens the view at each.
 #[allow(dead_code, reason = "not every test wants to see failures")]
 pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let ranks: Vec<Rank> = (0..shape.members).map(Rank).collect();
@@ -129,7 +129,7 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     ranks.iter().zip(all).map(judged).collect()
 }
 
-/// The same, where all must succeed.
+/// Does the same, and requires that all succeed.
 pub fn join_all(shape: &Shape) -> Vec<Joined> {
     let joined = try_join_all(shape).into_iter();
     joined.map(|joined| joined.unwrap_or_else(|error| panic!("cannot join: {error}"))).collect()

@@ -1,5 +1,4 @@
-//! Whole nodes of the core over the fabric: a group with one subgroup, stepped by the holder of the
-//! test.
+//! Whole nodes of the core over the fabric: a group with one subgroup, stepped by the test.
 
 use tramontane_core::fabric::{Fabric, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
@@ -15,17 +14,17 @@ use super::{Shape, VIEW, join_all};
 /// Slots of each ring.
 pub const WINDOW: u32 = 8;
 
-/// The longest message.
+/// The longest message in bytes.
 pub const MESSAGE_MAX: u32 = 1000;
 
-/// One member, as a polling thread holds it.
+/// One member, as a polling thread has it.
 pub struct Seat<'m> {
     pub node: Node<'m>,
     pub fabric: &'m mut Verbs,
     pub rows: &'m [Row<'m>],
-    /// None at a member that does not send.
+    /// `None` at a member that does not send.
     pub outbox: Option<Outbox<'m>>,
-    /// Messages that were delivered here.
+    /// Messages delivered here.
     pub delivered: u64,
 }
 
@@ -42,8 +41,8 @@ impl Seat<'_> {
         self.node.step(Time(0), self.fabric, &mut deliver).expect("it steps")
     }
 
-    /// Sends a message of the greatest length, which begins with its number. False without a free
-    /// slot.
+    /// Sends a message of the greatest length that begins with its number. Returns false without a
+    /// free slot.
     pub fn send(&self, number: u64) -> bool {
         let outbox = self.outbox.as_ref().expect("a sender");
         let bytes = usize::try_from(MESSAGE_MAX).expect("small");
@@ -63,7 +62,7 @@ struct Private {
     links: Vec<Link>,
 }
 
-/// Runs `body` on the nodes of a group in which the first member sends, joined and open.
+/// Runs `body` on the nodes of a joined and opened group in which the first member sends.
 pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>])) {
     let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let ranks: Vec<Rank> = (0..members).map(Rank).collect();
@@ -96,7 +95,7 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
     for (index, (joined, private)) in joined.iter_mut().zip(&mut private).enumerate() {
         let Private { cells, ready, subgroups, senders, members, links } = private;
         let state = State { subgroups, senders, members, links };
-        // SAFETY: one node on each member's memory, which devices write to as peers post.
+        // SAFETY: one node on each member's memory, to which devices write as peers post.
         let lent = unsafe { NodeMemory::new(tables[index], memory[index].row(), cells, ready) };
         let loan = Loan { memory: lent, state };
         let capabilities = joined.fabric.capabilities();

@@ -1,4 +1,4 @@
-//! What a view takes of memory and of a device, and what is said where that is not to be had.
+//! The memory and device objects that a view takes, and the errors if they are unavailable.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ fn a_view_says_what_it_costs() {
     assert!(report.send_ring_bytes * 63 * 2 > cost.send_ring_bytes, "blocks need smaller ones");
 }
 
-/// Whatever is granted of what was asked for: short writes and guards arrive.
+/// Short writes and guards arrive with every number of granted inline bytes.
 #[test]
 fn writes_arrive_whatever_is_granted_to_go_inline() {
     for inline in [InlineGrant::AsAsked, InlineGrant::RoundedUp, InlineGrant::Less] {
@@ -98,8 +98,8 @@ fn writes_arrive_whatever_is_granted_to_go_inline() {
     }
 }
 
-/// The least that is locked at each step, and then one step more: whatever cannot be locked, the
-/// error names the limit.
+/// Allows exactly the memory that each step locks, and then one step more: the error names the
+/// limit, whatever cannot be locked.
 #[test]
 fn whatever_cannot_be_locked_the_error_names_the_limit() {
     let mut actions = BTreeSet::new();
@@ -126,7 +126,7 @@ fn block_memory_that_cannot_be_locked_names_the_limit() {
     assert!(matches!(error, NoBlockMemory::LockedMemory { .. }), "{error}");
 }
 
-/// Whether the machine has huge pages or not.
+/// The machine may have huge pages or not.
 #[test]
 fn members_meet_in_huge_pages_or_without_them() {
     let limits = Limits { huge_pages: true, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! Which networks the two ends are on, and how packets are to be treated there.
+//! The networks of the two ends, and the treatment of packets there.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_verbs::devices::{ChoiceError, LinkLayer, PartitionKey, Service, Transport, Wanted};
@@ -60,7 +60,7 @@ fn ports_that_require_a_global_route_get_it() {
             };
             Profile { ports: vec![port], ..Profile::strict() }
         };
-        // A port that says so says it to the peer too.
+        // A port that says so also tells the peer.
         let other = !tells_of_global_route;
         let mut two =
             Two::new(&Shape { profiles: [needs(true), needs(other)], ..Shape::default() });

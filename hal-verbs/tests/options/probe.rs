@@ -7,10 +7,10 @@ use tramontane_verbs::fake::{Link, Placement, Profile};
 
 use super::{A, B, ROW_BYTES, SECOND_NS, Shape, Two};
 
-/// Longer than a silent peer is waited for.
+/// A bound on the wait for a silent peer.
 const LONG_NS: u64 = 20 * SECOND_NS;
 
-/// As a switch with frames of 1500 bytes is, between adapters that were set to more.
+/// A switch with frames of 1500 bytes, between NICs that are configured for more.
 const BLACK_HOLE: Link = Link { is_cut: false, loss_per_million: 0, delay_ns: 0, mtu_bytes: 1500 };
 
 #[test]
@@ -30,7 +30,7 @@ fn a_peer_that_full_packets_do_not_reach_is_lost_with_an_error_that_says_so() {
 #[test]
 fn with_smaller_packets_the_same_peer_is_reached() {
     let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
-    // One of the two is enough: both take the smaller.
+    // One of the two is enough: both use the smaller size.
     for wanted in [[wanted.clone(), Wanted::default()], [Wanted::default(), wanted]] {
         let mut two = Two::new(&Shape { wanted, ..Shape::default() });
         two.link(BLACK_HOLE);
@@ -60,7 +60,7 @@ fn a_few_lost_packets_lose_no_peer() {
     }
 }
 
-/// However late a device reads, and in whatever order it places: what is tried means nothing.
+/// However late a device reads, and in whatever order it places, probes carry no meaningful bytes.
 #[test]
 fn the_first_writes_change_no_row_and_carry_no_row() {
     for seed in 0..10 {
@@ -92,7 +92,7 @@ fn the_first_writes_change_no_row_and_carry_no_row() {
     }
 }
 
-/// What lies behind a row is no part of it: neither may be posted from there nor into it.
+/// The bytes after a row are not part of it: nothing may be posted from or to them.
 #[test]
 fn what_lies_behind_a_row_cannot_be_posted() {
     use tramontane_core::fabric::{Area, ErrorKind, Fabric as _, Kind, Region, Write};

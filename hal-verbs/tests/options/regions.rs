@@ -1,5 +1,5 @@
-//! Views with more connections with each peer than a row and blocks: members that meet over TCP
-//! show each other as many.
+//! Views with more connections per peer than those of a row and of blocks: members that meet over
+//! TCP show each other the same number.
 
 use std::time::{Duration, Instant};
 

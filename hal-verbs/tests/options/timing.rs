@@ -1,4 +1,4 @@
-//! Timeouts: what is asked of a device, and what it makes of that.
+//! Timeouts: the requested values, and the device's interpretation.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ fn an_adapter_is_asked_for_seven_retries_and_soft_roce_for_fewer() {
     }
 }
 
-/// Whatever the firmware's floor, however late it sends again: a silent peer is given up no earlier
-/// than the least and no later than the longest time of the report.
+/// For every firmware floor and every delay of retransmissions, a silent peer is given up no
+/// earlier than the report's minimum and no later than its maximum.
 #[test]
 fn a_silent_peer_is_given_up_within_the_times_of_the_report() {
     for kind in [Profile::strict(), Profile::soft_roce()] {
-        // A driver in software has no firmware.
+        // A software driver has no firmware.
         let floors: &[u8] = if kind.vendor_id == 0x02c9 { &[0, 12, 16] } else { &[0] };
         for (floor, stretch, milliseconds) in floors
             .iter()

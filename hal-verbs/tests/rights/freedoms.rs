@@ -1,5 +1,5 @@
-//! Devices that ignore access flags, that revoke nothing by a reset, that give keys out again, and
-//! that place late: each is one on which another way of taking rights back failed.
+//! Devices that ignore access flags, that revoke nothing by a reset, that reuse keys, and that
+//! place late: on each of them another method of revoking rights fails.
 
 use tramontane_core::fabric::{ErrorKind, Event, Kind, PermissionEvent, Token, Write};
 use tramontane_core::fabric::{Fabric as _, ViewRows as _};
@@ -13,7 +13,7 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const C: Rank = Rank(2);
 
-/// What a seed may draw, one at a time, and all of it together.
+/// The freedoms that a seed may draw, one at a time and all together.
 fn profiles() -> Vec<(String, Profile, WriteKeys)> {
     let late = Profile {
         placement: Placement::BytesReordered,
@@ -51,7 +51,7 @@ fn profiles() -> Vec<(String, Profile, WriteKeys)> {
         .collect()
 }
 
-/// A is given the right by B, and a write of A's lands.
+/// B grants A the right, and a write of A's lands.
 #[track_caller]
 fn ensure_write(world: &mut World, value: u8) {
     world.grant(B, A);
@@ -71,7 +71,7 @@ fn a_write_without_the_right_is_denied_on_every_device() {
             world.settle();
             world.revoke(B, A);
             world.fill(A, 0, &[0xee; 256]);
-            // The notice has not come.
+            // The notice has not arrived.
             world.post(A, B, 0, 256, Some(Token(9))).expect("it is not known yet");
             world.settle();
             assert_eq!(world.look(B, 0, 256), [value; 256], "{what}: a write landed");
@@ -124,7 +124,7 @@ fn a_late_write_does_not_land_with_the_next_right() {
             world.post(A, B, 0, 64, None).expect("granted");
             world.revoke(B, A);
             let at_once = world.look(B, 0, 64);
-            // Somebody else has it, and gives it back to the one whose write is under way.
+            // Another peer gets the key, and then the one whose write is in flight gets it back.
             world.grant(B, C);
             world.revoke(B, C);
             world.grant(B, A);
@@ -165,7 +165,7 @@ fn a_connection_is_made_anew_once_many_keys_were_ended_over_it() {
     world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
     let (mut restored, mut given_up, mut completed) = (0, 0, 0);
     for _ in 0..200 {
-        // What the owner itself has under way there is given up, and it is told.
+        // The owner's own writes in flight there are given up and reported.
         world.post(B, A, 512, 8, Some(Token(3))).expect("granted");
         world.grant(B, A);
         world.settle();
@@ -196,7 +196,7 @@ fn a_right_outlives_a_break_of_its_connection() {
             world.settle();
             world.told(A);
             world.revoke(A, B);
-            // Denied: it breaks the connection, over which the other has a right.
+            // The denial breaks the connection, over which the other has a right.
             world.post(B, A, 512, 8, None).expect("it is not known yet");
             world.run_until(|world| {
                 let told = world.told(A);

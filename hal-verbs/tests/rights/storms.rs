@@ -1,5 +1,5 @@
-//! Rights that are given and taken back by all, at any moment, against a model: a value that was
-//! written lands only under a right that its writer had when it was posted, and has had since.
+//! Rights that all members grant and revoke at any moment, compared with a model: a written value
+//! lands only under a right that its writer had at the post and has had ever since.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::world::{LOG, World};
 
 const MEMBERS: u16 = 3;
 
-/// Where each writer writes in everybody's region, and how much: several pieces.
+/// Bytes that each writer writes in every region: several pieces.
 const SLOT_BYTES: usize = 512;
 
-/// A small generator of its own: the network has another.
+/// A separate small generator: the network has another.
 struct Dice(u64);
 
 impl Dice {
@@ -28,13 +28,13 @@ impl Dice {
     }
 }
 
-/// What is known of one owner and one writer.
+/// The known state of one owner and one writer.
 #[derive(Default)]
 struct Right {
     is_granted: bool,
-    /// What the writer posted under the right as it is now; words of eight bytes.
+    /// The writer's posts under the current right, in words of eight bytes.
     values: Vec<u64>,
-    /// What stood there when the right was given or taken back last.
+    /// The content when the right was last granted or revoked.
     before: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Storm {
         bytes.chunks_exact(8).map(word).collect()
     }
 
-    /// Each word is one that was there when the right changed last, or was written under it.
+    /// Checks that each word was there when the right last changed, or was written under it.
     fn check(&self) {
         for ((owner, writer), right) in &self.rights {
             let words = self.words(*owner, *writer);
@@ -105,8 +105,8 @@ impl Storm {
             Err(ErrorKind::Revoked | ErrorKind::QueueFull) => self.refused += 1,
             Err(error) => panic!("{writer} to {owner}: {error}"),
         }
-        // What is not inline is read when the request executes: a later value may go in the place
-        // of any that is under way to anybody.
+        // Bytes that are not inline are read when the request executes, so a later value may
+        // replace that of any request in flight.
         let value = self.value;
         for ((_, other), right) in &mut self.rights {
             if *other == writer {
@@ -122,7 +122,7 @@ impl Storm {
         match self.dice.below(12) {
             0 | 1 => self.change(owner, writer),
             2 => {
-                // Again and again, without anybody looking.
+                // Several times without polling.
                 for _ in 0..self.dice.below(8) {
                     self.change(owner, writer);
                 }
@@ -145,7 +145,7 @@ impl Storm {
         }
     }
 
-    /// In the end everybody who has the right can use it.
+    /// Checks at the end that every member with the right can use it.
     fn end(&mut self) {
         self.world.settle();
         self.check();

@@ -1,4 +1,4 @@
-//! The trial at the start finds what a device does not deny.
+//! The trial at the start detects what a device does not deny.
 
 use tramontane_verbs::fake::{
     Clock, CommandKind, Keys, Network, Placement, Profile, ResetMeans, Windows,
@@ -70,7 +70,7 @@ fn a_device_that_places_late_is_not_taken_for_one_that_denies() {
         placement_delay_ns: 1_000_000,
         ..Profile::strict()
     };
-    // By flags what is under way lands late.
+    // With flags, writes in flight land late.
     use Verdict::{Denied, LetThrough};
     assert_eq!(verdicts(profile), [Denied, Denied, LetThrough, Denied]);
 }

@@ -14,21 +14,21 @@ pub const VIEW: ViewId = ViewId(1);
 pub const LOG: Region = Region(5);
 pub const BYTES: usize = 1 << 16;
 
-/// All of a run; members by their ranks.
+/// The state of a run; members by rank.
 pub struct World {
     pub network: Network,
     pub fabrics: Vec<Verbs>,
 }
 
 impl World {
-    /// Members that are connected, each on a device of its own.
+    /// Creates connected members, each on its own device.
     pub fn new(members: u16, seed: u64, profile: &Profile, write_keys: WriteKeys) -> Self {
         let limits = Limits { write_keys, ..Limits::default() };
         Self::with_limits(members, seed, profile, &limits)
     }
 
     pub fn with_limits(members: u16, seed: u64, profile: &Profile, limits: &Limits) -> Self {
-        // Regions go straight into memory: what reorders their writes is no matter of rights.
+        // Writes to regions go straight into memory: their reordering does not concern rights.
         let (loss_time, write_order) = (Duration::from_millis(20), Some(true));
         let limits = Limits { loss_time, write_order, ..limits.clone() };
         let network = Network::new(seed, Clock::Virtual);
@@ -76,14 +76,14 @@ impl World {
         }
     }
 
-    /// All ordered pairs of different members.
+    /// Returns all ordered pairs of different members.
     pub fn pairs(&self) -> Vec<(Rank, Rank)> {
         let ranks = || (0..).map(Rank).take(self.fabrics.len());
         let pairs = ranks().flat_map(|one| ranks().map(move |other| (one, other)));
         pairs.filter(|(one, other)| one != other).collect()
     }
 
-    /// Lets the next thing happen, if there is one, without anybody looking.
+    /// Carries out the next event, if there is one, without polling.
     pub fn pass(&self) -> bool {
         let next = self.network.next_at();
         if let Some(at) = next {
@@ -92,12 +92,12 @@ impl World {
         next.is_some()
     }
 
-    /// Lets so much time pass, without anybody looking.
+    /// Lets this much time pass without polling.
     pub fn pass_ns(&self, ns: u64) {
         self.network.run_until(self.network.now_ns() + ns);
     }
 
-    /// All members step as time passes, until something holds.
+    /// Steps all members as time passes, until a condition holds.
     #[track_caller]
     pub fn run_until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
         for _ in 0..100_000 {
@@ -114,7 +114,7 @@ impl World {
         panic!("it does not come to hold");
     }
 
-    /// All members step until nothing happens any more.
+    /// Steps all members until no event is left.
     pub fn settle(&mut self) {
         let mut quiet = 0;
         while quiet < 3 {
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// Bytes of an owner's region.
+    /// Returns bytes of an owner's region.
     pub fn look(&self, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         let memory = self.fabrics[owner.index()].rows().region(LOG).expect("a region");
@@ -139,7 +139,7 @@ impl World {
         memory.apply(offset, bytes).expect("inside");
     }
 
-    /// A member writes to the region of another what stands at the same place in its own.
+    /// Posts a write from a member's region to the same offset in another's.
     pub fn post(
         &mut self,
         from: Rank,
@@ -161,12 +161,12 @@ impl World {
         self.fabrics[owner.index()].revoke(VIEW, peer, LOG).expect("it is there");
     }
 
-    /// What became of permissions at a member.
+    /// Returns the changes of permissions at a member.
     pub fn told(&mut self, member: Rank) -> Vec<PermissionEvent> {
         std::iter::from_fn(|| self.fabrics[member.index()].poll_permission()).collect()
     }
 
-    /// What else a member is told.
+    /// Returns a member's other events.
     pub fn events(&mut self, member: Rank) -> Vec<Event> {
         std::iter::from_fn(|| self.fabrics[member.index()].poll()).collect()
     }

@@ -1,5 +1,5 @@
-//! What a run's devices are like: the freedoms that verbs leave, drawn from the seed. Times are
-//! ns.
+//! The properties of a run's devices: the freedoms that verbs leave, drawn from the seed. Times are
+//! in ns.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use tramontane_verbs::fake::{
 };
 use tramontane_verbs::timing::LossTimes;
 
-/// All devices of a run, and what their owners' ends are like.
+/// All devices of a run, and the ways in which their processes end.
 #[derive(Clone, Debug)]
 pub struct Devices {
     pub profile: Profile,
-    /// How long a peer may leave writes without an answer, in ms.
+    /// How long a peer may leave writes unanswered, in ms.
     pub loss_time_ms: u64,
-    /// How often a process ends with its host, in percent: no packet comes from it any more.
+    /// How often a process ends together with its host, in percent, so that no further packet comes
+    /// from it.
     pub host_percent: u64,
-    /// How often the kernel destroys the oldest object of a killed process first, in percent; else
-    /// the newest.
+    /// How often the kernel destroys the oldest object of a killed process first instead of the
+    /// newest, in percent.
     pub oldest_first_percent: u64,
-    /// From one object of a killed process to the next, as the kernel destroys them.
+    /// The time from one object of a killed process to the next, as the kernel destroys them.
     pub destroy_step_ns: u64,
 }
 
@@ -39,25 +40,25 @@ impl Devices {
         }
     }
 
-    /// Whether a device may give up a peer that does not answer in these times, each in ns. It
-    /// tries again after each interval: of two cuts that follow each other it may see one.
+    /// Returns whether a device may give up a peer that does not answer during these cuts, each in
+    /// ns. It retries after each interval, so of two consecutive cuts it may see only one.
     pub fn may_give_up(&self, cuts_ns: impl Iterator<Item = u64>) -> bool {
         let wanted = Duration::from_millis(self.loss_time_ms);
         let times = LossTimes::at_least(wanted, DeviceKind::Adapter, None);
         let [interval_ns, tries] = [times.first_retry().as_nanos(), u128::from(times.retries) + 1];
         let Profile { latency_ns, jitter_ns, .. } = self.profile;
-        // A request before the cut is lost with an answer that comes in it.
+        // A request before the cut is lost if its answer falls into the cut.
         let way_ns = u128::from(2 * (latency_ns + jitter_ns));
         let tries_lost = cuts_ns.map(|cut_ns| (u128::from(cut_ns) + way_ns) / interval_ns + 1);
         tries_lost.sum::<u128>() >= tries
     }
 
-    /// Whether its ports are InfiniBand's, and not Ethernet's.
+    /// Returns whether its ports are InfiniBand, not Ethernet.
     pub fn is_infiniband(&self) -> bool {
         self.profile.ports.iter().any(|port| port.link_layer == LinkLayer::InfiniBand)
     }
 
-    /// Which freedoms there are, and whether these devices take them.
+    /// Returns each freedom, and whether these devices use it.
     pub fn freedoms(&self) -> impl Iterator<Item = (bool, &'static str)> {
         let profile = &self.profile;
         let freedoms = [
@@ -83,14 +84,15 @@ impl Devices {
         freedoms.into_iter()
     }
 
-    /// How long the commands of a view of so many members may keep a polling thread, about.
+    /// Returns roughly how long the commands of a view of `members` members may occupy a polling
+    /// thread.
     pub fn view_ns(&self, members: u64) -> u64 {
         const COMMANDS: u64 = 14;
         members * (COMMANDS * self.profile.command_ns + self.profile.ready_to_receive_ns)
     }
 }
 
-/// The first as often as all others together.
+/// Draws the first as often as all others together.
 fn mostly<T: Copy>(random: &mut Random, usual: T, others: &[T]) -> T {
     if random.chance(50) { usual } else { *random.pick(others).expect("several") }
 }
@@ -122,8 +124,8 @@ fn draw_profile(random: &mut Random) -> Profile {
     }
 }
 
-/// How writes are placed, and what the device says of it: none says yes that places them out of
-/// order.
+/// Draws how writes are placed, and the device's answer about it: a device that places them out of
+/// order never says yes.
 fn draw_order(random: &mut Random) -> (Placement, DataInOrder) {
     let reordered = [Placement::WritesReordered, Placement::BytesReordered];
     let placement = mostly(random, Placement::InOrder, &reordered);
@@ -134,7 +136,7 @@ fn draw_order(random: &mut Random) -> (Placement, DataInOrder) {
     (placement, data_in_order)
 }
 
-/// Ethernet or InfiniBand.
+/// Draws Ethernet or InfiniBand.
 fn draw_port(random: &mut Random) -> PortProfile {
     let link_layer = mostly(random, LinkLayer::Ethernet, &[LinkLayer::InfiniBand]);
     PortProfile { link_layer, ..PortProfile::default() }

@@ -1,8 +1,8 @@
-//! What goes wrong with devices in a run, beside what its plan has: drawn from the seed. Times are
+//! Faults of devices in a run, in addition to those of its plan: drawn from the seed. Times are in
 //! ns.
 //!
-//! The plan of a run has a partition of one node at the moment of each fault, so that who judges
-//! the run knows that something happened; [`Faults::excused`] says which is a crash in truth.
+//! The plan of a run has a partition of one node at the moment of each fault, so that the judge
+//! knows that something happened; [`Faults::excused`] tells which one is really a crash.
 
 use std::collections::BTreeSet;
 
@@ -12,39 +12,39 @@ use tramontane_fixtures::world::{Action, Plan};
 
 use crate::device::Devices;
 
-/// Whether a group must go on that lost a device, as it must after a crash. Not yet: in about one
-/// of 20 such runs a majority is left, and halts (seeds 137, 390, 445). Until it is known why, such
-/// a fault is judged as a partition.
+/// Whether a group that lost a device must continue, as it must after a crash. Not yet: in about
+/// one of 20 such runs a majority remains but halts (seeds 137, 390, 445). Until the reason is
+/// known, such a fault is judged as a partition.
 const FAILED_DEVICE_IS_A_CRASH: bool = false;
 
-/// Something that goes wrong with one member's device.
+/// A fault of one member's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The port loses its link, and has it again.
+    /// The port loses its link, and gets it back.
     PortFlaps,
-    /// The device fails, and everything shows it.
+    /// The device fails with all symptoms.
     DeviceFails,
-    /// The device says that it failed, and nothing else shows it.
+    /// The device reports that it failed, without any other symptom.
     DeviceSaysThatItFailed,
-    /// The device fails, and is there again later.
+    /// The device fails, and comes back later.
     DeviceComesBack,
-    /// Another address stands where its own stood.
+    /// Another address replaces the device's own.
     AddressReplaced,
-    /// Its address stands in another place of the table.
+    /// The device's address moves to another entry of the table.
     AddressMoved,
-    /// The port has another LID. Only on InfiniBand.
+    /// The port gets another LID. Only on InfiniBand.
     LidChanges,
-    /// The port takes shorter packets than connections were made for.
+    /// The port takes only packets shorter than connections were made for.
     PacketsShorter,
     /// The table of partition keys changed: harmless.
     PartitionKeysChange,
-    /// A completion queue runs over.
+    /// A completion queue overflows.
     QueueOverrun,
-    /// A completion queue is said to have failed, and nothing else shows it.
+    /// A completion queue is reported as failed, without any other symptom.
     QueueSaidToFail,
-    /// What it sends to all or to one is lost.
+    /// Everything that it sends to all or to one is lost.
     CutOneWay,
-    /// Some of all messages are lost, between all.
+    /// Some messages between all members are lost.
     Loss,
 }
 
@@ -84,33 +84,34 @@ impl Kind {
         }
     }
 
-    /// Whether a run is to go on as after a crash: the device is of no use to its member any more.
+    /// Returns whether a run must continue as after a crash: the device is of no use to its member
+    /// after that.
     const fn is_as_a_crash(self) -> bool {
         FAILED_DEVICE_IS_A_CRASH && matches!(self, Self::DeviceFails)
     }
 
-    /// Whether connections of before never work again.
+    /// Returns whether earlier connections never work again.
     const fn ends_connections(self) -> bool {
         !matches!(self, Self::PortFlaps | Self::PartitionKeysChange | Self::CutOneWay | Self::Loss)
     }
 
-    /// Whether it can happen on such devices.
+    /// Returns whether the fault is possible on such devices.
     fn is_of(self, devices: &Devices) -> bool {
         match self {
             Self::LidChanges => devices.is_infiniband(),
-            // Connections of InfiniBand go by LIDs.
+            // InfiniBand connections use LIDs.
             Self::AddressReplaced | Self::AddressMoved => !devices.is_infiniband(),
             _ => true,
         }
     }
 
-    /// Whether nobody is lost by it.
+    /// Returns whether the fault causes no loss.
     const fn is_harmless(self) -> bool {
         matches!(self, Self::PartitionKeysChange)
     }
 }
 
-/// A fault at its moment.
+/// A fault and its time.
 #[derive(Clone, Debug)]
 pub struct DeviceFault {
     pub kind: Kind,
@@ -119,14 +120,14 @@ pub struct DeviceFault {
     pub lasting: u64,
 }
 
-/// All faults of a run's devices.
+/// All device faults of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Vec<DeviceFault>);
 
 impl Faults {
-    /// Draws them for a plan; `percent` of all runs have some.
+    /// Draws the faults for a plan; `percent` of all runs have some.
     pub fn draw(plan: &Plan, devices: &Devices, percent: u64) -> Self {
-        /// The span in which plans of simulated groups do something, before they are stretched.
+        /// The span in which plans of simulated groups act, before they are stretched.
         const SPAN_NS: u64 = 500_000 * crate::search::STRETCH;
         const FAULTS_MAX: u64 = 2;
         let mut random = Random::stream(plan.seed, "faults of devices, and when");
@@ -140,28 +141,28 @@ impl Faults {
             lasting: *random.pick(&[500_000, 4_000_000, 40_000_000]).expect("several"),
         };
         let mut faults: Vec<DeviceFault> = (0..count).map(&mut fault).collect();
-        // Each is known by its moment.
+        // Each fault is identified by its time.
         faults.sort_by_key(|fault| fault.at);
         faults.dedup_by_key(|fault| fault.at);
         Self(faults)
     }
 
-    /// The fault that begins at a moment.
+    /// Returns the fault that begins at this time.
     pub fn at(&self, at: u64) -> Option<&DeviceFault> {
         self.0.iter().find(|fault| fault.at == at)
     }
 
-    /// Those that harm nobody, which the plan knows nothing of.
+    /// Returns the harmless faults, which the plan does not know.
     pub fn harmless(&self) -> impl Iterator<Item = &DeviceFault> {
         self.0.iter().filter(|fault| fault.kind.is_harmless())
     }
 
-    /// Whether connections end for good by them, whatever the plan says.
+    /// Returns whether they end connections for good, whatever the plan says.
     pub fn end_connections(&self) -> bool {
         self.0.iter().any(|fault| fault.kind.ends_connections())
     }
 
-    /// The plan with a partition for each of those that may cost somebody.
+    /// Adds a partition to the plan for each fault that may cause a loss.
     pub fn add_to(&self, plan: &mut Plan) {
         let harmful = self.0.iter().filter(|fault| !fault.kind.is_harmless());
         plan.actions.extend(harmful.map(|fault| Action::Partition {
@@ -171,7 +172,8 @@ impl Faults {
         }));
     }
 
-    /// The plan as its run is to be judged: who loses its device is as one that crashes.
+    /// Returns the plan by which the run is judged: a member that loses its device counts as
+    /// crashed.
     pub fn excused(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         for action in &mut plan.actions {

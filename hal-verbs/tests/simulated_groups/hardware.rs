@@ -1,4 +1,4 @@
-//! Devices and side channels of all processes, as the world has them.
+//! Devices and side channels of all processes, for the simulated world.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use crate::links::{Change, NEVER, Troubles};
 /// The port that all use.
 const PORT: u8 = 1;
 
-/// The entry of a port's table that is in use on Ethernet, and one that is empty.
+/// The table entry in use on Ethernet, and one that is empty.
 const IN_USE: u8 = 1;
 const EMPTY: u8 = 2;
 
@@ -34,11 +34,11 @@ const EMPTY: u8 = 2;
 pub struct RdmaHardware {
     devices: Devices,
     faults: Faults,
-    /// What happened of them.
+    /// The faults that happened.
     struck: RefCell<BTreeSet<Kind>>,
     /// Devices that failed, by process.
     failed: RefCell<BTreeSet<usize>>,
-    /// Devices that come back, and when.
+    /// Devices that will come back, and when.
     returns: RefCell<Vec<(u64, usize)>>,
     network: Network,
     side: SharedSideNetwork,
@@ -66,7 +66,7 @@ impl RdmaHardware {
             }
         }
         let harmless = faults.harmless().map(|fault| fault.kind).collect();
-        // The usual network beside is slower than the device.
+        // The ordinary network of the side channel is slower than the device.
         let side = SideProfile {
             latency_byte_ns: 5 * devices.profile.latency_ns,
             jitter_ns: devices.profile.latency_ns,
@@ -104,17 +104,17 @@ impl RdmaHardware {
         RdmaViews::new(site, side).expect("descriptors")
     }
 
-    /// How often what happened on the devices.
+    /// Returns the event counts of the devices.
     pub fn counts(&self) -> fake::Counts {
         self.network.counts()
     }
 
-    /// Which faults of devices happened.
+    /// Returns the device faults that happened.
     pub fn struck(&self) -> BTreeSet<Kind> {
         self.struck.borrow().clone()
     }
 
-    /// Whether a complaint is no more than that a device that failed gives no memory.
+    /// Returns whether a complaint says only that a failed device provides no memory.
     pub fn is_excused(&self, complaint: &str) -> bool {
         let failed = self.failed.borrow();
         complaint.starts_with("memory:")
@@ -158,7 +158,7 @@ impl RdmaHardware {
         self.returns.borrow().iter().map(|(at, _)| *at).min()
     }
 
-    /// Pairs of processes of which one is on this side.
+    /// Returns the pairs of processes with exactly one on this side.
     fn across(&self, side: &[usize]) -> Vec<(usize, usize)> {
         let all = 0..self.names.len();
         let pairs = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));
@@ -172,7 +172,8 @@ impl RdmaHardware {
         }
     }
 
-    /// Both ways are cut, or only that of the devices; or one member's port goes down and comes.
+    /// Cuts both networks, or only that of the devices; or lets one member's port go down and come
+    /// back.
     fn part(&self, fault: &Fault, side: &[usize], lasting: u64) {
         let until = self.now.get() + lasting;
         match (self.random.borrow_mut().below(4), side) {
@@ -189,7 +190,7 @@ impl RdmaHardware {
         }
     }
 
-    /// A fault of the device of one of these processes: the last that is there.
+    /// Injects a fault into the device of one of these processes: the last that is alive.
     fn strike(&self, fault: &DeviceFault, processes: &[usize]) {
         let is_there = |process: &&usize| !self.is_gone.borrow()[**process];
         let Some(&process) = processes.iter().rfind(is_there) else { return };
@@ -250,7 +251,7 @@ impl RdmaHardware {
         self.network.inject(fake::Fault::Gid { device, port: PORT, index, address });
     }
 
-    /// One of the completion queues that its process has open.
+    /// Fails one of the open completion queues of its process.
     fn fail_queue(&self, kind: Kind, name: &DeviceName) {
         const QUEUES: u64 = 2;
         let Some(context) = self.network.contexts(name).last().copied() else { return };
@@ -263,13 +264,13 @@ impl RdmaHardware {
     }
 }
 
-/// A process's address in a network.
+/// Returns a process's address in a network.
 fn address_of(process: usize, network: u8) -> Ipv6Addr {
     let [high, low] = u16::try_from(process).unwrap_or(u16::MAX).to_be_bytes();
     Ipv4Addr::new(10, network, high, low).to_ipv6_mapped()
 }
 
-/// A process's device. On Ethernet its table of addresses has an empty place.
+/// Adds a process's addresses to a profile. On Ethernet its address table has an empty entry.
 fn with_addresses(profile: &Profile, process: usize) -> Profile {
     let local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, u16::try_from(process).unwrap_or(0));
     let kind = GidKind::RoceV2;
@@ -336,7 +337,7 @@ impl Hardware for RdmaHardware {
                 self.change(change);
                 self.side.begin_fault(fault);
             }
-            // Of a device's queues nobody can say that they are full.
+            // A device's queues cannot be declared full.
             Fault::QueueFull { .. } => self.side.begin_fault(fault),
             Fault::Crash { member, .. } => self.crash(*member),
             Fault::Pause { .. } | Fault::Slow { .. } => {}

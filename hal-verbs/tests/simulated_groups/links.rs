@@ -1,11 +1,11 @@
-//! Ways between devices that are cut, slow or lossy for a while.
+//! Paths between devices that are cut, slow or lossy for a while.
 
 use tramontane_verbs::fake::Link;
 
-/// The end of what never ends.
+/// The end time of a trouble that never ends.
 pub const NEVER: u64 = u64::MAX;
 
-/// What is wrong with a way, from when to when, in ns.
+/// The trouble of a path, with its begin and end in ns.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     from: usize,
@@ -22,25 +22,25 @@ impl Trouble {
     }
 }
 
-/// All that is wrong now.
+/// All current troubles.
 #[derive(Debug, Default)]
 pub struct Troubles(Vec<Trouble>);
 
-/// A way that is from now on so.
+/// A path and its properties from now on.
 pub type Change = (usize, usize, Link);
 
 impl Troubles {
-    /// A way is cut until then.
+    /// Cuts a path until this time.
     pub fn cut(&mut self, way: (usize, usize), until: u64) -> Change {
         self.add(Trouble { is_cut: true, ..Trouble::of(way, until) })
     }
 
-    /// A way is slower until then.
+    /// Slows a path down until this time.
     pub fn slow(&mut self, way: (usize, usize), until: u64, delay_ns: u64) -> Change {
         self.add(Trouble { delay_ns, ..Trouble::of(way, until) })
     }
 
-    /// So many of a million messages on a way are lost until then.
+    /// Loses `loss_per_million` messages per million on a path until this time.
     pub fn lose(&mut self, way: (usize, usize), until: u64, loss_per_million: u32) -> Change {
         self.add(Trouble { loss_per_million, ..Trouble::of(way, until) })
     }
@@ -50,12 +50,12 @@ impl Troubles {
         self.now_of(trouble.from, trouble.to)
     }
 
-    /// When the next ends; nothing if none ever does.
+    /// Returns when the next trouble ends; `None` if none ever does.
     pub fn next_end(&self) -> Option<u64> {
         self.0.iter().map(|trouble| trouble.until).min().filter(|until| *until < NEVER)
     }
 
-    /// Those that are over.
+    /// Removes the troubles that are over.
     pub fn end(&mut self, now: u64) -> Vec<Change> {
         let is_over = |trouble: &Trouble| trouble.until <= now;
         let over: Vec<Trouble> = self.0.iter().copied().filter(is_over).collect();

@@ -1,4 +1,4 @@
-//! Many runs, and what they came to.
+//! Many runs and their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -13,14 +13,14 @@ use crate::faults::{self, Faults};
 use crate::hardware::RdmaHardware;
 use crate::membership_history::failure::judged_by;
 
-/// Plans are so many times slower than on the simulated network: the times after which an adapter
-/// sends again begin with a millisecond.
+/// The factor by which plans are slower than on the simulated network: the shortest retransmission
+/// time of a NIC is a millisecond.
 pub const STRETCH: u64 = 20;
 
-/// The most members that a view may have, about.
+/// The most members of a view, approximately.
 const MEMBERS_MAX: u64 = 19;
 
-/// Failures that are shown.
+/// Failures that are printed.
 const SHOWN_MAX: usize = 3;
 
 /// Whether the membership of a group may change.
@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a seed means.
+    /// Returns the run of a seed.
     pub fn draw(self, seed: u64) -> Run {
         let devices = Devices::draw(seed);
         let mut plan = self.plan(seed, &devices);
@@ -41,11 +41,11 @@ impl Kind {
         Run { plan, devices, faults }
     }
 
-    /// The plan of a seed, with times that its devices leave.
+    /// Returns the plan of a seed, with times that suit its devices.
     fn plan(self, seed: u64, devices: &Devices) -> Plan {
         let plan = match self {
             Self::Changing => Plan::random(seed),
-            // Who sleeps is woken through a descriptor, in real time.
+            // A sleeper is woken through a descriptor, in real time.
             Self::Fixed => Plan { sleep_after_ns: None, ..Plan::random_fixed(seed) },
         };
         let mut plan = plan.stretched(STRETCH);
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-/// A plan, what its devices are like, and what goes wrong with them.
+/// A plan, the properties of its devices, and their faults.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub plan: Plan,
@@ -70,7 +70,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A plan on devices that its seed decides, which work.
+    /// Returns a run of this plan on faultless devices that its seed decides.
     pub fn of_plan(plan: Plan) -> Self {
         Self { devices: Devices::draw(plan.seed), plan, faults: Faults::default() }
     }
@@ -80,7 +80,7 @@ impl Run {
         self.go_and_count().0
     }
 
-    /// Also what its devices did.
+    /// Also returns what its devices did.
     fn go_and_count(&self) -> (Outcome, Done) {
         let Self { plan, devices, faults } = self;
         let hardware = RdmaHardware::new(plan, devices.clone(), faults.clone());
@@ -89,13 +89,13 @@ impl Run {
         let complaints = outcome.complaints.len();
         outcome.complaints.retain(|complaint| !hardware.is_excused(complaint));
         if outcome.complaints.len() < complaints {
-            // In the world a process that has no memory for its first view does not end.
+            // In the simulated world, a process without memory for its first view never ends.
             outcome.complaints.retain(|complaint| !complaint.starts_with("no end:"));
         }
         (outcome, Done { counts: hardware.counts(), struck: hardware.struck() })
     }
 
-    /// Whether devices may end connections for good, though the side channels do not.
+    /// Returns whether devices may end connections for good although the side channels do not.
     fn may_lose_peers(&self) -> bool {
         let cuts_ns = self.plan.actions.iter().filter_map(|action| match action {
             Action::Partition { lasting, .. } => Some(*lasting),
@@ -104,7 +104,7 @@ impl Run {
         self.faults.end_connections() || self.devices.may_give_up(cuts_ns)
     }
 
-    /// Runs it, and says what is wrong with it, and what its devices did.
+    /// Runs it; returns its breaches and what its devices did.
     fn judge(&self) -> (Option<Outcome>, Vec<String>, Done) {
         let done = Mutex::new(Done::default());
         let judged = self.faults.excused(&self.plan);
@@ -125,7 +125,7 @@ impl Run {
     }
 }
 
-/// What the devices of a run did, and what happened to them.
+/// The activity and the faults of a run's devices.
 #[derive(Debug, Default)]
 struct Done {
     counts: Counts,
@@ -133,7 +133,7 @@ struct Done {
 }
 
 impl Done {
-    /// What devices may do and what may happen to them, and whether it came to that.
+    /// Returns the possible activities and faults of devices, and whether each occurred.
     fn reached(&self) -> impl Iterator<Item = (bool, &'static str)> {
         let counts = &self.counts;
         let counted = [
@@ -156,13 +156,13 @@ impl Done {
     }
 }
 
-/// What a search came to.
+/// The results of a search.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub runs: u64,
     pub endings: BTreeMap<Ending, u64>,
     pub reached: BTreeMap<Goal, u64>,
-    /// In how many runs devices had which freedom, did what, or failed how.
+    /// The number of runs with each freedom, activity and fault of devices.
     pub devices: BTreeMap<&'static str, u64>,
     views: u64,
     deliveries: u64,
@@ -170,7 +170,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What fewer runs reached than one of so many.
+    /// Returns what fewer than one in `one_of` runs reached.
     pub fn seldom_reached(&self, one_of: u64) -> Vec<&'static str> {
         let seldom = self.devices.iter().filter(|(_, runs)| **runs * one_of < self.runs);
         seldom.map(|(name, _)| *name).collect()
@@ -186,7 +186,7 @@ impl Tally {
     }
 }
 
-/// Runs so many seeds of a kind, on as many threads as there are processors; or one, if the
+/// Runs `seeds` seeds of a kind on as many threads as there are processors, or a single one if the
 /// environment names it.
 ///
 /// # Panics
@@ -253,7 +253,7 @@ impl Kind {
     }
 }
 
-/// How a run ended, for a reader.
+/// Describes how a run ended, for a reader.
 pub fn tell(outcome: &Outcome) -> String {
     let lost: Vec<_> = outcome.processes.iter().map(|process| &process.lost).collect();
     format!("{:?} at {} ns, lost {lost:?}", outcome.ending, outcome.ended_ns)

@@ -1,8 +1,8 @@
-//! Members of a group in virtual time, each with a fake device of its own, as polling threads hold
-//! them: they change views as a runtime does, and messages flow meanwhile.
+//! Members of a group in virtual time, each with its own fake device, driven like polling threads:
+//! they change views as a runtime does, and messages flow meanwhile.
 //!
-//! A step takes as long as its commands to the kernel: a member that waits for its device sends
-//! nothing until then.
+//! A step takes as long as its kernel commands: a member that waits for its device sends nothing
+//! until then.
 
 use tramontane_core::fabric::{
     BlockStore as _, BlockUse, Event, Fabric as _, HostBlocks as _, HostFabric as _, Kind,
@@ -17,18 +17,18 @@ use tramontane_fixtures::world::Hardware as _;
 use tramontane_verbs::fake::{Clock, CommandKind, ContextId, DeviceName, Fault, Network, Profile};
 use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows, Site};
 
-/// What a command takes.
+/// The duration of a command.
 pub const MS: u64 = 1_000_000;
 
-/// Every so many steps a member looks whether its peers are there.
+/// The number of steps after which a member checks whether its peers are alive.
 const CHECK_EVERY: u64 = 4;
 
 const ROW_BYTES: usize = 4096;
 
-/// The longest block.
+/// The longest block in bytes.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// Where each member writes how many messages it has sent.
+/// The offset at which each member writes how many messages it has sent.
 const COUNTER: usize = 64;
 
 /// A view at a member.
@@ -44,32 +44,32 @@ pub struct Member {
     context: ContextId,
     /// Oldest first.
     views: Vec<View>,
-    /// The one that it posts in.
+    /// The view in which it posts.
     present: Option<ViewId>,
     sent: u64,
     steps: u64,
-    /// When it is done with its last step.
+    /// The time at which its last step ends.
     busy_until: u64,
-    /// Losses that it was told of.
+    /// Losses reported to it.
     pub losses: Vec<(ViewId, Rank, LossCause)>,
 }
 
-/// What a change of views cost.
+/// The cost of a change of views.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub steps: u64,
-    /// Steps in which the polling thread asked something of the kernel.
+    /// Steps in which the polling thread made kernel commands.
     pub steps_with_commands: u64,
-    /// The most that a step asked.
+    /// The most commands in one step.
     pub commands_in_step_max: u64,
-    /// All commands of all members, whoever gave them.
+    /// All commands of all members, from every thread.
     pub commands: u64,
     /// The longest time in which a member sent nothing.
     pub silence_ns_max: u64,
     pub ns: u64,
 }
 
-/// All of them.
+/// All members.
 pub struct Group {
     pub network: Network,
     side: SharedSideNetwork,
@@ -77,7 +77,7 @@ pub struct Group {
     pub members: Vec<Option<Member>>,
     limits: Limits,
     pub now: u64,
-    /// From one step of a member to the next.
+    /// The time from one step of a member to the next.
     pace_ns: u64,
     pub cost: Cost,
     began_at: u64,
@@ -85,7 +85,7 @@ pub struct Group {
     gone_commands: u64,
 }
 
-/// The node of a process.
+/// Returns the node of a process.
 fn node(process: usize) -> NodeId {
     NodeId(u32::try_from(process).expect("few") + 10)
 }
@@ -110,7 +110,7 @@ impl Group {
             members: Vec::new(),
             limits: limits.clone(),
             now: 0,
-            // What goes on in a small group can be looked at more closely.
+            // A small group can be observed in finer steps.
             pace_ns: if processes > 8 { 4 * MS } else { MS / 4 },
             cost: Cost::default(),
             began_at: 0,
@@ -153,14 +153,14 @@ impl Group {
         self.commands_before = self.commands();
     }
 
-    /// What was counted.
+    /// Returns the counted cost.
     pub fn count(&mut self) -> Cost {
         self.cost.commands = self.commands() - self.commands_before;
         self.cost.ns = self.now - self.began_at;
         self.cost
     }
 
-    /// What one member does in a step beside its usual work, and what that asks of the kernel.
+    /// Does work in one step of a member besides its usual work, and counts its kernel commands.
     fn in_step<R>(&mut self, process: usize, work: impl FnOnce(&mut Member) -> R) -> Option<R> {
         let member = self.members[process].as_mut()?;
         if member.busy_until > self.now {
@@ -179,7 +179,7 @@ impl Group {
         Some(result)
     }
 
-    /// Every member that is not busy takes its step.
+    /// Lets every member that is not busy take its step.
     pub fn round(&mut self) {
         for process in 0..self.members.len() {
             self.in_step(process, Member::step);
@@ -199,7 +199,7 @@ impl Group {
         self.network.run_until(self.now);
     }
 
-    /// Goes on until something holds.
+    /// Runs rounds until a condition holds.
     #[track_caller]
     pub fn until(&mut self, what: &str, most_ns: u64, mut holds: impl FnMut(&mut Self) -> bool) {
         let limit = self.now + most_ns;
@@ -209,7 +209,7 @@ impl Group {
         }
     }
 
-    /// Members prepare a view of these, each in a step of its own.
+    /// Prepares a view at these members, each in its own step.
     pub fn prepare(&mut self, id: u64, processes: &[usize]) {
         let (id, members): (_, Vec<NodeId>) =
             (ViewId(id), processes.iter().map(|process| node(*process)).collect());
@@ -228,14 +228,14 @@ impl Group {
         }
     }
 
-    /// Whether everybody who is there is ready for everybody in a view.
+    /// Returns whether all live members are ready for each other in a view.
     pub fn is_ready(&self, id: u64, processes: &[usize]) -> bool {
         let there = |process: &&usize| self.members[**process].is_some();
         let peers: Vec<&usize> = processes.iter().filter(there).collect();
         peers.iter().all(|process| self.is_ready_at(**process, id, processes))
     }
 
-    /// Whether one member is ready for all others that are there.
+    /// Returns whether one member is ready for all other live ones.
     pub fn is_ready_at(&self, process: usize, id: u64, processes: &[usize]) -> bool {
         let Some(member) = &self.members[process] else { return true };
         (0..).map(Rank).zip(processes).all(|(rank, peer)| {
@@ -245,7 +245,7 @@ impl Group {
         })
     }
 
-    /// Whether two members are ready for each other.
+    /// Returns whether two members are ready for each other.
     pub fn are_ready(&self, id: u64, processes: &[usize], pair: [usize; 2]) -> bool {
         let rank = |process: usize| {
             let at = processes.iter().position(|other| *other == process).expect("a member");
@@ -257,7 +257,7 @@ impl Group {
         })
     }
 
-    /// Members post in a view from now on.
+    /// Makes members post in a view from now on.
     pub fn go_on_in(&mut self, id: u64, processes: &[usize]) {
         for process in processes {
             if let Some(member) = &mut self.members[*process] {
@@ -266,7 +266,7 @@ impl Group {
         }
     }
 
-    /// Everybody gives up a view that nobody was ready in.
+    /// Gives up, at all members, a view in which none was ready.
     pub fn give_up(&mut self, id: u64) {
         for process in 0..self.members.len() {
             while self.members[process].as_ref().is_some_and(|it| it.busy_until > self.now) {
@@ -279,7 +279,7 @@ impl Group {
         }
     }
 
-    /// Everybody ends a view.
+    /// Ends a view at all members.
     pub fn retire(&mut self, id: u64) {
         self.until("the end of a view", 20_000 * MS, |group| {
             let mut is_over = true;
@@ -291,7 +291,7 @@ impl Group {
         });
     }
 
-    /// A process is killed: its kernel destroys what it had, and its peers miss it.
+    /// Kills a process: its kernel destroys its objects, and its peers notice.
     pub fn kill(&mut self, process: usize) {
         let Some(member) = self.members[process].take() else { return };
         self.gone_commands +=
@@ -302,7 +302,7 @@ impl Group {
         drop(member);
     }
 
-    /// A member leaves in order.
+    /// Makes a member leave in order.
     pub fn leave(&mut self, process: usize) {
         let Some(mut member) = self.members[process].take() else { return };
         self.gone_commands +=
@@ -313,20 +313,20 @@ impl Group {
         drop(member);
     }
 
-    /// Everybody cuts who was lost, as a node does that suspects it.
+    /// Cuts lost peers at all members, as a node does with a member that it suspects.
     pub fn cut_who_was_lost(&mut self) {
         for process in 0..self.members.len() {
             self.in_step(process, Member::cut_who_was_lost);
         }
     }
 
-    /// A member cuts a peer, by its rank.
+    /// Makes a member cut a peer, by its rank.
     pub fn cut(&mut self, process: usize, id: u64, peer: u16) {
         let cut = |member: &mut Member| member.fabric.cut(ViewId(id), Rank(peer));
         self.until("a step", 1000 * MS, |group| group.in_step(process, cut).is_some());
     }
 
-    /// Makes block memory at a member, and uses it there at once, in one step.
+    /// Makes block memory at a member and uses it at once, in one step.
     pub fn with_blocks(
         &mut self,
         process: usize,
@@ -338,37 +338,37 @@ impl Group {
         self.in_step(process, |member| work(&mut member.fabric, memory.expect("memory")));
     }
 
-    /// A member does nothing for a while.
+    /// Makes a member do nothing for a while.
     pub fn pause(&mut self, process: usize, ns: u64) {
         let member = self.members[process].as_mut().expect("it is there");
         member.busy_until = member.busy_until.max(self.now + ns);
     }
 
-    /// A member's device fails.
+    /// Makes a member's device fail.
     pub fn fail_device(&mut self, process: usize) {
         self.network.inject(Fault::DeviceFatal(self.names[process].clone()));
     }
 
-    /// What a member sees of a peer's messages.
+    /// Returns what a member sees of a peer's messages.
     pub fn seen(&self, process: usize, id: u64, peer: usize) -> u64 {
         let member = self.members[process].as_ref().expect("it is there");
         let view = member.views.iter().find(|view| view.id == ViewId(id)).expect("it is there");
         view.rows.rows()[peer].cell(COUNTER).expect("in the row").load()
     }
 
-    /// How often a member's process gave a command.
+    /// Returns how often a member's process made a command.
     pub fn commands_of(&self, process: usize, kind: CommandKind) -> u64 {
         let member = self.members[process].as_ref().expect("it is there");
         let counts = self.network.commands(member.context);
         counts.iter().filter(|count| count.kind == kind).map(|count| count.count).sum()
     }
 
-    /// All members end.
+    /// Ends all members.
     pub fn end(&mut self) {
         self.members.clear();
     }
 
-    /// Looks whether everybody's messages of a view arrive at everybody.
+    /// Checks that the messages of a view from each member arrive at all others.
     #[track_caller]
     pub fn assert_carried(&mut self, id: u64, processes: &[usize]) {
         let sent: Vec<Option<u64>> = processes
@@ -391,7 +391,7 @@ impl Group {
 }
 
 impl Member {
-    /// The usual work: looks at what came, and sends messages.
+    /// Does the usual work: processes events and sends messages.
     fn step(&mut self) {
         self.steps += 1;
         if self.steps.is_multiple_of(CHECK_EVERY) {
@@ -406,23 +406,23 @@ impl Member {
         let Some(view) = self.views.iter().find(|view| view.id == present) else { return };
         self.sent += 1;
         view.rows.row().cell(COUNTER).expect("in the row").publish(self.sent);
-        // To its neighbour, and to all others in turn.
+        // Sends to its neighbour, and to all others in turn.
         let members = u64::try_from(view.rows.members().len()).expect("few");
         for ahead in [1, 1 + self.sent % (members - 1)] {
             let peer = (u64::from(view.rows.own().0) + ahead) % members;
             let peer = Rank(u16::try_from(peer).expect("few"));
-            // A full queue or a peer that is gone: a later one carries it too.
+            // The queue is full or a peer is gone: a later message carries the count too.
             let write = Write::of_row(COUNTER, 8, Kind::Guard);
             let _ = self.fabric.post(present, peer, &[write], None);
         }
     }
 
-    /// Whether it was told of a loss in a view.
+    /// Returns whether a loss in this view was reported to it.
     pub fn is_told_of_loss(&self, id: u64) -> bool {
         self.losses.iter().any(|(view, ..)| *view == ViewId(id))
     }
 
-    /// Whether each loss was told once.
+    /// Returns whether each loss was reported once.
     pub fn was_told_once(&self) -> bool {
         let mut told: Vec<(ViewId, Rank)> =
             self.losses.iter().map(|(view, peer, _)| (*view, *peer)).collect();

@@ -1,4 +1,4 @@
-//! The threads that carry commands out, in real time.
+//! The threads that run commands, in real time.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn nodes() -> Vec<NodeId> {
     (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
 }
 
-/// Members of a view that is just being made, on a device that looks for each way for a while.
+/// Returns members of a view under construction, on a device that searches a while for each path.
 fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<Views> {
     let ids = nodes();
     let row_bytes = vec![4096; ids.len()];

@@ -11,13 +11,13 @@ pub const A: Rank = Rank(0);
 pub const B: Rank = Rank(1);
 pub const MEMBERS: [NodeId; 2] = [NodeId(10), NodeId(11)];
 
-/// The size of each row.
+/// The size of each row in bytes.
 pub const ROW_BYTES: usize = 16_384;
 
-/// Longer than whatever is under way takes to land.
+/// A bound on the time it takes anything in flight to land.
 const PLACED_NS: u64 = 1_000_000;
 
-/// A device that takes every freedom of placement, and says that it keeps no order.
+/// Returns a device that uses every freedom of placement, and says that it keeps no order.
 pub fn reordering(placement: Placement) -> Profile {
     Profile {
         placement,
@@ -30,12 +30,12 @@ pub fn reordering(placement: Placement) -> Profile {
     }
 }
 
-/// Lists go with updates.
+/// Returns limits with which lists travel as updates.
 pub fn by_updates() -> Limits {
     Limits { write_order: Some(false), ..Limits::default() }
 }
 
-/// What an operator says who does not know the network.
+/// Returns the limits of an operator who does not know the network.
 pub fn promised() -> Limits {
     Limits { write_order: Some(true), ..Limits::default() }
 }
@@ -45,19 +45,19 @@ pub struct Member {
     pub rows: Rows,
 }
 
-/// Two members, connected.
+/// Two connected members.
 pub struct Pair {
     pub network: Network,
     pub a: Member,
     pub b: Member,
 }
 
-/// A site on a device of its own.
+/// Opens a site on its own device.
 pub fn site(network: &Network, profile: Profile, limits: &Limits) -> Result<Site, JoinError> {
     Site::open(&network.add_device(profile).wanted(), limits, None)
 }
 
-/// A member that is connected to nobody.
+/// Creates a member without connections.
 pub fn member(site: &Site, own: Rank, row_bytes: [usize; 2]) -> Member {
     let options = ViewOptions {
         view: VIEW,
@@ -97,7 +97,7 @@ impl Pair {
         self.network.run_until(self.network.now_ns() + ns);
     }
 
-    /// Lets everything land that is under way, and both members take it.
+    /// Lets everything in flight land, and both members process it.
     pub fn settle(&mut self) {
         for _ in 0..20 {
             self.pass(PLACED_NS);
@@ -108,7 +108,7 @@ impl Pair {
 }
 
 impl Member {
-    /// Takes what the fabric reports, as a node does at the start of each step.
+    /// Takes the fabric's events, as a node does at the start of each step.
     pub fn poll(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.fabric.poll()).collect()
     }
@@ -121,12 +121,12 @@ impl Member {
         self.rows.row().cell(offset).expect("a cell").publish(value);
     }
 
-    /// A cell of the other's row, as it is here.
+    /// Returns a cell of the local copy of the other's row.
     pub fn seen(&self, owner: Rank, offset: usize) -> u64 {
         self.rows.rows()[owner.index()].cell(offset).expect("a cell").load()
     }
 
-    /// Bytes of the other's row, as they are here.
+    /// Returns bytes of the local copy of the other's row.
     pub fn bytes(&self, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.rows.rows()[owner.index()].read(offset, &mut bytes).expect("in the row");
@@ -146,5 +146,5 @@ pub const fn content(offset: usize, length: usize) -> Write {
     Write::of_row(offset, length, Kind::Content)
 }
 
-/// Memory beside the rows.
+/// A region, which is not part of the rows.
 pub const REGION: Region = Region(1);

@@ -1,4 +1,4 @@
-//! Who keeps the order: what the device says, and what the operator says.
+//! The choice of who keeps the order, by the device's answer and the operator's options.
 
 use tramontane_core::fabric::{Fabric as _, LossCause, Promises};
 use tramontane_verbs::devices::DataInOrder;

@@ -1,4 +1,4 @@
-//! What updates cost beside writes whose order devices keep.
+//! The cost of updates, compared with writes whose order devices keep.
 
 use tramontane_core::fabric::Write;
 use tramontane_verbs::fake::Profile;
@@ -8,7 +8,8 @@ use super::bench::{A, B, Pair, by_updates, content, guard, promised};
 
 const LISTS: u64 = 1000;
 
-/// Counts at both members after so many lists, each of which finds its content taken.
+/// Returns the counters at both members after a number of lists, each posted after the previous
+/// content was processed.
 fn counted(limits: &Limits, list: impl Fn(usize) -> Vec<Write>) -> (Counters, Counters) {
     let mut pair = Pair::new(Profile::strict(), limits, 1);
     for round in 0..LISTS {
@@ -21,7 +22,7 @@ fn counted(limits: &Limits, list: impl Fn(usize) -> Vec<Write>) -> (Counters, Co
         }
         pair.pass(10_000);
         pair.b.poll();
-        // As an acknowledgement does, that tells what was taken.
+        // Like an acknowledgement, this reports what was processed.
         if round % 4 == 3 {
             assert_eq!(pair.b.post(A, &[guard(0, 8)]), Ok(()));
         }
@@ -54,7 +55,7 @@ trait Alone {
 }
 
 impl Alone for Counters {
-    /// Writes that were requests of their own, where the test knows which.
+    /// Returns the separate writes, if the test knows them.
     fn writes_alone(&self) -> u64 {
         if self.updates == 0 { self.writes } else { self.bytes / 2000 }
     }

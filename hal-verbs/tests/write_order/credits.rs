@@ -36,7 +36,7 @@ fn a_member_that_does_not_poll_is_sent_no_more_than_its_receives_hold() {
 fn a_member_that_sleeps_on_a_full_queue_is_woken_by_the_room() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
     while pair.a.post(B, &[guard(0, 8)]).is_ok() {}
-    // What it posted, and that it sleeps, is acknowledged, and gives no room.
+    // Its posts, and the notice that it sleeps, are acknowledged, but free no room.
     let sleeps = |pair: &mut Pair| {
         let may_sleep = pair.a.fabric.arm();
         pair.pass(1_000_000);
@@ -63,7 +63,7 @@ fn one_poll_takes_all_that_came_however_much_else_came() {
         posted += 1;
         pair.a.publish(0, posted);
         assert_eq!(pair.a.post(B, &[guard(0, 8)]), Ok(()));
-        // Its completion comes between.
+        // Its completion comes in between.
         assert_eq!(pair.b.post(A, &[guard(0, 8)]), Ok(()));
         pair.pass(100_000);
     }
@@ -82,7 +82,7 @@ fn two_members_that_post_all_they_can_never_wait_for_each_other() {
             pair.b.publish(0, to_a + 1);
             to_a += u64::from(pair.b.post(A, &[guard(0, 8)]).is_ok());
             pair.pass(150);
-            // One of them rests for a while, then the other.
+            // First one of them rests for a while, then the other.
             if turn / 64 % 3 != 0 {
                 pair.a.poll();
             }
@@ -109,7 +109,7 @@ fn a_long_content_that_meets_itself_waits_for_the_peer_and_no_longer() {
     assert_eq!(pair.a.post(B, &[content(2000, 2000), guard(4104, 8)]), Ok(()), "it meets nothing");
     let updates = pair.a.fabric.counters().updates;
     assert_eq!(updates, 3, "two lists, and the peer is asked once");
-    // The peer says nothing but the answer.
+    // The peer sends nothing except the answer.
     pair.pass(1_000_000);
     pair.b.poll();
     pair.pass(1_000_000);
@@ -179,11 +179,11 @@ fn the_longest_list_goes_with_its_ring_to_a_peer_that_sleeps() {
 #[test]
 fn a_peer_that_says_what_does_not_fit_its_row_is_lost() {
     let network = Network::new(6, Clock::Virtual);
-    // Short packets, so that the full one of the start lands in B's memory all the same.
+    // Short packets, so that the full one of the start still lands in B's memory.
     let port = PortProfile { mtu_bytes: 1024, ..PortProfile::default() };
     let profile = || Profile { ports: vec![port.clone()], ..Profile::strict() };
     let sites = [A, B].map(|_| site(&network, profile(), &by_updates()).expect("a site"));
-    // B believes that A's row is shorter, and A is told otherwise.
+    // B believes that A's row is shorter, and A does not know that.
     const SHORTER: usize = ROW_BYTES - 1024;
     let mut a = member(&sites[0], A, [ROW_BYTES; 2]);
     let mut b = member(&sites[1], B, [SHORTER, ROW_BYTES]);
@@ -222,7 +222,7 @@ fn both_members_retire_with_updates_under_way() {
         pair.pass(100_000);
         pair.b.poll();
         if ended[0] {
-            // What was posted before its end is seen.
+            // Everything posted before its end is seen.
             assert_eq!(pair.b.seen(A, 0), posted);
             ended[1] = pair.b.fabric.retire(VIEW);
         }

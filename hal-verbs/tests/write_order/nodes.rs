@@ -1,4 +1,4 @@
-//! Whole nodes where nothing keeps order but the fabric.
+//! Whole nodes in which only the fabric keeps the order.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,8 @@ use super::group::{device, nodes::with_nodes};
 const MESSAGES: u64 = 300;
 const MEMBERS: u16 = 3;
 
-/// All members deliver all messages, each as it was sent; gives what the sender's fabric did.
+/// Delivers all messages at all members, each as it was sent; returns the counters of the sender's
+/// fabric.
 fn deliver_all(limits: Limits) -> Counters {
     let mut counters = Counters::default();
     with_nodes(MEMBERS, limits, |seats| {
@@ -51,8 +52,8 @@ fn whole_nodes_send_no_update_where_devices_keep_order() {
     assert_eq!(network.counts().placed_out_of_order, 0);
 }
 
-/// What the fabric of the sender, and that of another, did for a message that goes alone, to one
-/// peer.
+/// Returns the counters of the sender's fabric and of another's, to one peer, for messages that are
+/// sent one at a time.
 fn one_at_a_time(limits: Limits) -> [Counters; 2] {
     let mut counters = [Counters::default(); 2];
     with_nodes(2, limits, |seats| {
@@ -67,7 +68,7 @@ fn one_at_a_time(limits: Limits) -> [Counters; 2] {
                 std::thread::sleep(Duration::from_micros(10));
             }
         }
-        // What the sender posted last is still under way: nobody waits for it.
+        // The sender's last posts are still in flight, and are not waited for.
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             counters = [0, 1].map(|seat: usize| *seats[seat].fabric.counters());

@@ -1,4 +1,4 @@
-//! What a reader sees, and when.
+//! A reader's observations and their order.
 
 use tramontane_core::fabric::{Fabric as _, Write};
 use tramontane_verbs::Limits;
@@ -6,23 +6,23 @@ use tramontane_verbs::fake::Placement;
 
 use super::bench::{A, B, Pair, VIEW, by_updates, content, guard, promised, reordering};
 
-/// A long message in a slot, its counter behind it, and a cell that guards nothing.
+/// A long message in a slot, followed by its counter, and a cell that guards nothing.
 const SLOTS: usize = 4;
 const SLOT_BYTES: usize = 2048;
 const COUNTER: usize = SLOT_BYTES - 8;
 const HEARTBEAT: usize = SLOTS * SLOT_BYTES;
-/// Cells that go as content, short and long, and are posted again and again.
+/// Cells that are posted as content, short and long, repeatedly.
 const COLUMNS: usize = HEARTBEAT + 64;
 const COLUMNS_BYTES: usize = 1024;
 
-/// What went wrong first.
+/// The first breach.
 #[derive(Debug, PartialEq, Eq)]
 enum Breach {
-    /// A counter was seen before all of its message.
+    /// A counter was seen before its complete message.
     Torn { round: u64 },
     /// A cell was seen to shrink.
     Shrank { offset: usize },
-    /// What was posted last is not what is seen in the end.
+    /// The final content is not what was posted last.
     Stale { offset: usize },
 }
 
@@ -30,8 +30,8 @@ fn fill(round: u64) -> u8 {
     u8::try_from(round % 251 + 1).expect("a byte")
 }
 
-/// A sends rounds, each of a message with its counter, a heartbeat and columns; B looks all the
-/// time. Gives what B saw that it should not have seen.
+/// A sends rounds, each of a message with its counter, a heartbeat and columns; B observes all the
+/// time. Returns B's first forbidden observation.
 fn hunt(placement: Placement, limits: &Limits, seed: u64, rounds: u64) -> Option<Breach> {
     let mut pair = Pair::new(reordering(placement), limits, seed);
     let (mut sent, mut counters) = (0, [0_u64; SLOTS]);
@@ -102,7 +102,7 @@ fn look(pair: &Pair, counters: &mut [u64; SLOTS], cells: &mut [u64]) -> Option<B
             return Some(Breach::Shrank { offset: start + COUNTER });
         }
         let is_torn = || pair.b.bytes(A, start, COUNTER).iter().any(|byte| *byte != fill(seen));
-        // Its owner writes the next message into a slot only once this one was seen.
+        // Its owner writes the next message into a slot only after this one was seen.
         if seen > *counter && is_torn() {
             return Some(Breach::Torn { round: seen });
         }
@@ -200,7 +200,7 @@ fn a_member_that_arms_or_sleeps_has_what_came() {
     }
 }
 
-/// Without a step of B.
+/// Retries until A's post is accepted, without a step of B.
 fn until_posted_by_a(pair: &mut Pair, list: &[Write]) {
     for _ in 0..1000 {
         if pair.a.fabric.post(VIEW, B, list, None).is_ok() {

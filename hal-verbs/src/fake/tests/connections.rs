@@ -1,4 +1,4 @@
-//! States, numbers, and what a connection carries.
+//! Tests of states, numbers and the traffic of a connection.
 
 use super::*;
 use crate::adapter::State;
@@ -83,7 +83,7 @@ fn states_have_their_moves_and_no_others() {
     two.a.pair.start(&TIMES).expect("from RTR");
     assert!(post(&mut two.a) && two.a.pair.start(&TIMES).is_err());
     assert_eq!(two.a.pair.state(), State::ReadyToSend);
-    // Nobody answers, so it fails in the end.
+    // There is no answer, so it finally fails.
     two.run(100 * MS);
     assert_eq!(two.a.pair.state(), State::Error);
     assert_eq!(two.a.completed(), [(1, 12), (1, 5)], "the write, and the receive");
@@ -141,7 +141,7 @@ fn a_receive_that_is_too_short_breaks_both_ends() {
 fn packets_of_another_number_are_not_taken() {
     let mut two = Two::unconnected(1, Profile::strict());
     two.a.fill(0, &[1; 8]);
-    // Neither what is ahead of what is expected nor what seems to be a second time.
+    // It is neither a number ahead of the expected one nor one that looks like a repetition.
     for (name, expected) in [(1, 90), (2, 9_000)] {
         two.a.pair.reset().expect("from any state");
         two.a.connect(&two.b, FULL, &SendTimes { first_packet: 100, ..TIMES });

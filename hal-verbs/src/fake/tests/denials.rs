@@ -1,10 +1,10 @@
-//! What may not be done is not done, and breaks the connection at both ends.
+//! Tests that forbidden requests are not carried out, and break the connection at both ends.
 
 use super::*;
 use crate::adapter::{AsyncEvent, State};
 
-/// A posts a request and more; the first ends with a status, all others are flushed, B's receives
-/// too, and B's memory is as it was.
+/// A posts a request and others. The first must end with a status, all others and B's receives must
+/// be flushed, and B's memory must be unchanged.
 #[track_caller]
 fn assert_denied(mut two: Two, operation: Operation, length: usize, status: u32) {
     two.a.fill(0, &[9; BYTES]);

@@ -1,4 +1,4 @@
-//! What goes wrong, and what comes of it.
+//! Tests of faults and their consequences.
 
 use super::super::{Fault, Link};
 use super::*;
@@ -19,7 +19,7 @@ fn a_killed_process_loses_its_newest_objects_first() {
     two.network.inject_at(10_000, Fault::Kill { context, oldest_first: false, step_ns: 5_000 });
     two.network.run_until(9_000);
     assert_eq!(two.b.pair.state(), State::ReadyToSend);
-    // The region goes at 10 us, the queue pair at 15 us: in between it still answers.
+    // The region is destroyed at 10 us, the queue pair at 15 us: in between it still answers.
     two.network.run_until(10_500);
     two.a.post(1, Operation::Write(target), Some((0, 8))).expect("room");
     two.run(MS);
@@ -34,7 +34,7 @@ fn a_killed_process_may_lose_its_oldest_objects_first() {
     let context = two.network.contexts(&two.devices[1])[0];
     let target = two.b.target(0);
     two.network.inject(Fault::Kill { context, oldest_first: true, step_ns: MS });
-    // The completion queue is the oldest, then comes the region.
+    // The completion queue is the oldest, followed by the region.
     two.a.post(1, Operation::Write(target), Some((0, 8))).expect("room");
     two.run(100_000);
     assert_eq!(two.a.completed(), [(1, 0)]);
@@ -152,7 +152,7 @@ fn a_link_may_be_cut_one_way() {
         two.write(1, 0, 8);
         two.run(100 * MS);
         assert_eq!(two.a.completed(), [(1, 12)]);
-        // Where the answers alone are lost, the write lands.
+        // If only the answers are lost, the write lands.
         assert_eq!(two.b.look(0, 8) == [1; 8], from == 1);
         assert_eq!(two.network.counts().seen_twice, if from == 1 { 3 } else { 0 });
     }

@@ -1,11 +1,11 @@
-//! What a device may do otherwise than one expects, each seen.
+//! Tests of each unexpected freedom of a device.
 
 use super::super::{InlineGrant, Keys, Placement, ResetMeans, SevenRetries};
 use super::*;
 use crate::adapter::State;
 use crate::devices::DataInOrder;
 
-/// Placement is looked at every so often.
+/// The interval at which placement is checked.
 const TICK: u64 = 500;
 
 #[test]
@@ -230,11 +230,11 @@ fn commands_take_their_time_which_the_driver_of_a_run_takes() {
     let device = network.add_device(profile);
     let mut end = End::new(&device);
     let context = network.contexts(&device)[0];
-    // A domain, a completion queue, a registration and a queue pair.
+    // The commands for a domain, a completion queue, a registration and a queue pair.
     assert_eq!(network.take_command_ns(context), 4_000);
     assert_eq!(network.take_command_ns(context), 0);
     let route = end.route_to(&end, 0);
-    // Two ports and an address are asked.
+    // Two ports and an address are queried.
     assert_eq!(network.take_command_ns(context), 3_000);
     end.pair.initialise(1, 0, FULL).expect("from RESET");
     end.pair.connect(&route).expect("from INIT");

@@ -1,4 +1,4 @@
-//! What a fake device keeps to, and what it takes the freedom to do, in virtual time.
+//! Tests of a fake device's guarantees and freedoms, in virtual time.
 
 mod connections;
 mod denials;
@@ -99,7 +99,7 @@ impl End {
         bytes
     }
 
-    /// Posts one request that is signalled.
+    /// Posts one signalled request.
     fn post(
         &mut self,
         name: u64,
@@ -123,7 +123,7 @@ impl End {
         self.pair.post(list)
     }
 
-    /// What completed, by name and status.
+    /// Returns the completions by name and status.
     fn completed(&self) -> Vec<(u64, u32)> {
         self.completions().iter().map(|one| (one.name, one.status)).collect()
     }
@@ -167,7 +167,7 @@ impl Two {
         Self { network, devices, a, b }
     }
 
-    /// Both ends may do that at the other.
+    /// Connects both ends with these rights.
     fn connect(&mut self, access: Access) {
         self.a.connect(&self.b, access, &TIMES);
         self.b.connect(&self.a, access, &TIMES);
@@ -177,7 +177,7 @@ impl Two {
         self.network.run_until(self.network.now_ns() + ns);
     }
 
-    /// Writes from the same place of A's memory to B's.
+    /// Writes from A's memory to the same offset in B's.
     fn write(&mut self, name: u64, offset: usize, length: usize) {
         let target = self.b.target(offset);
         self.a.post(name, Operation::Write(target), Some((offset, length))).expect("room");

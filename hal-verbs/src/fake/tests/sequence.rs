@@ -1,4 +1,4 @@
-//! Order on the way, what is under way when a connection ends, and what is lost in between.
+//! Tests of order in flight, of requests in flight when a connection ends, and of loss.
 
 use super::super::{Fault, Link, PortProfile};
 use super::*;
@@ -9,7 +9,7 @@ fn cut(two: &Two, from: usize, to: usize, is_cut: bool) {
     two.network.inject(Fault::Link { from, to, link });
 }
 
-/// Journeys differ in length, and nothing overtakes.
+/// Travel times differ, but nothing overtakes.
 #[test]
 fn jitter_does_not_reorder_a_connection() {
     let mut two = Two::new(Profile { jitter_ns: 100_000, ..Profile::strict() });
@@ -204,7 +204,7 @@ fn an_address_that_looks_right_may_lead_nowhere() {
     assert_eq!(two.a.completed(), [(1, 12)]);
 }
 
-/// In real time a sleeper is woken though nobody calls the device.
+/// In real time a sleeper wakes although the device is not called.
 #[test]
 fn a_sleepers_descriptor_becomes_readable_by_itself() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -216,7 +216,7 @@ fn a_sleepers_descriptor_becomes_readable_by_itself() {
     b.connect(&a, FULL, &TIMES);
     a.queue.notify().expect("it works");
     let target = b.target(0);
-    // Most likely the network's own thread waits for nothing by then.
+    // By then the network's own thread most likely has nothing to wait for.
     std::thread::sleep(std::time::Duration::from_millis(20));
     a.post(1, Operation::Write(target), None).expect("room");
     let mut descriptors = [PollFd::new(&a.queue, PollFlags::IN)];

@@ -1,4 +1,4 @@
-//! Members of a group in virtual time, each with a fake device of its own and a side channel.
+//! Members of a group in virtual time, each with its own fake device and a side channel.
 
 pub mod nodes;
 
@@ -20,29 +20,29 @@ use tramontane_verbs::{Limits, NoView, RdmaViews, Rows, Site};
 
 pub const MILLISECOND_NS: u64 = 1_000_000;
 
-/// How long a peer may be silent.
+/// The time for which a peer may be silent.
 pub const LOSS_TIME: Duration = Duration::from_millis(20);
 
-/// Longer than it takes to give up a peer that is silent.
+/// A bound on the time it takes to give up a silent peer.
 pub const LONG_NS: u64 = 200 * MILLISECOND_NS;
 
 const ROW_BYTES: usize = 4096;
 
-/// What one member sees.
+/// The state of one member.
 pub struct Member {
     pub fabric: RdmaViews<SideChannel>,
     pub rows: BTreeMap<ViewId, Rows>,
-    /// What it was told, since somebody took it.
+    /// Its events since they were last taken.
     pub events: Vec<Event>,
     pub context: ContextId,
 }
 
-/// All of them: process `i` has device `i` and is the node of number `10 + i`.
+/// All members: process `i` has device `i` and is the node with number `10 + i`.
 pub struct Members {
     pub network: Network,
     pub side: SharedSideNetwork,
     pub devices: Vec<DeviceName>,
-    /// None of a process that was killed.
+    /// By process; `None` for one that was killed.
     pub members: Vec<Option<Member>>,
 }
 
@@ -51,17 +51,17 @@ pub const fn node(process: usize) -> NodeId {
 }
 
 impl Members {
-    /// Members whose devices are all of one kind.
+    /// Creates members whose devices are all of one kind.
     pub fn new(profile: &Profile, members: usize) -> Self {
         let any = Wanted::default();
         Self::with_wishes(&vec![profile.clone(); members], &vec![any; members])
     }
 
-    /// Members with a device each, and with what each wants beside its device.
+    /// Creates members with these devices and these further constraints.
     pub fn with_wishes(profiles: &[Profile], wishes: &[Wanted]) -> Self {
         let members = profiles.len();
         let network = Network::new(7, Clock::Virtual);
-        // A process that is gone is missed later than its device is silent.
+        // The side channel reports a dead process later than the device falls silent.
         let side = SideProfile { retry_ns: 50 * MILLISECOND_NS, ..SideProfile::default() };
         let nodes: Vec<NodeId> = (0..members).map(node).collect();
         let side = SideNetwork::new(side, &nodes, 7).shared();
@@ -84,7 +84,7 @@ impl Members {
         self.members[process].as_mut().expect("it was not killed")
     }
 
-    /// Lets time pass, while every member polls and looks at its peers whenever something happens.
+    /// Lets time pass, while every member polls and checks its peers whenever something happens.
     pub fn pass(&mut self, ns: u64) {
         const STEP_NS: u64 = 1_000;
         let end = self.network.now_ns() + ns;
@@ -102,7 +102,7 @@ impl Members {
         }
     }
 
-    /// Lets happen what is due by a moment, and nobody look.
+    /// Carries out what is due by this time, without any member polling.
     pub fn run_until(&self, ns: u64) {
         self.network.run_until(ns);
         let mut side = self.side.borrow_mut();
@@ -110,7 +110,7 @@ impl Members {
         side.advance(ahead_ns);
     }
 
-    /// Memory for a view at a member.
+    /// Makes memory for a view at a member.
     pub fn make(
         &mut self,
         view: ViewId,
@@ -126,7 +126,7 @@ impl Members {
         self.member(process).fabric.rows(&plan)
     }
 
-    /// The same, open.
+    /// Makes memory for a view and opens it.
     pub fn try_open(
         &mut self,
         view: ViewId,
@@ -140,7 +140,7 @@ impl Members {
         Ok(())
     }
 
-    /// A view of some processes, with memory at all, and time for them to connect.
+    /// Opens a view at some processes, with memory at each, and gives them time to connect.
     pub fn open(&mut self, view: ViewId, processes: &[usize]) {
         for process in processes {
             self.try_open(view, processes, *process).expect("memory");
@@ -148,7 +148,7 @@ impl Members {
         self.pass(5 * MILLISECOND_NS);
     }
 
-    /// Whether all members that are there are ready for each other in a view.
+    /// Returns whether all live members are ready for each other in a view.
     pub fn is_ready(&self, view: ViewId) -> bool {
         self.members.iter().flatten().all(|member| {
             let Some(rows) = member.rows.get(&view) else { return true };
@@ -157,7 +157,7 @@ impl Members {
         })
     }
 
-    /// Writes a value into the own row, and posts it to all others.
+    /// Writes a value into the process's row, and posts it to all others.
     pub fn post(&mut self, view: ViewId, process: usize, value: u64) -> Vec<Result<(), ErrorKind>> {
         let member = self.member(process);
         let rows = member.rows[&view].clone();
@@ -167,7 +167,7 @@ impl Members {
         peers.map(|peer| member.fabric.post(view, peer, &[write], None)).collect()
     }
 
-    /// The value that a process sees in another's row.
+    /// Returns the value that a process sees in another's row.
     pub fn seen(&self, view: ViewId, process: usize, owner: Rank) -> u64 {
         let member = self.members[process].as_ref().expect("it was not killed");
         let mut bytes = [0; 8];
@@ -175,7 +175,7 @@ impl Members {
         u64::from_ne_bytes(bytes)
     }
 
-    /// Whether what each member that is there posts in a view reaches all others within `ns`.
+    /// Returns whether each live member's post in a view reaches all others within `ns`.
     pub fn carries(&mut self, view: ViewId, value: u64, ns: u64) -> bool {
         let there: Vec<usize> = (0..self.members.len())
             .filter(|process| {
@@ -198,7 +198,7 @@ impl Members {
             })
     }
 
-    /// The next view of all that are there: it connects, and carries writes.
+    /// Opens the next view of all live members and checks that it connects and carries writes.
     #[track_caller]
     pub fn assert_next_view(&mut self, view: ViewId) {
         let processes: Vec<usize> =
@@ -208,7 +208,8 @@ impl Members {
         assert!(self.carries(view, 1000, MILLISECOND_NS), "{:?}", self.losses());
     }
 
-    /// Who is told to have lost whom, in which view, since it was asked last.
+    /// Returns the reported losses since the last call: the process, the view, the lost peer and
+    /// the cause.
     pub fn losses(&mut self) -> Vec<(usize, ViewId, Rank, LossCause)> {
         let mut losses = Vec::new();
         for (process, member) in self.members.iter_mut().enumerate() {
@@ -221,15 +222,15 @@ impl Members {
         losses
     }
 
-    /// Kills a process: its objects go newest first, and its peers miss it on the side channel
-    /// later. What it had is kept by nobody.
+    /// Kills a process: its objects are destroyed newest first, and its peers notice later on the
+    /// side channel. Its memory is leaked.
     pub fn kill(&mut self, process: usize, step_ns: u64) {
         let member = self.members[process].take().expect("it is there");
         let (context, oldest_first) = (member.context, false);
         self.network.inject(Fault::Kill { context, oldest_first, step_ns });
         self.side.crash(process);
-        // Nothing that a dead process's memory holds may be freed here: the fake device places
-        // bytes there until it has destroyed all.
+        // The memory of a dead process must not be freed here, because the fake device places bytes
+        // there until it has destroyed everything.
         std::mem::forget(member);
     }
 }

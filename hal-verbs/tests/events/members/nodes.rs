@@ -1,5 +1,5 @@
-//! Nodes of the core whose membership may change, over the members here: each view's node, until
-//! the next is installed. What they borrow lives to the end of the test program.
+//! Nodes of the core with changing membership, over these members: each view's node, until the next
+//! is installed. Their borrowed memory exists until the test program ends.
 
 use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, Time, ViewId};
@@ -21,11 +21,11 @@ struct Part {
     node: ViewNode<'static>,
 }
 
-/// What a member holds beside its fabric.
+/// A member's state besides its fabric.
 pub struct Seat {
     process: usize,
     part: Part,
-    /// The view that it asked memory for, with what came.
+    /// The next view's members and the memory made for it.
     next: Option<(Vec<NodeId>, Rows)>,
 }
 
@@ -45,7 +45,7 @@ fn process_of(member: NodeId) -> usize {
     (0..).find(|process| node(*process) == member).expect("a process has that number")
 }
 
-/// Memory for a view at a process, open.
+/// Makes memory for a view at a process, and opens it.
 fn make(members: &mut Members, process: usize, view: ViewId, nodes: &[NodeId]) -> Rows {
     let layout = layout(nodes);
     let own = nodes.iter().position(|member| *member == node(process)).expect("a member");
@@ -72,7 +72,7 @@ fn part(members: &mut Members, process: usize, view: ViewId, rows: &Rows) -> Par
     };
     let cells = leak((0..sizes.handoffs).map(|_| HandOffCells::new()));
     let ready = leak((0..sizes.ready).map(|_| ReadyFlag::new()));
-    // SAFETY: one node on each member's memory, which fake devices write to as peers post.
+    // SAFETY: one node on each member's memory, to which fake devices write as peers post.
     let memory = unsafe { NodeMemory::new(rows.rows(), rows.row(), cells, ready) };
     let loan = ViewLoan {
         node: Loan { memory, state },
@@ -86,7 +86,7 @@ fn part(members: &mut Members, process: usize, view: ViewId, rows: &Rows) -> Par
     Part { view, members: nodes, node: node.expect("it opens") }
 }
 
-/// A node at each process, in the first view.
+/// Starts a node at each process, in the first view.
 pub fn start(members: &mut Members) -> Vec<Seat> {
     let nodes: Vec<NodeId> = (0..members.members.len()).map(node).collect();
     let made: Vec<Rows> =
@@ -104,12 +104,12 @@ impl Seat {
         self.process
     }
 
-    /// The view that it is in, and how far it is there.
+    /// Returns the current view, and its status there.
     pub fn place(&self) -> (ViewId, Status) {
         (self.part.view, self.part.node.status())
     }
 
-    /// One step, and what follows of it: memory for the next view, or the next view itself.
+    /// Takes one step and its consequences: memory for the next view, or the next view itself.
     pub fn step(&mut self, members: &mut Members) {
         let now = Time(members.network.now_ns() + MILLISECOND_NS);
         let (has, mut asked) = (self.next.as_ref().map(|(nodes, _)| nodes.clone()), None);
@@ -137,7 +137,7 @@ impl Seat {
         }
     }
 
-    /// Whether all others of its view are ready.
+    /// Returns whether all others of its view are ready.
     pub fn reaches_all(&self, members: &Members) -> bool {
         let fabric = &members.members[self.process].as_ref().expect("it steps").fabric;
         let others = self.part.members.iter().filter(|member| **member != node(self.process));
@@ -147,7 +147,7 @@ impl Seat {
             .all(|rank| fabric.ready(self.part.view, Rank(u16::try_from(rank).expect("few"))))
     }
 
-    /// The members of the view that it is in.
+    /// Returns the members of its view.
     pub fn members(&self) -> &[NodeId] {
         &self.part.members
     }
