@@ -1,4 +1,4 @@
-//! What a write to a region costs over the loopback: two processes' fabrics, each in a thread that
+//! The cost of a write to a region over the loopback: two processes' fabrics, each in a thread that
 //! sleeps when it has nothing to do, as hosts do. Run with `cargo bench -p tramontane-tcp`.
 
 #![allow(missing_docs, clippy::expect_used)]
@@ -24,7 +24,7 @@ const WRITER: NodeId = NodeId(2);
 const VIEW: ViewId = ViewId(1);
 const ENTRY_BYTES: usize = 100;
 
-/// Lists that are posted before one is awaited.
+/// Lists posted per wait.
 const LISTS: u64 = 4000;
 
 const SLEEP_MAX: Duration = Duration::from_millis(50);
@@ -42,7 +42,7 @@ fn process(node: NodeId) -> Tcp {
     fabric
 }
 
-/// Opens a view of two, in which the owner has rank 0.
+/// Opens a view of two nodes, in which the owner has rank 0.
 fn open(fabric: &mut Tcp, view: ViewId, own: Rank, peer: NodeId) -> Rows {
     let plan = [OWNER, peer];
     let plan = ViewPlan::with_sizes(view, own, &plan, &[4096; 2], view.0);
@@ -51,7 +51,7 @@ fn open(fabric: &mut Tcp, view: ViewId, own: Rank, peer: NodeId) -> Rows {
     rows
 }
 
-/// Takes what is there, or sleeps until something comes.
+/// Takes the pending events, or sleeps until one arrives.
 fn turn(fabric: &mut Tcp, mut told: impl FnMut(Event)) {
     let mut is_any = false;
     while let Some(event) = fabric.poll() {
@@ -66,8 +66,8 @@ fn turn(fabric: &mut Tcp, mut told: impl FnMut(Event)) {
     }
 }
 
-/// Shows a writer whose owner works in another thread, which has as many clients besides that are
-/// silent.
+/// Runs `work` with a writer whose owner works in another thread and also has `silent` silent
+/// clients.
 fn with_writer(silent: u32, work: impl FnOnce(&mut Tcp)) {
     let (mut owner, mut writer) = (process(OWNER), process(WRITER));
     let [here, there] = pair();
@@ -104,7 +104,7 @@ fn with_writer(silent: u32, work: impl FnOnce(&mut Tcp)) {
     });
 }
 
-/// A list of entries, one behind the other.
+/// Returns a list of contiguous entries.
 fn list(entries: usize) -> Vec<Write> {
     let area = |place| Area { region: LOG, offset: place * ENTRY_BYTES };
     let entry = |place| Write {
@@ -116,7 +116,7 @@ fn list(entries: usize) -> Vec<Write> {
     (0..entries).map(entry).collect()
 }
 
-/// Posts lists until as many as asked for are completed, at most so many at a time.
+/// Posts lists, with at most `at_once` in flight, until `lists` are completed.
 fn post(fabric: &mut Tcp, list: &[Write], lists: u64, at_once: u64) {
     let (mut posted, mut completed) = (0, 0);
     while completed < lists {

@@ -1,5 +1,5 @@
-//! What follows the header of a write, or of a piece of a block or an answer: where it goes, as far
-//! as it has come.
+//! The body of a write, of a piece of a block, or of an answer: its destination, and how much has
+//! arrived.
 
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
@@ -16,29 +16,29 @@ use super::memory::Rows;
 use super::regions::RegionMemory;
 use super::stream_end::End;
 
-/// Why the connection ends of a peer whose write does not fit.
+/// The connection's end if a peer's write is outside its row.
 const OUTSIDE_ROW: End = End::Malformed("a write outside its row");
 
-/// And of one whose write to a region does not.
+/// The connection's end if a peer's write is outside its region.
 const OUTSIDE_REGION: End = End::Malformed("a write outside its region");
 
-/// Why that of one ends whose block does not fit.
+/// The connection's end if a peer's block is outside its receive.
 const OUTSIDE_RECEIVE: End = End::Malformed("a block outside its receive");
 
-/// Where bytes go.
+/// The destination of bytes.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// To the reader's copy of the peer's row.
+    /// The reader's copy of the peer's row.
     Row { rows: Rows, rank: Rank, offset: usize },
-    /// To a region of the reader.
+    /// A region of the reader.
     Region { memory: RegionMemory, offset: usize },
     /// To a receive.
     Block { memory: Arc<BlockBytes>, offset: usize },
-    /// Nowhere: the view has ended, the channel was closed, or the right was taken back.
+    /// None: the view has ended, the channel was closed, or the right was revoked.
     Nowhere,
 }
 
-/// What the bytes are.
+/// The kind of the bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     Write,
@@ -46,7 +46,7 @@ pub(super) enum Content {
     Answer,
 }
 
-/// A write, a piece of a block or of an answer, whose header was read.
+/// A write, a piece of a block, or a piece of an answer, whose header was read.
 #[derive(Debug)]
 pub(super) struct Body {
     view: ViewId,
@@ -76,13 +76,13 @@ impl Body {
         self.view
     }
 
-    /// Whether it is of a block of this channel.
+    /// Returns whether it belongs to a block of this channel.
     pub(super) fn is_of(&self, view: ViewId, channel: Channel) -> bool {
         matches!(&self.content, Content::Piece(piece)
             if (piece.view, piece.channel) == (view, channel))
     }
 
-    /// Bytes that did not come yet.
+    /// Returns the number of bytes still to arrive.
     pub(super) const fn left(&self) -> usize {
         self.left
     }
@@ -91,23 +91,23 @@ impl Body {
         !matches!(self.target, Target::Nowhere)
     }
 
-    /// Whether it is read by cells, of which none must be seen half.
+    /// Returns whether the bytes are read as cells, which must never be seen half-written.
     pub(super) const fn has_cells(&self) -> bool {
         matches!(self.target, Target::Row { .. } | Target::Region { .. })
     }
 
-    /// Stores nothing more.
+    /// Discards the rest.
     pub(super) fn drop_rest(&mut self) {
         self.target = Target::Nowhere;
     }
 
-    /// How many of `count` bytes can be stored now.
+    /// Returns how many of `count` bytes can be stored now.
     pub(super) fn whole(&self, count: usize) -> usize {
         if count >= self.left {
             return self.left;
         }
         match &self.target {
-            // What follows the last border of a cell waits for the rest of its cell.
+            // Bytes after the last cell boundary wait for the rest of their cell.
             Target::Row { offset, .. } | Target::Region { offset, .. } => {
                 count.saturating_sub((offset + count) % 8)
             }
@@ -115,8 +115,8 @@ impl Body {
         }
     }
 
-    /// How many bytes are missing to the next border of a cell, if `held` bytes wait. One, if there
-    /// are no cells.
+    /// Returns how many bytes are missing to the next cell boundary if `held` bytes wait. Returns
+    /// one if there are no cells.
     pub(super) const fn to_border(&self, held: usize) -> usize {
         match &self.target {
             Target::Row { offset, .. } | Target::Region { offset, .. } => 8 - (*offset + held) % 8,
@@ -124,7 +124,8 @@ impl Body {
         }
     }
 
-    /// Where the next bytes go, if anywhere: so many can be written from there.
+    /// Returns the address for the next bytes, if they have a destination. At least `length` bytes
+    /// can be written there.
     fn address(&self, length: usize) -> Result<Option<NonNull<u8>>, End> {
         match &self.target {
             Target::Row { rows, rank, offset } => {
@@ -140,8 +141,9 @@ impl Body {
         }
     }
 
-    /// Reads from a socket to where the next bytes go, at most so many, and what follows them into
-    /// a buffer, in one call. Nothing is read if they go nowhere. Gives how many bytes came in all.
+    /// Reads in one call from a socket: at most `length` bytes to their destination, and what
+    /// follows them into a buffer. Reads nothing if the bytes have no destination. Returns the
+    /// total number of bytes read.
     pub(super) fn read_from(
         &mut self,
         stream: &TcpStream,
@@ -154,8 +156,8 @@ impl Body {
             libc::iovec { iov_base: follows.as_mut_ptr().cast(), iov_len: follows.len() },
         ];
         // SAFETY: both ranges can be written: the first by the check of `address`, and it lives as
-        // long as the target, which is kept here; the second is borrowed. No reference to the first
-        // is held anywhere: rows and block memory are made of atomics.
+        // long as the target, which is kept here; the second is borrowed. There is no reference to
+        // the first anywhere, because rows and block memory consist of atomics.
         let count = unsafe { libc::readv(stream.as_raw_fd(), parts.as_ptr(), 2) };
         let Ok(count) = usize::try_from(count) else {
             let error = std::io::Error::last_os_error();
@@ -183,7 +185,7 @@ impl Body {
         Ok(())
     }
 
-    /// So many bytes have come.
+    /// Notes that `count` bytes have arrived.
     fn pass(&mut self, count: usize) {
         if let Target::Row { offset, .. }
         | Target::Region { offset, .. }

@@ -1,5 +1,5 @@
-//! One peer's connection: its socket, what goes, what comes, and how it ended. It ends once, for
-//! good: a peer that comes again is another process, with another connection.
+//! One peer's connection: its socket, both directions of traffic, and its end. A connection ends
+//! once and forever. If a peer returns, it is another process with another connection.
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -23,21 +23,21 @@ use super::send_queue::{List, SendQueue, Sent};
 use super::stream_end::End;
 use super::watch::Change;
 
-/// The shortest time between two of the kernel's own probes.
+/// Shortest interval between two of the kernel's own probes.
 const PROBE_MIN: Duration = Duration::from_secs(1);
 
-/// How many of them may go unanswered.
+/// Largest number of unanswered probes.
 const PROBES: u32 = 3;
 
-/// How connections are set.
+/// Settings of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// A peer whose host acknowledges nothing, or that takes nothing, for so long is lost: it is
-    /// unreachable. No sooner than after some seconds.
+    /// A peer is lost as unreachable if its host acknowledges nothing, or if it takes nothing, for
+    /// this time. The loss takes at least some seconds.
     pub silence: Duration,
-    /// The size of the kernel's buffers, each way, in bytes; none lets the kernel choose, and grow
-    /// them. Where they hold less than two segments (128 KiB on the loopback), TCP itself waits for
-    /// its timers: seen were minutes for 45 MB.
+    /// Size of the kernel's buffer for each direction, in bytes; `None` lets the kernel choose and
+    /// grow it. If a buffer holds less than two segments (128 KiB on the loopback), TCP itself
+    /// waits for its timers: 45 MB were seen to take minutes.
     pub socket_bytes: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Default for Settings {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) peer: NodeId,
-    /// None once it has ended.
+    /// `None` once the connection has ended.
     stream: Option<TcpStream>,
     cipher: Option<Cipher>,
     send_queue: SendQueue,
@@ -59,17 +59,18 @@ pub(super) struct Connection {
     readable: bool,
     writable: bool,
     hung_up: bool,
-    /// Nothing more can be written; why, is for the reading side to find, which may still have
-    /// words to read.
+    /// Whether nothing more can be written. The reading side finds the reason, because the peer's
+    /// last frames may still be unread.
     is_broken: bool,
-    /// The kernel gave up on writes: it says so once, and then that the stream is at its end.
+    /// Whether the kernel gave up on writes. It reports that once, and afterwards only the end of
+    /// the stream.
     is_unreachable: bool,
     loss: Option<LossCause>,
-    /// Its peer is out of all views.
+    /// Whether its peer is out of all views.
     is_parted: bool,
-    /// The peer was told of the regions here.
+    /// Whether the peer was informed of the local regions.
     has_told_regions: bool,
-    /// Whether the loss is still to be told.
+    /// Whether the loss was not reported yet.
     pub(super) is_untold: bool,
 }
 
@@ -88,7 +89,7 @@ impl Connection {
             cipher,
             send_queue: SendQueue::new(is_keyed),
             incoming: Incoming::new(is_keyed),
-            // Whatever was there before it was watched is not told as a change.
+            // The kernel does not report readiness from before the socket was watched as a change.
             readable: true,
             writable: true,
             hung_up: false,
@@ -109,23 +110,23 @@ impl Connection {
         self.stream.is_some()
     }
 
-    /// Whether it is the connection of a process that is a member, or may become one.
+    /// Returns whether the connection's process is a member, or may become one.
     pub(super) const fn is_used(&self) -> bool {
         self.is_live() && !self.is_parted
     }
 
-    /// Its process is out of all views: another one may take its place.
+    /// Notes that its process is out of all views. Another process may replace it.
     pub(super) const fn part(&mut self) {
         self.is_parted = true;
     }
 
-    /// Whether nobody needs it any more, if no view leads to it.
+    /// Returns whether the connection is no longer needed, provided that no view leads to it.
     pub(super) const fn is_over(&self) -> bool {
         !self.is_live() && (self.is_parted || !self.is_untold)
     }
 
-    /// Whether a view that is opened now has lost its process: one that goes on from a view with
-    /// it, or the first to hear of the loss.
+    /// Returns whether a view that is opened now has lost its process: because the view continues
+    /// one with that process, or is the first to report the loss.
     pub(super) const fn is_lost_in(&self, goes_on: bool) -> bool {
         !self.is_parted && (goes_on || self.is_untold)
     }
@@ -138,7 +139,7 @@ impl Connection {
         self.is_live() && self.incoming.landings.is_ready(view)
     }
 
-    /// Takes note of a change that the kernel reports.
+    /// Notes a change that the kernel reports.
     pub(super) fn note(&mut self, change: Change) {
         if let Change::Socket { readable, writable, hung_up, .. } = change {
             self.readable |= readable;
@@ -147,32 +148,32 @@ impl Connection {
         }
     }
 
-    /// Whether something waits to be sent.
+    /// Returns whether anything waits to be sent.
     pub(super) fn is_pending(&self) -> bool {
         self.is_live() && self.send_queue.is_pending()
     }
 
-    /// Whether a list waits, so that there is no room for another.
+    /// Returns whether a list waits, so that there is no room for another.
     pub(super) fn is_full(&self) -> bool {
         self.is_live() && self.send_queue.is_full()
     }
 
-    /// Whether something waits that the socket may take now.
+    /// Returns whether anything waits that the socket may accept now.
     pub(super) fn is_sendable(&self) -> bool {
         self.is_pending() && self.writable && !self.is_broken
     }
 
-    /// Whether a read may find something.
+    /// Returns whether a read may find something.
     pub(super) const fn is_readable(&self) -> bool {
         self.is_live() && self.readable
     }
 
-    /// Whether the peer has ended a view that is open here.
+    /// Returns whether the peer has ended a view that is open here.
     pub(super) fn is_over_there(&self, view: ViewId) -> bool {
         self.incoming.landings.is_over_there(view)
     }
 
-    /// Tells the peer of the regions here, before the first view.
+    /// Informs the peer of the local regions, before the first view.
     fn tell_regions(&mut self, own: &OwnRegions) {
         if !std::mem::replace(&mut self.has_told_regions, true) {
             self.incoming.regions.own = own.clone();
@@ -182,8 +183,8 @@ impl Connection {
         }
     }
 
-    /// Opens a view at this end, some of whose channels may have been closed, and tells the peer.
-    /// True if it is ready.
+    /// Opens a view at this end, some of whose channels may have been closed, and informs the peer.
+    /// Returns true if the peer is ready.
     pub(super) fn open(
         &mut self,
         view: ViewId,
@@ -207,8 +208,8 @@ impl Connection {
         }
     }
 
-    /// Ends a view: its memory is neither read nor written any more. The peer is told, behind what
-    /// was taken of it.
+    /// Ends a view: its memory is neither read nor written from now on. The peer is informed, after
+    /// the traffic that was already accepted.
     pub(super) fn retire(&mut self, view: ViewId, rows: &Rows) {
         let was_open = self.incoming.retire(view);
         self.send_queue.keep(rows);
@@ -218,13 +219,14 @@ impl Connection {
         }
     }
 
-    /// Gives the peer a right to write to an own region. The caller flushes.
+    /// Grants the peer a right to write to a local region. The caller flushes.
     pub(super) fn grant(&mut self, view: ViewId, region: Region, right: Right) {
         self.incoming.regions.give(view, region, right);
         self.send_queue.push_frame(Frame::Right { view, region, right: right.get() });
     }
 
-    /// Takes it back, and tells the peer, behind what was taken with it. The caller flushes.
+    /// Revokes a right, and informs the peer, after the results of the lists accepted under it. The
+    /// caller flushes.
     pub(super) fn revoke(&mut self, view: ViewId, region: Region) {
         if self.incoming.take_back(view, region) {
             self.send_queue.push_frame(Frame::Right { view, region, right: 0 });
@@ -235,25 +237,25 @@ impl Connection {
         self.incoming.regions.given(view, region).is_some()
     }
 
-    /// Whether an area lies in a region of the peer.
+    /// Returns whether an area is inside a region of the peer.
     pub(super) fn has_area(&self, area: Area, length: usize) -> bool {
         self.incoming.regions.has_area(area, length)
     }
 
-    /// Whether this member may write to a region of the peer.
+    /// Returns whether this member may write to a region of the peer.
     pub(super) fn has_right(&self, view: ViewId, region: Region) -> bool {
         self.incoming.regions.held(view, region).is_some()
     }
 
-    /// Whether a list may be posted that the peer confirms.
+    /// Returns whether a list may be posted that the peer confirms.
     pub(super) fn has_list_room(&self) -> bool {
         self.incoming.regions.unconfirmed.has_room()
     }
 
-    /// Asks for bytes of a region that lie at an offset in it. The caller flushes.
+    /// Requests bytes of a region from an offset. The caller flushes.
     pub(super) fn ask(&mut self, read: PostedRead, offset: u64) -> Result<(), ErrorKind> {
         if self.is_broken {
-            // The next poll says why.
+            // The next poll reports the reason.
             return Ok(());
         }
         let PostedRead { view, region, left, .. } = read;
@@ -264,29 +266,29 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends a channel: the memory of its blocks is neither read nor written any more.
+    /// Ends a channel: the memory of its blocks is neither read nor written from now on.
     pub(super) fn close_channel(&mut self, view: ViewId, channel: Channel) {
         self.incoming.close(view, channel);
         self.send_queue.block_sending.close(view, channel);
     }
 
-    /// Adds a block to what goes. The caller flushes.
+    /// Queues a block. The caller flushes.
     pub(super) fn send(&mut self, way: Way, block: SendingBlock) -> Result<(), Full> {
         if self.is_broken {
-            // The next poll says why.
+            // The next poll reports the reason.
             return Ok(());
         }
         self.incoming.landings.note_post(way.view);
         self.send_queue.block_sending.add(way, block)
     }
 
-    /// Adds a receive to what may come.
+    /// Adds a receive.
     pub(super) fn receive(&mut self, receive: Receive) -> Result<(), Full> {
         self.incoming.block_receiving.add(receive)
     }
 
-    /// Adds a list to what goes: to rows, or to this region. The peer confirms what has a token,
-    /// and all that goes to a region. The caller looked whether there is room, and flushes.
+    /// Queues a list for rows, or for this region. The peer confirms every list with a token, and
+    /// every list for a region. The caller has checked for room, and flushes.
     pub(super) fn post(
         &mut self,
         list: &List<'_>,
@@ -294,7 +296,7 @@ impl Connection {
         token: Option<Token>,
     ) -> Result<(), OutOfRow> {
         if self.is_broken {
-            // The next poll says why.
+            // The next poll reports the reason.
             return Ok(());
         }
         let view = list.view;
@@ -313,7 +315,7 @@ impl Connection {
         self.send_queue.owe_wake();
     }
 
-    /// Sends what the socket takes, if it may take anything, within bounds.
+    /// Sends as much as the socket accepts, within limits.
     pub(super) fn flush(&mut self, gone: impl FnMut(Sent)) {
         let Some(stream) = &self.stream else { return };
         if !self.writable || self.is_broken {
@@ -322,7 +324,7 @@ impl Connection {
         match self.send_queue.flush(stream, self.cipher.as_mut(), gone) {
             Ok(has_room) => self.writable = has_room,
             Err(error) => {
-                // What the peer sent before it went is still to be read: perhaps that it leaves.
+                // The peer's last frames are still unread; one may say that it leaves.
                 tracing::debug!(peer = %self.peer, %error, "nothing more can be sent");
                 self.send_queue.clear();
                 (self.is_broken, self.readable, self.hung_up) = (true, true, true);
@@ -331,7 +333,7 @@ impl Connection {
         }
     }
 
-    /// Reads and stores what has come, within bounds.
+    /// Reads and stores received bytes, within limits.
     pub(super) fn read(&mut self, mut notify: impl FnMut(Notice)) {
         let Self { stream: Some(stream), incoming, send_queue, .. } = self else { return };
         let (mut last, mut failure) = (None, None);
@@ -382,19 +384,19 @@ impl Connection {
         self.is_untold = true;
     }
 
-    /// Cuts the peer off, and tells it so if it listens.
+    /// Cuts the peer off, and informs it if it is reading.
     pub(super) fn cut(&mut self) {
         self.farewell(Frame::Cut);
         self.close();
         self.is_untold = false;
     }
 
-    /// Sends a last frame, if it goes now: a peer that takes nothing is not told.
+    /// Sends a last frame, if the socket accepts it now. A peer that takes nothing is not informed.
     pub(super) fn farewell(&mut self, word: Frame) {
         if self.stream.is_none() {
             return;
         }
-        // What was not begun does not go.
+        // Blocks that have not begun are not sent.
         self.send_queue.block_sending.give_up();
         self.send_queue.asked.clear();
         while self.is_sendable() {
@@ -405,7 +407,7 @@ impl Connection {
             self.flush(|_| {});
         }
         if let Some(stream) = &self.stream {
-            // It fails if the peer was faster.
+            // Fails if the peer closed first.
             let _ = stream.shutdown(Shutdown::Write);
         }
         self.is_broken = true;
@@ -419,7 +421,7 @@ impl Connection {
     }
 }
 
-/// Whether an error means that the other end is gone, rather than that it is silent.
+/// Returns whether an error means that the other end is gone, rather than silent.
 fn is_ended(kind: io::ErrorKind) -> bool {
     matches!(
         kind,
@@ -429,7 +431,7 @@ fn is_ended(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// The kernel never waits to fill a segment, and notices a host that is gone.
+/// Sets a connection up: the kernel never delays to fill a segment, and notices a dead host.
 fn set(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;

@@ -1,20 +1,20 @@
-//! The connections of a member, and which of them may have something to do.
+//! The connections of a member, and a list of those that may have work.
 //!
-//! A process may have hundreds of peers of which few do anything at a time. So whoever touches a
-//! connection puts it on a list, and a poll goes through that list alone.
+//! A process may have hundreds of peers, few of which are active at a time. So every access to a
+//! connection puts it on a list, and a poll goes only through that list.
 //!
 //! # Invariants
-//! - A connection with something to send or to read is on the list: it got that by a mutable
-//!   reference, which is given by way of the list.
+//! - A connection with something to send or read is on the list: that state was set through a
+//!   mutable reference, and these are handed out only by way of the list.
 
 use super::connection::Connection;
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     all: Vec<Connection>,
-    /// Places of those that may have something to do, each once.
+    /// Indices of the connections that may have work, each once.
     busy: Vec<usize>,
-    /// By place: whether it is on the list.
+    /// Indexed like the connections: whether each is on the list.
     is_busy: Vec<bool>,
 }
 
@@ -31,19 +31,19 @@ impl Connections {
         Some(connection)
     }
 
-    /// All of them, whatever they do.
+    /// Returns all connections, busy or not.
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Connection> {
         self.all.iter()
     }
 
-    /// All of them, to be changed.
+    /// Returns all connections mutably.
     pub(super) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Connection> {
         self.busy = (0..self.all.len()).collect();
         self.is_busy.fill(true);
         self.all.iter_mut()
     }
 
-    /// Puts a connection into a place that is free, or behind all others.
+    /// Puts a connection at an index, which must be free or the next one.
     pub(super) fn put(&mut self, index: usize, connection: Connection) {
         match self.get_mut(index) {
             Some(place) => *place = connection,
@@ -55,12 +55,12 @@ impl Connections {
         }
     }
 
-    /// Those that may have something to do.
+    /// Returns the connections that may have work.
     pub(super) fn busy(&self) -> impl Iterator<Item = &Connection> {
         self.busy.iter().filter_map(|index| self.all.get(*index))
     }
 
-    /// Calls for each of them.
+    /// Calls `work` for each of them.
     pub(super) fn for_each_busy(&mut self, mut work: impl FnMut(&mut Connection)) {
         for index in &self.busy {
             if let Some(connection) = self.all.get_mut(*index) {
@@ -69,7 +69,7 @@ impl Connections {
         }
     }
 
-    /// Takes those off the list that have nothing to do.
+    /// Removes the connections without work from the list.
     pub(super) fn rest(&mut self) {
         let Self { all, busy, is_busy } = self;
         busy.retain(|index| {

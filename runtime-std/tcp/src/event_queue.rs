@@ -8,10 +8,11 @@ use tramontane_core::ids::{Rank, ViewId};
 use super::notice::Notice;
 use super::send_queue::Sent;
 
-/// Events that may wait for a poll; beyond it, what would bring another is refused for now.
+/// Largest number of events that wait for a poll. Beyond it, operations that would add one are
+/// refused for now.
 const EVENTS_MAX: usize = 1024;
 
-/// Events that nobody has polled yet, oldest first.
+/// Events not polled yet, oldest first.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     events: VecDeque<Event>,
@@ -24,7 +25,8 @@ pub(super) struct EventQueue {
 impl EventQueue {
     pub(super) fn new() -> Self {
         let events = VecDeque::with_capacity(EVENTS_MAX);
-        // What is posted while there is room may bring more: then it grows, and stays as long.
+        // Operations that were posted while there was room may add more events. The queue then
+        // grows, and keeps its size.
         let blocks = VecDeque::with_capacity(EVENTS_MAX);
         Self { events, blocks, permissions: VecDeque::new(), is_rung: false }
     }
@@ -33,12 +35,12 @@ impl EventQueue {
         self.events.push_back(event);
     }
 
-    /// Takes note of a block that has gone.
+    /// Adds the event of a sent block.
     pub(super) fn sent(&mut self, Sent { way, token }: Sent) {
         self.blocks.push_back(BlockEvent::Sent { way, token });
     }
 
-    /// Takes note of what a peer sent, as far as the member is to know it.
+    /// Adds an event for a message of a peer, if the member must learn of it.
     pub(super) fn received(&mut self, notice: Notice) {
         match notice {
             Notice::Ready(view, peer) => self.events.push_back(Event::Ready { view, peer }),
@@ -46,7 +48,7 @@ impl EventQueue {
             Notice::Block(event) => self.blocks.push_back(event),
             Notice::Completed(token) => self.events.push_back(Event::Completed(token)),
             Notice::Permission(event) => {
-                // What comes last counts; so there are few, whatever a peer sends.
+                // Only the last event counts, so there are few, whatever a peer sends.
                 self.permissions.retain(|other| *other != event);
                 self.permissions.push_back(event);
             }
@@ -54,12 +56,12 @@ impl EventQueue {
         }
     }
 
-    /// Whether a list with a token may be posted.
+    /// Returns whether a list with a token may be posted.
     pub(super) fn has_room(&self) -> bool {
         self.events.len() < EVENTS_MAX
     }
 
-    /// Whether a block, or a receive for one, may be posted.
+    /// Checks whether a block, or a receive for one, may be posted.
     pub(super) fn check_block_room(&self) -> Result<(), ErrorKind> {
         if self.blocks.len() < EVENTS_MAX { Ok(()) } else { Err(ErrorKind::QueueFull) }
     }
@@ -99,7 +101,7 @@ impl EventQueue {
         self.blocks.pop_front()
     }
 
-    /// Forgets the events of blocks of some channels and peers of a view.
+    /// Forgets the events about blocks of some channels and peers of a view.
     pub(super) fn forget_blocks(&mut self, view: ViewId, is_over: impl Fn(Channel, Rank) -> bool) {
         self.blocks.retain(|event| {
             let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;
@@ -107,8 +109,8 @@ impl EventQueue {
         });
     }
 
-    /// Forgets the events of a view. Its ranks are those of a list that may be followed by another,
-    /// under the same view.
+    /// Forgets the events of a view. Its ranks belong to a list that another may replace under the
+    /// same view id.
     pub(super) fn retire(&mut self, view: ViewId) {
         let is_of = |event: &Event| match event {
             Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } => *of == view,
@@ -120,7 +122,7 @@ impl EventQueue {
     }
 }
 
-/// In which view, and of which peer.
+/// Returns the view and the peer of an event.
 const fn place_of(event: &PermissionEvent) -> (ViewId, Rank) {
     match event {
         PermissionEvent::Denied { view, peer, .. }
@@ -148,7 +150,7 @@ mod tests {
         assert!(!events.has_no_permission() && !events.is_empty());
         let told: Vec<_> = std::iter::from_fn(|| events.next_permission()).collect();
         assert_eq!(told, [denied, restored]);
-        // Nothing more is told of a view that ended, or of a peer once its loss was.
+        // Nothing more is reported about a view that ended, or about a peer after its loss.
         events.received(Notice::Permission(denied));
         events.retire(ViewId(2));
         assert!(!events.has_no_permission());

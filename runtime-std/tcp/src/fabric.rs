@@ -1,11 +1,12 @@
-//! The `Fabric` over TCP: writes travel as frames, and their receiver stores them into its own copy
-//! of the sender's row, or into a region that the sender may write to, in the order in which they
-//! were posted. It confirms lists that were posted with a token: how many it is done with goes with
-//! what it sends next, or with the next poll.
+//! The `Fabric` over TCP: writes travel as frames, and their receiver stores them in posting order,
+//! into its own copy of the sender's row or into a region that the sender may write to. It confirms
+//! lists that were posted with a token: the number of finished lists goes with its next frames, or
+//! with the next poll.
 //!
-//! A post is a system call, unless the socket is full; then that peer's next posts are `QueueFull`
-//! until it has taken what waits. A poll is one system call, and one or two more for each peer that
-//! sent something. After the start nothing is allocated on the way of a message.
+//! A post is a system call, unless the socket is full. In that case, further posts to that peer are
+//! `QueueFull` until it has taken what waits. A poll is one system call, and one or two more for
+//! each peer that has sent something. After the start, nothing is allocated on the path of a
+//! message.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use super::send_queue::GUARD_MAX;
 use super::views::{Route, View};
 use super::watch::{Change, Watch};
 
-/// Views that can be open at once.
+/// Largest number of open views.
 pub(super) const VIEWS_MAX: usize = 256;
 
 /// The TCP fabric of one member.
@@ -35,24 +36,24 @@ pub struct Tcp {
     pub(super) own: NodeId,
     pub(super) settings: Settings,
     pub(super) watch: Watch,
-    // Borrowed from behind a shared reference for the last frame, and to look.
+    // Borrowed through a shared reference to send the last frame, and to inspect connections.
     pub(super) connections: RefCell<Connections>,
-    /// Memory of views that are not open yet; the caller that asked for it keeps it.
+    /// Memory of views that are not open yet. The caller that asked for it keeps it.
     pub(super) made: Vec<MadeRows>,
     /// In the order in which they were opened.
     pub(super) views: Vec<View>,
     pub(super) regions: OwnRegions,
-    /// Memory of a view was made: no region can be made any more.
+    /// Whether memory of a view was made: from then on, no region can be made.
     pub(super) has_made_views: bool,
     pub(super) right_numbers: RightNumbers,
-    /// What came was looked at since permissions were last asked for.
+    /// Whether received data was processed since permissions were last polled.
     pub(super) has_carried: bool,
     pub(super) store: BlockStore,
     pub(super) events: EventQueue,
 }
 
 impl Tcp {
-    /// A member without peers.
+    /// Creates a member without peers.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -73,8 +74,8 @@ impl Tcp {
         })
     }
 
-    /// Sends and stores what can be now, without waiting. What it finds comes out of `poll`, which
-    /// does the same. True if a peer is newly lost.
+    /// Sends and stores what is possible now, without waiting. The resulting events come out of
+    /// `poll`, which does the same work. Returns true if a peer is newly lost.
     pub fn carry(&mut self) -> bool {
         self.has_carried = true;
         self.look(Duration::ZERO);
@@ -94,15 +95,15 @@ impl Tcp {
         is_lost
     }
 
-    /// Whether nothing waits here: neither to be sent, nor, as far as was looked, to be read.
+    /// Returns whether nothing waits here, either to be sent or, as far as known, to be read.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let connections = self.connections.borrow();
         !connections.iter().any(|connection| connection.is_pending() || connection.is_readable())
     }
 
-    /// Takes note of what changed; waits for it at most `timeout`. True if that is worth to wake
-    /// for.
+    /// Notes the changes of sockets, and waits for them for at most `timeout`. Returns true if
+    /// there is a reason to wake.
     pub(super) fn look(&mut self, timeout: Duration) -> bool {
         let connections = self.connections.get_mut();
         let mut is_news = false;
@@ -118,8 +119,8 @@ impl Tcp {
         is_news
     }
 
-    /// Sends what waits, as far as the sockets take it, within bounds. True if a queue that was
-    /// full has room again, or a block has gone.
+    /// Sends what waits, as far as the sockets accept it, within limits. Returns true if a full
+    /// queue has room again, or a block was sent.
     pub(super) fn flush(&mut self) -> bool {
         let Self { connections, events, .. } = self;
         let (mut is_room, had_no_block) = (false, events.has_no_block());
@@ -142,12 +143,12 @@ impl Tcp {
         }
     }
 
-    /// Whether more can be sent at once.
+    /// Returns whether more can be sent at once.
     pub(super) fn is_sendable(&self) -> bool {
         self.connections.borrow().busy().any(Connection::is_sendable)
     }
 
-    /// Tells of each loss once, in each view that has the peer.
+    /// Reports each loss once, in each view that includes the peer.
     #[cold]
     fn tell_losses(&mut self) {
         for (index, connection) in self.connections.get_mut().iter_mut().enumerate() {
@@ -169,8 +170,8 @@ impl Tcp {
 impl Fabric for Tcp {
     type Error = ErrorKind;
 
-    /// Writes keep their order, and so do the bytes of one. That a list is completed was said by
-    /// the peer, which has stored it.
+    /// Writes keep their order, and so do the bytes of one write. A list is completed when the peer
+    /// confirms that it has stored it.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             promises: Promises::ADDRESS_ORDER
@@ -183,15 +184,16 @@ impl Fabric for Tcp {
         }
     }
 
-    /// Leads to the processes whose connections are there, and to those of other members that come
-    /// later. Where a node is to come as another process than one that is known, that one is parted
-    /// from before ([`Tcp::part_from`]).
+    /// Connects the view to the processes whose connections are there, and to those of other
+    /// members as they arrive. If a node is to return as a new process, [`Tcp::part_from`] must be
+    /// called for the known one first.
     ///
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, or as many as may be are;
+    /// [`ErrorKind::Other`] if the view is open, or if as many views as permitted are open;
     /// [`ErrorKind::WrongMemory`] if the memory was not made for this view
     /// ([`rows`](tramontane_core::fabric::HostFabric::rows)), or was used before. So a view that
-    /// ended may be opened again in fresh memory, with another list of members, until it was used.
+    /// ended may be opened again in fresh memory, with another list of members, until it has
+    /// carried a post.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         if self.view(view).is_some() || self.views.len() == VIEWS_MAX {
             return Err(ErrorKind::Other);
@@ -200,8 +202,8 @@ impl Fabric for Tcp {
         let connections = self.connections.get_mut();
         let mut routes = Vec::with_capacity(memory.members.len());
         for (rank, member) in (0..).map(Rank).zip(memory.members) {
-            // A node that was no member of the view before, or has not come in it yet, comes as
-            // another process than the one that was lost.
+            // A node that was not a member of the view before, or has not arrived in it yet, comes
+            // as another process than the lost one.
             let goes_on = self.views.last().is_none_or(|before| before.has_met(*member));
             let is_route = |known: &Connection| {
                 known.peer == *member && (known.is_used() || known.is_lost_in(goes_on))
@@ -209,7 +211,7 @@ impl Fabric for Tcp {
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
                 if let (Some(cause), false) = (connection.loss(), connection.is_untold) {
-                    // EventQueue in an older view, and as true in this one.
+                    // The loss was reported in an older view, and applies to this one too.
                     self.events.push(Event::PeerLost { view, peer: rank, cause });
                 }
                 if connection.open(view, (&rows, &self.regions), Closed::default(), rank) {
@@ -233,8 +235,8 @@ impl Fabric for Tcp {
             .is_some_and(|connection| connection.is_ready(view))
     }
 
-    /// Ends the connection: there is one for all views, and a member that is cut off in one is a
-    /// member of none that comes.
+    /// Ends the connection, which all views share: a member that is cut off in one view is not a
+    /// member of any later one.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let route = self.view(view).and_then(|view| view.route(peer));
         let Some(index) = route else { return };
@@ -248,8 +250,8 @@ impl Fabric for Tcp {
         }
     }
 
-    /// True at once: what had not gone of the view's rows is kept elsewhere, and what still comes
-    /// is dropped.
+    /// Returns true at once: unsent parts of the view's rows are kept elsewhere, and later arrivals
+    /// are dropped.
     fn retire(&mut self, view: ViewId) -> bool {
         let Some(place) = self.views.iter().position(|open| open.id == view) else { return true };
         let View { rows, .. } = self.views.remove(place);
@@ -300,6 +302,6 @@ impl Fabric for Tcp {
         self.watch.bell().lower();
     }
 
-    /// Nothing: the thread that stores what came is the one that looks at it.
+    /// Does nothing, because one thread both stores received data and reads it.
     fn observe_barrier(&self) {}
 }

@@ -1,4 +1,4 @@
-//! The frames that two members exchange once they have met, one after the other.
+//! The frames that two members exchange, in sequence, once they have met.
 //!
 //! | kind | 2-3 | 4-7 | 8-15 | 16-23 |
 //! |---|---|---|---|---|
@@ -14,62 +14,63 @@
 //! | 13 read | region | how many bytes | view | offset in the region |
 //! | 14 piece of an answer | region | bytes that follow | view | bytes left |
 //!
-//! Byte 0 is the kind, byte 1 is zero, and so is what the table leaves out. Bytes left include
-//! those that follow; of a block they have 32 bits, and its number the other 32. Behind the header
-//! of an open are 8 more bytes: the digest of the layout by which the sender's memory was made.
+//! Byte 0 is the kind, and byte 1 is zero, as are fields that the table omits. "Bytes left" include
+//! those that follow. In a block, they take 32 bits, and the block's immediate value takes the
+//! other 32. The header of an open frame is followed by 8 more bytes: the digest of the layout of
+//! the sender's memory.
 //!
-//! Least byte first. There is no frame that the reader must believe: each is compared with what the
-//! reader has, and the first that does not fit ends the connection. The incarnation of either end
-//! was told when they met, and a connection never outlives a process, so frames need not repeat it
-//! (VIE-11).
+//! All numbers are little-endian. The reader trusts no frame: each is checked against the reader's
+//! own state, and the first that does not fit ends the connection. The two ends exchanged their
+//! incarnations when they met, and a connection never outlives a process, so frames need not repeat
+//! them (VIE-11).
 
 use tramontane_core::fabric::{Channel, Region};
 use tramontane_core::ids::ViewId;
 
-/// How long a header is.
+/// Length of a header in bytes.
 pub(super) const HEADER: usize = 24;
 
-/// How many bytes follow the header of an open: the digest.
+/// Bytes that follow the header of an open frame: the digest.
 pub(super) const OPEN_REST: usize = 8;
 
-/// The most bytes of one write.
+/// Largest number of bytes in one write.
 pub(super) const WRITE_MAX: usize = 1 << 30;
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// The sender's memory for a view can be written to; its own row is so long, and its layout has
-    /// this digest. It replaces what the sender sent of that view before.
+    /// The sender's memory for a view may be written to. Its own row has this length, and its
+    /// layout this digest. This replaces the sender's earlier frame about that view.
     Open { view: ViewId, row_bytes: u64, digest: u64 },
-    /// `length` bytes follow: for the reader's copy of the sender's row, or for a region of the
+    /// `length` bytes follow, for the reader's copy of the sender's row or for a region of the
     /// reader.
     Write { view: ViewId, region: Region, offset: u64, length: u32 },
     /// The doorbell.
     Wake,
-    /// The sender leaves on purpose: the last frame.
+    /// The sender leaves on purpose. This is its last frame.
     Leave,
-    /// The sender takes nothing more from the reader: the last frame.
+    /// The sender takes nothing more from the reader. This is its last frame.
     Cut,
-    /// `length` bytes of a block follow; of the block, `left` bytes are still to come, those
-    /// included.
+    /// `length` bytes of a block follow; `left` bytes of the block are still to come, including
+    /// these.
     Block { view: ViewId, channel: Channel, length: u32, left: u32, immediate: u32 },
-    /// The next writes, so many, are one list, which the reader confirms. All are to rows, or all
-    /// to this region of the reader, with this right.
+    /// The next `writes` writes are one list, which the reader confirms. All are for rows, or all
+    /// are for this region of the reader under this right.
     List { view: ViewId, region: Region, writes: u32, right: u64 },
-    /// The sender is done with so many lists of the reader, counted from the start.
+    /// The sender has finished this many lists of the reader, counted from the start.
     Taken { lists: u64 },
-    /// The reader may write to the sender's region with this right; with 0 it may not.
+    /// The reader may write to the sender's region under this right; 0 means that it may not.
     Right { view: ViewId, region: Region, right: u64 },
-    /// The sender has a region of so many bytes.
+    /// The sender has a region of this size.
     Region { region: Region, bytes: u64 },
-    /// The sender has ended a view that it opened.
+    /// The sender has ended a view that it had opened.
     Close { view: ViewId },
     /// The sender knows that the reader has ended a view, and writes nothing more in it.
     Closed { view: ViewId },
-    /// The sender asks for bytes of the reader's region.
+    /// The sender requests bytes of the reader's region.
     Read { view: ViewId, region: Region, offset: u64, length: u32 },
-    /// `length` bytes of the sender's region follow, for the reader's oldest read that has no
-    /// answer; of it `left` bytes are still to come, those included.
+    /// `length` bytes of the sender's region follow, for the reader's oldest unanswered read;
+    /// `left` bytes of the answer are still to come, including these.
     Answer { view: ViewId, region: Region, length: u32, left: u64 },
 }
 
@@ -88,18 +89,18 @@ const CLOSED: u8 = 12;
 const READ: u8 = 13;
 const ANSWER: u8 = 14;
 
-/// A frame's bytes; [`Frame::length`] of them count.
+/// A frame's bytes, of which the first [`Frame::length`] count.
 pub(super) type FrameBytes = [u8; HEADER + OPEN_REST];
 
 impl Frame {
-    /// How many bytes it has, without those of a write, a block or an answer.
+    /// Returns the frame's length, without the bytes of a write, a block or an answer.
     pub(super) const fn length(self) -> usize {
         if matches!(self, Self::Open { .. }) { HEADER + OPEN_REST } else { HEADER }
     }
 
     pub(super) fn encode(self) -> FrameBytes {
         let (kind, region, length, view, last, rest) = match self {
-            // Its eight bytes are counted, so that a reader can tell them from the next frame.
+            // The length field counts the eight bytes, so that a reader can find the next frame.
             Self::Open { view, row_bytes, digest } => {
                 (OPEN, 0, OPEN_REST as u32, view.0, row_bytes, digest)
             }
@@ -138,7 +139,7 @@ impl Frame {
         bytes
     }
 
-    /// The frame that these bytes begin with.
+    /// Decodes the frame at the start of these bytes.
     pub(super) fn decode(bytes: &[u8]) -> Decoded {
         let Some(header) = bytes.first_chunk::<HEADER>() else { return Decoded::Short };
         let word = |at: usize| {
@@ -151,7 +152,7 @@ impl Frame {
         let length = u32::from_le_bytes([d, c, b, a]);
         let region = Region(u16::from_le_bytes([header[2], header[3]]));
         let frame = match header[0] {
-            // Said before the rest is waited for: it may never come.
+            // Reported before the rest is awaited, because it may never arrive.
             OPEN if length != OPEN_REST as u32 => return Decoded::Nonsense,
             OPEN => {
                 let Some(digest) = word(HEADER) else { return Decoded::Short };
@@ -176,7 +177,7 @@ impl Frame {
             ANSWER => Self::Answer { view, region, length, left: last },
             _ => return Decoded::Nonsense,
         };
-        // One frame has one form: whatever is set that means nothing is not a member's.
+        // Each frame has one form. A value in an unused field does not come from a member.
         if bytes.starts_with(&frame.encode()[..frame.length()]) {
             Decoded::Frame(frame)
         } else {
@@ -185,14 +186,14 @@ impl Frame {
     }
 }
 
-/// What stands at the start of a stream.
+/// The result of decoding the start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// A frame.
     Frame(Frame),
-    /// A part of one, as far as can be seen.
+    /// A partial frame, as far as can be seen.
     Short,
-    /// No frame of a member.
+    /// Not a frame of a member.
     Nonsense,
 }
 
@@ -248,7 +249,7 @@ mod tests {
         }
     }
 
-    /// Bytes that change need another version of the greeting; then these are written anew.
+    /// If these bytes change, the greeting needs a new version, and this list must be updated.
     #[test]
     fn the_bytes_of_frames_belong_to_the_version_of_the_greeting() {
         let view = ViewId(0x0102_0304_0506_0708);

@@ -1,5 +1,5 @@
-//! Whatever bytes, where a peer's frames are read: for a fuzzer, and for the tests here, which make
-//! them at random.
+//! Arbitrary bytes as input to the reader of a peer's frames: for a fuzzer, and for the tests here,
+//! which make them at random.
 
 use tramontane_core::fabric::{Region, Token, ViewRows as _};
 use tramontane_core::ids::{Rank, ViewId};
@@ -15,11 +15,11 @@ const DIGEST: u64 = 7;
 const PEER: Rank = Rank(1);
 const ROW_BYTES: usize = 256;
 
-/// The peer may write to the first of the regions, with this right.
+/// The peer may write to the first of the regions under this right.
 const REGIONS: [Region; 2] = [Region(1), Region(2)];
 const RIGHT: Right = Right::MIN;
 
-/// A reader whose peer is the peer of the view, and has a right.
+/// Returns a reader whose peer is in the view and has a right.
 fn reader(rows: &Rows, regions: &OwnRegions) -> Incoming {
     let mut incoming = Incoming::new(false);
     incoming.block_receiving.open(VIEW, Closed::default());
@@ -37,16 +37,17 @@ fn regions() -> OwnRegions {
     regions
 }
 
-/// Reads bytes as a peer's stream, in pieces of the length that the first byte gives.
+/// Reads bytes as a peer's stream, in pieces whose length the first byte determines.
 ///
 /// # Panics
-/// If anything but the peer's own row and what it may write to changes, or a frame has two forms.
+/// If anything changes except the peer's own row and the memory that it may write to, or if a frame
+/// has two forms.
 pub fn frames(bytes: &[u8]) {
     let Some((piece, bytes)) = bytes.split_first() else { return };
     let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
     let regions = regions();
     let mut incoming = reader(&rows, &regions);
-    // It waits for an answer, into the region that the peer may write to.
+    // The reader waits for an answer, into the region that the peer may write to.
     let into = regions.get(REGIONS[0]).cloned();
     let (view, region, token) = (VIEW, REGIONS[1], Token(1));
     let read = PostedRead { view, region, into, offset: 8, left: 40, token };
@@ -145,7 +146,7 @@ mod tests {
         ];
         (frames, vec(any::<u8>(), 0..300)).prop_map(|(frame, mut content)| {
             if let Frame::Write { length, .. } | Frame::Answer { length, .. } = frame {
-                // Most are whole, so that the next is read where it begins.
+                // Most frames are complete, so that the next one is read from its start.
                 content
                     .resize(usize::try_from(length).map_or(0, |length| length.min(ROW_BYTES)), 7);
             } else if !matches!(frame, Frame::Block { .. }) {
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_write_lands_here() {
-        // Otherwise what is tried below ends at the first frame.
+        // Otherwise, what is tried below ends at the first frame.
         let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
         let regions = regions();
         let mut incoming = reader(&rows, &regions);

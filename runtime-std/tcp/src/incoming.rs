@@ -1,11 +1,12 @@
-//! What comes from one peer, and where it goes.
+//! Traffic from one peer, and its destinations.
 //!
 //! # Invariants
-//! - A write is stored in address order, and of an aligned group of 8 bytes all or nothing, so that
-//!   no cell is ever seen half. What has come of a group waits until the rest has.
-//! - Nothing is stored before its frame was compared with the reader's own memory: a view that is
-//!   open at both ends, and in it the peer's own row and a range inside, or the receive that waits
-//!   for the block, or a region that the peer may write to, or a read that waits for the answer.
+//! - A write is stored in address order, and each aligned group of 8 bytes is stored all at once,
+//!   so that no cell is ever seen half-written. The first bytes of a group wait until the rest has
+//!   arrived.
+//! - Nothing is stored before its frame was checked against the reader's own state: a view that is
+//!   open at both ends, and in it either the peer's own row and a range inside it, a receive that
+//!   waits for the block, a region that the peer may write to, or a read that waits for the answer.
 
 use std::net::TcpStream;
 
@@ -22,16 +23,17 @@ use super::notice::Notice;
 use super::regions::{PeerRegions, Right};
 use super::stream_end::End;
 
-/// What is read at once, where frames are short.
+/// Bytes per read while frames are short.
 const READ_MAX: usize = 128 << 10;
 
-/// What is read at once where frames are long: the next header, and little that would be copied.
+/// Bytes per read while frames are long: the next header, and little that would be copied.
 const READ_MIN: usize = 1 << 10;
 
-/// A write of which so much is missing is read to where it goes, without a copy in between.
+/// A write with at least this many bytes missing is read directly to its destination, without a
+/// copy.
 const DIRECT_MIN: usize = 8 << 10;
 
-/// What one call reads of one peer before the others have their turn.
+/// Bytes that one call reads from one peer before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
 
 /// The stream from one peer.
@@ -46,7 +48,7 @@ pub(super) struct Incoming {
     pub(super) landings: Landings,
     pub(super) block_receiving: BlockReceiving,
     pub(super) regions: PeerRegions,
-    /// Bytes of records that are not whole yet, where there is a cipher.
+    /// Incomplete records, if there is a cipher.
     sealed: Option<Sealed>,
 }
 
@@ -71,7 +73,7 @@ impl Incoming {
         }
     }
 
-    /// Ends a view: nothing of it is stored any more. True if the peer is to be told.
+    /// Ends a view: nothing more of it is stored. Returns true if the peer must be informed.
     pub(super) fn retire(&mut self, view: ViewId) -> bool {
         self.block_receiving.retire(view);
         self.regions.retire(view);
@@ -81,7 +83,8 @@ impl Incoming {
         self.landings.retire(view)
     }
 
-    /// Takes a right back: nothing more of the peer is stored in that region. True if it had it.
+    /// Revokes a right: nothing more of the peer is stored in that region. Returns true if the peer
+    /// had the right.
     pub(super) fn take_back(&mut self, view: ViewId, region: Region) -> bool {
         let had = self.regions.take_back(view, region);
         let is_under_way = self.regions.coming.drop_to(view, Some(region));
@@ -91,7 +94,7 @@ impl Incoming {
         had
     }
 
-    /// Ends a channel: no block of it is stored any more.
+    /// Ends a channel: no more blocks of it are stored.
     pub(super) fn close(&mut self, view: ViewId, channel: Channel) {
         self.block_receiving.close(view, channel);
         if let Some(body) = self.body.as_mut().filter(|body| body.is_of(view, channel)) {
@@ -99,8 +102,7 @@ impl Incoming {
         }
     }
 
-    /// Forgets what was to come, and the memory for it: the peer is gone, and its connection never
-    /// comes again.
+    /// Forgets partial data and its memory: the peer is gone, and its connection never returns.
     pub(super) fn clear(&mut self) {
         self.block_receiving.clear();
         self.regions.clear();
@@ -109,7 +111,7 @@ impl Incoming {
         self.sealed = None;
     }
 
-    /// Takes bytes as if they had come in clear.
+    /// Takes bytes as if they had arrived unencrypted.
     #[cfg(any(test, fuzzing))]
     pub(super) fn feed(
         &mut self,
@@ -125,7 +127,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Reads what has come, within bounds, and stores it. True if there may be more now.
+    /// Reads and stores what has arrived, within limits. Returns true if there may be more now.
     pub(super) fn read(
         &mut self,
         stream: &TcpStream,
@@ -151,7 +153,7 @@ impl Incoming {
         Ok(true)
     }
 
-    /// One read in clear: how many bytes came, and whether no more are there.
+    /// Reads unencrypted bytes once. Returns how many arrived, and whether there are no more.
     fn read_clear(
         &mut self,
         stream: &TcpStream,
@@ -171,16 +173,16 @@ impl Incoming {
         Ok((count, count < room))
     }
 
-    /// How much is read into the buffer.
+    /// Returns how many bytes to read into the buffer.
     fn room(&self) -> usize {
         let held = self.end - self.start;
         let room = match &self.body {
-            // A part of a cell waits: with the rest of it the buffer is empty again, and reads go
-            // to the row.
+            // A part of a cell waits. With the rest of it, the buffer is empty again, and further
+            // reads go directly to the row.
             Some(body) if held > 0 && body.is_stored() && body.left() >= DIRECT_MIN => {
                 body.to_border(held)
             }
-            // What is dropped goes through the buffer.
+            // Dropped bytes go through the buffer.
             Some(body) if !body.is_stored() => READ_MAX,
             _ if self.is_long => READ_MIN,
             _ => READ_MAX,
@@ -188,9 +190,9 @@ impl Incoming {
         room.min(self.buffer.len() - self.end)
     }
 
-    /// Reads the rest of a long write or block to where it goes, and a little of what follows it;
-    /// of a write, a part of a cell to the buffer. Nothing is left in the kernel, which keeps a
-    /// whole segment's memory for a byte of it, and in the end its window closed.
+    /// Reads the rest of a long write or block to its destination, and a little of what follows
+    /// into the buffer; for a write, also a partial cell. Nothing is left in the kernel, which
+    /// would keep a whole segment's memory for one byte of it, and in the end its window closed.
     fn read_direct(
         &mut self,
         stream: &TcpStream,
@@ -202,7 +204,7 @@ impl Incoming {
             return Ok(None);
         };
         let there = if body.has_cells() {
-            // Asked for first, since a read must not end in the middle of a cell.
+            // Queried first, because a read must not end in the middle of a cell.
             let there = ioctl_fionread(stream).map_err(|errno| End::Broken(errno.into()))?;
             usize::try_from(there).unwrap_or(usize::MAX)
         } else {
@@ -222,7 +224,7 @@ impl Incoming {
         Ok(Some((count, count < length + follows)))
     }
 
-    /// One read of sealed bytes, and all whole records in it opened.
+    /// Reads encrypted bytes once, and decrypts all complete records in them.
     fn read_sealed(
         &mut self,
         stream: &TcpStream,
@@ -268,7 +270,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Opens a record into the buffer.
+    /// Decrypts a record into the buffer.
     fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), End> {
         let forged = |_| End::Malformed("a record that nobody sealed");
         let room = self.buffer.get_mut(self.end..).unwrap_or_default();
@@ -277,7 +279,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// If the write or piece under way is whole, goes on to the next frame.
+    /// If the write or piece in flight is complete, prepares for the next frame.
     fn finish(&mut self, notify: &mut impl FnMut(Notice)) -> bool {
         let Some(body) = self.body.take_if(|body| body.left() == 0) else { return false };
         match body.content() {
@@ -293,7 +295,7 @@ impl Incoming {
         true
     }
 
-    /// Takes all that is whole out of the buffer. Less than a header, or a part of a cell, stays.
+    /// Processes everything complete in the buffer. Less than a header, or a part of a cell, stays.
     fn understand(&mut self, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
         loop {
             let bytes = &self.buffer[self.start..self.end];
@@ -410,7 +412,7 @@ impl Incoming {
     }
 }
 
-/// A range, as this machine counts.
+/// Converts a range to this machine's integers.
 fn range(offset: u64, length: u32) -> Result<(usize, usize), End> {
     match (usize::try_from(offset), usize::try_from(length)) {
         (Ok(offset), Ok(length)) => Ok((offset, length)),
@@ -418,7 +420,7 @@ fn range(offset: u64, length: u32) -> Result<(usize, usize), End> {
     }
 }
 
-/// How many bytes came; none if there are none now.
+/// Returns how many bytes arrived, or `None` if there are none now.
 fn received(read: rustix::io::Result<usize>) -> Result<Option<usize>, End> {
     use rustix::io::Errno;
     match read {

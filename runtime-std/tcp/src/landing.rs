@@ -1,66 +1,67 @@
-//! Which views a peer and this member have open, and where the peer's writes go in each.
+//! The views that a peer and this member have open, and the destination of the peer's writes in
+//! each.
 //!
-//! Two memories of one view fit together if their layouts do: the list of a next view may change
-//! before it is decided, and either end may have gone over to another list already. Until both
-//! have, they are not ready for each other.
+//! Two memories of one view match if their layouts do. The list of a next view may change before it
+//! is decided, and either end may have switched to another list already. Until both have, they are
+//! not ready for each other.
 //!
-//! Views come and go in any order, many at a time. An end that ends one says so, and the other
-//! answers: until then, what is still on its way from there is dropped.
+//! Many views begin and end at the same time, in any order. An end that ends a view says so, and
+//! the other answers. Until the answer arrives, frames in flight for that view are dropped.
 //!
 //! # Invariants
-//! - A write lands only in memory of the layout by which its sender posted it (VIE-11).
-//! - Nothing that was posted is silently lost: a view that was used between two members, and has
-//!   not ended at both, is opened anew by neither. No correct member does that, since a member that
-//!   posts in a view has installed it; a member that does loses the connection.
-//! - What is kept of a view is forgotten when both ends have ended it and know that.
+//! - A write is stored only in memory with the layout under which its sender posted it (VIE-11).
+//! - No post is lost silently: neither end opens a view anew that was used between the two and has
+//!   not ended at both. No correct member does that, because a member that posts in a view has
+//!   installed it. A member that does it loses the connection.
+//! - The state of a view is forgotten when both ends have ended it and know that.
 
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::memory::Rows;
 use super::stream_end::End;
 
-/// Views that a peer may have open while this member does not, or not any more.
+/// Largest number of views that a peer may have open while this member does not, or no longer.
 const AHEAD_MAX: usize = 512;
 
-/// The end of a connection that was used in a view which one end then opens anew.
+/// The connection's end if one end opens a view anew after the view was used.
 const ANEW: End = End::Malformed("a view opened anew after it was used");
 
-/// The end of a connection whose peer writes where it may not.
+/// The connection's end if its peer writes out of range.
 const OUTSIDE: End = End::Malformed("a write outside its row");
 
-/// The end of one that answers what nobody asked.
+/// The connection's end if its peer answers without a question.
 const NOT_ENDED: End = End::Malformed("a word about a view that has not ended here");
 
-/// What a peer sent of its memory for a view.
+/// The peer's statement about its memory for a view.
 #[derive(Clone, Copy, Debug)]
 struct Theirs {
     row_bytes: u64,
     digest: u64,
-    /// The peer has ended it.
+    /// Whether the peer has ended the view.
     is_over: bool,
 }
 
-/// One view in which the peer takes part, as far as it is open.
+/// One view that includes the peer, as far as it is open.
 #[derive(Debug)]
 struct Landing {
     view: ViewId,
-    /// The own memory, and the peer's rank.
+    /// The local memory, and the peer's rank.
     own: Option<(Rows, Rank)>,
     theirs: Option<Theirs>,
-    /// Something was posted in it, by either end to the other.
+    /// Whether either end has posted something to the other in this view.
     is_used: bool,
-    /// How often this end has ended it, and the peer has not answered.
+    /// Number of times that this end has ended the view without an answer from the peer.
     unanswered: u32,
 }
 
 impl Landing {
-    /// Whether both ends have opened it, in memory of one layout.
+    /// Returns whether both ends have opened it in memory with the same layout.
     fn is_ready(&self) -> bool {
         let (Some((rows, _)), Some(theirs)) = (&self.own, &self.theirs) else { return false };
         rows.digest() == theirs.digest
     }
 
-    /// The peer's rank if it is ready, with a row that is as long as here.
+    /// Returns the peer's rank if it is ready. Its row must be as long as the local copy.
     fn met(&self) -> Result<Option<Rank>, End> {
         let (Some((rows, rank)), Some(theirs)) = (&self.own, &self.theirs) else { return Ok(None) };
         if rows.digest() != theirs.digest {
@@ -70,12 +71,12 @@ impl Landing {
         if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of another length")) }
     }
 
-    /// Whether the peer may have it open.
+    /// Returns whether the peer may have it open.
     fn is_theirs(&self) -> bool {
         self.theirs.is_some_and(|theirs| !theirs.is_over)
     }
 
-    /// Whether nothing of it can come any more.
+    /// Returns whether nothing more of it can arrive.
     fn is_past(&self) -> bool {
         self.own.is_none() && self.unanswered == 0 && !self.is_theirs()
     }
@@ -92,32 +93,32 @@ impl Landings {
         self.landings.iter_mut().find(|landing| landing.view == view)
     }
 
-    /// Both ends have opened the view.
+    /// Returns whether both ends have opened the view.
     pub(super) fn is_ready(&self, view: ViewId) -> bool {
         self.landings.iter().any(|landing| landing.view == view && landing.is_ready())
     }
 
-    /// The peer has ended a view that is open here: what is posted to it there goes nowhere.
+    /// Returns whether the peer has ended a view that is open here: posts to it would be dropped.
     pub(super) fn is_over_there(&self, view: ViewId) -> bool {
         let mut all = self.landings.iter();
         let theirs = all.find(|landing| landing.view == view).and_then(|landing| landing.theirs);
         theirs.is_some_and(|theirs| theirs.is_over)
     }
 
-    /// The peer's rank in a view that both have open.
+    /// Returns the peer's rank in a view that both have open.
     pub(super) fn rank_in(&self, view: ViewId) -> Option<Rank> {
         let landing = self.landings.iter().find(|landing| landing.view == view)?;
         landing.own.as_ref().filter(|_| landing.is_ready()).map(|(_, rank)| *rank)
     }
 
-    /// Something is posted to the peer in a view.
+    /// Notes that something is posted to the peer in a view.
     pub(super) fn note_post(&mut self, view: ViewId) {
         if let Some(landing) = self.of(view) {
             landing.is_used = true;
         }
     }
 
-    /// Opens a view at this end; true if the peer is ready in it already.
+    /// Opens a view at this end. Returns true if the peer is already ready in it.
     pub(super) fn open(&mut self, view: ViewId, rows: &Rows, peer: Rank) -> Result<bool, End> {
         let own = Some((rows.clone(), peer));
         match self.of(view) {
@@ -134,8 +135,8 @@ impl Landings {
         }
     }
 
-    /// Ends a view at this end: nothing of it is stored any more. True if the peer is to be told.
-    /// What the peer sent of it is kept, since it may be opened anew.
+    /// Ends a view at this end: nothing more of it is stored. Returns true if the peer must be
+    /// informed. The peer's statement about it is kept, because the view may be opened anew.
     pub(super) fn retire(&mut self, view: ViewId) -> bool {
         let Some(landing) = self.of(view).filter(|landing| landing.own.is_some()) else {
             return false;
@@ -145,7 +146,7 @@ impl Landings {
         true
     }
 
-    /// The peer opened a view; gives its rank if it is ready now, and was not before.
+    /// Notes that the peer opened a view. Returns its rank if this made it ready.
     pub(super) fn take_open(
         &mut self,
         view: ViewId,
@@ -170,7 +171,7 @@ impl Landings {
         Ok(landing.met()?.filter(|_| !was_ready))
     }
 
-    /// The peer ended a view.
+    /// Notes that the peer ended a view.
     pub(super) fn take_close(&mut self, view: ViewId) -> Result<(), End> {
         let landing = self.of(view).ok_or(NOT_ENDED)?;
         let theirs = landing.theirs.as_mut().filter(|theirs| !theirs.is_over).ok_or(NOT_ENDED)?;
@@ -179,7 +180,7 @@ impl Landings {
         Ok(())
     }
 
-    /// The peer knows that a view has ended here.
+    /// Notes that the peer knows that a view has ended here.
     pub(super) fn take_closed(&mut self, view: ViewId) -> Result<(), End> {
         let landing = self.of(view).filter(|landing| landing.unanswered > 0).ok_or(NOT_ENDED)?;
         landing.unanswered -= 1;
@@ -191,8 +192,8 @@ impl Landings {
         self.landings.retain(|landing| landing.view != view || !landing.is_past());
     }
 
-    /// Where a peer's write to its row goes; nowhere if it is of a view that has ended here, or of
-    /// a list that was given up.
+    /// Returns the destination of a peer's write to its row, or `None` if its view has ended here
+    /// or its list was given up.
     pub(super) fn target(
         &mut self,
         view: ViewId,
@@ -204,13 +205,13 @@ impl Landings {
         if fits { Ok(Some((rows.clone(), *rank))) } else { Err(OUTSIDE) }
     }
 
-    /// Whether what a peer sends beside writes to its row is taken; not if it is of a view that has
-    /// ended here.
+    /// Returns whether a peer's frame other than a write to its row is accepted. It is not if its
+    /// view has ended here.
     pub(super) fn takes(&mut self, view: ViewId) -> Result<bool, End> {
         self.memory(view).map(|memory| memory.is_some())
     }
 
-    /// The own memory of a view in which the peer sends something.
+    /// Returns the local memory of a view in which the peer sends something.
     fn memory(&mut self, view: ViewId) -> Result<Option<&(Rows, Rank)>, End> {
         let landing = self.of(view).filter(|landing| landing.is_theirs());
         match landing {
@@ -218,8 +219,8 @@ impl Landings {
                 landing.is_used = true;
                 Ok(landing.own.as_ref())
             }
-            // It was open here, and the peer does not know yet that it ended, or that it was opened
-            // anew.
+            // The view was open here, and the peer does not know yet that it ended, or that it was
+            // opened anew.
             Some(landing) if landing.unanswered > 0 => {
                 landing.is_used = true;
                 Ok(None)
@@ -295,7 +296,7 @@ mod tests {
             views.retire(VIEW);
             assert!(views.open(VIEW, &rows(OTHER), Rank(1)).is_err());
         }
-        // What came while this end did not have that list is lost, and that is reported.
+        // Data that arrived while this end did not have that list is lost, and that is reported.
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(views.take_open(VIEW, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));

@@ -1,23 +1,23 @@
-//! A part of the own row, or of an own region, on its way to a peer: the kernel takes it from where
-//! it is.
+//! A part of the local row, or of a local region, on its way to a peer. The kernel takes it
+//! directly from memory.
 //!
-//! Cells may grow while a part has gone and the rest waits. A reader must not see the one half of a
-//! cell as it was and the other as it is: where a part ends within a cell, the whole cell is kept
-//! as it was then. No other thread stores there between the call that took the part and the copy of
-//! the cell: one thread at a time drives the member.
+//! Cells may grow while one part is sent and the rest waits. A reader must not see half of a cell
+//! with an old value and half with a new one. So if a part ends within a cell, the whole cell is
+//! kept as it was then. No other thread stores there between the call that sent the part and the
+//! copy of the cell, because only one thread at a time drives the member.
 
 use tramontane_core::memory::OutOfRow;
 
 use super::memory::Rows;
 use super::regions::RegionMemory;
 
-/// How long a cell is.
+/// Bytes of a cell.
 pub(super) const CELL: usize = 8;
 
-/// Memory of this member that is sent from.
+/// The memory of this member that content is sent from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// The own row of a view.
+    /// The local row of a view.
     Row(Rows),
     /// A region.
     Region(RegionMemory),
@@ -31,19 +31,20 @@ impl Source {
         }
     }
 
-    /// Whether it is the row of that view.
+    /// Returns whether it is the row of that view.
     pub(super) fn is_of(&self, view: &Rows) -> bool {
         matches!(self, Self::Row(rows) if rows.is(view))
     }
 }
 
-/// Content that has not gone.
+/// Content not sent yet.
 #[derive(Debug)]
 pub(super) struct LentContent {
     pub(super) source: Source,
     pub(super) offset: usize,
     pub(super) length: usize,
-    /// If it begins within a cell: that cell, as it was when its start went, or when this was made.
+    /// If the content begins within a cell: that cell, as it was when its first bytes were sent, or
+    /// when this was made.
     begun: [u8; CELL],
 }
 
@@ -54,7 +55,7 @@ impl LentContent {
         Ok(content)
     }
 
-    /// Keeps the cell in whose middle this begins, as it is now.
+    /// Keeps the cell in which the content begins, with its current value.
     fn keep_begun(&mut self) -> Result<(), OutOfRow> {
         let within = self.offset % CELL;
         if within > 0 {
@@ -65,7 +66,7 @@ impl LentContent {
         Ok(())
     }
 
-    /// Its bytes in order: those of a cell that was begun, and the others.
+    /// Returns the bytes in order: the rest of a partly sent cell, and the others.
     pub(super) fn parts(&self) -> Option<[&[u8]; 2]> {
         let within = self.offset % CELL;
         let rest = if within == 0 { 0 } else { (CELL - within).min(self.length) };
@@ -73,7 +74,7 @@ impl LentContent {
         Some([begun, self.source.content(self.offset + rest, self.length - rest).ok()?])
     }
 
-    /// So many of its bytes have gone.
+    /// Notes that `count` bytes were sent.
     pub(super) fn pass(&mut self, count: usize) -> Result<(), OutOfRow> {
         let cell_before = self.offset / CELL;
         let was_begun = !self.offset.is_multiple_of(CELL);

@@ -1,10 +1,10 @@
-//! The TCP fabric: hosts without RDMA, and members on one host that share no memory.
+//! The TCP fabric: for hosts without RDMA, and for members on one host that do not share memory.
 //!
-//! One connection a pair carries everything between two members, in both directions, over all
-//! views, of which many may be open at once. A write is a frame; its receiver compares it with its
-//! own memory and stores it into its own copy of the writer's row, or into a region that the writer
-//! may write to. So a peer can change nothing but its own row, where that has room, and what it was
-//! granted.
+//! Each pair of members has one connection, which carries everything in both directions, for all
+//! views; many may be open at once. A write is a frame. Its receiver checks it against its own
+//! memory, and stores it into its own copy of the writer's row, or into a region that the writer
+//! may write to. So a peer can change only its own row, within its bounds, and the memory that it
+//! was granted.
 //!
 //! | module | subject |
 //! |---|---|
@@ -27,23 +27,24 @@
 //! | `host` | the [`HostFabric`](tramontane_core::fabric::HostFabric) |
 //!
 //! # What it keeps
-//! - **Order.** TCP keeps it, and the receiver stores in it: both promises about order hold.
-//! - **Completion.** A list with a token is completed when its receiver says that it is stored.
+//! - **Order.** TCP keeps the order, and the receiver stores in that order: both ordering promises
+//!   hold.
+//! - **Completion.** A list with a token is completed when its receiver confirms that it is stored.
 //! - **Back-pressure.** A peer that takes nothing costs one list of writes and its socket's
-//!   buffers; its next posts are `QueueFull`, and what is posted later says everything that changed
-//!   meanwhile. Blocks wait in block memory, a few for each channel, and go in pieces, between
-//!   which lists go.
-//! - **Failure.** A connection that ended is a peer that is lost, for good. Nothing connects again
-//!   by itself: whatever was under way is unknown, and only a new view makes that sound.
-//! - **Keys.** With a [`SharedKey`](tramontane_control::SharedKey) all is sealed by the cipher of
-//!   the handshake ([`tramontane_control`]). Without one it crosses in clear, which is refused
-//!   beyond this machine unless the caller says that it may.
-//! - **Sleep.** The kernel wakes a thread that waits for a socket as soon as something comes. A
-//!   member that shares its processor does best to sleep as soon as it finds no work
-//!   ([`idle_time`](tramontane_core::fabric::HostFabric::idle_time) of zero): to give way and look
-//!   again costs it whole time slices wherever another thread computes.
-//! - **Strangers.** They reach no member: members listen only while they meet, and what a stranger
-//!   can cost then is bounded there.
+//!   buffers. Its next posts are `QueueFull`, and the next accepted post covers everything that
+//!   changed in the meantime. Blocks wait in block memory, a few for each channel, and are sent in
+//!   pieces, with lists between them.
+//! - **Failure.** If its connection ends, a peer is lost forever. Nothing reconnects by itself: it
+//!   is unknown how much of the data in flight arrived, and only a new view restores a sound state.
+//! - **Keys.** With a [`SharedKey`](tramontane_control::SharedKey), everything is encrypted by the
+//!   cipher of the handshake ([`tramontane_control`]). Without one, traffic is unencrypted, which
+//!   is refused beyond this machine unless the caller permits it.
+//! - **Sleep.** The kernel wakes a thread that waits for a socket as soon as something arrives. A
+//!   member that shares its processor should sleep as soon as it finds no work
+//!   ([`idle_time`](tramontane_core::fabric::HostFabric::idle_time) of zero): yielding and checking
+//!   again costs whole time slices if another thread computes there.
+//! - **Unauthenticated peers.** They reach no member: members listen only while they meet, and the
+//!   cost of such a peer is bounded there.
 
 mod blocks;
 mod body;

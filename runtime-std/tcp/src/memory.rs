@@ -1,11 +1,11 @@
-//! The memory of one view at one member: its own row, and its copies of the others'.
+//! The memory of one view at one member: its own row, and its copies of the others' rows.
 //!
 //! # Invariants
 //! - The bytes of a copy are stored, and read by the node, by the one thread that has the member's
 //!   turn.
-//! - Of the own row, the bytes of posted writes are read by that thread too, inside calls of the
-//!   fabric. Cells are stored by it alone; the payload of a posted slot is stored by nobody until
-//!   every member has delivered it (SMC-2).
+//! - The bytes of posted writes in the local row are read by that thread too, inside calls of the
+//!   fabric. It alone stores cells. Nobody stores into the payload of a posted slot until every
+//!   member has delivered it (SMC-2).
 //!
 //! So no byte is read or stored here while another thread stores it.
 
@@ -19,7 +19,7 @@ use tramontane_core::memory::{Line, OutOfRow, Row, RowWriter};
 
 use super::regions::REGIONS_MAX;
 
-/// Why a view or a region has no memory over TCP.
+/// The reason why a view or a region has no memory over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoRows {
@@ -28,12 +28,12 @@ pub enum NoRows {
     NotAMember {
         /// This member's node id.
         node: NodeId,
-        /// The rank that was given as its own.
+        /// The rank given for this member.
         rank: Rank,
         /// The view.
         view: ViewId,
     },
-    /// The system has not so much.
+    /// The system does not have enough memory.
     #[error(
         "the system has no {bytes} bytes of memory for a row or region; make rings or logs smaller"
     )]
@@ -47,15 +47,15 @@ pub enum NoRows {
         /// Its number.
         region: u16,
     },
-    /// There are as many regions as there can be.
+    /// All permitted regions exist already.
     #[error("this process has {REGIONS_MAX} regions already; make fewer")]
     TooManyRegions,
-    /// A view was made before: its peers would not know of the region.
+    /// A view was made before, so its peers would not know of the region.
     #[error("a view was made already; make the regions first")]
     RegionAfterView,
 }
 
-/// All rows of a view, as one member has them. Fresh for each view, and all zero at first (VIE-11).
+/// All rows of a view, as one member has them. Fresh for each view, and initially zero (VIE-11).
 #[derive(Clone, Debug)]
 pub struct Rows(Arc<Table>);
 
@@ -67,11 +67,11 @@ struct Table {
     members: Vec<NodeId>,
     digest: u64,
     lines: Vec<Box<[Line]>>,
-    /// The same as rows, which live as long as the lines.
+    /// The lines as rows, which live as long as the lines.
     rows: Vec<Row<'static>>,
 }
 
-/// What finds the memory of a view as long as somebody has it.
+/// Finds the memory of a view while it is still in use.
 #[derive(Debug)]
 pub(super) struct MadeRows(Weak<Table>);
 
@@ -82,14 +82,14 @@ impl MadeRows {
 }
 
 impl Rows {
-    /// The rows of a plan.
+    /// Makes the rows of a plan.
     pub(super) fn new(plan: &ViewPlan<'_>) -> Result<Self, NoRows> {
         let ranks = (0..).map(Rank).take(plan.members().len());
         let lines = ranks.map(|rank| lines(plan.row_bytes(rank))).collect::<Result<Vec<_>, _>>()?;
         let rows = lines.iter().map(|lines| {
             let row = Row::from_lines(lines);
-            // SAFETY: boxed, so at one address while the lines live, which is as long as this row
-            // is shown: no longer than the table is borrowed.
+            // SAFETY: boxed, so the address is stable while the lines live. They outlive this row,
+            // which is borrowed only as long as the table.
             unsafe { Row::from_raw(row.base(), row.bytes()) }
         });
         Ok(Self(Arc::new(Table {
@@ -106,48 +106,48 @@ impl Rows {
         MadeRows(Arc::downgrade(&self.0))
     }
 
-    /// Whether both are the same memory.
+    /// Returns whether both are the same memory.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The view that they were made for.
+    /// Returns the view that the rows were made for.
     #[must_use]
     pub fn view(&self) -> ViewId {
         self.0.view
     }
 
-    /// The digest of their plan.
+    /// Returns the digest of their plan.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.0.digest
     }
 
-    /// How many bytes a member's row has.
+    /// Returns the length of a member's row in bytes.
     pub(super) fn row_bytes(&self, rank: Rank) -> usize {
         self.0.rows.get(rank.index()).map_or(0, Row::bytes)
     }
 
-    /// Bytes of the own row, to be sent.
+    /// Returns bytes of the local row, to be sent.
     pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfRow> {
         let base = checked(self.0.rows.get(self.0.own.index()), offset, length)?;
-        // SAFETY: in range by the check; nobody stores there meanwhile, by the invariants of this
-        // module.
+        // SAFETY: in range by the check; nobody stores there in the meantime, by the invariants of
+        // this module.
         Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), length) })
     }
 
-    /// Another member's row, where what it writes is stored.
+    /// Returns the copy of another member's row, in which its writes are stored.
     fn copy_of(&self, rank: Rank) -> Result<RowWriter<'_>, OutOfRow> {
         let lines = self.0.lines.get(rank.index()).filter(|_| rank != self.0.own);
         Ok(RowWriter::from_lines(lines.ok_or(OutOfRow)?))
     }
 
-    /// Stores what another member wrote to its row.
+    /// Stores another member's write to its row.
     pub(super) fn store(&self, rank: Rank, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
         self.copy_of(rank)?.apply(offset, bytes)
     }
 
-    /// The address of a range in another member's row.
+    /// Returns the address of a range in another member's row.
     pub(super) fn address(
         &self,
         rank: Rank,
@@ -184,7 +184,7 @@ pub(super) fn lines(bytes: usize) -> Result<Box<[Line]>, NoRows> {
     Ok(lines.into())
 }
 
-/// The address of a range, if it lies in the row or region.
+/// Returns the address of a range, if it is inside the row or region.
 pub(super) fn checked(
     row: Option<&Row<'_>>,
     offset: usize,
@@ -199,7 +199,8 @@ pub(super) fn checked(
     Ok(unsafe { row.base().add(offset) })
 }
 
-/// Rows without a fabric, of view 1 at rank 0: for tests and fuzzers of what stores into them.
+/// Returns rows without a fabric, of view 1 at rank 0, for tests and fuzzers of the code that
+/// stores into them.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn rows_of(digest: u64, row_bytes: &[usize]) -> Rows {
     let members: Vec<NodeId> = (1..).map(NodeId).take(row_bytes.len()).collect();

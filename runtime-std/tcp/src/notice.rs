@@ -1,11 +1,11 @@
-//! What a peer has sent that the member must learn of.
+//! Messages of a peer that the member must learn of.
 
 use tramontane_core::fabric::{BlockEvent, PermissionEvent, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::regions::AskedRead;
 
-/// What a peer has sent that the member must learn of.
+/// A message of a peer that the member must learn of.
 #[derive(Debug)]
 pub(super) enum Notice {
     /// Both ends have opened this view, in which the peer has this rank.
@@ -14,16 +14,16 @@ pub(super) enum Notice {
     Rung,
     /// It leaves.
     Left,
-    /// It cut this member off.
+    /// The peer cut this member off.
     Denied,
-    /// A block of it is here.
+    /// A block of the peer has arrived.
     Block(BlockEvent),
-    /// It is done with a list that was posted with this token, or the answer to a read is here.
+    /// The peer has finished a list with this token, or the answer to a read has arrived.
     Completed(Token),
-    /// It gave a right, or took one back.
+    /// The peer granted or revoked a right.
     Permission(PermissionEvent),
-    /// It asks for bytes of a region.
+    /// The peer requests bytes of a region.
     Asked(AskedRead),
-    /// It ended a view, and waits to hear that this end knows.
+    /// The peer ended a view, and waits for this end to acknowledge that.
     Ended(ViewId),
 }

@@ -1,4 +1,4 @@
-//! Peers one by one: those that come while the fabric runs, and how fast one is sent to.
+//! Individual peers: peers that arrive while the fabric runs, and limits on the send rate.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -12,13 +12,13 @@ use super::rate;
 use super::views::Route;
 
 impl Tcp {
-    /// Adds a peer that was met, before or after the first view that has it as a member is opened.
-    /// A peer that comes again takes the place of the process that it was, once that is lost or
-    /// parted from ([`Tcp::part_from`]). Views that await the peer are opened to it.
+    /// Adds a peer that was met, before or after the first view that includes it is opened. A peer
+    /// that returns replaces its former process, once that is lost or was parted from
+    /// ([`Tcp::part_from`]). Views that await the peer are opened to it.
     ///
     /// # Errors
-    /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; else what the system says of
-    /// the socket.
+    /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; otherwise the system's error
+    /// for the socket.
     pub fn add_peer(
         &mut self,
         peer: NodeId,
@@ -41,8 +41,8 @@ impl Tcp {
         Ok(())
     }
 
-    /// A place for a connection: that of one which is over and to which no view leads, or a new
-    /// one.
+    /// Returns the index for a connection: that of one which is over and to which no view leads, or
+    /// a new one.
     fn free_place(&mut self) -> usize {
         let Self { connections, views, .. } = self;
         let connections = connections.get_mut();
@@ -52,12 +52,12 @@ impl Tcp {
         connections.iter().enumerate().position(is_free).unwrap_or(connections.len())
     }
 
-    /// Another process comes in this place: views do not lead there any more, and are told of a
-    /// loss that they do not know of.
+    /// Prepares an index for another process: views no longer lead there, and those that do not
+    /// know of the loss report it.
     fn leave_place(&mut self, index: usize) {
         let Self { connections, views, events, .. } = self;
         let Some(before) = connections.get_mut().get(index) else { return };
-        // Nothing is told of one that was cut off here.
+        // Nothing is reported about a peer that was cut off here.
         let is_news = before.is_live() || before.is_untold;
         let cause = before.loss().unwrap_or(LossCause::Exited);
         for view in views {
@@ -69,7 +69,7 @@ impl Tcp {
         }
     }
 
-    /// Whether a node's connection is there.
+    /// Returns whether a node's connection is there.
     #[must_use]
     pub fn has_peer(&self, node: NodeId) -> bool {
         self.connections
@@ -78,8 +78,8 @@ impl Tcp {
             .any(|connection| connection.peer == node && connection.is_used())
     }
 
-    /// A node is out of all views that are open. Its connection stays, so that what is sent on it
-    /// is read to its end, and is replaced by one of the node's next process.
+    /// Notes that a node is out of all open views. Its connection stays, so that frames sent on it
+    /// are read to the end, until a connection of the node's next process replaces it.
     pub fn part_from(&mut self, node: NodeId) {
         for connection in
             self.connections.get_mut().iter_mut().filter(|connection| connection.peer == node)
@@ -88,11 +88,11 @@ impl Tcp {
         }
     }
 
-    /// Holds what goes to a peer to so many bytes a second, until its connection ends. Of what the
-    /// kernel has taken already, as much as it holds goes at that speed too.
+    /// Limits traffic to a peer to `bytes_per_s`, until its connection ends. Bytes that the kernel
+    /// has already taken are sent at that rate too.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the peer is not there; else what the system says.
+    /// [`io::ErrorKind::NotConnected`] if the peer is not there; otherwise the system's error.
     pub fn limit_rate(&self, peer: NodeId, bytes_per_s: NonZeroU64) -> io::Result<()> {
         let connections = self.connections.borrow();
         let stream = connections
@@ -102,7 +102,7 @@ impl Tcp {
         rate::limit(stream.ok_or(io::ErrorKind::NotConnected)?, bytes_per_s)
     }
 
-    /// Opens to a peer that has come the views that await it.
+    /// Opens the views that await a peer which has arrived.
     pub(super) fn open_views_to(&mut self, index: usize) {
         let Self { connections, views, events, regions, .. } = self;
         let Some(connection) = connections.get_mut().get_mut(index) else { return };
@@ -194,7 +194,7 @@ mod tests {
             fabric.connections.get_mut().busy().count()
         };
         await_that(|| busy(&mut fabric) == 0);
-        // What a peer sends, and what is posted to it, is seen all the same.
+        // The peer's frames, and posts to it, still cause a report.
         drop(ends.pop());
         await_that(|| {
             fabric.carry();
@@ -245,7 +245,7 @@ mod tests {
         let (comes, _goes) = connection();
         fabric.add_peer(peers[2], comes).expect("a fresh one");
         assert_eq!(fabric.connections.get_mut().len(), 3);
-        // A view that is opened now has lost that peer, unless it was parted from.
+        // A view that is opened now reports the loss of that peer, unless it was parted from.
         open(&mut fabric, ViewId(3), peers[1]);
         await_loss(&mut fabric);
         assert!(fabric.retire(ViewId(2)) && fabric.retire(ViewId(3)));

@@ -1,4 +1,4 @@
-//! Posting: which lists are carried, and what keeps one back.
+//! Posting: which lists the fabric carries, and the conditions that delay one.
 
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Kind, Region, Token, ViewRows as _, WRITES_MAX, Write,
@@ -11,7 +11,7 @@ use super::frame::WRITE_MAX;
 use super::send_queue::{GUARD_MAX, List};
 
 impl Tcp {
-    /// Posts a list: all its writes go to rows, or all to one region of the peer.
+    /// Posts a list. All its writes must be for rows, or all for one region of the peer.
     pub(super) fn post_list(
         &mut self,
         view: ViewId,
@@ -38,7 +38,7 @@ impl Tcp {
         if !is_row {
             check_region(connection, &list, region)?;
         } else if connection.is_over_there(view) {
-            // It is not dead, and a member that leaves has to post to the end (VIE-9).
+            // The peer is alive, and a member that leaves must post until the end (VIE-9).
             token.map(Event::Completed).into_iter().for_each(|event| events.push(event));
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Tcp {
     }
 }
 
-/// Whether a write is short enough, and from the own row or an own region.
+/// Returns whether a write is short enough, and from the local row or a local region.
 fn is_from_here(list: &List<'_>, write: &Write) -> bool {
     let most = match write.kind {
         Kind::Content => WRITE_MAX,
@@ -72,7 +72,7 @@ fn is_from_here(list: &List<'_>, write: &Write) -> bool {
     write.length <= most && is_inside
 }
 
-/// Whether a write is from the own row into the peer's copy of it.
+/// Returns whether a write is from the local row into the peer's copy of it.
 fn is_of_row(write: &Write, row_bytes: usize) -> bool {
     let is_row = (write.source.region, write.target.region) == (Region::ROW, Region::ROW);
     is_row && fits(write.target.offset, write.length, row_bytes)
@@ -82,7 +82,7 @@ fn fits(offset: usize, length: usize, bytes: usize) -> bool {
     offset.checked_add(length).is_some_and(|end| end <= bytes)
 }
 
-/// Whether a list may go to a region of the peer.
+/// Checks whether a list may go to a region of the peer.
 fn check_region(connection: &Connection, list: &List<'_>, region: Region) -> Result<(), ErrorKind> {
     let is_there = |write: &Write| {
         write.target.region == region && connection.has_area(write.target, write.length)

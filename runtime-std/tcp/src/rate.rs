@@ -1,20 +1,20 @@
-//! How fast a connection may send: the kernel spaces what goes, by itself (`tcp(7)` needs no
-//! queueing discipline for it).
+//! Limits on the send rate of a connection. The kernel spaces the packets by itself (`tcp(7)` needs
+//! no queueing discipline for it).
 
 use std::io;
 use std::net::TcpStream;
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd as _;
 
-/// Holds what goes on a connection to so many bytes a second.
+/// Limits traffic on a connection to `bytes_per_s`.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(super) fn limit(stream: &TcpStream, bytes_per_s: NonZeroU64) -> io::Result<()> {
     let rate = bytes_per_s.get();
     let bytes = libc::socklen_t::try_from(size_of_val(&rate)).map_err(io::Error::other)?;
-    // SAFETY: the descriptor is open while `stream` is borrowed; the kernel reads so many bytes of
-    // `rate`, which lives on.
+    // SAFETY: the descriptor is open while `stream` is borrowed. The kernel reads the size of
+    // `rate`, which outlives the call.
     let set = unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),

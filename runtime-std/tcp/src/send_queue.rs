@@ -1,15 +1,15 @@
-//! What waits to be sent to one peer.
+//! The queue of everything that waits to be sent to one peer.
 //!
-//! At most one list of writes waits here, with the few frames that are owed beside it: while it
-//! does not go, the next one is `QueueFull`, and what its caller posts later speaks for everything
-//! that changed meanwhile. So a slow peer costs no memory, and gets the freshest of what it missed.
+//! At most one list of writes waits here, with the few frames owed in addition. Until it is sent,
+//! the next list is `QueueFull`, and its caller's next accepted post covers everything that changed
+//! in the meantime. So a slow peer costs no memory, and gets the newest state of what it missed.
 //!
-//! Headers, guards and short content are copied at the call, into `staged`. Long content stays
-//! where it is, and the kernel takes it from there. With a cipher both are sealed, a record at a
-//! time, when the last record has gone.
+//! Headers, guards and short content are copied into `staged` at the call. Long content stays in
+//! place, and the kernel takes it from there. With a cipher, both are encrypted, one record at a
+//! time, after the previous record was sent.
 //!
-//! Answers to reads of regions, and blocks, go when no list waits, a piece at a time: so a list
-//! waits for one piece at most.
+//! Answers to reads of regions, and blocks, are sent when no list waits, one piece at a time, so
+//! that a list waits for at most one piece.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -29,38 +29,38 @@ use super::memory::Rows;
 use super::regions::{AskedReads, OwnRegions};
 use super::stream_end::End;
 
-/// The most bytes of a guard, which are copied at the call.
+/// Largest number of bytes in a guard, which is copied at the call.
 pub(super) const GUARD_MAX: usize = 1024;
 
-/// Content up to this size is copied too: that is cheaper than one more range for the kernel.
+/// Content up to this size is copied too, which costs less than another range for the kernel.
 const COPIED_MAX: usize = 512;
 
-/// Room for one list, and for what is owed beside it.
+/// Room for one list, and for the frames owed in addition.
 const STAGED_MAX: usize = WRITES_MAX * (HEADER + GUARD_MAX) + 64 * HEADER;
 
-/// What may wait before an answer is added.
+/// Largest number of waiting bytes before an answer is added.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// Ranges in one system call: a list's, and a piece's.
+/// Ranges in one system call: those of a list and of a piece.
 const SLICES_MAX: usize = 2 * WRITES_MAX + 4;
 
-/// What one call sends before other peers have their turn, and before what came is read.
+/// Bytes that one call sends before other peers have their turn, and before received data is read.
 const TURN_BYTES: usize = 1 << 20;
 
-/// A range as long is sealed from where it is, in records of its own.
+/// A range of at least this length is encrypted from its place, in its own records.
 const SEALED_DIRECT_MIN: usize = RECORD_CONTENT_MAX / 2;
 
-/// So much of it in one record: whole cells.
+/// Bytes of such a range in one record: whole cells.
 const SEALED_DIRECT_MAX: usize = RECORD_CONTENT_MAX - RECORD_CONTENT_MAX % CELL;
 
-/// A block that has gone.
+/// A block that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) way: Way,
     pub(super) token: Token,
 }
 
-/// A list that was checked, and where its content is.
+/// A checked list, and the location of its content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'l> {
     pub(super) view: ViewId,
@@ -70,7 +70,7 @@ pub(super) struct List<'l> {
 }
 
 impl List<'_> {
-    /// The memory that a write is from.
+    /// Returns the memory that a write comes from.
     fn source(&self, region: Region) -> Result<Source, OutOfRow> {
         if region == Region::ROW {
             return Ok(Source::Row(self.rows.clone()));
@@ -82,11 +82,11 @@ impl List<'_> {
 /// A part of the stream.
 #[derive(Debug)]
 enum Piece {
-    /// So many of the staged bytes.
+    /// This number of staged bytes.
     Staged(usize),
-    /// Content where it is.
+    /// Content in its place.
     Lent(LentContent),
-    /// Content of a view that has ended: what was left of it when it did.
+    /// The unsent content of a view that has ended, copied when it ended.
     Kept { bytes: Box<[u8]>, from: usize },
 }
 
@@ -94,27 +94,27 @@ enum Piece {
 #[derive(Debug)]
 pub(super) struct SendQueue {
     staged: Vec<u8>,
-    /// How many of the staged bytes have gone.
+    /// Number of staged bytes already sent.
     gone: usize,
     pieces: VecDeque<Piece>,
-    /// The doorbell is owed, and rings once the queue is empty.
+    /// Whether a wakeup is owed, which is sent once the queue is empty.
     wake_owed: bool,
-    /// The peer is owed the number of lists that this end is done with: it goes with what is sent
-    /// next.
+    /// The number of lists that this end has finished, if it is owed to the peer. It goes with the
+    /// next frames.
     taken_owed: Option<u64>,
     pub(super) asked: AskedReads,
-    /// How many pieces at the front are of an answer, behind which a list may wait.
+    /// Number of pieces at the front that belong to an answer; a list may wait after them.
     answer_pieces: usize,
     pub(super) block_sending: BlockSending,
     sealed: Option<Sealed>,
 }
 
-/// What a cipher needs.
+/// The buffers of a cipher.
 #[derive(Debug)]
 struct Sealed {
     content: Vec<u8>,
     record: Box<[u8]>,
-    /// The part of the record that has not gone.
+    /// Start of the unsent part of the record.
     from: usize,
     to: usize,
 }
@@ -140,19 +140,19 @@ impl SendQueue {
         }
     }
 
-    /// Whether something waits.
+    /// Returns whether anything waits.
     pub(super) fn is_pending(&self) -> bool {
         let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.from < sealed.to);
         let is_owed = self.wake_owed || self.taken_owed.is_some() || self.asked.is_pending();
         !self.pieces.is_empty() || is_owed || is_sealed || self.block_sending.is_pending()
     }
 
-    /// Whether a list or a frame waits: then there is no room for another list.
+    /// Returns whether a list or a frame waits, so that there is no room for another list.
     pub(super) fn is_full(&self) -> bool {
         self.pieces.len() > self.answer_pieces
     }
 
-    /// Adds a frame without content, behind what is owed of lists.
+    /// Adds a frame without content, after the owed number of lists.
     pub(super) fn push_frame(&mut self, frame: Frame) {
         self.push_taken();
         self.stage(&frame.encode()[..frame.length()]);
@@ -161,7 +161,7 @@ impl SendQueue {
     /// Adds a frame that answers one of the peer's.
     ///
     /// # Errors
-    /// If the peer has sent for long without reading what it is answered.
+    /// If the peer has sent for long without reading the answers.
     pub(super) fn answer(&mut self, frame: Frame) -> Result<(), End> {
         if self.staged.len() > ANSWERS_MAX {
             return Err(End::Malformed("more than it takes answers for"));
@@ -177,12 +177,12 @@ impl SendQueue {
         }
     }
 
-    /// Owes the peer the number of lists that this end is done with.
+    /// Owes the peer the number of lists that this end has finished.
     pub(super) fn owe_taken(&mut self, lists: u64) {
         self.taken_owed = Some(lists);
     }
 
-    /// Owes a ring of the doorbell. Several that are owed at once are one.
+    /// Owes the peer a wakeup. Several owed wakeups become one.
     pub(super) fn owe_wake(&mut self) {
         self.wake_owed = true;
     }
@@ -216,11 +216,11 @@ impl SendQueue {
         }
     }
 
-    /// Sends what the socket takes now, within bounds; what has gone is given to `gone`. False if
-    /// the socket is full.
+    /// Sends as much as the socket accepts now, within limits, and calls `gone` for each sent
+    /// block. Returns false if the socket is full.
     ///
     /// # Errors
-    /// The socket's error, when it will take nothing more.
+    /// The socket's error, if it will accept nothing more.
     pub(super) fn flush(
         &mut self,
         stream: &TcpStream,
@@ -264,8 +264,8 @@ impl SendQueue {
         Ok(true)
     }
 
-    /// A doorbell that is owed rings behind the lists. An answer or a block goes on when nothing
-    /// else waits, and a piece of a block that has begun goes first.
+    /// An owed wakeup is sent after the lists. An answer or a block continues when nothing else
+    /// waits, and a piece of a block that has begun goes first.
     fn begin_what_waits(&mut self) {
         if !self.pieces.is_empty() {
             return;
@@ -275,7 +275,7 @@ impl SendQueue {
             self.push_frame(Frame::Wake);
         } else if let Some((frame, memory, offset, length)) = self.asked.next_piece() {
             self.push_frame(frame);
-            // In range, as it was when it was asked for.
+            // The range is valid, because it was when the read was requested.
             let content = LentContent::new(Source::Region(memory), offset, length);
             self.pieces.extend(content.ok().map(Piece::Lent));
             self.answer_pieces = self.pieces.len();
@@ -284,7 +284,7 @@ impl SendQueue {
         }
     }
 
-    /// What comes next, as ranges: how many, and how many bytes in all.
+    /// Fills in the next bytes as ranges. Returns the number of ranges, and of bytes in all.
     fn slices<'s>(&'s self, slices: &mut [IoSlice<'s>; SLICES_MAX]) -> Option<(usize, usize)> {
         let (mut count, mut bytes, mut staged) = (0, 0, self.gone);
         for part in self.block_sending.rest()?.into_iter().filter(|part| !part.is_empty()) {
@@ -311,7 +311,7 @@ impl SendQueue {
         Some((count, bytes))
     }
 
-    /// Forgets the first `count` bytes, and what ends with them.
+    /// Forgets the first `count` bytes, and everything that ends with them.
     fn take(&mut self, count: usize, gone: &mut impl FnMut(Sent)) {
         let sent = |way, token| gone(Sent { way, token });
         let Some(mut left) = self.block_sending.take(count, sent) else { return };
@@ -326,7 +326,7 @@ impl SendQueue {
                 }
                 Piece::Lent(lent) => {
                     let part = left.min(lent.length);
-                    // It was in range when it was added.
+                    // The range was valid when it was added.
                     let _ = lent.pass(part);
                     left -= part;
                     lent.length == 0
@@ -376,13 +376,13 @@ impl SendQueue {
         Ok(true)
     }
 
-    /// Seals the next record; of how many bytes, none if there is nothing to seal.
+    /// Encrypts the next record. Returns its length, or zero if there is nothing to encrypt.
     fn seal(&mut self, cipher: &mut Cipher, gone: &mut impl FnMut(Sent)) -> Result<usize, Errno> {
         let Some(mut sealed) = self.sealed.take() else { return Err(Errno::FAULT) };
         sealed.content.clear();
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let (count, _) = self.slices(&mut slices).ok_or(Errno::FAULT)?;
-        // Short ranges share a record; a long one is not copied together with them.
+        // Short ranges share a record. A long one is not copied together with them.
         let is_long = |slice: &&IoSlice<'_>| slice.len() >= SEALED_DIRECT_MIN;
         let content = match slices[..count].first().filter(is_long) {
             Some(first) => &first[..first.len().min(SEALED_DIRECT_MAX)],
@@ -404,8 +404,8 @@ impl SendQueue {
         Ok(bytes)
     }
 
-    /// Reads a view's row no more: of a list that has gone in part, keeps the rest, so that the
-    /// stream goes on.
+    /// Stops reading a view's row: if part of a list was sent, copies the rest, so that the stream
+    /// stays intact.
     pub(super) fn keep(&mut self, ended: &Rows) {
         for piece in &mut self.pieces {
             if let Piece::Lent(lent) = piece
@@ -417,7 +417,7 @@ impl SendQueue {
         }
     }
 
-    /// Forgets everything: the peer is gone.
+    /// Forgets everything, because the peer is gone.
     pub(super) fn clear(&mut self) {
         self.staged.clear();
         self.gone = 0;

@@ -1,13 +1,13 @@
-//! How the stream from a peer ends.
+//! The ways in which the stream from a peer ends.
 
 use std::io;
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Debug)]
 pub(super) enum End {
     /// The other end closed it.
     Closed,
-    /// What came makes no sense.
+    /// The received bytes make no sense.
     Malformed(&'static str),
     /// The system reports an error.
     Broken(io::Error),

@@ -1,4 +1,4 @@
-//! The views that are open here, and the way to each of their members.
+//! The open views, and the route to each of their members.
 
 use tramontane_core::fabric::{ErrorKind, LossCause, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -8,7 +8,7 @@ use super::connection::Connection;
 use super::connections::Connections;
 use super::memory::Rows;
 
-/// A view that is open here.
+/// An open view.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) id: ViewId,
@@ -20,14 +20,14 @@ pub(super) struct View {
     pub(super) closed: Closed,
 }
 
-/// The way to a member of a view.
+/// The route to a member of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// It has not come yet.
+    /// The member has not arrived yet.
     NotYet,
-    /// By that connection.
+    /// By the connection with this index.
     Through(usize),
-    /// It was lost, and another process has its connection's place.
+    /// The member was lost, and another process has replaced its connection.
     Gone,
 }
 
@@ -39,7 +39,7 @@ impl View {
         }
     }
 
-    /// Whether a node is a member, and has come.
+    /// Returns whether a node is a member and has arrived.
     pub(super) fn has_met(&self, node: NodeId) -> bool {
         let mut members = self.members.iter().zip(&self.routes);
         members.any(|(member, route)| *member == node && *route != Route::NotYet)
@@ -50,7 +50,7 @@ impl View {
         u16::try_from(rank).ok().map(Rank)
     }
 
-    /// The connection to a peer to which something is to be posted.
+    /// Returns the connection to a peer for a post.
     pub(super) fn reach<'c>(
         &self,
         to: Rank,
@@ -67,7 +67,7 @@ impl View {
         if connection.is_live() {
             return Ok(connection);
         }
-        // A peer that cut this member off reported it, so it need not be dead.
+        // A peer that cut this member off reported that, so it may be alive.
         let is_denied = connection.loss() == Some(LossCause::Denied);
         Err(if is_denied { ErrorKind::Revoked } else { ErrorKind::PeerLost })
     }

@@ -1,12 +1,12 @@
 //! Waiting for a member's sockets, and for the bell that threads of its own process ring.
 //!
-//! Sockets are watched for changes and not for states: a call says what became readable or writable
-//! since the last one, and costs the same however many peers there are. Nothing has to be told to
-//! the kernel when a queue fills or empties.
+//! Sockets are watched for changes and not for states: a call returns what became readable or
+//! writable since the last one, and costs the same however many peers there are. The kernel need
+//! not be informed when a queue fills or empties.
 //!
-//! The bell: a thread that is about to sleep raises a flag, then looks once more, then sleeps. A
-//! thread that rings has stored something before, then looks at the flag. With a full fence at
-//! either end, between store and look, one of the two sees the other (IDL-1).
+//! The bell: a thread that is about to sleep raises a flag, checks once more, then sleeps. A thread
+//! that rings has stored something first, then checks the flag. Both have a full fence between
+//! store and check, so at least one of the two sees the other (IDL-1).
 
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
@@ -21,10 +21,10 @@ use rustix::io::Errno;
 
 use tramontane_core::fabric::LocalBell;
 
-/// Changes taken in one call; the rest comes with the next.
+/// Changes taken in one call. The rest comes with the next.
 const CHANGES_MAX: usize = 64;
 
-/// Stands for the bell among the sockets.
+/// Represents the bell among the sockets.
 const BELL: u64 = u64::MAX;
 
 /// What changed.
@@ -32,7 +32,7 @@ const BELL: u64 = u64::MAX;
 pub(super) enum Change {
     /// The bell was rung.
     Rung,
-    /// This socket may be read, written, or has an end that was closed.
+    /// This socket may be read or written, or was closed at one end.
     Socket { index: usize, readable: bool, writable: bool, hung_up: bool },
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Watch {
     bell: Bell,
 }
 
-/// The bell of a member that other threads of its process ring.
+/// A member's bell, which other threads of its process ring.
 #[derive(Clone, Debug)]
 pub struct Bell {
     shared: Arc<BellParts>,
@@ -73,14 +73,14 @@ impl Bell {
 
     #[cold]
     fn ring(&self) {
-        // Of several threads that see the flag, one makes the call.
+        // If several threads see the flag, one of them makes the call.
         if self.shared.is_asleep.swap(false, Ordering::SeqCst) {
-            // This fails only when the count is full, which takes longer than any machine lives.
+            // This fails only if the counter is full, which takes longer than any machine lasts.
             let _ = rustix::io::write(&self.shared.event, &1_u64.to_ne_bytes());
         }
     }
 
-    /// From now on a store of another thread rings, unless the next look finds it.
+    /// From now on, another thread's store rings, unless the next check finds it.
     pub(super) fn raise(&self) {
         self.shared.is_asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -117,13 +117,13 @@ impl Watch {
         epoll::add(&self.epoll, stream, data, flags)
     }
 
-    /// Says what changed since the last call; waits for it at most `timeout`. How many changes
-    /// there were.
+    /// Reports what changed since the last call, and waits for changes for at most `timeout`.
+    /// Returns how many there were.
     pub(super) fn wait(&self, timeout: Duration, mut changed: impl FnMut(Change)) -> usize {
         let mut room = [const { MaybeUninit::<Event>::uninit() }; CHANGES_MAX];
         let timeout = Timespec::try_from(timeout)
             .unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
-        // An interrupted wait is one in which nothing changed; all other errors are of a wrong
+        // After an interrupted wait, nothing has changed. All other errors are caused by a wrong
         // descriptor.
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) else { return 0 };
         for &Event { flags, data } in &*events {

@@ -1,15 +1,15 @@
-//! What there is of each channel with one peer, and which channels were closed.
+//! The state of each channel with one peer, and the closed channels.
 //!
-//! A channel's state is made at its first use with a peer and kept until the channel or its view
-//! ends: from then on nothing is allocated for its blocks.
+//! A channel's state is made at its first use with a peer, and kept until the channel or its view
+//! ends. After that first use, its blocks cause no allocation.
 
 use tramontane_core::fabric::Channel;
 use tramontane_core::ids::ViewId;
 
-/// Channels of a view.
+/// Number of channels of a view.
 pub(super) const CHANNELS: u16 = 1024;
 
-/// The channels of a view that were closed.
+/// The closed channels of a view.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Closed([u64; CHANNELS as usize / 64]);
 
@@ -31,10 +31,10 @@ impl Closed {
     }
 }
 
-/// The state of each channel that is used.
+/// The state of each used channel.
 #[derive(Debug)]
 pub(super) struct ChannelTable<T> {
-    /// By view, and then by channel.
+    /// Indexed by view, then by channel.
     views: Vec<(ViewId, Vec<Option<Box<T>>>)>,
 }
 
@@ -50,7 +50,7 @@ impl<T> ChannelTable<T> {
         channels.get_mut(usize::from(channel.0))?.as_deref_mut()
     }
 
-    /// The channel's state, made if it is not there.
+    /// Returns the channel's state, making it if necessary.
     pub(super) fn get_or_make(
         &mut self,
         view: ViewId,

@@ -1,11 +1,10 @@
-//! Block memory: plain memory of the process, from which blocks are sent and into which they come.
+//! Block memory: ordinary memory of the process that blocks are sent from and received into.
 //!
 //! # Invariants
-//! - The bytes live as long as anybody has the handle, or a block from them or into them is under
-//!   way.
-//! - Of a block that is under way, nobody but the fabric stores the bytes
-//!   ([`Blocks`](tramontane_core::fabric::Blocks)). A thread that does costs the receiver some mix
-//!   of bytes, and nobody anything else: the memory is made of atomics.
+//! - The bytes live as long as a handle exists, or a block from or into them is in flight.
+//! - Only the fabric stores into the bytes of a block in flight
+//!   ([`Blocks`](tramontane_core::fabric::Blocks)). If another thread does, the receiver gets a mix
+//!   of bytes, but nothing else is harmed, because the memory consists of atomics.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,18 +13,18 @@ use tramontane_core::fabric::{self, Area, BlockUse, Regions, TooManyRegions};
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::{BlockPages, Line, OutOfBlock, Row, RowWriter};
 
-/// Block memory of this process, at first all zero.
+/// Block memory of this process, initially zero.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<BlockBytes>>;
 
 /// The bytes of a block memory.
 #[derive(Debug)]
 pub struct BlockBytes {
     lines: Box<[Line]>,
-    /// What was asked for: at most what the lines have.
+    /// The requested length, at most that of the lines.
     length: usize,
 }
 
-// SAFETY: boxed lines stay where they are; they are made of atomics, and have so many bytes.
+// SAFETY: boxed lines do not move. They consist of atomics, and have at least `length` bytes.
 unsafe impl BlockPages for BlockBytes {
     fn base(&self) -> NonNull<u8> {
         Row::from_lines(&self.lines).base()
@@ -37,45 +36,45 @@ unsafe impl BlockPages for BlockBytes {
 }
 
 impl BlockBytes {
-    /// None if the system has not so much.
+    /// Returns `None` if the system does not have enough memory.
     fn new(length: usize) -> Option<Arc<Self>> {
         let count = length.div_ceil(CACHE_LINE);
         let mut lines = Vec::new();
         lines.try_reserve_exact(count).ok()?;
-        // Each is stored, so that no page is missing in the middle of a transfer.
+        // Each line is written, so that no page is missing in the middle of a transfer.
         lines.extend((0..count).map(|_| Line::new()));
         Some(Arc::new(Self { lines: lines.into(), length }))
     }
 
-    /// Bytes that are to be sent.
+    /// Returns bytes to be sent.
     pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfBlock> {
         let base = self.at(offset, length)?;
-        // SAFETY: in range by the check; nobody stores there meanwhile, by the invariants of this
-        // module.
+        // SAFETY: in range by the check; nobody stores there in the meantime, by the invariants of
+        // this module.
         Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), length) })
     }
 
-    /// Stores bytes that came.
+    /// Stores received bytes.
     pub(crate) fn store(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBlock> {
         self.at(offset, bytes.len())?;
         Ok(RowWriter::from_lines(&self.lines).apply(offset, bytes)?)
     }
 }
 
-/// Why there is no block memory.
+/// The reason why there is no block memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoBlockMemory {
-    /// There are as many regions as there can be.
+    /// All permitted regions exist already.
     #[error(transparent)]
     TooMany(#[from] TooManyRegions),
-    /// The system has not so much.
+    /// The system does not have enough memory.
     #[error("the system has no {0} bytes of memory; take smaller buffers, or fewer")]
     TooMuch(usize),
 }
 
-/// Makes block memory for one member's fabric. Any thread may have one; its lock is held for a look
-/// at a list, once a block.
+/// Makes block memory for one member's fabric. Any thread may have a store. Its lock is held for
+/// one search of a list per block.
 #[derive(Clone, Debug, Default)]
 pub struct BlockStore(Arc<Mutex<Regions<Weak<BlockBytes>>>>);
 
@@ -84,7 +83,7 @@ impl fabric::BlockStore for BlockStore {
     type Error = NoBlockMemory;
 
     fn memory(&self, bytes: usize, _: BlockUse) -> Result<BlockMemory, NoBlockMemory> {
-        // Before the lock: it touches every page.
+        // Allocated before the lock is taken, because this touches every page.
         let pages = BlockBytes::new(bytes).ok_or(NoBlockMemory::TooMuch(bytes))?;
         let mut regions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_gone = |pages: &Weak<BlockBytes>| pages.strong_count() == 0;
@@ -94,7 +93,7 @@ impl fabric::BlockStore for BlockStore {
 }
 
 impl BlockStore {
-    /// The memory of an area, if it lies in a region that is there.
+    /// Returns the memory of an area, if it is inside an existing region.
     pub(super) fn of(&self, area: Area, length: usize) -> Option<Arc<BlockBytes>> {
         let regions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = regions.get(area.region)?.upgrade()?;

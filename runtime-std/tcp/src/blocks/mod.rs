@@ -7,19 +7,20 @@
 //! | `sending`, `receiving` | blocks that go to a peer, and those that come from it |
 //!
 //! # How a block travels
-//! In pieces of 256 KiB, each straight from block memory into the socket, and from the socket into
-//! the receive: nothing is copied in the process. With a key it is sealed from where it is, and
-//! what comes is opened into a buffer and copied from there. Between two pieces go the lists of
-//! writes that were posted meanwhile, and the pieces of other channels. What waits in the kernel
-//! already is not passed.
+//! Blocks are sent in pieces of 256 KiB, each directly from block memory to the socket, and from
+//! the socket to the receive: nothing is copied in the process. With a key, a piece is encrypted
+//! from its place, and received bytes are decrypted into a buffer and copied from there. Lists of
+//! writes posted in the meantime, and pieces of other channels, go between two pieces. They do not
+//! overtake what is already in the kernel.
 //!
-//! A piece says what of its block is still to come. Its receiver compares it with the receive that
-//! is next on its channel, before it stores anything: what nobody waits for ends the connection.
+//! A piece states how much of its block is still to come. Its receiver checks this against the next
+//! receive on its channel before it stores anything. A piece without a receive ends the connection.
 //!
 //! # Limits
-//! For each peer and channel 16 receives and 16 blocks under way; more are `QueueFull`. `Sent` says
-//! that the kernel, or the cipher, has all of the block, and nothing of the peer. What the cipher
-//! has and the socket did not take goes with the next polls: a member polls on after it was told.
+//! Each peer and channel has up to 16 receives and 16 blocks in flight; more are `QueueFull`.
+//! `Sent` means that the kernel, or the cipher, has the whole block, and says nothing about the
+//! peer. Encrypted bytes that the socket did not accept are sent by the next polls, so a member
+//! must continue polling after the event.
 
 mod channels;
 mod memory;
@@ -59,7 +60,7 @@ impl HostBlocks for Tcp {
 }
 
 impl Tcp {
-    /// Whether a block may be sent or awaited on that channel, and by which connection.
+    /// Checks whether a block may be sent or awaited on a channel, and returns the connection.
     fn block_way(&mut self, way: Way) -> Result<&mut Connection, ErrorKind> {
         let view = self.views.iter().find(|open| open.id == way.view).ok_or(ErrorKind::Other)?;
         if way.channel.0 >= CHANNELS || view.closed.contains(way.channel) {
@@ -73,7 +74,7 @@ impl Tcp {
         Ok(connection)
     }
 
-    /// The memory of a block.
+    /// Returns the memory of a block.
     fn block_bytes(
         &self,
         area: Area,
@@ -118,7 +119,7 @@ impl Blocks for Tcp {
         let block = SendingBlock { memory, offset: source.offset, left: length, immediate, token };
         let connection = self.block_way(to)?;
         if connection.is_over_there(to.view) {
-            // As what is posted to its row.
+            // A block is treated like a post to the peer's row.
             self.events.sent(Sent { way: to, token });
             return Ok(());
         }

@@ -1,9 +1,8 @@
-//! Blocks that come from one peer: the receives that are posted for them, and which of them each
-//! piece goes into.
+//! Blocks from one peer: the receives posted for them, and the receive that each piece goes into.
 //!
 //! # Invariants
-//! - A piece has a place only if its block fits into the receive that is next on its channel, and
-//!   it is what comes next of that block: all that is compared before a byte of it is stored.
+//! - A piece is stored only if its block fits into the next receive on its channel, and if it is
+//!   the next piece of that block. All of that is checked before a byte of it is stored.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,10 +15,10 @@ use super::channels::{ChannelTable, Closed};
 use super::memory::BlockBytes;
 use super::sending::Full;
 
-/// Receives that may be posted for one peer on one channel.
+/// Largest number of receives posted for one peer on one channel.
 pub(super) const RECEIVES_MAX: usize = 16;
 
-/// A receive that is posted.
+/// A posted receive.
 #[derive(Debug)]
 pub(crate) struct Receive {
     pub(super) memory: Arc<BlockBytes>,
@@ -29,7 +28,7 @@ pub(crate) struct Receive {
     pub(super) token: Token,
 }
 
-/// A block of which something has come.
+/// A block that was partly received.
 #[derive(Clone, Copy, Debug)]
 struct ReceivingBlock {
     immediate: u32,
@@ -40,7 +39,7 @@ struct ReceivingBlock {
 /// One channel.
 #[derive(Debug)]
 struct ChannelState {
-    /// The oldest first: a block comes into that.
+    /// Oldest first: the next block goes into the first one.
     receives: VecDeque<Receive>,
     arriving: Option<ReceivingBlock>,
 }
@@ -51,19 +50,19 @@ impl ChannelState {
     }
 }
 
-/// What precedes a piece of a block.
+/// The header of a piece of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceHeader {
     pub(crate) view: ViewId,
     pub(crate) channel: Channel,
     /// Bytes of the piece.
     pub(crate) length: usize,
-    /// Bytes that are still to come of the block, with those.
+    /// Bytes of the block still to come, including this piece.
     pub(crate) left: usize,
     pub(crate) immediate: u32,
 }
 
-/// Where a piece goes.
+/// The destination of a piece.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) memory: Arc<BlockBytes>,
@@ -79,7 +78,7 @@ pub(crate) struct BlockReceiving {
 }
 
 impl BlockReceiving {
-    /// Takes note of the channels that were closed before the peer came.
+    /// Notes the channels that were closed before the peer arrived.
     pub(crate) fn open(&mut self, view: ViewId, closed: Closed) {
         self.closed.retain(|(id, _)| *id != view);
         self.closed.push((view, closed));
@@ -96,10 +95,10 @@ impl BlockReceiving {
         Ok(())
     }
 
-    /// Where a piece goes; nowhere if its channel was closed.
+    /// Returns the destination of a piece, or `None` if its channel was closed.
     ///
     /// # Errors
-    /// If nobody waits for it.
+    /// If there is no receive for the piece.
     pub(crate) fn begin(&mut self, piece: &PieceHeader) -> Result<Option<Place>, End> {
         let PieceHeader { view, channel, length, left, immediate } = *piece;
         if length > left || (length == 0 && left > 0) {
@@ -126,7 +125,7 @@ impl BlockReceiving {
         Ok(Some(Place { memory: Arc::clone(&receive.memory), offset }))
     }
 
-    /// A piece that had a place has come whole. Gives an event if its block has, too.
+    /// Notes that a stored piece is complete. Returns an event if its block is complete too.
     pub(crate) fn finish(&mut self, piece: &PieceHeader) -> Option<BlockEvent> {
         let channel_state = self.channels.get(piece.view, piece.channel)?;
         let block = channel_state.arriving.as_mut()?;
@@ -140,7 +139,7 @@ impl BlockReceiving {
         Some(BlockEvent::Received { way, token, immediate, length })
     }
 
-    /// Ends a channel: what comes on it is dropped.
+    /// Ends a channel: further blocks on it are dropped.
     pub(crate) fn close(&mut self, view: ViewId, channel: Channel) {
         self.channels.close(view, channel);
         if let Some((_, closed)) = self.closed.iter_mut().find(|(id, _)| *id == view) {
@@ -154,7 +153,7 @@ impl BlockReceiving {
         self.closed.retain(|(id, _)| *id != view);
     }
 
-    /// Forgets everything: the peer is gone.
+    /// Forgets everything, because the peer is gone.
     pub(crate) fn clear(&mut self) {
         self.channels.clear();
         self.closed.clear();

@@ -1,7 +1,7 @@
-//! Blocks that go to one peer: cut into pieces, each a frame, in turn by channel.
+//! Blocks to one peer: cut into pieces, each a frame, in turn by channel.
 //!
-//! At most one piece is under way at a time. It begins when nothing else waits to be sent, so
-//! writes never wait for more than one piece, and channels share the connection by pieces.
+//! At most one piece is in flight at a time. It begins when nothing else waits to be sent, so a
+//! write waits for at most one piece, and channels take turns on the connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::super::frame::{Frame, FrameBytes, HEADER};
 use super::channels::ChannelTable;
 use super::memory::BlockBytes;
 
-/// Blocks that may be under way to one peer on one channel.
+/// Largest number of blocks in flight to one peer on one channel.
 pub(super) const SENDS_MAX: usize = 16;
 
-/// The most bytes of a piece.
+/// Largest number of bytes in a piece.
 const PIECE_MAX: usize = 256 << 10;
 
-/// And where they are sealed: whole records.
+/// Largest number of bytes in an encrypted piece: whole records.
 const SEALED_PIECE_MAX: usize = 4 * RECORD_CONTENT_MAX;
 
-/// No room for another block.
+/// There is no room for another block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// A block, or what was not begun of it.
+/// A block, or the rest of one.
 #[derive(Debug)]
 pub(crate) struct SendingBlock {
     pub(super) memory: Arc<BlockBytes>,
@@ -37,31 +37,31 @@ pub(crate) struct SendingBlock {
     pub(super) token: Token,
 }
 
-/// Where the bytes of a piece are.
+/// The source of a piece's bytes.
 #[derive(Debug)]
 enum Source {
     Lent {
         memory: Arc<BlockBytes>,
         offset: usize,
     },
-    /// Of a channel that was closed: what was left when it was.
+    /// A copy of the rest of a piece whose channel was closed.
     Kept {
         bytes: Box<[u8]>,
         from: usize,
     },
 }
 
-/// The piece under way.
+/// The piece in flight.
 #[derive(Debug)]
 struct Piece {
     way: Way,
     header: FrameBytes,
-    /// How much of the header has gone.
+    /// Bytes of the header already sent.
     gone: usize,
     source: Source,
-    /// Bytes that have not gone.
+    /// Bytes not sent yet.
     left: usize,
-    /// The block's, if the block ends here.
+    /// The block's token, if the block ends here.
     token: Option<Token>,
 }
 
@@ -83,11 +83,11 @@ impl Piece {
         *at += of_body;
     }
 
-    /// The memory may change from now on.
+    /// Copies the rest, because the memory may change from now on.
     fn keep(&mut self) {
         self.token = None;
         if let Source::Lent { memory, offset } = &self.source {
-            // In range, as it was when the block was posted.
+            // The range is valid, because it was when the block was posted.
             let bytes = memory.content(*offset, self.left).map(Box::from).unwrap_or_default();
             self.source = Source::Kept { bytes, from: 0 };
         }
@@ -98,7 +98,7 @@ impl Piece {
 #[derive(Debug)]
 pub(crate) struct BlockSending {
     channels: ChannelTable<VecDeque<SendingBlock>>,
-    /// Channels with something to begin, each once.
+    /// Channels with a piece to begin, each once.
     turns: VecDeque<Way>,
     piece: Option<Piece>,
     piece_max: usize,
@@ -129,7 +129,7 @@ impl BlockSending {
         Ok(())
     }
 
-    /// Begins the next piece if none is under way.
+    /// Begins the next piece if none is in flight.
     pub(crate) fn begin(&mut self) {
         if self.piece.is_some() {
             return;
@@ -138,7 +138,7 @@ impl BlockSending {
         let Some(channel_state) = self.channels.get(way.view, way.channel) else { return };
         let Some(block) = channel_state.front_mut() else { return };
         let length = block.left.min(self.piece_max);
-        // Both fit: a block is no longer than the fabric says.
+        // Both fit, because a block is no longer than the fabric's limit.
         let bits = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let header = Frame::Block {
             view: way.view,
@@ -166,7 +166,7 @@ impl BlockSending {
         }
     }
 
-    /// What has not gone of the piece under way: of its header, and of its bytes.
+    /// Returns the unsent parts of the piece in flight: of its header, and of its bytes.
     pub(crate) fn rest(&self) -> Option<[&[u8]; 2]> {
         match &self.piece {
             Some(piece) => piece.rest(),
@@ -174,8 +174,8 @@ impl BlockSending {
         }
     }
 
-    /// Forgets the first `count` bytes. How many of them were not of the piece under way; none if
-    /// that has not gone.
+    /// Forgets the first `count` bytes. Returns how many of them were after the piece in flight, or
+    /// `None` if that is not complete.
     pub(crate) fn take(&mut self, count: usize, sent: impl FnOnce(Way, Token)) -> Option<usize> {
         let Some(piece) = &mut self.piece else { return Some(count) };
         let part = count.min(HEADER - piece.gone + piece.left);
@@ -190,9 +190,9 @@ impl BlockSending {
         Some(count - part)
     }
 
-    /// Ends a channel: what has begun of a piece goes on from a copy, the rest never goes. Its
-    /// receiver, which takes no more of that channel, is told of no block that it does not have
-    /// whole.
+    /// Ends a channel: a piece that has begun continues from a copy, and the rest is never sent.
+    /// The receiver takes no more of that channel, and is notified only of blocks that it has
+    /// completely.
     pub(crate) fn close(&mut self, view: ViewId, channel: Channel) {
         self.channels.close(view, channel);
         self.end(|way| way.view == view && way.channel == channel);
@@ -204,7 +204,7 @@ impl BlockSending {
         self.end(|way| way.view == view);
     }
 
-    /// The peer has ended a view: its blocks would be dropped there, and count as sent.
+    /// Notes that the peer has ended a view. Its blocks would be dropped there, and count as sent.
     pub(crate) fn pass_over(&mut self, view: ViewId, mut sent: impl FnMut(Way, Token)) {
         for way in self.turns.iter().filter(|way| way.view == view) {
             let blocks = self.channels.get(view, way.channel).map(std::mem::take);
@@ -230,7 +230,7 @@ impl BlockSending {
         }
     }
 
-    /// Forgets everything: the peer is gone.
+    /// Forgets everything, because the peer is gone.
     pub(crate) fn clear(&mut self) {
         self.channels.clear();
         self.turns.clear();

@@ -1,8 +1,8 @@
-//! Lists that their reader confirms: those with a token, and all that go to regions.
+//! Lists that their reader confirms: those with a token, and all that are for regions.
 //!
-//! The reader counts the lists of a connection and says how many it is done with; the writer knows
-//! the order in which it sent them, and so which these are. What it hears of a right before that
-//! number says which of them were not taken.
+//! The reader counts the lists of a connection and reports how many it has finished. The writer
+//! knows the order in which it sent them, and so which lists these are. If the writer learns of a
+//! change of a right before that number arrives, it knows which of them were not applied.
 
 use std::collections::VecDeque;
 
@@ -11,24 +11,24 @@ use tramontane_core::ids::ViewId;
 
 use crate::stream_end::End;
 
-/// Lists to one peer that may wait for an answer.
+/// Largest number of unconfirmed lists to one peer.
 pub(crate) const UNCONFIRMED_MAX: usize = 256;
 
-/// A list that was posted.
+/// A posted list.
 #[derive(Clone, Copy, Debug)]
 struct PostedList {
     view: ViewId,
     region: Region,
     token: Option<Token>,
-    /// Whether it may still be taken, as far as is known.
+    /// Whether the list may still be applied, as far as is known.
     is_awaited: bool,
 }
 
-/// Lists that were posted to a peer, and not confirmed.
+/// Posted lists that the peer has not confirmed.
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
     lists: VecDeque<PostedList>,
-    /// Lists that the peer is done with.
+    /// Number of lists that the peer has finished.
     confirmed: u64,
 }
 
@@ -41,8 +41,8 @@ impl Unconfirmed {
         self.lists.push_back(PostedList { view, region, token, is_awaited: true });
     }
 
-    /// The peer is done with so many lists, counted from the start. Calls `completed` with the
-    /// tokens of those that it took.
+    /// Notes that the peer has finished `lists` lists, counted from the start. Calls `completed`
+    /// with the tokens of those that it applied.
     pub(crate) fn confirm(
         &mut self,
         lists: u64,
@@ -61,8 +61,8 @@ impl Unconfirmed {
         Ok(())
     }
 
-    /// The right is gone with which lists to a region were posted: those that are not confirmed
-    /// were not taken. True if there are any.
+    /// Notes that the right for lists to a region is gone: unconfirmed lists were not applied.
+    /// Returns true if there are any.
     pub(crate) fn give_up(&mut self, view: ViewId, region: Region) -> bool {
         let mut is_any = false;
         for list in self.lists.iter_mut().filter(|list| (list.view, list.region) == (view, region))
@@ -73,14 +73,14 @@ impl Unconfirmed {
         is_any
     }
 
-    /// A region of the view to which something was posted that is still awaited.
+    /// Returns a region of the view for which a list is still awaited.
     pub(crate) fn awaited_region(&self, view: ViewId) -> Option<Region> {
         let is_it =
             |list: &&PostedList| list.view == view && list.region != Region::ROW && list.is_awaited;
         self.lists.iter().find(is_it).map(|list| list.region)
     }
 
-    /// A view has ended here: nobody is told of its lists.
+    /// Notes that a view has ended here: its lists are not reported.
     pub(crate) fn retire(&mut self, view: ViewId) {
         for list in self.lists.iter_mut().filter(|list| list.view == view) {
             list.is_awaited = false;
@@ -92,18 +92,18 @@ impl Unconfirmed {
     }
 }
 
-/// A list whose writes are coming.
+/// A list whose writes are arriving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ComingList {
     pub(crate) view: ViewId,
     pub(crate) region: Region,
-    /// Writes that have not begun.
+    /// Number of writes that have not begun.
     pub(crate) left: u32,
     /// Whether its writes are stored.
     pub(crate) is_taken: bool,
 }
 
-/// Lists that come from a peer.
+/// Lists that arrive from a peer.
 #[derive(Debug, Default)]
 pub(crate) struct ComingLists {
     coming: Option<ComingList>,
@@ -112,7 +112,7 @@ pub(crate) struct ComingLists {
 }
 
 impl ComingLists {
-    /// Whether a list is under way: then nothing else comes.
+    /// Returns the list in progress, if any. While there is one, nothing else may arrive.
     pub(crate) const fn coming(&self) -> Option<&ComingList> {
         self.coming.as_ref()
     }
@@ -122,21 +122,21 @@ impl ComingLists {
         self.go_on();
     }
 
-    /// The next write of the list, if one is under way that has more.
+    /// Returns the next write of the list in progress, if it has more.
     pub(crate) fn next_write(&mut self) -> Option<ComingList> {
         let list = self.coming.as_mut()?;
         list.left = list.left.checked_sub(1)?;
         Some(*list)
     }
 
-    /// A write is whole: if it is the list's last, the list is done.
+    /// Notes that a write is complete. If it is the list's last, the list is finished.
     pub(crate) fn go_on(&mut self) {
         if self.coming.take_if(|list| list.left == 0).is_some() {
             self.done += 1;
         }
     }
 
-    /// What is under way to a region is not stored any more. True if something is.
+    /// Stops storing the list in progress for a region. Returns true if there is one.
     pub(crate) fn drop_to(&mut self, view: ViewId, region: Option<Region>) -> bool {
         let is_it = |list: &&mut ComingList| {
             list.view == view && region.is_none_or(|region| list.region == region)
@@ -146,7 +146,7 @@ impl ComingLists {
         true
     }
 
-    /// How many lists the peer is to be told of, if it does not know yet.
+    /// Returns the number of finished lists, if the peer does not know it yet.
     pub(crate) const fn news(&mut self) -> Option<u64> {
         if self.told == self.done {
             return None;

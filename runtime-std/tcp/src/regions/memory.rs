@@ -1,8 +1,8 @@
-//! The memory of a process's regions: plain memory, which every view of the process shows.
+//! The memory of a process's regions: ordinary memory that every view of the process shows.
 //!
 //! # Invariants
-//! - The bytes are stored, and read to be sent, by the one thread that has the member's turn: what
-//!   a peer writes is stored there too. Any thread may load cells.
+//! - The bytes are stored, and read for sending, by the one thread that has the member's turn, also
+//!   for a peer's writes. Any thread may load cells.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tramontane_core::memory::{Line, OutOfRow, Row, RowWriter};
 
 use crate::memory::{NoRows, checked, lines};
 
-/// The most regions of a process.
+/// Largest number of regions of a process.
 pub(crate) const REGIONS_MAX: usize = 32;
 
-/// The own memory of a region, at first all zero.
+/// The local memory of a region, initially zero.
 #[derive(Clone, Debug)]
 pub struct RegionMemory(Arc<Box<[Line]>>);
 
@@ -34,20 +34,20 @@ impl RegionMemory {
         self.row().bytes()
     }
 
-    /// The address of a range.
+    /// Returns the address of a range.
     pub(crate) fn address(&self, offset: usize, length: usize) -> Result<NonNull<u8>, OutOfRow> {
         checked(Some(&self.row()), offset, length)
     }
 
-    /// Bytes that are to be sent.
+    /// Returns bytes to be sent.
     pub(crate) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfRow> {
         let base = self.address(offset, length)?;
-        // SAFETY: in range by the check; nobody stores there meanwhile, by the invariant of this
-        // module.
+        // SAFETY: in range by the check; nobody stores there in the meantime, by the invariant of
+        // this module.
         Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), length) })
     }
 
-    /// Stores bytes that came.
+    /// Stores received bytes.
     pub(crate) fn store(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
         RowWriter::from_lines(&self.0).apply(offset, bytes)
     }
@@ -59,7 +59,7 @@ impl RegionMemory {
 pub(crate) struct OwnRegions(Arc<Vec<(Region, RegionMemory)>>);
 
 impl OwnRegions {
-    /// Makes the memory of one more.
+    /// Makes the memory of another region.
     pub(crate) fn make(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, NoRows> {
         if region == Region::ROW || self.get(region).is_some() {
             return Err(NoRows::NoSuchRegion { region: region.0 });
@@ -76,7 +76,7 @@ impl OwnRegions {
         self.0.iter().find(|(of, _)| *of == region).map(|(_, memory)| memory)
     }
 
-    /// The memory of an area of so many bytes, if it lies in a region.
+    /// Returns the memory of an area of `length` bytes, if it is inside a region.
     pub(crate) fn area(&self, area: Area, length: usize) -> Option<&RegionMemory> {
         self.get(area.region).filter(|memory| memory.address(area.offset, length).is_ok())
     }

@@ -1,4 +1,5 @@
-//! Regions over TCP: their owner stores what peers write, in order, as long as they may (TRM-8).
+//! Regions over TCP: their owner stores peers' writes in order, as long as the peers have the right
+//! (TRM-8).
 //!
 //! | module | subject |
 //! |---|---|
@@ -20,10 +21,10 @@
 //! drops it
 //! ```
 //!
-//! A right that is taken back is gone at once: the thread that stores is the one that revokes. A
-//! peer without a right is refused by its own fabric; what it sends all the same is dropped.
+//! A revoked right ends at once, because the thread that stores is also the one that revokes. A
+//! peer without a right is refused by its own fabric; anything that it still sends is dropped.
 //!
-//! A read is answered out of the owner's memory by its fabric, in pieces between lists.
+//! The owner's fabric answers a read from the owner's memory, in pieces between lists.
 
 mod lists;
 mod memory;

@@ -1,8 +1,9 @@
-//! What this member and one peer know of each other's regions.
+//! This member's and one peer's knowledge of each other's regions.
 //!
 //! # Invariants
-//! - Nothing of a peer is stored in a region but by a list whose right the peer has now.
-//! - While a list comes, nothing but its writes does.
+//! - A peer's bytes are stored in a region only as part of a list under a right that the peer has
+//!   now.
+//! - While a list arrives, nothing but its writes may arrive.
 
 use tramontane_core::fabric::{Area, ErrorKind, PermissionEvent, Region, Token, WRITES_MAX};
 use tramontane_core::ids::ViewId;
@@ -17,21 +18,21 @@ use crate::landing::Landings;
 use crate::notice::Notice;
 use crate::stream_end::End;
 
-/// The end of a connection whose peer writes where it may not, or reads it.
+/// The connection's end if its peer writes or reads out of range.
 const OUTSIDE: End = End::Malformed("a range outside its region");
 
-/// The end of one whose peer knows no region's list.
+/// The connection's end if a peer's list is for an unknown region.
 const NO_REGION: End = End::Malformed("a region that is not there");
 
 /// The regions of this member and of one peer.
 #[derive(Debug, Default)]
 pub(crate) struct PeerRegions {
     pub(crate) own: OwnRegions,
-    /// How long the peer's are.
+    /// Lengths of the peer's regions.
     theirs: Vec<(Region, usize)>,
     /// The peer's rights here.
     given: Rights,
-    /// This member's rights there.
+    /// This member's rights at the peer.
     held: Rights,
     pub(crate) unconfirmed: Unconfirmed,
     pub(crate) coming: ComingLists,
@@ -39,39 +40,39 @@ pub(crate) struct PeerRegions {
 }
 
 impl PeerRegions {
-    /// The right that the peer has to write to an own region.
+    /// Returns the peer's right to write to a local region.
     pub(crate) fn given(&self, view: ViewId, region: Region) -> Option<Right> {
         self.given.get(view, region)
     }
 
-    /// Gives the peer a right, which it does not have.
+    /// Grants the peer a right that it does not have.
     pub(crate) fn give(&mut self, view: ViewId, region: Region, right: Right) {
         self.given.add(view, region, right);
     }
 
-    /// Takes it back: nothing more of the peer is stored there. True if the peer had it.
+    /// Revokes a right: nothing more of the peer is stored there. Returns true if the peer had it.
     pub(crate) fn take_back(&mut self, view: ViewId, region: Region) -> bool {
         self.given.remove(view, region)
     }
 
-    /// The right to write to the peer's region.
+    /// Returns the right to write to the peer's region.
     pub(crate) fn held(&self, view: ViewId, region: Region) -> Option<Right> {
         self.held.get(view, region)
     }
 
-    /// Whether an area of so many bytes lies in a region of the peer.
+    /// Returns whether an area of `length` bytes is inside a region of the peer.
     pub(crate) fn has_area(&self, area: Area, length: usize) -> bool {
         let bytes = self.theirs.iter().find(|(of, _)| *of == area.region).map(|(_, bytes)| *bytes);
         let end = area.offset.checked_add(length);
         end.zip(bytes).is_some_and(|(end, bytes)| end <= bytes)
     }
 
-    /// A list is posted that the peer confirms.
+    /// Notes that a list is posted that the peer confirms.
     pub(crate) fn note_list(&mut self, view: ViewId, region: Region, token: Option<Token>) {
         self.unconfirmed.add(view, region, token);
     }
 
-    /// A read is asked for.
+    /// Notes that a read is requested.
     pub(crate) fn note_read(&mut self, read: PostedRead) -> Result<(), ErrorKind> {
         if !self.reads.has_room() {
             return Err(ErrorKind::QueueFull);
@@ -80,7 +81,8 @@ impl PeerRegions {
         Ok(())
     }
 
-    /// A view has ended here. True if something of it was under way to a region or a row.
+    /// Notes that a view has ended here. Returns true if part of it was in progress, for a region
+    /// or a row.
     pub(crate) fn retire(&mut self, view: ViewId) -> bool {
         self.given.retire(view);
         self.held.retire(view);
@@ -89,7 +91,7 @@ impl PeerRegions {
         self.coming.drop_to(view, None)
     }
 
-    /// The peer is gone.
+    /// Forgets everything, because the peer is gone.
     pub(crate) fn clear(&mut self) {
         self.given.clear();
         self.held.clear();
@@ -98,7 +100,7 @@ impl PeerRegions {
         self.coming.clear();
     }
 
-    /// The peer has ended a view: what was posted there and is not confirmed was not taken.
+    /// Notes that the peer has ended a view: unconfirmed lists there were not applied.
     pub(crate) fn end_there(
         &mut self,
         view: ViewId,
@@ -125,7 +127,7 @@ impl PeerRegions {
         }
     }
 
-    /// The peer tells of a region of its own.
+    /// Notes that the peer has a region.
     pub(crate) fn take_region(&mut self, region: Region, bytes: u64) -> Result<(), End> {
         let is_known = self.theirs.iter().any(|(of, _)| *of == region);
         if region == Region::ROW || is_known || self.theirs.len() == REGIONS_MAX {
@@ -135,7 +137,7 @@ impl PeerRegions {
         Ok(())
     }
 
-    /// The peer gives this member a right, or takes it back.
+    /// Notes that the peer grants or revokes this member's right.
     pub(crate) fn take_right(
         &mut self,
         (view, region): (ViewId, Region),
@@ -164,7 +166,7 @@ impl PeerRegions {
         Ok(())
     }
 
-    /// A list of the peer begins.
+    /// Begins a list of the peer.
     pub(crate) fn take_list(
         &mut self,
         (view, region): (ViewId, Region),
@@ -185,7 +187,7 @@ impl PeerRegions {
         Ok(())
     }
 
-    /// Where a write of the peer goes: to its row, or as part of a list.
+    /// Returns the destination of a peer's write: its row, or a region as part of a list.
     pub(crate) fn take_write(
         &mut self,
         view: ViewId,
@@ -210,7 +212,7 @@ impl PeerRegions {
         Ok(if is_taken { region_target(memory.clone(), to.offset) } else { Target::Nowhere })
     }
 
-    /// The peer asks for bytes of an own region.
+    /// Accepts the peer's request for bytes of a local region.
     pub(crate) fn take_read(
         &self,
         view: ViewId,
@@ -218,14 +220,14 @@ impl PeerRegions {
         length: usize,
         landings: &mut Landings,
     ) -> Result<AskedRead, End> {
-        // Also in a view that has ended here: its regions have not.
+        // Also accepted in a view that has ended here, because its regions have not.
         landings.takes(view)?;
         let memory = self.own.area(from, length).filter(|_| length > 0).ok_or(OUTSIDE)?.clone();
         let Area { region, offset } = from;
         Ok(AskedRead { view, region, memory, offset, left: length })
     }
 
-    /// Where a piece of an answer goes.
+    /// Returns the destination of a piece of an answer.
     pub(crate) fn take_answer(
         &mut self,
         view: ViewId,
@@ -236,7 +238,7 @@ impl PeerRegions {
         Ok(place.map_or(Target::Nowhere, |(memory, offset)| region_target(memory, offset)))
     }
 
-    /// What the peer is told first of all: how long the regions here are.
+    /// Returns the first frames to the peer: the lengths of the local regions.
     pub(crate) fn told(&self) -> impl Iterator<Item = Frame> {
         self.own.iter().map(|(region, memory)| Frame::Region {
             region: *region,

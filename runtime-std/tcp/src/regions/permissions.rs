@@ -1,4 +1,4 @@
-//! The fabric's side of regions: rights given and taken back, and reads posted.
+//! The fabric's interface to regions: rights granted and revoked, and reads posted.
 
 use tramontane_core::fabric::{
     Area, ErrorKind, HostRegions, PermissionEvent, Permissions, Region, Token,
@@ -13,7 +13,7 @@ use crate::frame::WRITE_MAX;
 use crate::memory::NoRows;
 
 impl Tcp {
-    /// The connection to a peer that has a view open, for what concerns an own region.
+    /// Returns the connection to a peer that has a view open, for an operation on a local region.
     fn region_way(
         &mut self,
         view: ViewId,
@@ -35,7 +35,7 @@ impl Tcp {
 
 impl Permissions for Tcp {
     /// # Errors
-    /// As the trait says; and `QueueFull` if the peer has not opened the view yet.
+    /// As in the trait, and also `QueueFull` if the peer has not opened the view yet.
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         if self.region_way(view, peer, region)?.may_write(view, region) {
             return Ok(());
@@ -46,7 +46,7 @@ impl Permissions for Tcp {
         Ok(())
     }
 
-    /// It fails only where nothing is there to be taken back.
+    /// Fails only if there is nothing to revoke.
     fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         match self.region_way(view, peer, region) {
             Ok(connection) => connection.revoke(view, region),
@@ -97,7 +97,7 @@ impl Permissions for Tcp {
     }
 
     fn poll_permission(&mut self) -> Option<PermissionEvent> {
-        // A poll has looked already, where a member polls for both.
+        // If a member polls for both, a poll has already processed the received data.
         if self.events.has_no_permission() && !std::mem::take(&mut self.has_carried) {
             self.carry();
             self.has_carried = false;

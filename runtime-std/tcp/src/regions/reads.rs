@@ -1,7 +1,7 @@
 //! Reads of regions: a request, and an answer in pieces, oldest first.
 //!
-//! An answer shows the bytes as they are when each piece of it goes. It goes when no list waits, a
-//! piece at a time, so that lists and heartbeats do not wait for a long one.
+//! An answer has the bytes at the time when each piece of it is sent. Pieces are sent one at a
+//! time, when no list waits, so that lists and heartbeats do not wait for a long answer.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use super::memory::RegionMemory;
 use crate::frame::Frame;
 use crate::stream_end::End;
 
-/// Reads of one peer that may wait for an answer.
+/// Largest number of unanswered reads of one peer.
 pub(crate) const READS_MAX: usize = 16;
 
-/// The most bytes of a piece of an answer.
+/// Largest number of bytes in a piece of an answer.
 const PIECE_MAX: usize = 256 << 10;
 
 /// A read that waits for its answer.
@@ -23,10 +23,10 @@ const PIECE_MAX: usize = 256 << 10;
 pub(crate) struct PostedRead {
     pub(crate) view: ViewId,
     pub(crate) region: Region,
-    /// Where the rest of the answer goes; none once the view has ended here.
+    /// Destination of the rest of the answer; `None` once the view has ended here.
     pub(crate) into: Option<RegionMemory>,
     pub(crate) offset: usize,
-    /// Bytes that have not begun to come.
+    /// Bytes that have not begun to arrive.
     pub(crate) left: usize,
     pub(crate) token: Token,
 }
@@ -44,7 +44,7 @@ impl PostedReads {
         self.0.push_back(read);
     }
 
-    /// A piece of the oldest's answer comes. Gives where it goes.
+    /// Begins a piece of the oldest read's answer, and returns its destination.
     pub(crate) fn begin(
         &mut self,
         view: ViewId,
@@ -65,14 +65,15 @@ impl PostedReads {
         Ok(place)
     }
 
-    /// A piece is whole: gives the read's token if that was the last, and somebody waits for it.
+    /// Notes that a piece is complete. Returns the read's token if that was the last piece and the
+    /// read is still awaited.
     pub(crate) fn finish(&mut self) -> Option<Token> {
         let is_whole = self.0.front().is_some_and(|read| read.left == 0);
         let read = if is_whole { self.0.pop_front() } else { None };
         read.filter(|read| read.into.is_some()).map(|read| read.token)
     }
 
-    /// A view has ended here: nobody waits for its reads.
+    /// Notes that a view has ended here: its reads are no longer awaited.
     pub(crate) fn retire(&mut self, view: ViewId) {
         for read in self.0.iter_mut().filter(|read| read.view == view) {
             read.into = None;
@@ -84,7 +85,7 @@ impl PostedReads {
     }
 }
 
-/// A read of a peer, or what has not gone of the answer.
+/// A peer's read, or the unsent rest of its answer.
 #[derive(Debug)]
 pub(crate) struct AskedRead {
     pub(crate) view: ViewId,
@@ -112,14 +113,14 @@ impl AskedReads {
         !self.0.is_empty()
     }
 
-    /// The next piece: its frame, and where its bytes are.
+    /// Returns the next piece: its frame, and the location of its bytes.
     pub(crate) fn next_piece(&mut self) -> Option<(Frame, RegionMemory, usize, usize)> {
         let read = self.0.front_mut()?;
         let length = read.left.min(PIECE_MAX);
         let frame = Frame::Answer {
             view: read.view,
             region: read.region,
-            // It fits: pieces are short.
+            // The length fits, because pieces are short.
             length: u32::try_from(length).unwrap_or(u32::MAX),
             left: u64::try_from(read.left).unwrap_or(u64::MAX),
         };

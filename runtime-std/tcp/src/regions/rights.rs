@@ -1,9 +1,9 @@
 //! Rights to write to regions, each with a number.
 //!
-//! An owner gives each right a number that it never gives again, and tells its peer. The peer sends
-//! the number with each list, and the owner takes the list only while that right stands. So what
-//! was posted with a right that was taken back since does not land, even if another was given
-//! meanwhile.
+//! An owner gives each right a number that it never reuses, and informs its peer. The peer sends
+//! the number with each list, and the owner accepts the list only while that right exists. So a
+//! list posted under a right that was revoked since is not stored, even if another right was
+//! granted in the meantime.
 
 use std::num::NonZeroU64;
 
@@ -13,12 +13,12 @@ use tramontane_core::ids::ViewId;
 /// The number of a right.
 pub(crate) type Right = NonZeroU64;
 
-/// Gives rights their numbers.
+/// Assigns numbers to rights.
 #[derive(Debug, Default)]
 pub(crate) struct RightNumbers(u64);
 
 impl RightNumbers {
-    /// A number that was never given.
+    /// Returns a number that was never assigned.
     pub(crate) fn next(&mut self) -> Option<Right> {
         self.0 = self.0.checked_add(1)?;
         NonZeroU64::new(self.0)
@@ -35,12 +35,12 @@ impl Rights {
         all.find(|(of, to, _)| (*of, *to) == (view, region)).map(|(_, _, right)| *right)
     }
 
-    /// There is none for that view and region yet.
+    /// Adds a right. There must be none for that view and region yet.
     pub(crate) fn add(&mut self, view: ViewId, region: Region, right: Right) {
         self.0.push((view, region, right));
     }
 
-    /// True if there was one.
+    /// Removes a right. Returns true if there was one.
     pub(crate) fn remove(&mut self, view: ViewId, region: Region) -> bool {
         let count = self.0.len();
         self.0.retain(|(of, to, _)| (*of, *to) != (view, region));

@@ -1,5 +1,5 @@
-//! Blocks over TCP: many at once, beside writes, to peers that are slow, and channels that are
-//! closed meanwhile.
+//! Blocks over TCP: many at once, alongside writes, to slow peers, and on channels that are closed
+//! in the meantime.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -19,14 +19,14 @@ const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 const C: Rank = Rank(2);
 
-/// More than the kernel holds of one connection.
+/// More than the kernel buffers for one connection.
 const HUGE: usize = 48 << 20;
 
 fn lost(member: &mut Member) -> Option<Event> {
     member.events().into_iter().find(|event| matches!(event, Event::PeerLost { .. }))
 }
 
-/// Lets one member do what it has to until it is done.
+/// Drives all members until the condition is true.
 fn carry_until(members: &mut [Member], mut is_done: impl FnMut(&mut [Member]) -> bool) {
     let start = Instant::now();
     while !is_done(members) {
@@ -51,7 +51,7 @@ fn what_goes_to_a_peer_is_held_to_its_rate() {
     receive(&mut members[1], on(FIRST, A), &memories[1], (0, BYTES), 1);
     send(&mut members[0], on(FIRST, B), &memories[0], (0, BYTES), 2).expect("sent");
     exchange(&mut members, 2);
-    // 300 ms at that rate, of which a little goes ahead.
+    // This is 300 ms at that rate; a little is sent ahead.
     assert!(start.elapsed() > Duration::from_millis(200), "{:?}", start.elapsed());
 }
 
@@ -59,7 +59,7 @@ fn what_goes_to_a_peer_is_held_to_its_rate() {
 fn blocks_of_all_lengths_come_as_they_were_on_many_channels_at_once_both_ways() {
     const CHANNELS: usize = 200;
     const ROOM: usize = 3000;
-    // Around what one piece, one record and one read hold.
+    // These are lengths near those of one piece, one record and one read.
     let long = [1, 8191, 65_519, 65_520, 262_076, 262_077, 262_144, 262_145, 1 << 20, 3_000_001];
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
@@ -157,7 +157,7 @@ fn writes_pass_a_long_block_and_keep_their_order() {
         let (mut value, mut seen, mut passed) = (0, 0, 0);
         let mut events = Vec::new();
         carry_until(&mut members, |members| {
-            // The number of each write is in what precedes its guard, too.
+            // The content before each guard has the number of its write, too.
             for offset in (1024..9216).step_by(8) {
                 rows.row().cell(offset).expect("a cell").publish(value + 1);
             }
@@ -197,7 +197,7 @@ fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
             memories[0].write(range.0, &pattern(number, bytes)).expect("in the memory");
             receive(&mut members[1], on(FIRST, A), &memories[1], range, number.into());
         }
-        // More than all that may be under way and what the kernel takes.
+        // This is more than may be in flight and than the kernel takes.
         let mut taken = 0;
         let refused = (0..64).find_map(|number: u32| {
             let range = (number as usize % 16 * bytes, bytes);
@@ -207,10 +207,11 @@ fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
         });
         assert_eq!(refused, Some(ErrorKind::QueueFull));
         assert!(taken >= 16);
-        // Not for a block alone: a list finds room, and the next does not while it waits.
+        // The queue is not full because of a block: a list finds room, and the next one does not
+        // while the first waits.
         assert_eq!(members[0].fabric.post(VIEW, B, &[guard(512)], None), Ok(()));
         assert_eq!(members[0].fabric.post(VIEW, B, &[guard(512)], None), Err(ErrorKind::QueueFull));
-        // Another peer, and another channel to the same, are not concerned.
+        // Another peer, and another channel to the same peer, are not affected.
         receive(&mut members[2], on(FIRST, A), &memories[2], (0, bytes), 3);
         send(&mut members[0], on(FIRST, C), &memories[0], (0, bytes), 5).expect("another peer");
         receive(&mut members[1], on(Channel(7), A), &memories[1], (0, 0), 4);
@@ -223,7 +224,7 @@ fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
             assert!(start.elapsed() < PATIENCE, "held up by another peer");
         }
         assert_eq!(came, [received(on(FIRST, A), 3, 5, bytes)]);
-        // It begins to read; for what was sent beyond the 16 it has receives in time.
+        // The receiver begins to read. It posts receives in time for blocks beyond the first 16.
         let mut next = 0;
         carry_until(&mut members, |members| {
             for event in told(&mut members[1]) {
@@ -265,7 +266,8 @@ fn a_channel_that_its_sender_closes_in_the_middle_of_a_block_leaves_the_stream_w
         assert_eq!(all[1], [received(on(Channel(1), A), 3, 4, 100)]);
         assert_eq!(look(&theirs, HUGE, 100), [6; 100]);
         assert!(!look(&theirs, 0, HUGE).contains(&6), "memory of a closed channel was read");
-        // The other direction of the channel goes on at nobody, and other channels at both.
+        // At the closing member, the other direction of the channel has ended too, but other
+        // channels continue at both.
         receive(&mut members[0], on(Channel(1), B), &own, (0, 100), 1);
         send(&mut members[1], on(Channel(1), A), &theirs, (0, 100), 1).expect("sent");
         exchange(&mut members, 2);
@@ -288,7 +290,7 @@ fn a_channel_that_its_receiver_closes_in_the_middle_of_a_block_stores_nothing_mo
         });
         members[1].fabric.close(VIEW, FIRST);
         theirs.write(0, &vec![9; HUGE]).expect("in the memory");
-        // The sender, which knows of nothing, sends all of it, and another one.
+        // The sender does not know of the close, and sends the whole block and another one.
         send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 2).expect("sent");
         let all = exchange(&mut members, 2);
         assert_eq!(all[0], [sent(on(FIRST, B), 1), sent(on(FIRST, B), 2)]);
@@ -336,7 +338,7 @@ fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
         receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
         let mut rest = members.split_off(1);
         let (mut sender, mut receiver) = (members.pop().expect("one"), rest.remove(0));
-        // Both do nothing but sleep and poll.
+        // Both only sleep and poll.
         fn sleep_and_poll(member: &mut Member, timeout: Duration) -> Option<BlockEvent> {
             while member.fabric.poll().is_some() {}
             let mut is_woken = true;
@@ -361,13 +363,13 @@ fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
             std::thread::sleep(Duration::from_millis(20));
             send(&mut sender, on(FIRST, B), &own, (0, HUGE), 3).expect("sent");
             assert_eq!(await_one(&mut sender), sent(on(FIRST, B), 3));
-            // The last record of a sealed block may still wait for room in the socket.
+            // The last record of an encrypted block may still wait for room in the socket.
             while !waiting.is_finished() {
                 assert_eq!(sleep_and_poll(&mut sender, Duration::from_millis(10)), None);
             }
             assert_eq!(waiting.join().expect("no panic"), received(on(FIRST, A), 1, 3, HUGE));
         });
-        // What waits to be told keeps its member awake.
+        // A pending event keeps its member awake.
         receive(&mut receiver, on(FIRST, A), &theirs, (0, 8), 1);
         send(&mut sender, on(FIRST, B), &own, (0, 8), 4).expect("sent");
         assert!(!sender.fabric.arm(), "a block has gone, and nobody was told");
@@ -375,7 +377,8 @@ fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
     }
 }
 
-/// What the peer would drop does not go, and nothing of it goes once the peer was answered.
+/// Blocks that the peer would drop are not sent, and none of their bytes follow after the peer was
+/// answered.
 #[test]
 fn blocks_to_a_peer_that_ended_the_view_count_as_sent_and_lose_nobody() {
     const BYTES: usize = 4 << 20;

@@ -1,4 +1,5 @@
-//! A peer that sends blocks that nobody waits for, or dies in the middle of one, is lost, alone.
+//! A peer that sends blocks without receives, or dies in the middle of a block, is lost, and only
+//! that peer.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -15,7 +16,7 @@ use tramontane_tcp::Settings;
 
 const BAD: Rank = Rank(1);
 
-/// A piece: its header says what a member would, or not.
+/// Returns a piece with any header, valid or not.
 fn piece(channel: u16, length: u32, left: u32, immediate: u32, body: usize) -> Vec<u8> {
     piece_in(VIEW.0, channel, (length, left), immediate, body)
 }
@@ -31,7 +32,7 @@ fn piece_in(
     [header(6, channel, length, view, last), vec![7; body]].concat()
 }
 
-/// Two members that behave still exchange a block.
+/// Asserts that two correct members still exchange a block.
 fn assert_others_go_on(members: &mut [Member]) {
     let memories: Vec<_> = members.iter_mut().map(|member| memory(member, 100)).collect();
     let (one, other) = (members[0].own, members[1].own);
@@ -44,7 +45,8 @@ fn assert_others_go_on(members: &mut [Member]) {
 fn a_piece_that_does_not_fit_is_refused_before_anything_of_it_is_stored() {
     let mut padded = piece(0, 8, 8, 1, 8);
     padded[1] = 1;
-    // What is sent, and how much of it may have come into the receive, which has 1000 bytes.
+    // The bytes that are sent, and how much of them may have been stored in the receive, which has
+    // 1000 bytes.
     let bad: Vec<(&str, Vec<u8>, usize)> = vec![
         ("a block on a channel without a receive", piece(1, 8, 8, 1, 8), 0),
         ("a block on a channel that nobody has", piece(u16::MAX, 8, 8, 1, 8), 0),
@@ -141,11 +143,11 @@ fn a_block_that_comes_byte_by_byte_comes_whole() {
     }
 }
 
-/// How long the block is in the middle of which its sender dies.
+/// Length of the block during which its sender dies.
 const LONG: usize = 64 << 20;
 
-/// Does nothing unless this program was started again to play it: sends one long block to each of
-/// two members. Argument: where the members listen.
+/// Does nothing unless this program was started again to play this role: sends one long block to
+/// each of two members. Argument: the members' addresses.
 #[test]
 fn role_send_until_killed() {
     let Ok(addresses) = std::env::var("TRAMONTANE_ROLE") else { return };
@@ -214,7 +216,7 @@ fn a_peer_that_is_killed_in_the_middle_of_a_block_is_lost_and_the_others_go_on()
         member.rows.row().cell(64).expect("a cell").publish(1);
         member.fabric.post(VIEW, BAD, &[crate::support::guard(64)], None).expect("it is ready");
     }
-    // Both have some of it, and neither has all.
+    // Both have part of it, and neither has everything.
     let has_begun = |memory: &tramontane_tcp::BlockMemory| look(memory, 1 << 20, 1) == [5];
     while !memories.iter().all(has_begun) {
         for member in &mut members {

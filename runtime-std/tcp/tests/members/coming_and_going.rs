@@ -1,5 +1,5 @@
-//! Processes that come one by one while others work, in views of two, and go again: as clients of a
-//! process do, and as a process that is started anew.
+//! Processes that arrive one by one while others work, in views of two, and end again: as clients
+//! of a process do, and as a restarted process does.
 
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use tramontane_tcp::{RegionMemory, Rows, Settings, Tcp};
 const SERVER: NodeId = NodeId(1);
 const ROW_BYTES: usize = 4096;
 
-/// The ranks of a server and of its client, in the view of the two.
+/// The ranks of a server and of its client, in their view of two.
 const S: Rank = Rank(0);
 const C: Rank = Rank(1);
 
@@ -49,7 +49,7 @@ impl Process {
     }
 }
 
-/// Two ends of a connection.
+/// Returns the two ends of a connection.
 fn pair() -> [Connection; 2] {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let one = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
@@ -57,7 +57,7 @@ fn pair() -> [Connection; 2] {
     [one, other].map(|stream| Connection { stream, cipher: None })
 }
 
-/// Waits while processes carry on.
+/// Waits while processes work.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -70,7 +70,8 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 /// Connects a client to the server, and lets it write to the server's log.
 fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) -> [Rows; 2] {
     let [here, there] = pair();
-    // In either order: one end opens the view before it knows the other, the other after.
+    // Covers both orders: one end opens the view before it knows the other, and the other end
+    // afterwards.
     let at_server = server.open(view, S, node);
     server.fabric.add_peer(node, here).expect("its place is free");
     client.fabric.add_peer(SERVER, there).expect("it is the first");
@@ -84,7 +85,7 @@ fn meet(server: &mut Process, client: &mut Process, node: NodeId, view: ViewId) 
     [at_server, at_client]
 }
 
-/// The client writes to the server's log, and hears that it is there.
+/// Writes to the server's log as the client, and waits until it has arrived.
 #[track_caller]
 fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u64) {
     client.log.writer().cell(64).expect("a cell").publish(value);
@@ -117,7 +118,7 @@ fn clients_come_and_go_while_others_work() {
     let mut clients = Vec::new();
     for number in 0..60_u64 {
         let node = NodeId(100 + u32::try_from(number).expect("few"));
-        // Ids in no order.
+        // The ids are in no order.
         let view = ViewId(1 + number * 37 % 61);
         let mut client = Process::new(node, Settings::default());
         meet(&mut server, &mut client, node, view);
@@ -126,7 +127,7 @@ fn clients_come_and_go_while_others_work() {
             ensure_way(&mut server, client, *view, view.0 * 100 + number);
         }
         if clients.len() == 5 {
-            // Some say that they leave, others do not.
+            // Some clients announce that they leave, and others do not.
             let (view, mut client) = clients.remove(usize::try_from(number % 5).expect("few"));
             let says_so = number % 2 == 0;
             if says_so {
@@ -152,7 +153,7 @@ fn a_process_that_is_started_anew_comes_in_a_view_of_its_own() {
         rows = Some(meet(&mut server, &mut client, node, view));
         ensure_way(&mut server, &mut client, view, life);
         client = Process::new(node, Settings::default());
-        // Its next process may be here before the end of this one is seen.
+        // The client's next process may be here before the end of this one is seen.
         if life % 2 == 0 {
             await_loss(&mut server);
         }
@@ -162,7 +163,8 @@ fn a_process_that_is_started_anew_comes_in_a_view_of_its_own() {
         if life % 3 == 0 {
             assert!(server.fabric.retire(before));
         } else {
-            // The old view is told of the loss at the latest when another process has its place.
+            // The old view reports the loss at the latest when another process replaces the lost
+            // one.
             let [here, there] = pair();
             server.fabric.add_peer(node, here).expect("its place is free");
             if life % 2 == 1 {
@@ -173,7 +175,7 @@ fn a_process_that_is_started_anew_comes_in_a_view_of_its_own() {
             let post = server.fabric.post(before, C, &[Write::of_row(0, 8, Kind::Guard)], None);
             assert_eq!(post, Err(ErrorKind::PeerLost), "the old view leads to nobody");
             assert!(server.fabric.retire(before));
-            // That process goes again before it opened anything.
+            // That process ends before it has opened anything.
             drop(there);
             server.fabric.part_from(node);
         }
@@ -206,7 +208,7 @@ fn two_processes_share_many_views_and_a_right_is_of_one() {
         server.fabric.grant(*view, C, LOG).expect("it is ready");
         ensure_way(&mut server, &mut client, *view, view.0 / 2);
     }
-    // One ends, the others go on.
+    // One ends, and the others continue.
     assert!(server.fabric.retire(views[1]) && client.fabric.retire(views[0]));
     ensure_way(&mut server, &mut client, views[2], 4);
     let gone = client.fabric.post(views[1], S, &[log_write(64, 8)], Some(Token(9)));
@@ -215,7 +217,7 @@ fn two_processes_share_many_views_and_a_right_is_of_one() {
     drop(rows);
 }
 
-/// What was posted to a region whose view its owner then ends is denied, and never completes.
+/// Posts to a region whose owner then ends the view are denied, and never complete.
 #[test]
 fn an_owner_that_ends_a_view_denies_what_it_has_not_taken() {
     let node = NodeId(7);
@@ -238,7 +240,7 @@ fn an_owner_that_ends_a_view_denies_what_it_has_not_taken() {
     assert_eq!(server.logged(64), 1);
 }
 
-/// A long answer goes in pieces, between which rows go.
+/// A long answer is sent in pieces, with rows between them.
 #[test]
 fn a_long_read_delays_no_row_for_long() {
     let node = NodeId(7);

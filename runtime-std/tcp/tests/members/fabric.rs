@@ -1,4 +1,4 @@
-//! Members over TCP: back-pressure, sleep, ways to go, and one view after the other.
+//! Members over TCP: back-pressure, sleep, ways of ending, and successive views.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -15,8 +15,7 @@ use tramontane_tcp::Settings;
 
 const NEXT: ViewId = ViewId(2);
 
-/// Posts a whole row again and again until the queue is full; gives the number of lists that were
-/// taken.
+/// Posts a whole row repeatedly until the queue is full. Returns how many lists were accepted.
 fn crowd(from: &mut Member, view: ViewId, to: Rank) -> u64 {
     let whole = Write::of_row(0, ROW_BYTES, Kind::Content);
     for posted in 0..100_000 {
@@ -34,13 +33,13 @@ fn a_stopped_peer_is_full_alone_and_costs_no_time() {
     for key in [None, key()] {
         let mut members = members(key, small());
         assert!(crowd(&mut members[0], VIEW, Rank(1)) > 0);
-        // The others are not concerned.
+        // The others are not affected.
         for value in 1..=20 {
             assert_way(&mut members, 0, 2, value);
             assert_way(&mut members, 2, 0, value);
         }
-        // A member that waits for nothing but that peer sleeps, once the kernel at the other end
-        // has no room left either.
+        // A member that waits only for that peer sleeps, once the kernel at the other end has no
+        // room left either.
         let rests = (0..100).any(|_| {
             crowd(&mut members[0], VIEW, Rank(1));
             members[0].events();
@@ -50,7 +49,7 @@ fn a_stopped_peer_is_full_alone_and_costs_no_time() {
             is_armed && !is_rung
         });
         assert!(rests, "woken a hundred times for a peer that takes nothing");
-        // And wakes when it takes something again.
+        // The member wakes when the peer takes something again.
         let (first, rest) = members.split_at_mut(1);
         let woken = std::thread::scope(|scope| {
             let peer = &mut rest[0];
@@ -165,7 +164,7 @@ fn a_leave_is_noticed_even_if_something_is_written_to_the_leaver() {
     last.fabric.leave();
     drop(last);
     for _ in 0..20 {
-        // The first may go, and its answer is a reset.
+        // The first post may be sent, and its answer is a reset.
         let _ = members[0].fabric.post(VIEW, Rank(2), &[guard(0)], None);
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -180,7 +179,7 @@ fn views_follow_each_other_on_one_connection_and_never_mix() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (a, b) = (Rank(0), Rank(1));
-        // One is ahead: the others are not ready for it, and it posts nothing.
+        // One member is ahead: the others are not ready for it, and it posts nothing.
         let rows_a = members[0].open(NEXT).expect("it opens");
         settle(&mut members);
         assert!(!members[0].fabric.ready(NEXT, b));
@@ -190,7 +189,7 @@ fn views_follow_each_other_on_one_connection_and_never_mix() {
         let ready = Event::Ready { view: NEXT, peer: b };
         assert_eq!(members[0].events(), [ready]);
         assert!(members[0].fabric.ready(NEXT, b) && !members[0].fabric.ready(NEXT, Rank(2)));
-        // The same place in two views is two places.
+        // The same offset in two views is separate memory.
         rows_a.row().cell(8).expect("a cell").publish(2);
         members[0].rows.row().cell(8).expect("a cell").publish(1);
         members[0].fabric.post(NEXT, b, &[guard(8)], None).expect("it is ready");
@@ -198,7 +197,7 @@ fn views_follow_each_other_on_one_connection_and_never_mix() {
         settle(&mut members);
         let seen = |rows: &tramontane_tcp::Rows| rows.rows()[0].cell(8).expect("a cell").load();
         assert_eq!((seen(&members[1].rows), seen(&rows_b)), (1, 2));
-        // The old one ends at one end; what the other still posts there is dropped.
+        // The old view ends at one end. Posts from the other are dropped there.
         assert!(members[1].fabric.retire(VIEW));
         members[0].rows.row().cell(8).expect("a cell").publish(3);
         rows_a.row().cell(8).expect("a cell").publish(4);
@@ -228,7 +227,7 @@ fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
         }
         let taken = crowd(&mut members[0], VIEW, Rank(1));
         assert!(members[0].fabric.retire(VIEW));
-        // The memory may go: nobody sees what is in it now.
+        // The memory may be reused: nobody sees its content now.
         for offset in (0..ROW_BYTES).step_by(8) {
             old.cell(offset).expect("a cell").publish(u64::MAX);
         }
@@ -253,7 +252,7 @@ fn a_lost_node_comes_again_as_another_process_in_the_next_view() {
     let mut members = members(key(), Settings::default());
     drop(members.remove(1));
     members[0].loss();
-    // It meets the others anew; nothing connects by itself.
+    // The member meets the others anew; nothing reconnects by itself.
     let mut again = connections(key());
     let came = again[0][1].take().expect("a connection");
     members[0].fabric.add_peer(ids()[1], came).expect("its place is free");

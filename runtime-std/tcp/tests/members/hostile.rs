@@ -1,4 +1,5 @@
-//! A peer that sends what no member sends is lost, alone; nothing of it lands, and nobody panics.
+//! A peer that sends what no member sends is lost, and only that peer. None of its bytes are
+//! stored, and nothing panics.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tramontane_core::ids::{Rank, ViewId};
 
 const BAD: Rank = Rank(1);
 
-/// The other two go on.
+/// Asserts that the other two continue.
 fn assert_others_go_on(members: &mut [Member]) {
     members[1].rows.row().cell(64).expect("a cell").publish(99);
     members[1].fabric.post(VIEW, Rank(0), &[guard(64)], None).expect("the way is open");
@@ -20,7 +21,7 @@ fn assert_others_go_on(members: &mut [Member]) {
     assert_eq!(members[0].cell(Rank(2), 64), 99);
 }
 
-/// Sends these bytes and expects the loss, with an untouched copy.
+/// Sends these bytes, and expects the loss and an unchanged copy.
 fn assert_lost(what: &str, keyed: bool, bytes: &[u8]) {
     let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
     hand.send(bytes);
@@ -36,7 +37,7 @@ fn assert_lost(what: &str, keyed: bool, bytes: &[u8]) {
     assert_others_go_on(&mut members);
 }
 
-/// Numbers that look random, the same in each run.
+/// Returns pseudo-random numbers, the same in each run.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = || {
@@ -132,7 +133,7 @@ fn records_that_were_changed_repeated_or_left_out_are_noticed() {
         settle(&mut members);
         let bytes = spoil(&mut hand);
         hand.connection.stream.write_all(&bytes).expect("it goes");
-        // A length that lies asks for bytes that never come; the end does.
+        // A wrong length asks for bytes that never arrive, but the end of the stream does.
         let _ = hand.connection.stream.shutdown(std::net::Shutdown::Write);
         let loss = members[0].loss();
         assert!(matches!(loss, Event::PeerLost { peer: BAD, .. }), "{what}: {loss:?}");
@@ -145,7 +146,7 @@ fn records_that_were_changed_repeated_or_left_out_are_noticed() {
 fn a_write_that_comes_byte_by_byte_is_never_seen_in_half_a_cell() {
     for keyed in [false, true] {
         let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
-        // Across the borders of cells at both ends.
+        // This crosses cell boundaries at both ends.
         let content: Vec<u8> = (1..=61).collect();
         let bytes = [open_frame(), write_frame(13, &content)].concat();
         for byte in bytes {

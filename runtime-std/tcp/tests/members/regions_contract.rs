@@ -1,5 +1,5 @@
-//! Regions over TCP, and many views, keep the contract: in clear and with a key, with the kernel's
-//! own buffers and with small ones.
+//! Regions over TCP, in many views, satisfy the contract: unencrypted and with a key, with the
+//! kernel's own buffers and with small ones.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tramontane_tcp::{Settings, Tcp};
 
 use crate::support::{connections, ids, key, small};
 
-/// What an end of a connection takes to be told, at least once in so many passes.
+/// Duration of a pass. The end of a connection is reported within the passes of one test.
 const PASS: Duration = Duration::from_micros(20);
 
 struct Connected {
@@ -66,7 +66,7 @@ impl RegionBench for Processes {
     }
 
     fn lose(&mut self, process: Process) -> Result<(), &'static str> {
-        // As a process that ends: its sockets are closed, and it said nothing.
+        // Imitates a process that ends: its sockets are closed without a last frame.
         self.fabrics[process.0] = None;
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! A peer that sends what no member sends about regions is lost, alone, and nothing of it lands.
-//! One that only uses a right that it does not have is not lost.
+//! A peer that sends region frames that no member sends is lost, and only that peer; none of its
+//! bytes are stored. A peer that only uses a right that it does not have is not lost.
 
 use std::io::{Read as _, Write as _};
 
@@ -21,7 +21,7 @@ const CLOSED: u8 = 12;
 const READ: u8 = 13;
 const ANSWER: u8 = 14;
 
-/// The first right that a member gives.
+/// The first right that a member grants.
 const FIRST: u64 = 1;
 
 fn list(region: u16, writes: u32, right: u64) -> Vec<u8> {
@@ -33,7 +33,7 @@ fn write(region: u16, offset: u64, content: &[u8]) -> Vec<u8> {
     [header(2, region, length, VIEW.0, offset), content.to_vec()].concat()
 }
 
-/// A member whose log the hand may write to, by the first right.
+/// Returns a member whose log the hand may write to, under the first right.
 fn granting(keyed: bool) -> (Vec<Member>, Hand) {
     let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
     hand.send(&[header(REGION, LOG.0, 0, 0, 4096), open_frame()].concat());
@@ -103,7 +103,7 @@ fn frames_about_regions_that_do_not_fit_lose_the_peer_and_land_nowhere() {
         ),
     ];
     for (turn, (what, bytes)) in bad.iter().enumerate() {
-        // Behind a key it is the same stream: every third is enough.
+        // With a key, the stream is the same, so every third turn is enough.
         let keys = if turn % 3 == 0 { &[false, true][..] } else { &[false] };
         for keyed in keys.iter().copied() {
             let (mut members, mut hand) = granting(keyed);
@@ -119,7 +119,7 @@ fn frames_about_regions_that_do_not_fit_lose_the_peer_and_land_nowhere() {
     }
 }
 
-/// The last number that the hand was told of its lists.
+/// Returns the last number of finished lists that the hand received.
 fn taken(hand: &mut Hand) -> u64 {
     hand.connection.stream.set_nonblocking(true).expect("a socket");
     let mut bytes = vec![0; 1 << 16];
@@ -164,7 +164,7 @@ fn a_list_without_a_right_is_passed_over_and_harms_nothing() {
     assert_eq!(members[0].events(), []);
 }
 
-/// Wherever a right ends within a list, what came before lands, and what comes after does not.
+/// At whatever point of a list a right ends, earlier writes are stored, and later ones are not.
 #[test]
 fn a_right_that_ends_in_the_middle_of_a_list_ends_there() {
     for keyed in [false, true] {
@@ -182,7 +182,7 @@ fn a_right_that_ends_in_the_middle_of_a_list_ends_there() {
             assert_eq!(landed[..whole], first[..whole]);
             assert!(landed[whole..].iter().all(|byte| *byte == 0), "{length}");
             hand.send(&bytes[length..]);
-            // The stream is whole: the next right's list lands.
+            // The stream is intact: the next right's list is stored.
             members[0].fabric.grant(VIEW, BAD, LOG).expect("it is there");
             settle(&mut members);
             assert_eq!(members[0].logged(0, LOG_BYTES), landed, "{length}");
@@ -218,7 +218,7 @@ fn a_list_that_comes_byte_by_byte_lands_whole_cells() {
 fn ends_of_views_without_end_lose_the_peer() {
     let (mut members, mut hand) = granting(false);
     let flooding = std::thread::spawn(move || {
-        // Its own writes fail once it is lost.
+        // The peer's own writes fail once it is lost.
         for view in (9..).map(ViewId) {
             let both = [open_frame_of(view, DIGEST), header(CLOSE, 0, 0, view.0, 0)].concat();
             if hand.connection.stream.write_all(&both).is_err() {

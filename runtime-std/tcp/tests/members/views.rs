@@ -53,7 +53,7 @@ fn members_with_other_lists_are_not_ready_and_harm_nobody() {
             "neither ready nor lost"
         );
         assert_way(&mut members, 0, 1, 7);
-        // One of the two goes over to the other's list.
+        // One of the two switches to the other's list.
         assert!(members[1].fabric.retire(NEXT));
         let at_b_again = members[1].open_as(NEXT, ONE).expect("it was never installed");
         settle(&mut members);
@@ -67,7 +67,7 @@ fn members_with_other_lists_are_not_ready_and_harm_nobody() {
     }
 }
 
-/// Both change their minds, in any order, and end with one list.
+/// Both change their lists, in any order, and end with the same one.
 #[test]
 fn a_view_may_be_prepared_again_and_again() {
     let mut members = members(None, Settings::default());
@@ -84,8 +84,8 @@ fn a_view_may_be_prepared_again_and_again() {
     assert_eq!(members[0].open_as(NEXT, ONE).err(), Some(ErrorKind::Other), "it is open");
 }
 
-/// What was posted under a list that its reader has given up is not lost in silence, nor stored in
-/// the memory of another.
+/// A post under a list that its reader has given up is not lost silently, nor stored in the memory
+/// of another list.
 #[test]
 fn a_list_that_was_used_and_is_given_up_costs_the_connection_and_no_byte() {
     let mut members = members(key(), Settings::default());
@@ -96,7 +96,7 @@ fn a_list_that_was_used_and_is_given_up_costs_the_connection_and_no_byte() {
     members[0].events();
     members[1].events();
     post(&mut members[0], NEXT, &at_a, b, 1).expect("it is ready");
-    // Before it comes, its reader prepares another list.
+    // Before the frame arrives, its reader prepares another list.
     assert!(members[1].fabric.retire(NEXT));
     let other = members[1].open_as(NEXT, OTHER).expect("it was never installed");
     settle(&mut members);
@@ -117,9 +117,9 @@ fn frames_of_a_view_that_ended_or_of_an_older_list_change_nothing() {
         members[0].open_as(NEXT, ONE).expect("it opens");
         assert!(members[0].fabric.retire(NEXT));
         let first = members[0].open_as(NEXT, OTHER).expect("it was not used");
-        // By the list of before: the peer cannot know that it was given up.
+        // This frame belongs to the previous list: the peer cannot know that it was given up.
         hand.send(&write_frame_in(NEXT, 8, &[7; 64]));
-        // The view that ends, in the middle of a write, and after it.
+        // Covers the end of the view in the middle of a write, and after it.
         let write = write_frame(128, &[9; 4096]);
         hand.send(&write[..1024]);
         settle(&mut members);
@@ -136,8 +136,8 @@ fn frames_of_a_view_that_ended_or_of_an_older_list_change_nothing() {
     }
 }
 
-/// A network that loses packets may keep a process that was let in from a member until the view
-/// after that.
+/// A network that loses packets may keep an admitted process from reaching a member until the
+/// following view.
 #[test]
 fn a_node_that_was_admitted_and_has_not_come_yet_is_not_taken_for_its_earlier_process() {
     let mut all = members(key(), Settings::default());
@@ -147,7 +147,7 @@ fn a_node_that_was_admitted_and_has_not_come_yet_is_not_taken_for_its_earlier_pr
     let member = &mut all[0];
     member.open_without_last(NEXT).expect("the last is out");
     assert!(member.fabric.retire(VIEW));
-    // It is let in again, and does not come in the first view in which it is a member.
+    // The node is admitted again, and does not arrive in the first view in which it is a member.
     for (view, before) in [(ViewId(3), NEXT), (ViewId(4), ViewId(3))] {
         member.open(view).expect("there is room");
         assert!(member.fabric.retire(before));
@@ -168,12 +168,12 @@ fn a_node_that_was_admitted_and_has_not_come_yet_is_not_taken_for_its_earlier_pr
     assert!(all[0].fabric.ready(ViewId(4), last));
 }
 
-/// The end of a process that left may be read later than its next process comes.
+/// The end of a process that left may be read only after its next process arrives.
 #[test]
 fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_end_was_not_seen() {
     let mut all = members(key(), Settings::default());
     let last = Rank(2);
-    // It lives on for as long as this, and nobody hears of it.
+    // The process lives as long as this, and nobody receives anything from it.
     let _out = all.pop();
     let member = &mut all[0];
     member.open_without_last(NEXT).expect("the last is out");
@@ -190,13 +190,13 @@ fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_e
     all.push(came);
     settle(&mut all);
     assert!(all[0].fabric.ready(ViewId(3), last));
-    // A member's connection makes way for nobody.
+    // A member's connection is never replaced.
     let other = connections(key())[0][2].take().expect("a connection");
     let taken = all[0].fabric.add_peer(ids()[last.index()], other).expect_err("it is there");
     assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
 }
 
-/// It is the same process in both: it could not be let in twice.
+/// It is the same process in both views, because it could not be admitted twice.
 #[test]
 fn a_peer_that_comes_while_the_next_view_is_prepared_comes_in_both() {
     let mut all = members(None, Settings::default());
@@ -229,7 +229,7 @@ fn a_peer_that_comes_while_the_next_view_is_prepared_comes_in_both() {
     assert!(all[0].fabric.ready(fourth, last), "the view that is prepared");
 }
 
-/// The digest alone decides: a row of the same length is not enough.
+/// Only the digest decides: a row of the same length is not enough.
 #[test]
 fn a_peer_with_another_digest_is_not_ready_and_one_with_the_same_is() {
     let (mut members, mut hand) = with_hand(None);

@@ -18,14 +18,14 @@ pub const fn on(channel: Channel, peer: Rank) -> Way {
     Way { view: VIEW, channel, peer }
 }
 
-/// Bytes that differ from block to block and from place to place.
+/// Returns bytes that differ between blocks and offsets.
 pub fn pattern(salt: u32, length: usize) -> Vec<u8> {
     (0..length as u32)
         .map(|at| (at.wrapping_mul(2_654_435_761).wrapping_add(salt * 97) >> 13) as u8)
         .collect()
 }
 
-/// Fresh block memory of a member.
+/// Makes fresh block memory of a member.
 pub fn memory(member: &Member, bytes: usize) -> BlockMemory {
     member.fabric.block_store().memory(bytes, BlockUse::Both).expect("memory")
 }
@@ -51,12 +51,12 @@ pub fn send(
     from.fabric.send(to, of.area(range.0), range.1, number, Token(u64::from(number)))
 }
 
-/// What a member is told of blocks now.
+/// Returns a member's pending events about blocks.
 pub fn told(member: &mut Member) -> Vec<BlockEvent> {
     std::iter::from_fn(|| member.fabric.poll_block()).collect()
 }
 
-/// Lets all poll until they were told of so many blocks; what each was told.
+/// Lets all members poll until they have `count` events about blocks. Returns the events of each.
 pub fn exchange(members: &mut [Member], count: usize) -> Vec<Vec<BlockEvent>> {
     let start = Instant::now();
     let mut all = vec![Vec::new(); members.len()];

@@ -33,7 +33,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Buffers that are full soon.
+/// Returns settings with buffers that fill up soon.
 pub fn small() -> Settings {
     Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
 }
@@ -46,7 +46,7 @@ pub fn ids() -> Vec<NodeId> {
     (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
 }
 
-/// Sockets that listen, and where.
+/// Returns listening sockets and their addresses.
 pub fn listeners(count: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
@@ -55,13 +55,13 @@ pub fn listeners(count: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
     (listeners, addresses)
 }
 
-/// The connections of three members that have met: by member, then by peer.
+/// Returns the connections of three members that have met, by member, then by peer.
 pub fn connections(key: Option<SharedKey>) -> Vec<Vec<Option<Connection>>> {
     let (listeners, addresses) = listeners(MEMBERS);
     meet(listeners, &addresses, key)
 }
 
-/// The same, of members that listen there.
+/// Returns the connections of members that listen at these sockets.
 pub fn meet(
     listeners: Vec<TcpListener>,
     addresses: &[SocketAddr],
@@ -80,7 +80,7 @@ pub fn meet(
     })
 }
 
-/// Meets the others, which do the same in other threads: the connections by peer.
+/// Meets the others, which do the same in other threads. Returns the connections by peer.
 pub fn join(
     own: Rank,
     addresses: &[SocketAddr],
@@ -124,7 +124,7 @@ impl Member {
         Self { own, fabric, rows, log }
     }
 
-    /// Opens a view on rows of its own, and gives them.
+    /// Opens a view on its own rows, and returns them.
     pub fn open(&mut self, view: ViewId) -> Result<Rows, ErrorKind> {
         if view == VIEW {
             self.fabric.open(view, &self.rows.memory())?;
@@ -133,7 +133,7 @@ impl Member {
         self.open_as(view, DIGEST)
     }
 
-    /// Opens a view on fresh rows of a layout with this digest, and gives them.
+    /// Opens a view on fresh rows of a layout with this digest, and returns them.
     pub fn open_as(&mut self, view: ViewId, digest: u64) -> Result<Rows, ErrorKind> {
         self.open_with(view, digest, &ids())
     }
@@ -158,19 +158,19 @@ impl Member {
         std::iter::from_fn(|| self.fabric.poll()).collect()
     }
 
-    /// What it is told of rights.
+    /// Returns the pending events about rights.
     pub fn told(&mut self) -> Vec<PermissionEvent> {
         std::iter::from_fn(|| self.fabric.poll_permission()).collect()
     }
 
-    /// What lies in its log.
+    /// Returns the contents of its log.
     pub fn logged(&self, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.log.writer().reader().read(offset, &mut bytes).expect("in the region");
         bytes
     }
 
-    /// Polls until a peer is lost, and says how.
+    /// Polls until a peer is lost, and returns the event.
     pub fn loss(&mut self) -> Event {
         let start = Instant::now();
         loop {
@@ -184,7 +184,7 @@ impl Member {
         }
     }
 
-    /// What this member sees of another's row.
+    /// Returns this member's copy of another's row.
     pub fn copy(&self, of: Rank) -> Vec<u8> {
         let row = self.rows.rows()[of.index()];
         let mut bytes = vec![0; row.bytes()];
@@ -201,7 +201,7 @@ fn plan(own: Rank, view: ViewId, digest: u64, members: &[NodeId]) -> ViewPlan<'_
     ViewPlan::with_sizes(view, own, members, &[ROW_BYTES; MEMBERS as usize], digest)
 }
 
-/// Three members with view 1 open.
+/// Returns three members with view 1 open.
 pub fn members(key: Option<SharedKey>, settings: Settings) -> Vec<Member> {
     let mut members: Vec<Member> = (0..)
         .map(Rank)
@@ -218,7 +218,7 @@ pub fn members(key: Option<SharedKey>, settings: Settings) -> Vec<Member> {
     members
 }
 
-/// Lets come what is under way.
+/// Waits until everything in flight has arrived.
 pub fn settle(members: &mut [Member]) {
     for _ in 0..50 {
         for member in &mut *members {
@@ -232,13 +232,13 @@ pub fn guard(offset: usize) -> Write {
     Write::of_row(offset, 8, Kind::Guard)
 }
 
-/// A write from the own log to the same place of the peer's.
+/// Returns a write from the local log to the same offset of the peer's.
 pub fn log_write(offset: usize, length: usize) -> Write {
     let area = Area { region: LOG, offset };
     Write { source: area, target: area, length, kind: Kind::Content }
 }
 
-/// One member stores a number and posts it; the other sees it.
+/// Asserts that one member can store and post a number, and the other sees it.
 pub fn assert_way(members: &mut [Member], from: usize, to: usize, value: u64) {
     members[from].rows.row().cell(512).expect("a cell").publish(value);
     let rank = members[to].own;
@@ -256,7 +256,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// Sends bytes as the fabric's stream, sealed where there is a key.
+    /// Sends bytes as the fabric's stream, encrypted if there is a key.
     pub fn send(&mut self, bytes: &[u8]) {
         for part in bytes.chunks(RECORD_CONTENT_MAX) {
             let record = self.seal(part);
@@ -264,7 +264,7 @@ impl Hand {
         }
     }
 
-    /// Bytes as they cross the network.
+    /// Returns bytes as they cross the network.
     pub fn seal(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(cipher) = &mut self.connection.cipher else { return bytes.to_vec() };
         let mut record = vec![0; RECORD_MAX];
@@ -274,7 +274,7 @@ impl Hand {
     }
 }
 
-/// A header, field by field.
+/// Returns a header, field by field.
 pub fn header(kind: u8, region: u16, length: u32, view: u64, last: u64) -> Vec<u8> {
     let mut bytes = vec![kind, 0];
     bytes.extend(region.to_le_bytes());
@@ -284,36 +284,36 @@ pub fn header(kind: u8, region: u16, length: u32, view: u64, last: u64) -> Vec<u
     bytes
 }
 
-/// The frame that says that a view is open, in memory of a layout.
+/// Returns the frame for an open view, in memory of a layout.
 pub fn open_frame_of(view: ViewId, digest: u64) -> Vec<u8> {
     open_frame_with(view, digest, ROW_BYTES as u64)
 }
 
-/// As [`open_frame_of`], with a row of this length.
+/// Like [`open_frame_of`], with a row of this length.
 pub fn open_frame_with(view: ViewId, digest: u64, row_bytes: u64) -> Vec<u8> {
     let mut bytes = header(1, 0, 8, view.0, row_bytes);
     bytes.extend(digest.to_le_bytes());
     bytes
 }
 
-/// The frame that says that view 1 is open.
+/// Returns the frame for an open view 1.
 pub fn open_frame() -> Vec<u8> {
     open_frame_of(VIEW, DIGEST)
 }
 
-/// A write into the row of its sender.
+/// Returns a write to the row of its sender.
 pub fn write_frame(offset: u64, content: &[u8]) -> Vec<u8> {
     write_frame_in(VIEW, offset, content)
 }
 
-/// As [`write_frame`], in another view.
+/// Like [`write_frame`], in another view.
 pub fn write_frame_in(view: ViewId, offset: u64, content: &[u8]) -> Vec<u8> {
     let mut bytes = header(2, 0, content.len() as u32, view.0, offset);
     bytes.extend(content);
     bytes
 }
 
-/// A member, another one that behaves, and the hand of a third: ranks 0, 2 and 1.
+/// Returns a member, another correct one, and the hand of a third: ranks 0, 2 and 1.
 pub fn with_hand(key: Option<SharedKey>) -> (Vec<Member>, Hand) {
     let mut all = connections(key);
     let hand = all[1][0].take().expect("a connection from 1 to 0");
