@@ -1,7 +1,7 @@
-//! A replicated counter whose members come and go: one is killed in the middle, and comes back with
+//! A replicated counter whose members come and go: one is killed in the middle, and returns with
 //! the state.
 //!
-//! Threads of one process here; in processes of their own, the code is the same.
+//! The members are threads of one process here; in separate processes the code is the same.
 //!
 //! ```text
 //! cargo run --release --example a_counter
@@ -49,7 +49,7 @@ impl Replica for Counter {
         let mut bytes = Vec::new();
         state.read_to_end(&mut bytes)?;
         let sum = match bytes.as_slice() {
-            // The state of the beginning.
+            // The initial state.
             [] => 0,
             bytes => u64::from_le_bytes(bytes.try_into().map_err(std::io::Error::other)?),
         };
@@ -58,7 +58,7 @@ impl Replica for Counter {
     }
 }
 
-/// A member: of the first view, or of the group that runs already.
+/// Starts a member, in the first view or in the running group.
 fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), Failure> {
     let sum = Arc::new(AtomicU64::new(0));
     let options = StartOptions {
@@ -112,11 +112,11 @@ fn main() -> Result<(), Failure> {
     add(&first, 1)?;
     add(&third, 10)?;
     await_sum(&first_sum, 11)?;
-    // It goes without a word: the others find out, and go on.
+    // It goes without notice: the others find out, and continue.
     drop(third);
     add(&second, 100)?;
     await_sum(&first_sum, 111)?;
-    // It comes back as a new process, with the state.
+    // It returns as a new process, with the state.
     let (third, third_sum) = join(&group, 2)?;
     add(&third, 1000)?;
     for sum in [&first_sum, &second_sum, &third_sum] {

@@ -1,5 +1,5 @@
-//! What a message costs, in instructions: members of one group in one process, stepped in turn by
-//! one thread, so that a count tells the same every time.
+//! The cost of a message in instructions: members of one group in one process, stepped in turn by
+//! one thread, so that a count is reproducible.
 //!
 //! ```sh
 //! cargo build --release -p tramontane-runtime --example instructions
@@ -8,10 +8,10 @@
 //!     target/release/examples/instructions fixed 2 1 run 1000
 //! ```
 //!
-//! counts 1000 messages of 1 byte of each of 2 members of a group with fixed membership; count
-//! another number of messages too, and the difference is what the messages cost. `changing` in
-//! place of `fixed` is the other kind of group. `run` sends as many messages at once as there are
-//! slots, `each` takes slot by slot, `one` sends one message and waits until it is everywhere.
+//! counts 1000 messages of 1 byte from each of 2 members of a group with fixed membership. Count
+//! another number of messages too; the difference is the cost of the messages. `changing` instead
+//! of `fixed` is the other kind of group. `run` sends as many messages at once as there are slots,
+//! `each` takes slot by slot, `one` sends one message and waits until it is everywhere.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use tramontane_runtime::group::{
     Description, Membership, Messages, Replica, StartOptions, Stepped, start_stepped,
 };
 
-/// What is sent.
+/// The messages to send.
 struct Plan {
     bytes: usize,
     way: String,
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut group = Description::builder(&format!("instructions-{}", std::process::id()))
         .nodes(nodes)
         .message_max(slot_bytes)
-        // So rare that none is counted, whatever counting costs.
+        // So rare that none is counted, however slow the counting is.
         .heartbeat_ms(600_000, 3_600_000)
         .build()?;
     if membership == "fixed" {
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Sends and delivers everything: the instructions that count.
+/// Sends and delivers everything: the counted instructions.
 #[inline(never)]
 fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn std::error::Error>> {
     let count = members.len() as u64;
@@ -112,7 +112,7 @@ fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn st
         }
     }
     let sum = members.iter_mut().map(|member| member.replica().sum).sum();
-    // How they end is not counted.
+    // Their end is not counted.
     std::mem::forget((members, senders));
     Ok(sum)
 }

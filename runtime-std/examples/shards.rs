@@ -1,5 +1,5 @@
-//! A replica of an overlay that answers what it is handed, and a client that multicasts as fast as
-//! it can and prints how fast that is.
+//! A replica of an overlay that answers each message, and a client that multicasts as fast as it
+//! can and prints its rate.
 //!
 //! ```sh
 //! tramontane shards --example-config base >overlay.toml
@@ -43,7 +43,7 @@ fn run_replica(
     name: &str,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let replica = places.replica_named(name)?;
-    // The client hears how long the message was.
+    // The answer to the client is the length of the message.
     let application =
         |message: &Delivered<'_>| u8::try_from(message.payload.len()).unwrap_or(u8::MAX);
     let running = start(description, replica, StartOptions::default(), application)?;
@@ -55,7 +55,7 @@ fn run_replica(
     }
 }
 
-/// Sends as much as there is room for, and takes answers, until all is answered.
+/// Sends as much as there is room for, and collects answers, until everything is answered.
 fn run_client(
     description: &Description,
     places: &Places,

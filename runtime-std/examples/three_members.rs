@@ -1,6 +1,6 @@
 //! Three members of one group, each with a polling thread, send at the same time and deliver
-//! everything in one order. They are threads of one process here; in processes of their own, the
-//! code is the same.
+//! everything in one order. They are threads of one process here; in separate processes the code is
+//! the same.
 //!
 //! ```text
 //! cargo run --release --example three_members
@@ -18,9 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// One member: starts, sends, and gives what it delivered, in order.
+/// Runs one member: starts it, sends, and returns what it delivered, in order.
 fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failure> {
-    // All members must say the same of the group: nodes, senders, slots of a sender, largest
+    // All members must describe the group identically: nodes, senders, slots per sender, largest
     // message.
     let group =
         Description::builder(name).nodes(MEMBERS).window(8).message_max(64).fixed().build()?;
@@ -32,7 +32,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     let replica = move |messages: &mut Messages<'_, '_>| {
         for message in messages {
             let text = String::from_utf8_lossy(message.payload).into_owned();
-            // Once all is there the other end is gone.
+            // Once everything has arrived, the other end is gone.
             let _ = deliver.send(format!("{:>2} from {}: {text}", message.place, message.sender));
         }
     };
@@ -41,7 +41,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     let mut sender = running.sender_of(SubgroupId::ZERO).ok_or("this member does not send")?;
     for number in 0..MESSAGES {
         let text = format!("message {number} of member {node}");
-        // In place: a slot of the own ring, which goes out as it is. `send` copies instead.
+        // Built in place: a slot of the local ring, which is sent as it is. `send` copies instead.
         let mut slot = sender.reserve(text.len(), TIMEOUT)?;
         slot.payload().copy_from_slice(text.as_bytes());
         slot.commit();
@@ -50,9 +50,10 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     let all = MEMBERS as usize * MESSAGES;
     let sequence =
         (0..all).map(|_| delivered.recv_timeout(TIMEOUT)).collect::<Result<Vec<_>, _>>()?;
-    // A member that leaves is lost to the others; so none leaves before all have everything.
+    // A member that leaves is lost to the others, so none leaves before all have everything.
     through.wait();
-    // That others left first is no news now, so this does not ask `close` why the member ended.
+    // Other members that left first are no error now, so this does not ask `close` why the member
+    // ended.
     drop(running);
     Ok(sequence)
 }

@@ -34,7 +34,7 @@ fn sending_and_delivering_allocate_nothing() {
                     };
                     let running = start(group, options, replica).expect("it starts");
                     let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
-                    // The first message warms up what is set up lazily: a thread's own storage.
+                    // The first message initializes what is set up lazily: a thread's own storage.
                     sender.send(&[0; 64], time_limit).expect("it is sent");
                     std::thread::sleep(Duration::from_millis(100));
                     before.wait();

@@ -1,4 +1,4 @@
-//! Questions to the control servers of replicas: of operators, and of clients that want a place.
+//! Questions to the control servers of replicas, from operators and from clients that want a place.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -21,19 +21,19 @@ use crate::session_messages::{receive_message, send_message};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Nobody let us in.
+    /// The session could not be opened.
     #[error(transparent)]
     OpenSession(#[from] OpenSessionError),
-    /// The replica went away, or is stopped, in the middle of a message.
+    /// The replica went away, or stalled, in the middle of a message.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// Its process runs, and its group has not formed yet.
+    /// Its process is running, and its group has not formed yet.
     #[error("starting{}", waiting_for(missing))]
     NotYet {
         /// The replicas that it waits for.
         missing: Vec<String>,
     },
-    /// Another replica is there, or another program.
+    /// Another replica or another program answers there.
     #[error(
         "it did not say what was asked; look at the addresses, and run the same program everywhere"
     )]
@@ -44,7 +44,7 @@ fn waiting_for(missing: &[String]) -> String {
     if missing.is_empty() { String::new() } else { format!("; waiting for {}", missing.join(", ")) }
 }
 
-/// Who asks. It is no replica, and has no place.
+/// A process that asks replicas. It is not a replica, and has no place.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
     identity: Identity,
@@ -53,15 +53,16 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// One for the overlay of a place.
+    /// Creates one for the overlay of a place.
     pub(super) fn new(place: &StartingProcess) -> Self {
-        // It tells two lives of a node apart; that of one who asks is never compared.
+        // The incarnation distinguishes two processes of a node; that of an asking process is never
+        // compared.
         let incarnation = incarnation().unwrap_or_default();
         let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: place.digest };
         Self { identity, endpoints: place.endpoints.clone(), places: place.places.clone() }
     }
 
-    /// The digest that others compare with theirs.
+    /// Returns the digest that others compare with theirs.
     pub(super) const fn digest(&self) -> u64 {
         self.identity.digest
     }
@@ -110,7 +111,7 @@ impl Asker {
     }
 }
 
-/// Asks replicas how they are, without being one.
+/// Asks replicas for their status, without being one.
 #[derive(Clone, Debug)]
 pub struct Operator {
     asker: Asker,
@@ -118,7 +119,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// For the replicas of a description, which must be the one that they have.
+    /// Creates an operator for the replicas of a description, which must be the same as theirs.
     ///
     /// # Errors
     /// [`StartError`].
@@ -127,7 +128,7 @@ impl Operator {
         Ok(Self { asker: Asker::new(&place), places: place.places })
     }
 
-    /// How all replicas are, asked at once, with their names.
+    /// Returns the status of all replicas, asked at once, with their names.
     #[must_use]
     pub fn statuses(
         &self,

@@ -1,7 +1,7 @@
-//! How a process meets the others: calls to their control servers, and what it answers to calls.
+//! How a process meets the others: its calls to their control servers, and its answers to calls.
 //!
-//! Of two replicas the one with the higher node id calls; a client calls all replicas. So no pair
-//! meets twice at once. A caller goes on until the two have met, or its process ends.
+//! The replica with the higher node id calls the other; a client calls all replicas. So no pair
+//! meets twice at once. A caller retries until the two have met, or its process ends.
 //!
 //! ```text
 //! calls                                       is called
@@ -29,7 +29,7 @@ use crate::session_messages::{receive_message, send_message};
 use crate::shards::lives::Life;
 use crate::shards::messages::{PATIENCE, REPLY_MAX};
 
-/// Between the first two calls of a node, and the longest time between two.
+/// The pause between the first two calls of a node, and the longest pause between two calls.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
 /// Two processes have agreed on a view.
@@ -41,24 +41,24 @@ pub(super) struct Met {
     pub(super) session: Session,
 }
 
-/// What comes of meetings.
+/// The result of a meeting.
 #[derive(Debug)]
 pub(super) enum Meeting {
     Met(Met),
-    /// A later process of this node is known there, or this node was there before and has lost
-    /// what it knew.
+    /// The other end knows a later process of this node, or knew this node before it lost its
+    /// memory.
     Outdated(NodeId),
-    /// A process that is called by this one has given up this view of the two.
+    /// A process that this one calls has given up this view of the two.
     GivenUp(NodeId, ViewId),
-    /// The other end, which was never met, has another key, another program or another
-    /// configuration.
+    /// The other end, which this process has never met, has another key, program or configuration.
     Refused(NodeId, OpenSessionError),
 }
 
-/// What a process needs to meet others. `R` is what it asks of the thread that drives it.
+/// Everything a process needs to meet others. `R` is the type of requests to the thread that drives
+/// it.
 pub(super) struct Calls<R> {
     pub(super) identity: Identity,
-    /// The own incarnation.
+    /// This process's incarnation.
     pub(super) incarnation: u32,
     pub(super) endpoints: ControlEndpoints,
     pub(super) lives: Arc<Lives>,
@@ -68,7 +68,7 @@ pub(super) struct Calls<R> {
 }
 
 impl<R: From<Meeting> + Send + 'static> Calls<R> {
-    /// Calls a node until the two have met, in a thread of its own.
+    /// Calls a node in a thread of its own, until the two have met.
     pub(super) fn call(self: &Arc<Self>, node: NodeId) {
         let calls = Arc::clone(self);
         let spawned = std::thread::Builder::new()
@@ -79,10 +79,10 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         }
     }
 
-    /// Asks a node that calls this one to do so again, since this one has given up their view. One
-    /// whose process is gone calls anyway once it has started again.
+    /// Asks a node that calls this one to do so again, because this one has given up their view. A
+    /// node whose process is gone calls anyway once it has restarted.
     pub(super) fn ask_for_call(self: &Arc<Self>, node: NodeId, view: ViewId) {
-        // A client has none, and sees by itself that a view is given up.
+        // A client has no address, and notices by itself that a view is given up.
         let Some(address) = self.endpoints.addresses.get(&node).cloned() else { return };
         let calls = Arc::clone(self);
         let ask = move || {
@@ -107,8 +107,8 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         let mut is_told = false;
         while !self.is_over.load(Ordering::Relaxed) {
             match self.call_once(node) {
-                // A process of that node was like this one: what was started in its place is at
-                // fault, and this one goes on.
+                // An earlier process of that node had the same configuration as this one, so its
+                // replacement is at fault, and this one continues.
                 Ok(Some(Meeting::Refused(node, error))) if self.lives.knows(node) => {
                     if !std::mem::replace(&mut is_told, true) {
                         let error = why_refused(&error, self.identity.digest);
@@ -127,7 +127,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         }
     }
 
-    /// One call. Nothing if the other end is not there, or not in its group yet.
+    /// Makes one call. Returns `None` if the other end is not there, or not in its group yet.
     fn call_once(&self, node: NodeId) -> Result<Option<Meeting>, SessionError> {
         let Some(address) = self.endpoints.addresses.get(&node) else { return Ok(None) };
         let key = self.endpoints.key.as_ref();
@@ -159,7 +159,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                     return Ok(None);
                 }
                 send_message(&mut session, &PeerRequest::Kept, PATIENCE)?;
-                // From now on it is the fabric that ends the connection.
+                // From now on the fabric decides when the connection ends.
                 session.stop_with(Arc::default());
                 Ok(Some(Meeting::Met(Met { node, life, view, session })))
             }
@@ -192,7 +192,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 let met = Met { node, life, view: ViewId(view), session };
                 self.requests.ask(Meeting::Met(met).into());
             }
-            // A later process of the node came meanwhile.
+            // A later process of the node has come meanwhile.
             PeerRequest::Kept => {}
             PeerRequest::Outdated => {
                 self.requests.ask(Meeting::Outdated(node).into());
@@ -211,7 +211,7 @@ pub(super) fn answer_not_yet(mut session: Session) -> Result<(), SessionError> {
     send_message(&mut session, &PeerReply::NotYet, PATIENCE)
 }
 
-/// What refuses a process, with the fields of the overlay file that differ.
+/// Describes why a process is refused, with the fields of the overlay file that differ.
 pub(super) fn why_refused(error: &OpenSessionError, own_digest: u64) -> String {
     let fields = match error {
         OpenSessionError::OtherConfiguration { digest } => {
@@ -225,7 +225,7 @@ pub(super) fn why_refused(error: &OpenSessionError, own_digest: u64) -> String {
     format!("it has another configuration ({fields}); give all processes the same overlay file")
 }
 
-/// Whether another call would end the same way.
+/// Returns whether another call would end the same way.
 pub(super) const fn is_final(error: &OpenSessionError) -> bool {
     matches!(
         error,
@@ -237,7 +237,7 @@ pub(super) const fn is_final(error: &OpenSessionError) -> bool {
     )
 }
 
-/// Opens a session of a replica that starts, with another one of its group.
+/// Opens a session of a starting replica with another one of its group.
 pub(super) fn open_join(
     identity: &Identity,
     endpoints: &ControlEndpoints,
@@ -266,7 +266,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     const LEASE: Duration = Duration::from_secs(60);
 
-    /// One of two processes: what it calls with, and what comes of it.
+    /// One of two processes: its calls, and their results.
     struct Process {
         calls: Arc<Calls<Meeting>>,
         met: Receiver<Meeting>,
@@ -274,7 +274,7 @@ mod tests {
         _fabric: Tcp,
     }
 
-    /// A life of a node, which knows where these listen.
+    /// Creates a process of a node that knows these addresses.
     fn process(node: u32, life: u64, listener: Listener, others: &[(u32, SocketAddr)]) -> Process {
         let fabric = Tcp::new(NodeId(node), tcp::Settings::default()).expect("descriptors");
         let (requests, met) = Requests::new(AnyBell::Tcp(fabric.local_bell()));
@@ -291,7 +291,7 @@ mod tests {
         });
         let answering = Arc::clone(&calls);
         let server = ControlServer::open(listener, identity, (0..3).map(NodeId), None, move |of| {
-            // A test that ended need not know.
+            // The test may have ended already.
             let _ = answering.answer(of.node, of.incarnation, of.session);
         });
         Process { calls, met, _server: server.expect("a thread"), _fabric: fabric }

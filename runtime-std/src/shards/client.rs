@@ -1,7 +1,8 @@
-//! A client: it multicasts to sets of groups, and is told who delivered.
+//! A client: it multicasts to sets of groups, and learns who delivered.
 //!
-//! A client has no thread of its own. Its caller's calls send what was taken, and look for answers:
-//! a program that multicasts and goes on to something else calls [`Client::step`] now and then.
+//! A client has no thread of its own. The calls of its owner send accepted messages and check for
+//! answers. A program that multicasts and then does something else calls [`Client::step`] now and
+//! then.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,16 +24,16 @@ use crate::fabric::choice;
 use crate::poll::Idle;
 use crate::shared_memory;
 
-/// The longest sleep while it waits: then it looks whether peers are still there.
+/// The longest sleep during a wait, after which it checks that peers are still there.
 const SLEEP_MAX: Duration = Duration::from_millis(5);
 
-/// How long the root may take to take a place back.
+/// How long the root may take to accept a returned place.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A client of an overlay. Dropping it leaves without a word: its place is free once its lease is
-/// over. See [`Client::leave`].
+/// A client of an overlay. If it is dropped, it leaves without notice, and its place is free only
+/// when its lease is over. See [`Client::leave`].
 pub struct Client {
     engine: AnyEngine,
     asker: Asker,
@@ -41,8 +42,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Gets a place, and meets the replicas. Returns once a quorum of each of these groups is
-    /// there, and of those that pass messages on to them; of all groups, if none is given.
+    /// Gets a place, and meets the replicas. Returns once a quorum of each of these groups, and of
+    /// the groups that pass messages on to them, is there; an empty set means all groups.
     ///
     /// # Errors
     /// [`StartError`].
@@ -77,31 +78,32 @@ impl Client {
         Ok(Self { engine, asker, places: place.places, taken })
     }
 
-    /// Names and ids of the overlay.
+    /// Returns the names and ids of the overlay.
     #[must_use]
     pub const fn places(&self) -> &Places {
         &self.places
     }
 
-    /// Its number, which no other client has while it is there.
+    /// Returns the client's number, which no other present client has.
     #[must_use]
     pub const fn number(&self) -> ClientNumber {
         self.taken.number
     }
 
-    /// Which start this is under its number.
+    /// Returns the incarnation under its number.
     #[must_use]
     pub const fn incarnation(&self) -> u32 {
         self.taken.life.incarnation
     }
 
-    /// How many messages are under way, or answered and not given out by [`Client::poll`].
+    /// Returns the number of messages that are in flight, or answered but not returned by
+    /// [`Client::poll`] yet.
     #[must_use]
     pub fn under_way(&self) -> u64 {
         each_engine!(&self.engine, engine => engine.under_way())
     }
 
-    /// Takes a message for a set of groups. The next [`Client::step`] sends it, or a wait.
+    /// Accepts a message for a set of groups. The next [`Client::step`] or wait sends it.
     ///
     /// # Errors
     /// [`SendError`]: nothing was sent then. [`SendError::Full`]: take answers first.
@@ -115,7 +117,8 @@ impl Client {
         each_engine!(&mut self.engine, engine => engine.multicast(destinations, payload, answers))
     }
 
-    /// Sends what was taken, and looks for answers. Never waits. True if something was done.
+    /// Sends accepted messages, and checks for answers. Never waits. Returns whether anything was
+    /// done.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -124,13 +127,13 @@ impl Client {
         each_engine!(&mut self.engine, engine => engine.step())
     }
 
-    /// The oldest message whose answers have come, if it was not given out yet.
+    /// Returns the oldest message that was answered, if it was not returned yet.
     #[inline]
     pub fn poll(&mut self) -> Option<Answered> {
         each_engine!(&mut self.engine, engine => engine.poll())
     }
 
-    /// Waits for the next message whose answers have come, at most so long. Nothing if none came.
+    /// Waits at most `timeout` for the next answered message. Returns `None` if there is none.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -156,15 +159,15 @@ impl Client {
         }
     }
 
-    /// Who has delivered a message, as far as is known: until the next message is taken.
+    /// Returns the known deliveries of a message. Valid until the next message is accepted.
     #[must_use]
     pub fn deliveries(&self, answered: &Answered) -> Vec<Delivery> {
         each_engine!(&self.engine, engine => engine.deliveries(answered))
     }
 
-    /// Waits until all messages under way are answered, says that no more come, and gives its place
-    /// back. Answers that were not polled are lost. True if the groups have closed the place in
-    /// time; otherwise they do so once its lease is over.
+    /// Waits until all messages in flight are answered, announces that no more follow, and returns
+    /// its place. Answers that were not polled are lost. Returns whether the groups have closed the
+    /// place in time; otherwise they do so once its lease is over.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -214,7 +217,7 @@ fn take_place(
         let taken = seats.take(life, &others)?;
         match open(place, description, device.take(), &taken, options) {
             Ok(engine) => return Ok((taken, engine)),
-            // A process that the root does not know any more lives on in the folder.
+            // A process that the root has forgotten still exists in the folder.
             Err(StartError::SharedMemory(shared_memory::Error::DuplicateId { .. })) => {
                 seats.give_back(&taken);
                 others.insert(taken.number.0);
@@ -241,7 +244,7 @@ fn open(
     AnyEngine::open(place, identity, taken, choice::open(node, residence.as_ref(), device)?)
 }
 
-/// These groups, and those that order messages for them.
+/// Returns these groups, and those that order messages for them.
 fn needed(places: &Places, groups: Destinations) -> Destinations {
     if groups == Destinations::default() {
         return places.overlay().all();

@@ -1,4 +1,4 @@
-//! What drives a client: its core and its views, over whichever fabric.
+//! The engine of a client: its core and its views, over any fabric.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,16 +29,16 @@ use crate::requests::Requests;
 use crate::shared_memory::SharedMemory;
 use crate::tcp::Tcp;
 
-/// Between two looks whether peers are still there.
+/// The interval between two checks whether peers are still there.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Steps between two readings of the clock.
 const STEPS_PER_READING: u32 = 64;
 
-/// A client has no log: its region is as small as can be.
+/// The size of a client's region: the smallest possible, because a client has no log.
 const REGION_BYTES: usize = 64;
 
-/// Why a client cannot go on.
+/// Why a client cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -48,12 +48,12 @@ pub enum ClientError {
     /// Another client has its place.
     #[error("{0} knows another client in this client's place; connect again")]
     Outdated(String),
-    /// A replica has another key, another program or another configuration.
+    /// A replica has another key, program or configuration.
     #[error("replica {replica}: {why}")]
     Refused {
         /// Which one.
         replica: String,
-        /// What it said.
+        /// The replica's reason.
         why: String,
     },
     /// There is no memory for a view with a replica.
@@ -69,7 +69,7 @@ pub enum ClientError {
 pub struct Delivery {
     /// Which one.
     pub replica: ReplicaId,
-    /// What its application answered.
+    /// The answer of its application.
     pub answer: u8,
     /// Whether it leads its group now.
     pub leads: bool,
@@ -159,7 +159,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         match meeting {
             Meeting::Met(met) => self.meet(met),
             Meeting::Outdated(node) => Err(ClientError::Outdated(name(node))),
-            // Nobody can say so to a client: it calls when it sees it.
+            // This is never sent to a client, which calls again by itself.
             Meeting::GivenUp(..) => Ok(()),
             Meeting::Refused(node, error) => Err(ClientError::Refused {
                 replica: name(node),
@@ -198,7 +198,7 @@ impl<F: PeerFabric> ClientEngine<F> {
             .map_err(ClientError::Broken)
     }
 
-    /// Gives up the view of a link, if it has one. Gives the node at its other end.
+    /// Gives up the view of a link, if it has one. Returns the node at its other end.
     fn give_up(&mut self, link: LinkId) -> Option<NodeId> {
         self.cell.with_dependent_mut(|_, client| client.detach(link));
         self.links.close(&mut self.fabric, link).map(|(_, node, _)| node)
@@ -231,7 +231,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         self.cell.with_dependent_mut(|_, client| multicast(client))
     }
 
-    /// True if something was done.
+    /// Steps the client. Returns whether anything was done.
     pub(super) fn step(&mut self) -> Result<bool, ClientError> {
         if self.steps_left == 0 {
             self.begin_with_reading()?;
@@ -268,7 +268,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         self.cell.with_dependent(|_, client| client.under_way())
     }
 
-    /// The replicas that are not here, of groups that lack a quorum of them.
+    /// Returns the missing replicas of groups that lack a quorum.
     pub(super) fn missing(&self, groups: Destinations) -> Vec<ReplicaId> {
         let overlay = self.places.overlay();
         let links = ClientLinks::of(overlay);
@@ -292,12 +292,12 @@ impl<F: PeerFabric> ClientEngine<F> {
         IDLE_TIME
     }
 
-    /// Sleeps until something comes, at most so long.
+    /// Sleeps until something arrives, at most `timeout`.
     pub(super) fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError> {
         self.steps_left = 0;
         let mut stepped = Ok(true);
         if self.fabric.arm() {
-            // What came before this is found by this step, and what comes after it rings.
+            // This step finds everything that arrived before it; later arrivals ring.
             stepped = self.step();
             if stepped == Ok(false) {
                 self.fabric.sleep(timeout);
@@ -317,14 +317,14 @@ impl<F: PeerFabric> ClientEngine<F> {
         left.map_err(ClientError::Broken)
     }
 
-    /// Tells the replicas that this process goes.
+    /// Announces to the replicas that this process leaves.
     pub(super) fn part(&mut self) {
         self.calls.is_over.store(true, Ordering::Relaxed);
         self.fabric.leave();
     }
 }
 
-/// The engine over whichever fabric it is: each is compiled for its own.
+/// The engine over any fabric; it is compiled separately for each.
 #[allow(clippy::large_enum_variant, reason = "there is one a client, and it stays where it is")]
 pub(super) enum AnyEngine {
     SharedMemory(ClientEngine<SharedMemory>),
@@ -332,7 +332,7 @@ pub(super) enum AnyEngine {
     Verbs(ClientEngine<RdmaViews<Tcp>>),
 }
 
-/// Hands a call to whichever engine it is.
+/// Forwards a call to the engine in use.
 macro_rules! each_engine {
     ($any:expr, $engine:ident => $call:expr) => {
         match $any {
@@ -345,7 +345,7 @@ macro_rules! each_engine {
 pub(super) use each_engine;
 
 impl AnyEngine {
-    /// The engine of a client that has a place, over its fabric.
+    /// Opens the engine of a client that has a place, over its fabric.
     pub(super) fn open(
         place: &StartingProcess,
         identity: Identity,

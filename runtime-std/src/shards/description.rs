@@ -1,8 +1,8 @@
-//! What an overlay is, as its file says: groups in a tree, and the replicas of each.
+//! An overlay as its file describes it: groups in a tree, and the replicas of each.
 //!
-//! All processes have the same file. What is derived of it is the same everywhere: the ids of
+//! All processes have the same file. Everything derived from it is the same everywhere: the ids of
 //! groups, by their order; the node ids of replicas and clients ([`Places`](super::Places)); and
-//! the digest by which two processes tell whether they have the same.
+//! the digest by which two processes check that they have the same file.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,11 +19,11 @@ use crate::carrier::Carrier;
 use crate::group::description::digest::{Fields, hash};
 use crate::rdma::DeviceOptions;
 
-/// The most clients at a time: each replica has memory for each that is there.
+/// The largest number of clients at a time; each replica has memory for each of them.
 pub const CLIENTS_MAX: u16 = 128;
 
-/// What is compared of an overlay: the fields of its file, and the rows that this program makes of
-/// it.
+/// The parts of an overlay that are compared: the fields of its file, and the rows that this
+/// program makes from it.
 const FIELDS: Fields<15> = Fields {
     names: [
         "name",
@@ -49,61 +49,64 @@ const FIELDS: Fields<15> = Fields {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// What the overlay is called. Part of what all processes must have alike.
+    /// The overlay's name. Must be the same at all processes.
     pub name: String,
-    /// What carries its writes.
+    /// The fabric that carries the overlay's writes.
     #[serde(default)]
     pub fabric: Carrier,
     /// Over shared memory: the folder below which the processes meet; `/dev/shm` if left out. Each
-    /// process's own way to it.
+    /// process may have its own path to it.
     #[serde(default)]
     pub shm_dir: Option<PathBuf>,
-    /// The file of the key that all processes share, beside the overlay file if it is relative.
+    /// The file of the key that all processes share; a relative path is resolved against the
+    /// overlay file's folder.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Whether what is said may go in clear where an address is not loopback.
+    /// Whether unencrypted traffic is allowed at addresses that are not loopback.
     #[serde(default)]
     pub allow_clear: bool,
-    /// Which RDMA device is taken and how it is used, over RDMA; each process's own affair.
+    /// Over RDMA, the device and how it is used; each process's own choice.
     #[serde(default)]
     pub rdma: DeviceOptions,
-    /// From one heartbeat of a replica to the next, in ms.
+    /// The heartbeat interval of a replica, in ms.
     #[serde(default = "heartbeat_default")]
     pub heartbeat_ms: u64,
-    /// A replica without a heartbeat for so long leads no more, in ms: longer than the longest
-    /// upcall.
+    /// The time without a heartbeat after which a replica no longer leads, in ms; it must exceed
+    /// the longest upcall.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
-    /// After so long without its connection a client's place is given to another, in ms.
+    /// The time without a connection after which a client's place is given to another, in ms.
     #[serde(default = "client_lease_default")]
     pub client_lease_ms: u64,
-    /// Clients at a time.
+    /// The number of clients at a time.
     #[serde(default = "clients_default")]
     pub clients_max: u16,
-    /// Messages of one client that may be unanswered.
+    /// The number of messages of one client that may be unanswered.
     #[serde(default = "client_window_default")]
     pub client_window: u32,
-    /// Messages that a parent may be ahead of a replica of its child.
+    /// The number of messages by which a parent may be ahead of a replica of its child.
     #[serde(default = "parent_window_default")]
     pub parent_window: u32,
-    /// Entries of a replica's log.
+    /// The number of entries in a replica's log.
     #[serde(default = "log_entries_default")]
     pub log_entries: u32,
     /// The largest message, in bytes.
     #[serde(default = "message_max_default")]
     pub message_max: u32,
-    /// Messages of so many bytes or more are referred to: clients write them to every replica that
-    /// is to have them, and leaders pass on their headers alone. None: leaders copy all messages.
+    /// The size in bytes from which messages are passed by reference: clients write them to every
+    /// replica that is to have them, and leaders pass on only their headers. `None`: leaders copy
+    /// all messages.
     #[serde(default)]
     pub references_from: Option<u32>,
-    /// Orders all that is there at once. False: one message at a time, as in the paper.
+    /// Whether everything available is ordered at once. False: one message at a time, as in the
+    /// paper.
     #[serde(default = "batching_default")]
     pub batching: bool,
-    /// Passes messages on to children while their own group replicates them. False: once they are
-    /// decided, as in the paper.
+    /// Whether messages are passed on to children while their own group replicates them. False:
+    /// once they are decided, as in the paper.
     #[serde(default = "pass_on_early_default")]
     pub pass_on_early: bool,
-    /// The groups, each with its parent; the order is part of what all must have alike.
+    /// The groups, each with its parent. Their order must be the same at all processes.
     pub groups: Vec<GroupDescription>,
 }
 
@@ -113,7 +116,7 @@ pub struct Description {
 pub struct GroupDescription {
     /// Its name.
     pub name: String,
-    /// The group that passes messages on to it; none for the root.
+    /// The group that passes messages on to it; `None` for the root.
     #[serde(default)]
     pub parent: Option<String>,
     /// Its replicas, by rank.
@@ -124,9 +127,9 @@ pub struct GroupDescription {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Replicas {
-    /// This number of them, over shared memory.
+    /// The number of replicas, over shared memory.
     Count(u16),
-    /// Where each listens, over TCP and RDMA.
+    /// The address of each replica, over TCP and RDMA.
     Addresses(Vec<HostAddress>),
 }
 
@@ -173,7 +176,7 @@ const fn pass_on_early_default() -> bool {
 }
 
 impl Description {
-    /// Reads an overlay file, and checks all of it. Relative paths are taken from beside it.
+    /// Reads an overlay file, and checks all of it. Relative paths are resolved against its folder.
     ///
     /// # Errors
     /// [`DescriptionError`].
@@ -183,7 +186,7 @@ impl Description {
         Self::parse(path, &text)
     }
 
-    /// Makes sense of the text of an overlay file.
+    /// Parses the text of an overlay file.
     ///
     /// # Errors
     /// [`DescriptionError`].
@@ -204,7 +207,8 @@ impl Description {
         Ok(description)
     }
 
-    /// Groups of so many replicas in a tree, over shared memory: the parent of each by its index.
+    /// Describes groups of `replicas` replicas each in a tree, over shared memory. `parents` has
+    /// the index of each group's parent.
     #[must_use]
     pub fn local(name: &str, parents: &[Option<usize>], replicas: u16) -> Self {
         let group_name = |index: usize| format!("g{}", index + 1);
@@ -235,11 +239,11 @@ impl Description {
         }
     }
 
-    /// The same over TCP, all on this machine: each replica listens on a port of the loopback that
-    /// nobody has now.
+    /// Moves the overlay to TCP, all on this machine: each replica listens on a free port of the
+    /// loopback.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// An error of the operating system.
     pub fn over_loopback(mut self) -> io::Result<Self> {
         self.fabric = Carrier::Tcp;
         // All at once, so that no two are the same.
@@ -256,10 +260,10 @@ impl Description {
         Ok(self)
     }
 
-    /// The overlay, as the core has it: everything is checked.
+    /// Checks everything, and returns the overlay as the core has it.
     ///
     /// # Errors
-    /// [`DescriptionError`], with the name of the group that is wrong.
+    /// [`DescriptionError`], with the name of the invalid group.
     pub fn overlay(&self) -> Result<Overlay, DescriptionError> {
         self.check()?;
         let mut groups = Vec::with_capacity(self.groups.len());
@@ -287,28 +291,28 @@ impl Description {
         Ok(overlay.with_references(self.references_from.unwrap_or(0)))
     }
 
-    /// The id of the group of that name.
+    /// Returns the id of the group with this name.
     #[must_use]
     pub fn group(&self, name: &str) -> Option<GroupId> {
         let index = self.groups.iter().position(|group| group.name == name)?;
         u16::try_from(index).ok().map(GroupId)
     }
 
-    /// The name of a group; nothing if there is none.
+    /// Returns the name of a group; empty if there is none.
     #[must_use]
     pub fn group_name(&self, group: GroupId) -> &str {
         self.groups.get(group.index()).map_or("", |group| &group.name)
     }
 
-    /// A number for what all processes must have alike, the format of their rows included. Keys,
-    /// folders and devices are each one's own affair.
+    /// Returns the digest of everything that must be the same at all processes, including the
+    /// format of their rows. Keys, folders and devices are each process's own choice.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
         let Self { name, fabric, heartbeat_ms, failure_timeout_ms, client_lease_ms, .. } = self;
         let Self { clients_max, client_window, parent_window, log_entries, message_max, .. } = self;
         let Self { references_from, batching, pass_on_early, groups, .. } = self;
-        // Devices that do not suit the fabric are no reason for another overlay.
+        // Device options that do not suit the fabric do not make it a different overlay.
         let alike = Self { rdma: DeviceOptions::default(), ..self.clone() };
         FIELDS.digest(&[
             hash(name),
@@ -329,10 +333,10 @@ impl Description {
         ])
     }
 
-    /// The fields of an overlay file by which two digests are known to differ.
+    /// Returns the fields of an overlay file by which two digests are known to differ.
     pub(super) fn differing(own: u64, other: u64) -> String {
         let names = FIELDS.differing(own, other);
-        // Most fields change the rows too, and are the cause then.
+        // Most fields change the rows too, and are then the real cause.
         match names.strip_suffix(", the format of rows") {
             Some(causes) => causes.to_owned(),
             None => names,
@@ -386,7 +390,7 @@ impl Description {
         Ok(())
     }
 
-    /// What the core finds, with names.
+    /// Converts the core's error to one with names.
     fn explain(&self, error: OverlayError) -> DescriptionError {
         let name = |group: GroupId| self.group_name(group).to_owned();
         match error {
@@ -425,7 +429,7 @@ mod tests {
         Description::parse(Path::new("/somewhere/overlay.toml"), text)
     }
 
-    /// An overlay with these lines for its groups.
+    /// Describes an overlay with these lines for its groups.
     fn groups(lines: &str) -> Result<Description, DescriptionError> {
         parsed(&format!("name = \"bank\"\n{lines}"))
     }

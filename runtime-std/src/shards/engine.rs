@@ -1,10 +1,10 @@
-//! What drives a replica: its core, its views, its application.
+//! The engine of a replica: its core, its views, its application.
 //!
 //! # Invariants
 //! - A snapshot holds the core's counts and the application's state of one moment, between two
 //!   steps.
 //! - A view that is lost is given up before another is opened for the same peer.
-//! - A replica whose application has taken over another state than its core ends.
+//! - A replica ends if its application has taken over a different state than its core.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,20 +28,21 @@ use crate::fabric::peers::PeerFabric;
 use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
 
-/// After how long without work a process of an overlay sleeps. Until then it gives way: to sleep
-/// and to be woken costs several microseconds on both sides, and the next batch often comes sooner.
+/// The time without work after which a process of an overlay sleeps. Until then it yields, because
+/// sleeping and waking cost several microseconds on both sides, and the next batch often comes
+/// sooner.
 pub(super) const IDLE_TIME: Duration = Duration::from_micros(20);
 
-/// Between two pictures of how the replica is.
+/// The interval between two updates of the replica's status.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Between two looks for a snapshot that nobody had.
+/// The interval between two requests for a snapshot, after no replica had one.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 
-/// A group that lacks a quorum of voters for so long will not have one again.
+/// A group that lacks a quorum of voters for this long will not have one again.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
-/// The parts that a replica is made of.
+/// The parts of a replica.
 pub(super) struct Parts<F: PeerFabric, R> {
     pub(super) cell: ReplicaCell,
     pub(super) links: Links<F>,
@@ -68,7 +69,7 @@ pub(super) struct Engine<F: PeerFabric, R> {
     has_left: bool,
 }
 
-/// What a replica did so far.
+/// The counters of a replica.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     delivered: u64,
@@ -93,7 +94,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
 }
 
 impl Done for Progress {
-    /// Heartbeats alone are no reason to look again at once.
+    /// Heartbeats without other work are no reason to step again at once.
     fn is_idle(&self) -> bool {
         let Self { events, proposed, processed, passed_on, granted, campaigns, .. } = *self;
         [events, proposed, processed, passed_on, granted, campaigns] == [0; 6]
@@ -101,7 +102,7 @@ impl Done for Progress {
 }
 
 impl<F: PeerFabric, R: Replica> Engine<F, R> {
-    /// Begins to call those that this replica calls.
+    /// Begins to call the nodes that this replica calls.
     pub(super) fn new(parts: Parts<F, R>) -> Self {
         let engine = Self {
             parts,
@@ -124,7 +125,8 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         engine
     }
 
-    /// Of two replicas the one with the higher node id calls.
+    /// Returns whether this replica calls a node: of two replicas, the one with the higher node id
+    /// calls.
     fn is_caller_of(&self, node: NodeId) -> bool {
         let places = &self.parts.service.places;
         places.replica(node).is_some() && node < self.parts.calls.identity.node
@@ -144,7 +146,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
                 Err(Stopped::Refused(self.name_of(node), why))
             }
             Request::Snapshot(order) => {
-                // Whoever asked may have gone.
+                // The replica that asked may have gone.
                 let _ = order.try_send(self.take_snapshot());
                 Ok(())
             }
@@ -182,7 +184,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         };
         let attachment = match links.open(fabric, link, &agreed) {
             Ok(attachment) => attachment,
-            // It calls again.
+            // The client calls again.
             Err(error) if places.client(node).is_some() => {
                 tracing::warn!(%node, %error, "a client is not connected");
                 return Ok(());
@@ -205,7 +207,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Gives up the view of a link, if it has one. Gives it, and the node at its other end.
+    /// Gives up the view of a link, if it has one. Returns the view, and the node at its other end.
     fn give_up(&mut self, now: Time, link: LinkId) -> Option<(ViewId, NodeId)> {
         let Parts { cell, links, fabric, service, .. } = &mut self.parts;
         cell.with_dependent_mut(|_, replica| replica.detach(now, link));
@@ -214,8 +216,8 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         Some((view, node))
     }
 
-    /// Gives up the views of peers that are lost, and calls those again that this replica calls.
-    /// The others are asked to call: they may have lost nothing.
+    /// Gives up the views of lost peers, and calls those again that this replica calls. The others
+    /// are asked to call, because they may not have noticed a loss.
     fn part_from_lost(&mut self, is_lost: impl Fn(Stage, &Links<F>, LinkId) -> bool) {
         let now = self.clock.now();
         let count = self.parts.cell.with_dependent(|_, replica| replica.links().len());
@@ -233,7 +235,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// What this replica knows, if it is a voter that has everything.
+    /// Returns this replica's state, if it is a voter that has everything.
     fn take_snapshot(&mut self) -> Option<Taken> {
         let Parts { cell, application, .. } = &mut self.parts;
         cell.with_dependent(|_, replica| {
@@ -246,7 +248,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         })
     }
 
-    /// Takes over what another replica knew, if the core wants it.
+    /// Takes over another replica's state, if the core wants it.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Stopped> {
         let Parts { cell, links, application, .. } = &mut self.parts;
         if !cell.with_dependent(|_, replica| replica.wants_snapshot(&snapshot.cells)) {
@@ -263,7 +265,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Asks for a snapshot, in a thread of its own.
+    /// Requests a snapshot, in a thread of its own.
     fn fetch(&mut self) {
         self.is_fetching = true;
         let (source, calls) = (Arc::clone(&self.parts.source), Arc::clone(&self.parts.calls));
@@ -281,8 +283,9 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// A group in which so many replicas have lost what they knew that the others are no quorum is
-    /// lost (TRM-5). It must be so for a while: a replica may not know yet that it counts again.
+    /// Checks whether the group is lost, because so many replicas have lost their memory that the
+    /// others are not a quorum (TRM-5). This must hold for a while, because a replica may not know
+    /// yet that it counts again.
     fn check_quorum(&mut self) -> Result<(), Stopped> {
         let Parts { cell, links, service, .. } = &self.parts;
         let counts_again = |rank, life| {
@@ -310,7 +313,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         Err(Stopped::GroupLost(service.places.group_name(group).to_owned()))
     }
 
-    /// Tells the application once it leads.
+    /// Notifies the application once this replica leads.
     fn tell_leading(&mut self) {
         let Parts { cell, application, .. } = &mut self.parts;
         let leads =
@@ -454,7 +457,7 @@ impl<F: PeerFabric, R: Replica> Steps for Engine<F, R> {
         }
     }
 
-    /// A leader that is killed is missed after so long.
+    /// Limits how long a killed leader goes unnoticed.
     fn check_interval(&self) -> Duration {
         self.parts.heartbeat.min(Duration::from_millis(5))
     }

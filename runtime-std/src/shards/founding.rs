@@ -1,13 +1,13 @@
-//! How a replica that starts finds out whether it forms its group or comes back to it.
+//! How a starting replica finds out whether it forms its group or returns to it.
 //!
 //! A group forms once all its replicas are there and in no group yet: the replica of rank 0 then
-//! names their lives, and the others hear of it. The replicas that were named are founders. Any
-//! other that starts later has come back: what it knew is lost, so it counts in no quorum before a
+//! lists their processes, and the others receive the list. The listed processes are founders. Any
+//! process that starts later has returned: its memory is lost, so it counts in no quorum before a
 //! quorum without it has admitted it (TRM-5).
 //!
 //! # Invariants
-//! - A life is a founder only if the one list says so that rank 0 made.
-//! - Who comes back takes an incarnation that a quorum of the others has given it.
+//! - A process is a founder only if the single list made by rank 0 contains it.
+//! - A returning replica uses an incarnation that a quorum of the others has given it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -29,25 +29,26 @@ use crate::shards::calls::open_join;
 /// How long one replica may take to answer.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Between two looks.
+/// The interval between two rounds of questions.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// From one report of what is waited for to the next; the first comes after as long.
+/// The interval between two reports of the missing replicas, and the delay of the first.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
-/// A group in which so many replicas have come back at once that the others are no quorum, for so
-/// long, is lost: one of them may have been admitted a moment ago. Shorter than what a replica that
-/// did not end waits before it stops, so that this one hears of it.
+/// A group is lost if, for this long, so many replicas have returned that the others are not a
+/// quorum; one of them may have been admitted only a moment ago. This is shorter than the time
+/// after which a replica that did not end stops, so that the returning one still learns of the
+/// loss.
 const LOST_AFTER: Duration = Duration::from_millis(500);
 
-/// Whether a replica may come back.
+/// Whether a replica may return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Return {
-    /// Under this incarnation.
+    /// With this incarnation.
     As(u16),
     /// Too few members have answered.
     NotYet,
-    /// The replicas that count in quorums are too few for one.
+    /// Too few replicas count in quorums to form one.
     LacksVoters,
 }
 
@@ -70,11 +71,11 @@ pub(super) struct Founding<'s> {
     pub(super) told: Option<fn(&[String])>,
 }
 
-/// What another replica answered, with its life.
+/// The answer of another replica, with its process.
 type Answer = Result<(u64, Standing), OpenSessionError>;
 
 impl Founding<'_> {
-    /// Finds out. Returns once the group has formed.
+    /// Runs until the group has formed, and returns this replica's part in it.
     pub(super) fn run(&self) -> Result<FoundingPart, StartError> {
         let (mut at_least, mut lost_since) = (0, None::<Instant>);
         let mut tells_at = Instant::now() + TELL_PAUSE;
@@ -93,7 +94,7 @@ impl Founding<'_> {
                         self.return_to(&answers, founders);
                         return Ok(FoundingPart { incarnation: given, is_founder: false });
                     }
-                    // Once more, so that a quorum knows of it.
+                    // Asks once more, so that a quorum knows the incarnation.
                     Return::As(given) => {
                         at_least = given;
                         continue;
@@ -123,7 +124,7 @@ impl Founding<'_> {
         self.places.replicas_of(self.own.group).filter(|replica| *replica != self.own)
     }
 
-    /// Asks all others at once. One that goes by another configuration ends the start.
+    /// Asks all others at once. Another configuration at one of them ends the start.
     fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, Answer)>, StartError> {
         let answers: Vec<(Rank, Answer)> = std::thread::scope(|scope| {
             let asked: Vec<_> = self
@@ -163,7 +164,8 @@ impl Founding<'_> {
         }
     }
 
-    /// Those who formed the group, if it has formed; rank 0 forms it once all are there.
+    /// Returns the processes that formed the group, if it has formed; rank 0 forms it once all are
+    /// there.
     fn find_founders(&self, answers: &[(Rank, Answer)]) -> Option<Vec<u64>> {
         let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
         if said.is_some() || self.own.rank != Rank(0) {
@@ -180,7 +182,7 @@ impl Founding<'_> {
         founders.get(rank.index()) == Some(&life)
     }
 
-    /// The group is formed, with this replica.
+    /// Records that the group has formed, with this replica.
     fn form(&self, founders: &[u64]) {
         for (replica, life) in self.places.replicas_of(self.own.group).zip(founders) {
             let life = Life { life: *life, incarnation: 1 };
@@ -189,7 +191,7 @@ impl Founding<'_> {
         self.service.set_founders(founders.to_vec());
     }
 
-    /// The incarnation of a replica that comes back, once a quorum of members has answered.
+    /// Decides the incarnation of a returning replica, once a quorum of members has answered.
     fn judge_return(&self, answers: &[(Rank, Answer)], founders: &[u64]) -> Return {
         let overlay = self.places.overlay();
         let quorum = usize::from(overlay.quorum(self.own.group));
@@ -211,7 +213,7 @@ impl Founding<'_> {
         if replicas.saturating_sub(without) < quorum {
             return Return::LacksVoters;
         }
-        // A founder that does not know it yet gives no incarnation.
+        // A founder that does not know yet that the group has formed gives no incarnation.
         if members >= quorum && incarnation > 0 { Return::As(incarnation) } else { Return::NotYet }
     }
 

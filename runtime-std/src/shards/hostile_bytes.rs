@@ -1,5 +1,5 @@
-//! Whatever bytes, where the control messages of shards and the overlay file are read: for a
-//! fuzzer, and for the tests here, which make them at random.
+//! Parsers of the control messages of shards and of the overlay file, for arbitrary bytes: used by
+//! a fuzzer, and by the tests here with random input.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::description::Description;
 use super::messages::{AskReply, AskRequest, JoinReply, JoinRequest, PeerReply, PeerRequest};
 
-/// Reads bytes as each of the messages that replicas, clients and operators send each other.
+/// Parses bytes as each message that replicas, clients and operators send each other.
 ///
 /// # Panics
-/// If a message is another one once it was written.
+/// If a message differs after it was encoded and decoded.
 pub fn control(bytes: &[u8]) {
     again::<PeerRequest>(bytes);
     again::<PeerReply>(bytes);
@@ -28,10 +28,10 @@ fn again<T: Serialize + for<'d> Deserialize<'d> + PartialEq + Debug>(bytes: &[u8
     assert_eq!(postcard::from_bytes::<T>(&written).expect("it was written"), message);
 }
 
-/// Reads bytes as an overlay file.
+/// Parses bytes as an overlay file.
 ///
 /// # Panics
-/// If a file that is right gives no overlay, or one with other groups.
+/// If a valid file yields no overlay, or one with other groups.
 pub fn overlay_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(description) = Description::parse(Path::new("overlay.toml"), text) else { return };
@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// A line that an overlay file may have, with numbers at their bounds.
+    /// Returns a line that an overlay file may have, with numbers at their limits.
     fn line() -> impl Strategy<Value = String> {
         let number = prop_oneof![
             3 => (0..9_u64).prop_map(|number| number.to_string()),
@@ -89,7 +89,7 @@ mod tests {
             overlay_file(&bytes);
         }
 
-        /// Numbers as they are written in messages, mostly small ones.
+        /// Numbers as encoded in messages, mostly small ones.
         #[test]
         fn no_message_is_more_than_refused(
             bytes in vec(prop_oneof![4 => 0..6_u8, 1 => any::<u8>()], 0..60),

@@ -1,7 +1,7 @@
-//! All that a replica, or a client, of the core borrows.
+//! The memory that the core's replica or client borrows.
 //!
-//! The core borrows all its memory; here that memory has an owner. `self_cell` holds owner and
-//! borrower together without unsafe code of ours.
+//! The core borrows all its memory, and this module owns it. `self_cell` holds owner and borrower
+//! together without any unsafe code here.
 
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::Capabilities;
@@ -10,7 +10,7 @@ use tramontane_core::tram::{
     OpenError, Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SourceState,
 };
 
-/// What a replica borrows.
+/// The memory that a replica borrows.
 pub(super) struct ReplicaLoan {
     overlay: Overlay,
     links: Vec<LinkState>,
@@ -20,7 +20,7 @@ pub(super) struct ReplicaLoan {
 }
 
 self_cell!(
-    /// A replica with what it borrows.
+    /// A replica with the memory that it borrows.
     pub(super) struct ReplicaCell {
         owner: MutBorrow<ReplicaLoan>,
         #[not_covariant]
@@ -50,7 +50,7 @@ pub(super) fn open_replica(
     })
 }
 
-/// What a client borrows.
+/// The memory that a client borrows.
 pub(super) struct ClientLoan {
     overlay: Overlay,
     links: Vec<ClientLink>,
@@ -60,7 +60,7 @@ pub(super) struct ClientLoan {
 }
 
 self_cell!(
-    /// A client with what it borrows.
+    /// A client with the memory that it borrows.
     pub(super) struct ClientCell {
         owner: MutBorrow<ClientLoan>,
         #[not_covariant]

@@ -1,8 +1,8 @@
-//! The views of two that a process has open, by link.
+//! The two-member views that a process has open, by link.
 //!
 //! # Invariants
 //! - A link has one view at a time. A view that is given up is retired, and its rows are kept until
-//!   the fabric says that nothing of it is in flight.
+//!   the fabric confirms that nothing of it is in flight.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use tramontane_core::tram::{
     Attachment, LOG, LinkId, LinkRole, Memory, Overlay, ReplicaLinks, Shape,
 };
 
-/// A view may be open so long without the peer's being ready.
+/// How long a view may be open before its peer is ready.
 const WAITING_MAX: Duration = Duration::from_secs(5);
 
 /// Why there is no view.
@@ -25,16 +25,16 @@ pub(super) enum NoView<E: std::error::Error> {
     Fabric(ErrorKind),
 }
 
-/// What was agreed with a peer.
+/// The agreement with a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agreed {
     pub(super) node: NodeId,
     pub(super) life: u64,
     pub(super) incarnation: u32,
     pub(super) view: ViewId,
-    /// Bytes of the own row, and of the peer's.
+    /// The sizes in bytes of the local row and of the peer's.
     pub(super) row_bytes: (usize, usize),
-    /// What tells this overlay from others.
+    /// The digest that identifies this overlay.
     pub(super) digest: u64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Links<F: HostRegions> {
 }
 
 impl<F: HostRegions<Error = ErrorKind>> Links<F> {
-    /// Room for so many links, and the region, of so many bytes, that all views show.
+    /// Creates room for `links` links, and the region, of `bytes` bytes, that all views show.
     pub(super) fn new(
         fabric: &mut F,
         own: NodeId,
@@ -69,7 +69,7 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         Ok(Self { own, log, open, retiring: Vec::new() })
     }
 
-    /// Opens what was agreed with a peer, in the place of a link's earlier view.
+    /// Opens the view agreed with a peer, in place of a link's earlier view.
     pub(super) fn open(
         &mut self,
         fabric: &mut F,
@@ -97,7 +97,7 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         Ok(Attachment { view, peer, incarnation })
     }
 
-    /// Gives up a link's view. Gives its id, and the node and the life that it was shared with.
+    /// Gives up a link's view. Returns its id, and the node and process that shared it.
     pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(ViewId, NodeId, u64)> {
         let OpenView { view, node, life, rows, .. } = self.open.get_mut(link.index())?.take()?;
         if !fabric.retire(view) {
@@ -106,22 +106,22 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         Some((view, node, life))
     }
 
-    /// Goes on to retire what was given up.
+    /// Continues to retire views that were given up.
     pub(super) fn retire(&mut self, fabric: &mut F) {
         self.retiring.retain(|(view, _)| !fabric.retire(*view));
     }
 
-    /// The view of a link.
+    /// Returns the view of a link.
     pub(super) fn view(&self, link: LinkId) -> Option<ViewId> {
         self.open.get(link.index())?.as_ref().map(|open| open.view)
     }
 
-    /// The life at the other end of a link.
+    /// Returns the process at the other end of a link.
     pub(super) fn life(&self, link: LinkId) -> Option<u64> {
         self.open.get(link.index())?.as_ref().map(|open| open.life)
     }
 
-    /// Whether a view was opened so long ago that its peer ought to be ready.
+    /// Returns whether a view was opened so long ago that its peer should be ready.
     pub(super) fn is_overdue(&self, link: LinkId) -> bool {
         let open = self.open.get(link.index()).and_then(Option::as_ref);
         open.is_some_and(|open| open.opened.elapsed() >= WAITING_MAX)
@@ -141,7 +141,7 @@ impl<F: HostRegions> Memory for Links<F> {
     }
 }
 
-/// Bytes of the own row of a replica's link, and of the peer's.
+/// Returns the sizes in bytes of the local row of a replica's link, and of the peer's.
 pub(super) fn row_bytes(overlay: &Overlay, group: GroupId, link: LinkId) -> (usize, usize) {
     let own = Shape::of(overlay, group);
     let links = ReplicaLinks::of(overlay, group);

@@ -1,12 +1,12 @@
-//! Which process each node is, and the incarnation under which it is known.
+//! The process of each node, and the incarnation under which it is known.
 //!
-//! Shards keep nothing on disk, so a process that starts learns its incarnation from others. Those
-//! that know of its node's earlier lives are asked; a quorum of them, so that of two lives that ask
-//! the later one hears of the earlier. The same holds for clients and the root group.
+//! Shards keep nothing on disk, so a starting process learns its incarnation from others that know
+//! the earlier processes of its node. It asks a quorum of them, so that of two processes that ask,
+//! the later one learns of the earlier. The same holds for clients and the root group.
 //!
 //! # Invariants
-//! - The incarnation of a node only grows, and one incarnation is of one life.
-//! - A client's place is held by one life at a time.
+//! - The incarnation of a node only grows, and one incarnation belongs to one process.
+//! - A client's place is held by one process at a time.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use tramontane_core::ids::{ClientNumber, NodeId};
 
 use super::places::Places;
 
-/// How long a client's claim is kept for it until it comes.
+/// How long a place is reserved for a client that claimed it, until the client comes.
 const CLAIM_HOLD: Duration = Duration::from_secs(10);
 
-/// The newest life of a node.
+/// A process of a node: its random number, and its incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Life {
     pub(super) life: u64,
@@ -35,17 +35,18 @@ enum Hold {
     GivenBack,
 }
 
-/// What is known of a node.
+/// The knowledge about one node.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// The newest of its lives that came, or was given an incarnation.
+    /// Its newest process that came, or was given an incarnation.
     newest: Option<(Life, Hold)>,
-    /// A client that wants the place, and until when it is kept for it. It may never come: others
-    /// of its root's replicas may have given the place to another one.
+    /// A client that claims the place, and the time until which the place is reserved for it. It
+    /// may never come, because other replicas of the root may have given the place to another
+    /// client.
     claim: Option<(Life, Instant)>,
 }
 
-/// All that this process knows of others' lives.
+/// Everything that this process knows of other processes.
 #[derive(Debug)]
 pub(super) struct Lives {
     lease: Duration,
@@ -53,7 +54,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// Knows nobody. A place whose process is gone stays its own for the lease.
+    /// Starts with no knowledge. A place whose process is gone stays reserved for the lease.
     pub(super) fn new(lease: Duration) -> Self {
         Self { lease, known: Mutex::default() }
     }
@@ -62,8 +63,8 @@ impl Lives {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process came. False if a later one of its node is known, or another of the same
-    /// incarnation.
+    /// Records that a process came. Returns false if a later process of its node is known, or
+    /// another with the same incarnation.
     pub(super) fn comes(&self, node: NodeId, life: Life) -> bool {
         let mut known = self.known();
         let is_current = is_current(known.get(&node), &life);
@@ -73,17 +74,17 @@ impl Lives {
         is_current
     }
 
-    /// Whether a process of this node has come, or was given an incarnation.
+    /// Returns whether a process of this node has come, or was given an incarnation.
     pub(super) fn knows(&self, node: NodeId) -> bool {
         self.known().get(&node).is_some_and(|known| known.newest.is_some())
     }
 
-    /// Whether a process is the newest of its node, as far as is known.
+    /// Returns whether a process is the newest known of its node.
     pub(super) fn is_current(&self, node: NodeId, life: Life) -> bool {
         is_current(self.known().get(&node), &life)
     }
 
-    /// The connection to a process is gone.
+    /// Records that the connection to a process is gone.
     pub(super) fn goes(&self, node: NodeId, life: u64) {
         if let Some(Known { newest: Some((of, hold)), .. }) = self.known().get_mut(&node)
             && of.life == life
@@ -92,8 +93,8 @@ impl Lives {
         }
     }
 
-    /// The incarnation that a life of a node may have, at least this one: what it has already, or
-    /// one more than any before. It is its own from now on.
+    /// Assigns an incarnation of at least `at_least` to a process of a node: the one that it
+    /// already has, or one more than any earlier process had. Returns it.
     pub(super) fn stand(&self, node: NodeId, life: u64, at_least: u32) -> u32 {
         let mut known = self.known();
         let next = match known.get(&node).and_then(|known| known.newest) {
@@ -106,7 +107,7 @@ impl Lives {
         next
     }
 
-    /// The lives of clients, for a replica that comes back.
+    /// Returns the clients' processes, for a returning replica.
     pub(super) fn clients(&self, places: &Places) -> Vec<(u16, Life)> {
         let known = self.known();
         let of_client =
@@ -114,8 +115,7 @@ impl Lives {
         known.iter().filter_map(of_client).collect()
     }
 
-    /// Takes over what another replica knows of clients. It counts as if they were gone a moment
-    /// ago.
+    /// Takes over another replica's knowledge of clients, as if they had gone a moment ago.
     pub(super) fn learn(&self, places: &Places, clients: &[(u16, Life)]) {
         let mut known = self.known();
         for (number, life) in clients {
@@ -127,7 +127,8 @@ impl Lives {
         }
     }
 
-    /// The clients' places: the incarnation of each that was ever taken, and whether it is free.
+    /// Returns the clients' places that were ever taken: the incarnation of each, and whether it is
+    /// free.
     pub(super) fn seats(&self, places: &Places) -> Vec<Seat> {
         let (known, now) = (self.known(), Instant::now());
         let seat = |(node, known): (&NodeId, &Known)| {
@@ -138,8 +139,8 @@ impl Lives {
         known.iter().filter_map(seat).collect()
     }
 
-    /// Holds a place for a client. False if another has it, or had it with this incarnation or a
-    /// later one.
+    /// Reserves a place for a client. Returns false if another has it, or had it with this
+    /// incarnation or a later one.
     pub(super) fn claim(&self, node: NodeId, life: Life) -> bool {
         let (mut known, now) = (self.known(), Instant::now());
         let place = known.entry(node).or_insert(Known { newest: None, claim: None });
@@ -152,7 +153,7 @@ impl Lives {
         is_to_be_had
     }
 
-    /// A client gives its place back.
+    /// Releases the place of a client that returns it.
     pub(super) fn give_back(&self, node: NodeId, life: u64) {
         let mut known = self.known();
         let Some(place) = known.get_mut(&node) else { return };
@@ -173,7 +174,7 @@ impl Lives {
     }
 }
 
-/// A client's place, as one replica of the root knows it.
+/// A client's place, as known to one replica of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seat {
     pub(super) number: u16,
@@ -182,7 +183,7 @@ pub(super) struct Seat {
 }
 
 impl Known {
-    /// The life of the highest incarnation, whether it came or not.
+    /// Returns the process of the highest incarnation, whether it came or not.
     fn highest(&self) -> Option<Life> {
         let lives = [self.newest.map(|(life, _)| life), self.claim.map(|(life, _)| life)];
         lives.into_iter().flatten().max_by_key(|life| life.incarnation)
@@ -199,8 +200,8 @@ impl Known {
     }
 }
 
-/// Whether a life may come after those that are known. One that merely wanted the place does not
-/// count: a quorum of others may have given it to this one.
+/// Returns whether a process may follow the known ones. A process that merely claimed the place
+/// does not count, because a quorum of others may have given it to this one.
 fn is_current(known: Option<&Known>, life: &Life) -> bool {
     let newest = known.and_then(|known| known.newest);
     newest.is_none_or(|(before, _)| life.incarnation > before.incarnation || *life == before)
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(lives.seats(&places), [seat]);
     }
 
-    /// Two clients want one place, and a minority gives it to the one that does not get it.
+    /// Two clients want one place, and a minority gives it to the client that does not get it.
     #[test]
     fn a_claim_that_came_to_nothing_keeps_nobody_out() {
         let lives = Lives::new(Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! What processes of an overlay say to each other over the control plane.
+//! The messages between processes of an overlay on the control plane.
 //!
 //! | purpose of a session | who asks | what |
 //! |---|---|---|
@@ -16,46 +16,47 @@ use super::status::ReplicaStatus;
 /// How long one message may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest request.
+/// The longest request, in bytes.
 pub(super) const REQUEST_MAX: u64 = 256;
 
-/// The longest answer, but for an application's state.
+/// The longest answer in bytes, except an application's state.
 pub(super) const REPLY_MAX: u64 = 1 << 20;
 
-/// Of a caller: it wants to share a view of two.
+/// A request of a caller that wants to share a two-member view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerRequest {
-    /// A view with this id, which the caller has drawn at random: nobody has used it before.
+    /// Proposes a view with this id, which the caller has drawn at random: it was never used
+    /// before.
     Meet { view: u64, incarnation: u32 },
-    /// The connection, and the view, are those of the two from now on.
+    /// Confirms that the two processes keep this connection and this view.
     Kept,
-    /// The other end is not the process that it should be: a later one of its node is known.
+    /// Rejects the other end's process: a later process of its node is known.
     Outdated,
-    /// Of one that does not call: it has given up this view, and wants to be called again.
+    /// From an end that does not call: it has given up this view, and asks to be called again.
     CallAgain { view: u64 },
 }
 
-/// What a caller hears.
+/// The answer to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerReply {
     /// The view is agreed.
     Met { incarnation: u32 },
     /// The process is not in its group yet.
     NotYet,
-    /// The caller is not the process that it should be.
+    /// The caller's process is rejected: a later one is known.
     Outdated,
 }
 
-/// Of a replica that starts.
+/// A request of a starting replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum JoinRequest {
-    /// How things stand, and which incarnation it may have: at least this one.
+    /// Asks for the state of the group, and for an incarnation of at least `at_least`.
     Stand { at_least: u16 },
-    /// What a voter knows.
+    /// Asks for a voter's state.
     Snapshot,
 }
 
-/// What a replica that starts hears.
+/// The answer to a starting replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum JoinReply {
     Standing(Standing),
@@ -63,47 +64,47 @@ pub(super) enum JoinReply {
     Snapshot {
         cells: Vec<u64>,
     },
-    /// There is no snapshot to be had here now.
+    /// No snapshot is available here now.
     NoSnapshot,
 }
 
-/// How things stand at a replica, for another of its group.
+/// The state of the group at a replica, for another of its replicas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Standing {
-    /// The lives that formed the group, by rank. Nothing if this replica is in no group yet.
+    /// The processes that formed the group, by rank. `None` if this replica is in no group yet.
     pub(super) founders: Option<Vec<u64>>,
-    /// The incarnation that the one who asks may have.
+    /// The incarnation that the asking replica may have.
     pub(super) incarnation: u16,
-    /// How many replicas of the group have come back and do not count yet, the one who asks
-    /// included.
+    /// The number of replicas of the group that have returned and do not count yet, including the
+    /// asking one.
     pub(super) returning: u16,
-    /// The clients that are known.
+    /// The known clients.
     pub(super) clients: Vec<(u16, Life)>,
 }
 
-/// Of an operator, or a client that wants a place.
+/// A request of an operator, or of a client that wants a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum AskRequest {
     Status,
-    /// Which places of clients are free.
+    /// Asks which places of clients are free.
     Seats,
     /// A place.
     Claim {
         number: u16,
         life: Life,
     },
-    /// The place is needed no more.
+    /// Returns a place.
     GiveBack {
         number: u16,
         life: u64,
     },
 }
 
-/// What they hear.
+/// The answer to an operator or client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum AskReply {
     Status(Box<ReplicaStatus>),
-    /// The process is not in its group yet; it lacks these replicas.
+    /// The process is not in its group yet; these replicas are missing.
     NotYet(Vec<String>),
     Seats(Vec<Seat>),
     Claimed(bool),

@@ -2,16 +2,16 @@
 //! order (TRAM).
 //!
 //! An overlay is a [`Description`]: a file, or built by a program. A process becomes a replica of
-//! one of its groups by [`start`], and a thread of its own drives it. Its application is a
+//! one of its groups by [`start`], and is driven by a thread of its own. Its application is a
 //! [`Replica`]: it is handed the messages of its group in their order, with their destinations. A
-//! process becomes a client by [`Client::connect`]; it multicasts to a set of groups, and is told
+//! process becomes a client by [`Client::connect`]; it multicasts to a set of groups, and learns
 //! who delivered.
 //!
-//! Shards live in memory alone. A replica that died comes back with a snapshot of another one of
-//! its group, and counts again once a quorum without it has admitted it. A group that loses a
-//! majority at once has lost its state: it says so and stops. The overlay never changes.
+//! Shards exist only in memory. A replica that died returns with a snapshot of another one of its
+//! group, and counts again once a quorum without it has admitted it. A group that loses a majority
+//! at once has lost its state: it reports that and stops. The overlay never changes.
 //!
-//! The protocol itself is the core's ([`tramontane_core::tram`]); here is what it needs of a host.
+//! The protocol itself is in the core ([`tramontane_core::tram`]); this module is the host's part.
 //!
 //! | file | subject |
 //! |---|---|

@@ -9,7 +9,7 @@ use tramontane_core::tram::{Destinations, Overlay, ReplicaId};
 
 use super::description::Description;
 
-/// Who is who in an overlay.
+/// The names and ids of all processes in an overlay.
 #[derive(Clone, Debug)]
 pub struct Places {
     overlay: Overlay,
@@ -23,23 +23,23 @@ pub enum NoSuchPlace {
     /// No replica.
     #[error("\"{name}\" is no replica; take GROUP.RANK, such as {example}")]
     Replica {
-        /// What was given.
+        /// The name that was given.
         name: String,
-        /// One that there is.
+        /// A name that exists.
         example: String,
     },
     /// No group.
     #[error("\"{name}\" is no group of the overlay, which has {known}; take one of these")]
     Group {
-        /// What was given.
+        /// The name that was given.
         name: String,
-        /// Those that there are.
+        /// The names that exist.
         known: String,
     },
 }
 
 impl Places {
-    /// Those of an overlay that was described so.
+    /// Derives them from a description and its overlay.
     #[must_use]
     pub fn new(description: &Description, overlay: Overlay) -> Self {
         let names = description.groups.iter().map(|group| group.name.clone()).collect();
@@ -52,7 +52,7 @@ impl Places {
         &self.overlay
     }
 
-    /// The node id of a replica.
+    /// Returns the node id of a replica.
     #[must_use]
     pub fn node(&self, replica: ReplicaId) -> NodeId {
         let before = (0..replica.group.0).map(|group| self.overlay.replicas(GroupId(group)));
@@ -60,60 +60,60 @@ impl Places {
         NodeId(first + u32::from(replica.rank.0))
     }
 
-    /// The node id of a client.
+    /// Returns the node id of a client.
     #[must_use]
     pub fn client_node(&self, client: ClientNumber) -> NodeId {
         NodeId(self.replica_count() + u32::from(client.0))
     }
 
-    /// The replica of a node id.
+    /// Returns the replica of a node id.
     #[must_use]
     pub fn replica(&self, node: NodeId) -> Option<ReplicaId> {
         self.replicas().find(|replica| self.node(*replica) == node)
     }
 
-    /// The client of a node id.
+    /// Returns the client of a node id.
     #[must_use]
     pub fn client(&self, node: NodeId) -> Option<ClientNumber> {
         let number = u16::try_from(node.get().checked_sub(self.replica_count())?).ok()?;
         (number < self.overlay.limits().clients).then_some(ClientNumber(number))
     }
 
-    /// All replicas, in the order of their node ids.
+    /// Returns all replicas, in the order of their node ids.
     pub fn replicas(&self) -> impl Iterator<Item = ReplicaId> + '_ {
         self.overlay.all().iter().flat_map(|group| self.replicas_of(group))
     }
 
-    /// The replicas of a group, by rank.
+    /// Returns the replicas of a group, by rank.
     pub fn replicas_of(&self, group: GroupId) -> impl Iterator<Item = ReplicaId> + use<> {
         (0..self.overlay.replicas(group)).map(move |rank| ReplicaId { group, rank: Rank(rank) })
     }
 
-    /// All nodes that may ever be there.
+    /// Returns all nodes that may ever exist.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.replica_count() + u32::from(self.overlay.limits().clients)).map(NodeId)
     }
 
-    /// The group that all clients ask for their numbers.
+    /// Returns the group that all clients ask for their numbers.
     #[must_use]
     pub fn root(&self) -> GroupId {
         let mut groups = self.overlay.all().iter();
         groups.find(|group| self.overlay.parent(*group).is_none()).unwrap_or_default()
     }
 
-    /// The name of a group.
+    /// Returns the name of a group.
     #[must_use]
     pub fn group_name(&self, group: GroupId) -> &str {
         self.names.get(group.index()).map_or("", String::as_str)
     }
 
-    /// The name of a replica: `g1.2`.
+    /// Returns the name of a replica: `g1.2`.
     #[must_use]
     pub fn name(&self, replica: ReplicaId) -> String {
         format!("{}.{}", self.group_name(replica.group), replica.rank)
     }
 
-    /// The replica of a name.
+    /// Returns the replica with this name.
     ///
     /// # Errors
     /// [`NoSuchPlace::Replica`].
@@ -124,7 +124,7 @@ impl Places {
         })
     }
 
-    /// Whether there is a replica of that group and rank.
+    /// Checks that there is a replica of that group and rank.
     ///
     /// # Errors
     /// [`NoSuchPlace::Replica`].
@@ -135,7 +135,7 @@ impl Places {
         self.replica_named(&replica.to_string()).map(|_| ())
     }
 
-    /// The groups of these names, as a message's destinations.
+    /// Returns the groups with these names, as a message's destinations.
     ///
     /// # Errors
     /// [`NoSuchPlace::Group`].

@@ -1,4 +1,4 @@
-//! What other threads ask of the one that drives a replica.
+//! Requests of other threads to the thread that drives a replica.
 
 use super::calls::Meeting;
 use super::snapshot::{Snapshot, SnapshotOrder};
@@ -6,11 +6,11 @@ use super::snapshot::{Snapshot, SnapshotOrder};
 /// One request.
 #[derive(Debug)]
 pub(super) enum Request {
-    /// What came of a meeting.
+    /// The result of a meeting.
     Meeting(Meeting),
-    /// Another replica wants to know what this one knows.
+    /// Another replica wants this one's state.
     Snapshot(SnapshotOrder),
-    /// What another replica knew, or nothing: then it is asked for again.
+    /// Another replica's state, or `None`: then it is requested again.
     Restore(Option<Snapshot>),
 }
 

@@ -1,8 +1,8 @@
 //! How a client gets its number and its incarnation: a quorum of the root's replicas gives them.
 //!
 //! # Invariants
-//! - Two clients that live have no number in common: each was given it by a quorum of the same
-//!   group, and any two quorums share a replica.
+//! - Two live clients never have the same number: each got it from a quorum of the same group, and
+//!   any two quorums share a replica.
 //! - Under one number, a later client has a higher incarnation.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use super::start_error::StartError;
 /// How long one replica may take to answer.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Between two looks.
+/// The interval between two attempts.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A client's place.
@@ -32,7 +32,7 @@ pub(super) struct Taken {
     pub(super) life: Life,
 }
 
-/// Where clients get their places.
+/// The source of clients' places.
 pub(super) struct Seats<'s> {
     pub(super) asker: &'s Asker,
     pub(super) places: &'s Places,
@@ -41,7 +41,7 @@ pub(super) struct Seats<'s> {
 }
 
 impl Seats<'_> {
-    /// Takes a place for a life, other than these.
+    /// Takes a place for a process, except those in `but`.
     pub(super) fn take(&self, life: u64, but: &BTreeSet<u16>) -> Result<Taken, StartError> {
         let mut tried = but.clone();
         let mut is_full = false;
@@ -60,7 +60,7 @@ impl Seats<'_> {
                     tried.insert(taken.number.0);
                     continue;
                 }
-                // Those that others took meanwhile may come free.
+                // Places that others took meanwhile may become free.
                 tried.clone_from(but);
             }
             if Instant::now() >= self.until {
@@ -72,7 +72,7 @@ impl Seats<'_> {
         }
     }
 
-    /// Gives a place back.
+    /// Returns a place.
     pub(super) fn give_back(&self, taken: &Taken) {
         let Taken { number, life } = *taken;
         let request = AskRequest::GiveBack { number: number.0, life: life.life };
@@ -87,7 +87,8 @@ impl Seats<'_> {
         usize::from(self.places.overlay().quorum(self.places.root()))
     }
 
-    /// The places as all that answer know them, if those are a quorum; and who does not answer.
+    /// Returns the places as known to all replicas that answer, if those are a quorum; and the
+    /// replicas that do not answer.
     #[allow(clippy::type_complexity)]
     fn look(&self) -> Result<(Option<Vec<Seat>>, Vec<String>), StartError> {
         let answers = self.asker.ask_all(&self.root(), AskRequest::Seats, LOOK, self.cancel);
@@ -108,8 +109,8 @@ impl Seats<'_> {
         Ok(((answered >= self.quorum()).then_some(all), missing))
     }
 
-    /// A number that all know as free, with an incarnation that none has seen. Clients that start
-    /// together begin to look at different ones.
+    /// Chooses a number that all know as free, with an incarnation that none has seen. Clients that
+    /// start together begin their search at different numbers.
     fn choose(&self, life: u64, seats: &[Seat], tried: &BTreeSet<u16>) -> Option<Taken> {
         let clients = self.places.overlay().limits().clients;
         let first = u16::try_from(life % u64::from(clients)).unwrap_or(0);
@@ -122,7 +123,7 @@ impl Seats<'_> {
         Some(Taken { number: ClientNumber(number), life })
     }
 
-    /// Asks for a place. What a minority gave is given back.
+    /// Claims a place. If only a minority grants it, it is returned.
     fn claim(&self, taken: &Taken) -> bool {
         let Taken { number, life } = *taken;
         let request = AskRequest::Claim { number: number.0, life };

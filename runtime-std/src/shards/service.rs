@@ -1,4 +1,4 @@
-//! What the control server of a replica serves: calls of peers, replicas that start, operators, and
+//! The service of a replica's control server: for calls of peers, starting replicas, operators, and
 //! clients that want a place.
 
 use std::collections::BTreeMap;
@@ -19,25 +19,25 @@ use super::snapshot;
 use super::status::StatusBoard;
 use crate::session_messages::{receive_message, send_message};
 
-/// What clients of the control server are served from.
+/// The state that clients of the control server are served from.
 pub(super) struct Service {
     pub(super) own: ReplicaId,
     pub(super) places: Places,
     pub(super) lives: Arc<Lives>,
     pub(super) board: StatusBoard,
-    /// The lives that formed the group, by rank, once that is known.
+    /// The processes that formed the group, by rank, once known.
     founders: OnceLock<Vec<u64>>,
     /// The replicas that this one waits for before that.
     missing: Mutex<Vec<String>>,
-    /// Replicas of the group that have come back, and were not seen to count again, with their
-    /// lives.
+    /// Replicas of the group that have returned, and were not seen to count again, with their
+    /// processes.
     returning: Mutex<BTreeMap<Rank, u64>>,
     /// Set once this process is driven.
     pub(super) inside: OnceLock<Arc<Calls<Request>>>,
 }
 
 impl Service {
-    /// That of a replica that starts.
+    /// Creates the service of a starting replica.
     pub(super) fn new(own: ReplicaId, places: Places, lives: Arc<Lives>) -> Self {
         Self {
             own,
@@ -51,13 +51,13 @@ impl Service {
         }
     }
 
-    /// The group has formed.
+    /// Records that the group has formed.
     pub(super) fn set_founders(&self, founders: Vec<u64>) {
-        // Once: a later list is the same.
+        // Set once, because a later list is the same.
         let _ = self.founders.set(founders);
     }
 
-    /// The replicas that this one waits for.
+    /// Returns the replicas that this one waits for.
     pub(super) fn missing(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -66,8 +66,8 @@ impl Service {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
     }
 
-    /// Looks at the replicas that have come back: those that count again are out of the list.
-    /// Gives how many are left.
+    /// Removes the replicas that count again from the list of those that have returned. Returns how
+    /// many are left.
     pub(super) fn count_returning(&self, counts_again: impl Fn(Rank, u64) -> bool) -> usize {
         let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
         returning.retain(|rank, life| !counts_again(*rank, *life));
@@ -82,7 +82,7 @@ impl Service {
             (Purpose::Join, _) => self.answer_join(node, life, session),
             (Purpose::Peer, Some(calls)) => calls.answer(node, life, session),
             (Purpose::Peer, None) => answer_not_yet(session),
-            // The control server refuses the one, and replicas know nothing of the others.
+            // The control server refuses the first, and replicas do not serve the others.
             (Purpose::Meet | Purpose::Client | Purpose::Restart, _) => Ok(()),
         };
         if let Err(error) = served {
@@ -139,7 +139,7 @@ impl Service {
         }
     }
 
-    /// How things stand, for a replica of the group that starts.
+    /// Returns the state of the group, for one of its replicas that starts.
     fn standing(&self, rank: Rank, node: NodeId, wanted: Life) -> Standing {
         let founders = self.founders.get().cloned();
         let is_founder = |founders: &Vec<u64>| founders.get(rank.index()) == Some(&wanted.life);

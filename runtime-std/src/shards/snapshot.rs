@@ -1,5 +1,5 @@
-//! What a replica that has lost its memory, or is far behind, takes over from a voter of its group:
-//! the core's counts, and the application's state of the same moment.
+//! The snapshot that a replica takes over from a voter of its group when it has lost its memory, or
+//! is far behind: the core's counts, and the application's state of the same moment.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::group::ControlEndpoints;
 use crate::requests::Requests;
 use crate::session_messages::{receive_message, send_message};
 
-/// The largest state of an application.
+/// The largest state of an application, in bytes.
 pub(super) const STATE_MAX: u64 = 1 << 40;
 
-/// What the driving thread gives.
+/// A snapshot as the driving thread takes it.
 pub(super) struct Taken {
     pub(super) cells: Vec<u64>,
     pub(super) state: Box<dyn Read + Send>,
@@ -32,22 +32,22 @@ impl std::fmt::Debug for Taken {
     }
 }
 
-/// What another replica sent.
+/// A snapshot received from another replica.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) cells: Vec<u64>,
     pub(super) state: Vec<u8>,
 }
 
-/// Where a snapshot is to go, and where it comes from.
+/// The sending end for a snapshot that was ordered.
 pub(super) type SnapshotOrder = SyncSender<Option<Taken>>;
 
-/// A place for one.
+/// Creates a channel for one snapshot.
 pub(super) fn order() -> (SnapshotOrder, Receiver<Option<Taken>>) {
     sync_channel(1)
 }
 
-/// Gives another replica what this one knows, if it is a voter.
+/// Sends this replica's state to another, if this one is a voter.
 pub(super) fn give(
     session: &mut Session,
     requests: Option<&Requests<Request>>,
@@ -66,7 +66,7 @@ pub(super) fn give(
     }
 }
 
-/// Where a replica takes snapshots from.
+/// The replicas from which a snapshot can be taken.
 pub(super) struct Source {
     pub(super) own: ReplicaId,
     pub(super) identity: Identity,
@@ -76,7 +76,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Asks the others of the group, one after the other. Nothing if none has one now.
+    /// Asks the others of the group, one after the other. Returns `None` if none has a snapshot
+    /// now.
     pub(super) fn take(&self) -> Option<Snapshot> {
         let others = self.places.replicas_of(self.own.group).filter(|other| *other != self.own);
         for other in others {

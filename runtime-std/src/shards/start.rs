@@ -1,5 +1,5 @@
-//! How a process becomes a replica: it forms its group together with the others, or comes back to
-//! it with a snapshot.
+//! How a process becomes a replica: it forms its group together with the others, or returns to it
+//! with a snapshot.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -35,12 +35,12 @@ use crate::rdma::NoFabric;
 use crate::requests::Requests;
 use crate::shared_memory::{Residence, Root};
 
-/// Between two looks for a snapshot.
+/// The interval between two requests for a snapshot.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// What a replica starts with.
+/// Options for starting a replica.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StartOptions<'c> {
@@ -48,7 +48,7 @@ pub struct StartOptions<'c> {
     pub time_limit: Duration,
     /// Ends the wait when it becomes true.
     pub cancel: &'c AtomicBool,
-    /// Where it is met, over TCP, if that is open already.
+    /// The socket at which it is met, over TCP, if one is already open.
     pub listener: Option<Listener>,
     /// Called every few seconds with the names of the replicas that this one waits for.
     pub told: Option<fn(&[String])>,
@@ -60,7 +60,7 @@ impl Default for StartOptions<'_> {
     }
 }
 
-/// A replica that runs, driven by a thread of its own. Dropping it closes it.
+/// A running replica, driven by a thread of its own. Dropping it closes it.
 pub struct Running {
     // Dropped first: the control server outlives it.
     poller: Poller,
@@ -70,10 +70,10 @@ pub struct Running {
 }
 
 /// Becomes a replica of an overlay, and runs as one. Returns once its group has formed, or has
-/// taken it back.
+/// admitted it again.
 ///
 /// # Errors
-/// [`StartError`]; nothing is left behind then.
+/// [`StartError`]; nothing is left behind in that case.
 pub fn start<R: Replica + 'static>(
     description: &Description,
     replica: ReplicaId,
@@ -84,7 +84,8 @@ pub fn start<R: Replica + 'static>(
     place.places.check(replica)?;
     let node = place.places.node(replica);
     let identity = place.identity(node)?;
-    // One for all applications: each program would compile all of it again.
+    // One instance for all applications, so that a program does not compile everything again for
+    // each of its types.
     let application: Box<dyn Replica> = Box::new(application);
     let starting = Starting { place, description, own: replica, identity, application };
     let residence = starting.place.residence(description.fabric, &identity, &options)?;
@@ -94,7 +95,7 @@ pub fn start<R: Replica + 'static>(
     each!(fabric, fabric => starting.run(fabric, options))
 }
 
-/// Opens the device that the fabric of an overlay needs, which has to have regions.
+/// Opens the device that the fabric of an overlay needs, which must support regions.
 pub(super) fn open_device(
     description: &Description,
     meeting: impl FnOnce() -> Option<IpAddr>,
@@ -106,7 +107,7 @@ pub(super) fn open_device(
     Ok(site)
 }
 
-/// What a process of an overlay has before it is a replica or a client.
+/// The resources of a process before it is a replica or a client.
 pub(super) struct StartingProcess {
     pub(super) places: Places,
     pub(super) endpoints: ControlEndpoints,
@@ -117,7 +118,7 @@ pub(super) struct StartingProcess {
 }
 
 impl StartingProcess {
-    /// That of a description.
+    /// Creates them from a description.
     pub(super) fn of(description: &Description) -> Result<Self, StartError> {
         let places = Places::new(description, description.overlay()?);
         let root = match &description.shm_dir {
@@ -135,17 +136,17 @@ impl StartingProcess {
         })
     }
 
-    /// A new life of a node.
+    /// Returns the identity of a new process of a node.
     pub(super) fn identity(&self, node: NodeId) -> io::Result<Identity> {
         Ok(self.identity_of(node, incarnation()?))
     }
 
-    /// That life of a node.
+    /// Returns the identity of a given process of a node.
     pub(super) const fn identity_of(&self, node: NodeId, life: u64) -> Identity {
         Identity { node, incarnation: life, digest: self.digest }
     }
 
-    /// The own address on the way to the replicas, where they have addresses.
+    /// Returns the local address on the route to the replicas, if they have addresses.
     pub(super) fn own_address(&self) -> Option<IpAddr> {
         let remote = |address: &Address| match address {
             Address::Tcp(remote) => own_address_towards(*remote.resolve().ok()?.first()?).ok(),
@@ -154,7 +155,7 @@ impl StartingProcess {
         self.endpoints.addresses.values().find_map(remote)
     }
 
-    /// The place of a node in the folder where the processes meet.
+    /// Claims the place of a node in the folder where the processes meet.
     pub(super) fn residence(
         &self,
         carrier: Carrier,
@@ -167,7 +168,7 @@ impl StartingProcess {
     }
 }
 
-/// The own address from which the system goes to another. Nothing is sent.
+/// Returns the local address from which the system would send to another. Nothing is sent.
 fn own_address_towards(remote: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -176,7 +177,7 @@ fn own_address_towards(remote: SocketAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// The control servers of an overlay's replicas.
+/// Returns the control servers of an overlay's replicas.
 fn endpoints(
     description: &Description,
     places: &Places,
@@ -193,7 +194,7 @@ fn endpoints(
     ControlEndpoints::listed(fabric, (root, name.as_str()), nodes, key_file.as_deref(), allow_clear)
 }
 
-/// A process on its way to be a replica.
+/// A process about to become a replica.
 struct Starting<'d> {
     place: StartingProcess,
     description: &'d Description,
@@ -211,7 +212,8 @@ impl Starting<'_> {
         let until = Instant::now() + options.time_limit;
         let Self { place, description, own, identity, mut application } = self;
         let StartingProcess { places, endpoints, lease, .. } = place;
-        // Before others wait for it: what this machine lacks is told at once.
+        // Done before others wait for this process, so that anything this machine lacks is reported
+        // at once.
         let overlay = places.overlay().clone();
         let shape = Shape::of(&overlay, own.group);
         let links = ReplicaLinks::of(&overlay, own.group).len();
@@ -320,7 +322,7 @@ fn listen(
     })
 }
 
-/// Takes what a voter knows, as soon as there is one.
+/// Takes a voter's state, as soon as there is a voter.
 fn take_over(source: &Source, until: Instant, cancel: &AtomicBool) -> Result<Snapshot, StartError> {
     loop {
         if let Some(snapshot) = source.take() {
@@ -340,19 +342,19 @@ fn take_over(source: &Source, until: Instant, cancel: &AtomicBool) -> Result<Sna
 }
 
 impl Running {
-    /// How it is.
+    /// Returns the replica's status.
     #[must_use]
     pub fn status(&self) -> ReplicaStatus {
         self.service.board.status().unwrap_or_default()
     }
 
-    /// Why it ended, if it has.
+    /// Returns why it ended, if it has.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.poller.stopped()
     }
 
-    /// Ends it. Says why it ended: [`Stopped::Closed`] if by this.
+    /// Ends the replica. Returns why it ended: [`Stopped::Closed`] if by this call.
     pub fn close(self) -> Stopped {
         self.is_over.store(true, Ordering::Relaxed);
         self.poller.close()

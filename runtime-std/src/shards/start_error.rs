@@ -23,31 +23,31 @@ pub enum StartError {
     /// The others' control servers cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
-    /// Nothing to carry its writes.
+    /// There is no fabric to carry its writes.
     #[error(transparent)]
     Fabric(#[from] NoFabric),
-    /// No place in shared memory.
+    /// There is no place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
-    /// The own address is taken, or none.
+    /// The process's own address is in use, or does not exist.
     #[error("cannot listen at {address}: {source}; is replica {replica} running already?")]
     Listen {
         /// Where.
         address: Address,
         /// This replica.
         replica: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A process of the overlay goes by another key, program or configuration.
+    /// A process of the overlay has another key, program or configuration.
     #[error("replica {replica}: {why}")]
     Refused {
         /// Which one.
         replica: String,
-        /// What it said.
+        /// Its answer.
         why: String,
     },
-    /// The replicas that are needed did not come.
+    /// The required replicas did not come.
     #[error("these replicas did not come in time: {}; start them", missing.join(", "))]
     NotMet {
         /// Their names.
@@ -68,22 +68,22 @@ pub enum StartError {
          is over (client_lease_ms), or raise clients_max"
     )]
     NoSeat(u16),
-    /// The application does not take over the state.
+    /// The application refuses the state.
     #[error("the application does not take over the state of its group: {0}")]
     StateRefused(std::io::Error),
     /// There is no memory for the log.
     #[error("no memory: {0}; lower log_entries or message_max")]
     NoMemory(String),
-    /// The core refuses what it is opened with.
+    /// The core refuses its parameters.
     #[error("the replica cannot be opened: {0}")]
     Open(#[from] OpenError),
-    /// The wait was ended.
+    /// The wait was cancelled.
     #[error("interrupted while starting")]
     Cancelled,
-    /// It ended before it had begun.
+    /// The process stopped before it became a replica or client.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The system refused something.
+    /// A system call failed.
     #[error("cannot start: {0}; see what the system says, and try again")]
     Io(#[from] std::io::Error),
 }

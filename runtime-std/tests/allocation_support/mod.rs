@@ -1,7 +1,7 @@
-//! Counts what a test program asks the system's allocator for: an allocator is the whole program's,
-//! so each of these tests is a program of its own.
+//! Counts a test program's requests to the system's allocator. The allocator belongs to the whole
+//! program, so each of these tests is a program of its own.
 
-// Each test program uses its own part of it.
+// Each test program uses only a part of it.
 #![allow(dead_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,10 +14,10 @@ thread_local! {
     static OF_THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting.
+/// The system's allocator, with counters.
 struct Counting;
 
-// SAFETY: everything is the system's; counting touches no memory of the allocator.
+// SAFETY: all calls go to the system's allocator; counting touches none of its memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALL.fetch_add(1, Ordering::Relaxed);
@@ -35,12 +35,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of all threads so far.
+/// Returns the allocations of all threads so far.
 pub fn of_all_threads() -> u64 {
     ALL.load(Ordering::Relaxed)
 }
 
-/// Allocations of this thread so far: the test harness has threads of its own.
+/// Returns the allocations of this thread so far: the test harness has threads of its own.
 pub fn of_this_thread() -> u64 {
     OF_THREAD.get()
 }

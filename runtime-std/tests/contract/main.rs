@@ -1,4 +1,4 @@
-//! The fabrics of hosts keep the contract of a fabric.
+//! The host fabrics keep the contract of a fabric.
 //!
 //! `cargo test -p tramontane-runtime --test contract -- --nocapture` prints the verdicts.
 

@@ -1,5 +1,5 @@
-//! Three members on a real fabric, all in this process: one that was lost is gone, and two race in
-//! threads of their own.
+//! Three members on a real fabric, all in this process: a lost member is dropped, and two members
+//! race in threads of their own.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,30 +9,30 @@ use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::Rank;
 use tramontane_core::memory::{Row, RowWriter};
 
-/// Longer than a machine that does something else as well takes to ring.
+/// Longer than a ring takes, even on a busy machine.
 pub const SLEEP_MAX: Duration = Duration::from_secs(5);
 
 /// Longer than any race takes.
 const RACE_MAX: Duration = Duration::from_secs(120);
 
-/// A member, as a race needs it.
+/// The interface of a member in a race.
 pub trait Racer: Send {
     /// Its fabric.
     type Fabric: Fabric;
 
-    /// Turns between two looks at the clock, at which the other may have the processor.
+    /// Turns between two checks of the clock, at which the other thread may get the processor.
     const TURNS_PER_LOOK: u32;
 
-    /// Its fabric, its row, and all rows as it sees them.
+    /// Returns its fabric, its row, and all rows as it sees them.
     fn seat(&mut self) -> (&mut Self::Fabric, RowWriter<'_>, Vec<Row<'_>>);
 
-    /// What a member's step begins with: the actors that only look do not poll.
+    /// Begins a member's step: actors that only read do not poll.
     fn begin(fabric: &mut Self::Fabric);
 
     /// Sleeps for at most [`SLEEP_MAX`].
     fn sleep(fabric: &mut Self::Fabric) -> Wake;
 
-    /// Leaves the processor to the other: both may have to share one.
+    /// Yields the processor to the other thread: both may have to share one.
     fn give_way() {
         std::thread::yield_now();
     }
@@ -56,7 +56,7 @@ impl<M> Members<M> {
         self.0[rank.index()].as_mut().expect("nobody uses who was lost")
     }
 
-    /// Those that are there.
+    /// Returns the members that are there.
     pub fn iter(&self) -> impl Iterator<Item = &M> {
         self.0.iter().flatten()
     }
@@ -66,7 +66,7 @@ impl<M> Members<M> {
         self.0.iter_mut().flatten()
     }
 
-    /// Drops a member, which says nothing any more.
+    /// Drops a member, without any notice to the others.
     pub fn lose(&mut self, rank: Rank) {
         self.0[rank.index()] = None;
     }
@@ -95,17 +95,17 @@ impl<M: Racer> Members<M> {
     }
 }
 
-/// What the threads of a race know of each other.
+/// The state that the threads of a race share.
 #[derive(Default)]
 struct Race {
     /// One of them found a breach.
     stop: AtomicBool,
-    /// Actors that are done.
+    /// The number of actors that are done.
     done: AtomicUsize,
 }
 
-/// Gives an actor its turns until both are done, or the other found a breach. Who is done goes on
-/// with its steps: what it posted last may wait for room, and the other for it.
+/// Runs an actor's turns until both are done, or the other found a breach. An actor that is done
+/// keeps stepping, because its last posts may wait for room, and the other for them.
 fn act<M: Racer>(
     member: &mut M,
     actor: &mut dyn Actor<M::Fabric>,

@@ -1,5 +1,5 @@
 //! Shared memory keeps the contract, as a fabric of the runtime: several members in one process,
-//! each with its own files and mappings, as processes have them; two members race in two threads.
+//! each with its own files and mappings, as in separate processes; two members race in two threads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,7 +33,7 @@ impl Testbed for SharedMemories {
     type Bench<'b> = Group3;
 
     fn with(&self, scene: impl FnOnce(&mut Group3)) {
-        // Beside the real thing, or wherever there is room: on a disk it works as well.
+        // In the usual place if possible, or anywhere else: it also works on a disk.
         let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a folder");
         let root = Root::under(folder.path());
         let members = join_all(&root, self.fences);
@@ -41,7 +41,7 @@ impl Testbed for SharedMemories {
     }
 }
 
-/// All members take their places and make the memory of the view.
+/// Makes all members take their places and allocate the memory of the view.
 fn join_all(root: &Root, fences: Fences) -> Members<Member> {
     let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let ranks: Vec<Rank> = (0..MEMBERS).map(Rank).collect();
@@ -87,7 +87,7 @@ impl Member {
     }
 }
 
-/// How often a member's timer comes in what waits.
+/// The number of passes between two runs of a member's timer while it waits.
 const PASSES_PER_LOOK: u64 = 64;
 
 struct Group3 {
@@ -121,13 +121,13 @@ impl Bench for Group3 {
     }
 
     fn pass(&mut self) {
-        // Of lists nothing is ever under way. Blocks are, and go on at members that wait for
-        // something else.
+        // Lists are never in flight here, but blocks are: they make progress at members that wait
+        // for something else.
         for member in self.members.iter_mut() {
             let AnyFabric::SharedMemory(fabric) = &mut member.fabric else { continue };
             fabric.carry_blocks();
         }
-        // Rows come while members look for them, as a member's timer does.
+        // Rows appear when members check for them, which their timers do.
         self.passes += 1;
         if self.passes.is_multiple_of(PASSES_PER_LOOK) {
             for member in self.members.iter_mut() {
@@ -138,7 +138,7 @@ impl Bench for Group3 {
     }
 
     fn settle(&mut self) {
-        // What a member's timer does, and blocks: a few pieces each.
+        // The work of a member's timer, and blocks: a few pieces each.
         for _ in 0..8 {
             self.pass();
         }
@@ -152,7 +152,8 @@ impl Bench for Group3 {
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
-        // As a process that ends gives back its locks, without having said that it leaves.
+        // Like a process that ends: its locks are released, and it has not announced that it
+        // leaves.
         self.members.lose(member);
         Ok(())
     }
@@ -208,7 +209,7 @@ impl Racer for Member {
     }
 }
 
-/// What says nothing about memory that is shared: nothing is carried, so nothing is carried late or
+/// Clauses that do not apply to shared memory: nothing is transferred, so nothing is late or
 /// queued.
 const SILENT: [&str; 5] = [
     "queue-full-refused-whole",
@@ -220,7 +221,7 @@ const SILENT: [&str; 5] = [
 
 #[test]
 fn shared_memory_keeps_the_contract() {
-    // Who pays for the fences matters to the doorbell alone, so the second run hunts less.
+    // The kind of fence affects only the doorbell, so the second run has fewer rounds.
     let kinds =
         [("the sleeper pays", Fences::Sleeper, 60_000), ("both ends fence", Fences::Both, 6_000)];
     for (what, fences, rounds) in kinds {

@@ -1,6 +1,7 @@
 //! TCP keeps the contract, as a fabric of the runtime: several members in one process, connected
-//! over loopback as members on several hosts are; in clear and with a key, with the kernel's own
-//! buffers and with the smallest; two members race in two threads. So do its blocks.
+//! over loopback as members on several hosts are, unencrypted and with a key, with the kernel's own
+//! buffers and with the smallest; two members race in two threads. Its blocks keep the contract
+//! too.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,8 +47,8 @@ fn ids() -> Vec<NodeId> {
     (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
 }
 
-/// All members meet, each in a thread of its own, since each waits for the others. No view is open
-/// then.
+/// Makes all members meet, each in a thread of its own, because each waits for the others. No view
+/// is open afterwards.
 fn meet(how: &Connected) -> Members<Member> {
     let listeners: Vec<TcpListener> =
         (0..MEMBERS).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
@@ -151,15 +152,15 @@ impl Bench for Group3 {
     }
 
     fn settle(&mut self) {
-        // What was sent over loopback is there when the call returns; a full socket takes more once
-        // it was read.
+        // Bytes sent over loopback have arrived when the call returns; a full socket accepts more
+        // once it was read.
         for _ in 0..2000 {
             self.carry();
             if self.members.iter_mut().all(|member| tcp(&mut member.fabric).is_quiet()) {
                 break;
             }
         }
-        // An end of a connection, and room in a socket, are told a little later.
+        // The end of a connection, and room in a socket, are reported a little later.
         for _ in 0..3 {
             std::thread::sleep(Duration::from_micros(100));
             self.carry();
@@ -171,7 +172,7 @@ impl Bench for Group3 {
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
-        // As a process that ends: its sockets are closed, and it said nothing.
+        // Like a process that ends: its sockets are closed, and it has announced nothing.
         self.members.lose(member);
         Ok(())
     }
@@ -187,7 +188,7 @@ impl Bench for Group3 {
 
 impl BlockBench for Group3 {
     fn block_region(&self) -> Region {
-        // Each member made one, of its own, and the first number is the same everywhere.
+        // Each member allocated one of its own, and the first number is the same everywhere.
         self.members.iter().next().expect("a member").blocks.region()
     }
 
@@ -220,13 +221,13 @@ impl Racer for Member {
         if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
     }
 
-    /// Sleeps: on a busy machine to give way costs whole time slices.
+    /// Sleeps, because yielding on a busy machine costs whole time slices.
     fn give_way() {
         std::thread::sleep(RACE_PAUSE);
     }
 }
 
-/// What says nothing where the kernel's buffers take all that a clause posts.
+/// Clauses that do not apply if the kernel's buffers take everything that a clause posts.
 const SILENT_IF_LARGE: [&str; 3] =
     ["queue-full-refused-whole", "queue-full-passes", "queue-full-alone"];
 
@@ -300,8 +301,8 @@ fn blocks_over_tcp_keep_the_contract() {
     }
 }
 
-/// Posts until there is no room, tells how many lists were taken, and is done while the last still
-/// waits.
+/// Posts until there is no room, publishes how many lists were accepted, and is done while the last
+/// ones still wait.
 struct Pouring<'p> {
     lists: u64,
     taken: &'p AtomicU64,
@@ -325,7 +326,7 @@ impl Actor<AnyFabric> for Pouring<'_> {
     }
 }
 
-/// Takes nothing before the other is done, and then all of it.
+/// Receives nothing before the other is done, and then everything.
 struct Draining<'p> {
     taken: &'p AtomicU64,
 }
@@ -340,7 +341,8 @@ impl Actor<AnyFabric> for Draining<'_> {
     }
 }
 
-/// Two clauses did not end under load, once in ten runs: who was done carried nothing any more.
+/// Under load, two clauses hung once in ten runs, because an actor that was done no longer
+/// transferred its data.
 #[test]
 fn what_was_posted_last_arrives_although_its_sender_is_done() {
     Connected { key: None, settings: small(), rounds: 1 }.with(|group| {

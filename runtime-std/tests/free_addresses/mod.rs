@@ -1,14 +1,14 @@
-//! Addresses for processes that listen themselves, which tests of this package and of the commands
-//! share.
+//! Free addresses for processes that listen themselves, shared by tests of this package and of the
+//! commands.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Addresses at which nobody listens just now, no two the same.
+/// Returns addresses at which no process listens at present, all different.
 pub fn free_addresses(count: usize) -> Vec<SocketAddr> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Below the ports that the system gives to connections: one of these may take a port that was
-    // free just now.
+    // Below the ports that the system gives to connections, because a connection may take a port
+    // that was free a moment ago.
     let address = || {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = 10_000 + (std::process::id().wrapping_mul(499).wrapping_add(step) % 20_000);

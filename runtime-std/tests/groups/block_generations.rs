@@ -1,5 +1,5 @@
-//! More groups in the life of a node than a view has channels: numbers have no end, and nothing of
-//! an old group is taken for a new one's.
+//! More groups on a node than a view has channels: numbers are unlimited, and nothing of an old
+//! group reaches a new one.
 
 use std::collections::VecDeque;
 use std::process::{Command, Stdio};
@@ -15,13 +15,13 @@ use crate::block_group_support::*;
 use crate::fixed_support::Meeting;
 use crate::group_support::carriers_of_processes;
 
-/// Numbers that have channels of one view.
+/// The numbers that have channels of one view.
 const GENERATION: u64 = 1024;
 
-/// How far behind the root the others create a group.
+/// The delay, in groups, after which the other members create a group that the root has created.
 const LATE: usize = 100;
 
-/// Numbers that are not the same twice: the splitmix64 of Steele, Lea and Flood.
+/// Random numbers that never repeat: the splitmix64 of Steele, Lea and Flood.
 struct Dice(u64);
 
 impl Dice {
@@ -44,7 +44,8 @@ struct Begun {
 }
 
 impl Begun {
-    /// With 2 or 3 of the nodes, any of them the root; one in 32 fails with blocks under way.
+    /// Begins a group of 2 or 3 of the nodes, any of them the root; one in 32 fails with blocks in
+    /// flight.
     fn begin(crowd: &Crowd, number: u64, dice: &mut Dice) -> Self {
         let mut members = vec![0, 1, 2];
         members.rotate_left(dice.below(3) as usize);
@@ -58,13 +59,14 @@ impl Begun {
             let buffer = crowd.filled(members[0], &content(8 * number + message, *bytes));
             root.group.send(buffer, *bytes).expect("it is sent");
         }
-        // It ends while others, perhaps, have not begun.
+        // It ends, perhaps before others have begun.
         let closed = root.group.close(Duration::ZERO);
         assert!(matches!(closed, Err(CloseFailure::TimedOut(_)) | Ok(Ended::Closed)), "{closed:?}");
         Self { number, members, sizes, fails, root }
     }
 
-    /// The others create it, late; each is told what belongs to this group, and nothing else.
+    /// Creates the group at the other members, late; each receives what belongs to this group, and
+    /// nothing else.
     fn end(self, crowd: &Crowd) {
         let Self { number, members, sizes, fails, root } = self;
         let room = |id| if fails == Some(id) { 0 } else { usize::MAX };
@@ -89,7 +91,7 @@ fn groups_of_many_generations_follow_each_other_whatever_is_under_way_when_one_e
         let mut dice = Dice(13);
         let mut begun = VecDeque::new();
         let mut number = 0;
-        // Most channels are used more than once, and not in turn.
+        // Most channels are used more than once, and out of order.
         while number < 3 * GENERATION + 100 {
             begun.push_back(Begun::begin(&crowd, number, &mut dice));
             number += 1 + dice.below(6);
@@ -140,8 +142,8 @@ fn a_group_that_stays_open_holds_up_those_far_above_it_and_they_go_on_when_it_is
 const ALL: [u32; 3] = [0, 1, 2];
 const KILLED: u32 = 2;
 
-/// Does nothing unless this program was started again to play it: takes part in one group after
-/// the other until it is killed, a member that says nothing.
+/// Does nothing unless this program was started again to play this role: takes part in one group
+/// after the other until it is killed, as a member that says nothing.
 #[test]
 fn role_take_part_until_killed() {
     let Ok(role) = std::env::var("TRAMONTANE_ROLE") else { return };
@@ -186,7 +188,7 @@ fn a_process_that_is_killed_between_many_groups_ends_its_own_and_the_others_go_o
         for part in &with {
             let Ended::Failed { node, cause } = part.expect_end() else { panic!("{fabric:?}") };
             assert_eq!(node, NodeId(KILLED), "{fabric:?}");
-            // A post may be refused before the fabric says why.
+            // A post may be refused before the fabric reports the reason.
             let is_dead = matches!(cause, Cause::Lost(LossCause::Exited | LossCause::Unreachable));
             assert!(is_dead, "{fabric:?}: {cause:?}");
         }

@@ -1,5 +1,5 @@
 //! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA
-//! where there is a device (`hal-verbs/lab/ci groups`), or a fake one is wanted.
+//! if there is a device (`hal-verbs/lab/ci groups`), or if a fake one is requested.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -63,7 +63,7 @@ fn groups_that_overlap_run_at_once_and_late_members_are_waited_for() {
                 part.group.send(crowd.filled(members[0], &bytes), bytes.len()).expect("it is sent");
             }
         }
-        // The others come after everything was sent.
+        // The others create the group after everything was sent.
         for (number, members) in (0..).zip(rotations) {
             let late = members[1..]
                 .iter()
@@ -180,7 +180,7 @@ fn a_group_that_closes_takes_no_more_messages() {
         let root = crowd.create(0, 3, &[0, 1], OPTIONS, usize::MAX);
         let bytes = content(1, 3 * BLOCK);
         root.group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
-        // The other is late, so that it cannot be over.
+        // The other member is late, so the group cannot be over.
         let short = Duration::from_millis(1);
         assert_eq!(root.group.close(short), Err(CloseFailure::TimedOut(short)));
         let refused = root.group.send(crowd.filled(0, &[5]), 1).expect_err("it closes");
@@ -219,7 +219,7 @@ fn a_window_that_no_fabric_takes_is_refused_and_the_number_stays_free() {
     });
 }
 
-/// Holds up its node at its first message, until it is let go.
+/// Blocks its node at its first message, until it is released.
 struct Slow {
     begun: Sender<()>,
     go_on: Receiver<()>,
@@ -228,7 +228,8 @@ struct Slow {
 impl Recipient for Slow {
     fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
         let _ = self.begun.send(());
-        // Not for ever: had it not confirmed the close before, everybody would wait for it.
+        // With a time limit: if it had not confirmed the close before, all members would wait for
+        // it.
         let _ = self.go_on.recv_timeout(PATIENCE / 4);
         None
     }
@@ -236,8 +237,8 @@ impl Recipient for Slow {
     fn completed(&mut self, _: u64, _: Buffer, _: usize) {}
 }
 
-/// Two members know that the group is closed and leave, while the third stands still: it finds the
-/// decision and their leaving at once.
+/// Two members know that the group is closed and leave while the third is stalled: it finds the
+/// decision and their departure at once.
 #[test]
 fn a_member_that_leaves_a_closed_group_makes_it_fail_for_no_other() {
     Crowd::each(3, |mut crowd| {

@@ -1,4 +1,4 @@
-//! A group that is never at rest lets a node in, however slowly that takes what it missed.
+//! A group that is never idle admits a node, however slowly that node takes over what it missed.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -21,10 +21,10 @@ const NODES: usize = 3;
 
 const MESSAGE_BYTES: usize = 10_240;
 
-/// Time that nobody takes here.
+/// Longer than any operation takes here.
 const LONG: Duration = Duration::from_secs(120);
 
-/// How many messages of each sender were delivered, which is also the number of its next.
+/// Messages delivered of each sender, which is also the number of its next one.
 type Counts = [u64; NODES];
 
 /// A state that takes a while to send.
@@ -39,7 +39,7 @@ impl Read for Large {
     }
 }
 
-/// An application that takes its time with each message that it missed.
+/// An application that is slow with each message that it missed.
 struct Counting {
     counts: Arc<Mutex<Counts>>,
     replayed: Arc<AtomicU64>,
@@ -81,7 +81,7 @@ impl Replica for Counting {
     }
 }
 
-/// A member, and what it counted.
+/// A member, and its counts.
 struct Member {
     running: Running,
     counts: Arc<Mutex<Counts>>,
@@ -112,7 +112,7 @@ fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> M
     }
 }
 
-/// Sends as fast as it goes, until told to end. How many.
+/// Sends as fast as possible, until told to end. Returns the number of messages.
 fn send_on(mut sender: Sender, is_over: &AtomicBool) -> u64 {
     let mut message = [7; MESSAGE_BYTES];
     let mut number: u64 = 0;

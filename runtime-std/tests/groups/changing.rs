@@ -1,5 +1,5 @@
 //! Groups whose membership changes, members as threads of this process: over shared memory, over
-//! TCP, and over RDMA where there is a device, or a fake one is wanted.
+//! TCP, and over RDMA if there is a device, or a fake one is requested.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -129,8 +129,7 @@ fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
         let first = crowd.send(0, 0);
         crowd.await_all_of(&[0, 1], &[0], 1);
         let told = std::sync::Arc::clone(&crowd.told[&1]);
-        // An application that takes its time: its member has received the next message, and
-        // receives no other.
+        // A slow application: its member has received the next message, and receives no other.
         let busy = told.lock().expect("nobody panics");
         let calls = crowd.calls(1);
         let second = crowd.send(0, 1);
@@ -151,7 +150,7 @@ fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
         for _ in 0..2 {
             let fates = [&first, &second, &third, &fourth].map(|receipt| receipt.fate());
             assert_eq!(fates, [Fate::Delivered, Fate::Delivered, Fate::Unknown, Fate::NotSent]);
-            // Whoever tries to send steps the member once more: that changes nothing.
+            // An attempt to send steps the member once more, which changes nothing.
             assert!(
                 sender
                     .send(&crate::group_support::message(0, 4), Duration::from_millis(1))

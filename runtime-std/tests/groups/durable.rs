@@ -1,10 +1,10 @@
-//! Groups that log what they deliver: what is on the disks of members.
+//! Groups that log what they deliver: the content of the members' disks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::group_support::{Crowd, PATIENCE, carriers};
 
-/// Whatever view it was sent in, all members have it on disk, in the one order.
+/// All members have each message on disk, whatever view it was sent in, in the one order.
 #[test]
 fn all_members_log_what_they_deliver_in_its_order_through_views() {
     for carrier in carriers() {
@@ -21,7 +21,7 @@ fn all_members_log_what_they_deliver_in_its_order_through_views() {
         });
         let last = last.last().expect("some were sent");
         last.durable_everywhere().wait(PATIENCE).expect("all disks take it");
-        // It is there before anything is closed.
+        // Durable before anything is closed.
         let status = crowd.running(0).status();
         let durable = status.subgroups[0].durable.expect("it is logged");
         assert!(durable.here >= durable.majority && durable.majority >= durable.all);
@@ -34,7 +34,7 @@ fn all_members_log_what_they_deliver_in_its_order_through_views() {
     }
 }
 
-/// Nothing is waited for, and nothing is synced twice: at a low rate a message is one commit.
+/// Nothing is delayed, and nothing is synced twice: at a low rate a message is one commit.
 #[test]
 fn at_a_low_rate_each_message_is_one_commit_at_each_member() {
     let mut crowd = Crowd::of(tramontane_runtime::carrier::Carrier::SharedMemory, 3).logged();
@@ -55,7 +55,7 @@ fn at_a_low_rate_each_message_is_one_commit_at_each_member() {
     }
 }
 
-/// A member that is killed and comes back has what it missed, and goes on with the log.
+/// A member that is killed and returns has what it missed, and continues its log.
 #[test]
 fn a_member_that_comes_back_logs_what_the_others_log() {
     for carrier in carriers() {
@@ -87,7 +87,7 @@ fn a_member_that_comes_back_logs_what_the_others_log() {
     }
 }
 
-/// Others go on sending while a member joins: what it restores and what it delivers is one log.
+/// Others keep sending while a member joins: the restored and the delivered messages form one log.
 #[test]
 fn a_log_has_no_gap_where_a_member_joins_a_busy_group() {
     for carrier in carriers() {

@@ -1,4 +1,4 @@
-//! Receipts: the levels that a message reaches, asked for, waited for and awaited.
+//! Receipts: the levels that a message reaches, queried, waited for and awaited.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tramontane_runtime::member::Stopped;
 
 use crate::group_support::{Crowd, PATIENCE, carriers, message};
 
-/// The smallest executor there is.
+/// A minimal executor.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -61,7 +61,7 @@ fn a_message_reaches_each_level_and_each_includes_those_before_it() {
     }
 }
 
-/// What is not logged is no wait: it is refused where the sender is asked for.
+/// Waiting for durability without a log is prevented: the logged sender is refused.
 #[test]
 fn durability_cannot_be_asked_for_in_a_subgroup_that_is_not_logged() {
     let mut crowd = Crowd::of(Carrier::SharedMemory, 2);
@@ -92,7 +92,7 @@ fn a_member_that_stops_ends_all_waits_with_the_reason() {
         let first = crowd.logged_sender(0).send(&message(0, 0), PATIENCE).expect("it is sent");
         first.durable_everywhere().wait(PATIENCE).expect("disks take it");
         let told = Arc::clone(&crowd.told[&1]);
-        // An application that takes its time: nothing more is delivered everywhere.
+        // A slow application: nothing further is delivered everywhere.
         let busy = told.lock().expect("nobody panics");
         crowd.logged_sender(0).send(&message(0, 1), PATIENCE).expect("it is sent");
         let calls = crowd.calls(1);
@@ -117,14 +117,14 @@ fn a_member_that_stops_ends_all_waits_with_the_reason() {
             }
         });
         drop(busy);
-        // What is known stays known, and the rest is told at once.
+        // Known levels remain known, and the other waits end at once.
         assert!(first.durable_everywhere().is_reached());
         assert_eq!(waits(&open, Receipt::durable_here), stopped);
         assert_eq!(waits(&open, Receipt::accepted), (Ok(()), Ok(())));
     }
 }
 
-/// Tasks that are given up leave nothing behind that would keep others from waking.
+/// Tasks that are given up leave nothing behind that would prevent others from waking.
 #[test]
 fn many_tasks_wait_for_many_messages_and_some_give_up() {
     let crowd = crowd(Carrier::SharedMemory);

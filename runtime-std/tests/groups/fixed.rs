@@ -55,7 +55,7 @@ fn members_deliver_what_several_threads_send_in_one_order() {
             assert!(running.settle(PATIENCE) || running.stopped().is_some());
             (seen, running)
         });
-        // All have all: the first to close is lost to no member that still waits for it.
+        // All members have all messages, so the first to close is not missed by any of them.
         let delivered: Vec<_> = delivered.into_iter().map(|(seen, _)| seen).collect();
         assert_eq!(delivered[0], delivered[1]);
         assert_eq!(delivered[0], delivered[2]);
@@ -99,9 +99,9 @@ fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
     }
 }
 
-/// The first that goes ends the group, and what could not be delivered comes back. The others read
-/// nothing more of it once they know that it left: so it stays until the other has delivered what
-/// it delivered itself.
+/// The first member that leaves ends the group, and undelivered messages are returned. The others
+/// read nothing further from it once they know that it left, so it stays until the other has
+/// delivered the same as it.
 #[test]
 fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
     for fabric in carriers() {
@@ -209,7 +209,8 @@ fn a_queue_gives_messages_at_the_takers_pace() {
 
 #[test]
 fn settling_gets_its_turn_whatever_the_polling_thread_does() {
-    // The polling thread held the turn while it paused and slept, and a settle could wait for ever.
+    // Regression: the polling thread held the turn while it paused and slept, so that a settle
+    // could wait for ever.
     let meeting = Meeting::new(Carrier::SharedMemory, 1);
     meeting.run(shape(1, 4, 8), 1, |_, description, options| {
         let replica = |_: &mut Messages<'_, '_>| {};
@@ -217,7 +218,7 @@ fn settling_gets_its_turn_whatever_the_polling_thread_does() {
         let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
         for round in 0..100_u64 {
             sender.send(&[], PATIENCE).expect("it is sent");
-            // From right away to long asleep.
+            // From immediately to long asleep.
             std::thread::sleep(Duration::from_micros(round * round));
             assert!(running.settle(PATIENCE), "round {round}");
         }
@@ -246,7 +247,7 @@ fn all_nodes_must_come_and_have_the_same_description() {
     }
 }
 
-/// The members that run are not disturbed by a process that comes late.
+/// Running members are not disturbed by a process that comes late.
 #[test]
 fn a_process_that_comes_to_a_group_that_runs_is_refused() {
     let meeting = Meeting::new(Carrier::Tcp, 2);

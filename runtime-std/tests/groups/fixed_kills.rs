@@ -1,4 +1,5 @@
-//! A process of a group with fixed membership is killed: the others end, and say which and how.
+//! A process of a group with fixed membership is killed: the others end, and report which one it
+//! was and how it was lost.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -18,8 +19,8 @@ fn group() -> DescriptionBuilder {
     Description::builder("killed").nodes(3).window(8).message_max(16)
 }
 
-/// Does nothing unless this program was started again to play it: sends until it is killed.
-/// Arguments: the folder, and where the members listen.
+/// Does nothing unless this program was started again to play this role: sends until it is killed.
+/// Arguments: the folder, and the members' addresses.
 #[test]
 fn role_send_until_killed() {
     let Ok(role) = std::env::var("TRAMONTANE_ROLE") else { return };
@@ -28,7 +29,7 @@ fn role_send_until_killed() {
     let running = start(meeting.describe(group()), meeting.options(KILLED), replica);
     let running = running.expect("it starts");
     let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
-    // Not for ever, should the test have ended without killing it.
+    // With a limit, in case the test ended without killing it.
     for number in 0_u64.. {
         if sender.send(&number.to_le_bytes(), PATIENCE).is_err() {
             return;
@@ -60,7 +61,7 @@ fn a_killed_process_ends_the_others_which_name_it() {
             };
             start(description, options, replica).expect("it starts")
         });
-        // In the middle of its messages, of which each of the others delivered some.
+        // In the middle of its messages, some of which each of the others delivered.
         let mut delivered = 0;
         while delivered < 1000 {
             delivered += heard.recv_timeout(PATIENCE).expect("it sends");
@@ -76,7 +77,7 @@ fn a_killed_process_ends_the_others_which_name_it() {
         }
         if fabric == Carrier::SharedMemory {
             drop(running);
-            // Nothing that the killed process left is in the way of the next group.
+            // Nothing that the killed process left obstructs the next group.
             let again = meeting.run(group(), 3, |_, description, options| {
                 start(description, options, |_: &mut Messages<'_, '_>| {}).expect("it starts")
             });

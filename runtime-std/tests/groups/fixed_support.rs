@@ -14,7 +14,7 @@ use crate::group_support::device;
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits until a member has ended, and says why it did.
+/// Waits until a member has ended, and returns the reason.
 pub fn await_end(running: &Running) -> Stopped {
     let start = Instant::now();
     loop {
@@ -26,13 +26,13 @@ pub fn await_end(running: &Running) -> Stopped {
     }
 }
 
-/// Where the members of one group meet.
+/// The place where the members of one group meet.
 pub struct Meeting {
     folder: PathBuf,
     fabric: Carrier,
     pub listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
-    /// Removes the folder, where this meeting made it.
+    /// Removes the folder, if this meeting created it.
     _made: Option<TempDir>,
 }
 
@@ -48,14 +48,15 @@ impl Meeting {
         Self { folder, fabric, listeners, addresses, _made: Some(made) }
     }
 
-    /// What another process needs to meet here: [`of_role`](Self::of_role) reads it.
+    /// Returns the argument with which another process can meet here: [`of_role`](Self::of_role)
+    /// reads it.
     pub fn role(&self) -> String {
         let addresses = self.addresses.iter().map(ToString::to_string);
         let (folder, fabric) = (self.folder.display().to_string(), self.fabric.to_string());
         [folder, fabric].into_iter().chain(addresses).collect::<Vec<_>>().join(" ")
     }
 
-    /// The meeting of the process that started this one to play a role.
+    /// Returns the meeting of the process that started this one to play a role.
     pub fn of_role(role: &str) -> Self {
         let mut words = role.split(' ');
         let folder = words.next().expect("a folder").into();
@@ -65,14 +66,14 @@ impl Meeting {
         Self { folder, fabric, listeners: Vec::new(), addresses, _made: None }
     }
 
-    /// Another process is to listen for a node.
+    /// Lets another process listen for a node.
     pub fn leave_listening_to_another(&mut self, node: u32) {
         if self.fabric != Carrier::SharedMemory {
             self.listeners.remove(usize::try_from(node).expect("small"));
         }
     }
 
-    /// A group that meets here, each member in a thread of its own, which calls `body`.
+    /// Runs a group that meets here, each member in a thread of its own that calls `body`.
     pub fn run<R: Send>(
         &self,
         builder: DescriptionBuilder,

@@ -22,8 +22,8 @@ use crate::group_support::PATIENCE;
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// All that an application was told, in its order. What is told again without a message between is
-/// written once.
+/// Everything that an application received, in order. An entry repeated without a message in
+/// between is recorded once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ledger {
     lines: Vec<String>,
@@ -136,7 +136,7 @@ impl Place {
         (running.expect("it starts"), application)
     }
 
-    /// All nodes, which form the group.
+    /// Starts all nodes, which form the group.
     fn start_all(&self) -> Vec<(Running, Application)> {
         std::thread::scope(|scope| {
             let forming = || Forming { new_group: true, ..Forming::default() };
@@ -146,7 +146,7 @@ impl Place {
         })
     }
 
-    /// The members, with that one first.
+    /// Returns the members, beginning with the given one.
     fn members(&self, first: usize) -> Members {
         let root = Root::under(self.root.path());
         let endpoints = ControlEndpoints::of(&self.description, &root).expect("addresses");
@@ -156,13 +156,13 @@ impl Place {
     }
 }
 
-/// A follower, and what it knows.
+/// A follower, and its knowledge.
 struct Follower {
     subscriber: Subscriber,
     ledger: Ledger,
-    /// The places of the states that it took over.
+    /// The positions of the states that it took over.
     states: Vec<u64>,
-    /// The places from which on the group had another history.
+    /// The positions from which the group had another history.
     changed: Vec<u64>,
 }
 
@@ -191,7 +191,7 @@ impl Follower {
         }
     }
 
-    /// Goes on until it knows as much as that.
+    /// Reads on until it knows as much as the ledger.
     fn catch_up(&mut self, to: &Ledger) {
         let until = Instant::now() + PATIENCE;
         while self.ledger.lines.len() < to.lines.len() {
@@ -209,8 +209,8 @@ fn publish(publisher: &Publisher, lines: std::ops::Range<u32>) {
     publisher.wait(PATIENCE).expect("they are delivered");
 }
 
-/// Followers come at any moment and at any member, and one member ends: each knows in the end what
-/// a member knows that was there all the time, in its order.
+/// Followers come at any moment and at any member, and one member ends. In the end each follower
+/// knows what a member knows that was there all the time, in its order.
 #[test]
 fn followers_know_what_members_know_also_when_their_member_is_lost() {
     for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
@@ -229,14 +229,14 @@ fn followers_know_what_members_know_also_when_their_member_is_lost() {
             publish(&other, 0..3);
             other.close(PATIENCE).expect("nothing is under way");
         }
-        // Whoever was there is at the last message before its member goes.
+        // All followers that are there have the last message before their member goes.
         let before = running[0].1.ledger();
         followers.iter_mut().for_each(|follower| follower.catch_up(&before));
         drop(running.pop());
         publish(&publisher, 50..60);
         followers.push(Follower::new(place.members(0)));
         publisher.close(PATIENCE).expect("nothing is under way");
-        // The word that it ends is behind the lines.
+        // The control message that the client ends follows the lines.
         let until = Instant::now() + PATIENCE;
         let is_last = |ledger: &Ledger| {
             ledger.lines.iter().filter(|line| line.starts_with("forgotten")).count() == 6
@@ -254,9 +254,9 @@ fn followers_know_what_members_know_also_when_their_member_is_lost() {
     }
 }
 
-/// A group that begins anew under the same addresses has places that were before: a follower is not
-/// taken for one of the new group. It is told so, and is given its state, whether that is longer or
-/// shorter than what it knows.
+/// A group that begins anew under the same addresses reuses the positions of the earlier one, but a
+/// follower of the earlier group is not mistaken for one of the new group. It learns of the new
+/// group, and receives its state, whether that is longer or shorter than what it knows.
 #[test]
 fn follower_learns_of_new_group_and_takes_its_state() {
     for lines in [2, 20] {

@@ -1,5 +1,4 @@
-//! A node that joins is held up by nobody: neither by a state without end, nor by a member that
-//! says no more.
+//! A joining node does not hang: neither with an endless state, nor with a member that stalls.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -18,16 +17,16 @@ use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 
-/// What a member may leave a joiner without a word, and longer than any test waits.
+/// How long a member may leave a joiner without data; longer than any test waits.
 const STALL: Duration = Duration::from_secs(60);
 
-/// Time that nobody takes here.
+/// Longer than any operation takes here.
 const LONG: Duration = Duration::from_secs(300);
 
-/// What a joiner is sent.
+/// The state that a joiner is sent.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Some bytes, and then some again, and so on.
+    /// Endless bytes.
     WithoutEnd,
     /// Nothing, for as long as a test takes.
     Silent,
@@ -44,7 +43,7 @@ impl Read for State {
     }
 }
 
-/// A member whose state was asked for, or not yet.
+/// A member, and whether its state was requested.
 struct Supplier(State, Arc<AtomicBool>);
 
 impl Replica for Supplier {
@@ -58,11 +57,11 @@ impl Replica for Supplier {
     }
 }
 
-/// How a join came out, how long that took, and whether its state was asked for.
+/// The result of a join, its duration, and whether the state was requested.
 type Joined = (Result<Running, StartError>, Duration, bool);
 
-/// Starts node 0, and lets node 1 join it until the limit ends that; or a cancel, in the middle, if
-/// it is to.
+/// Starts node 0, and lets node 1 join it until the time limit passes, or until it is cancelled in
+/// the middle of the state.
 fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let mut description = Description::local("joining", 2, 8, 16);
@@ -107,7 +106,7 @@ fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
         start(description, options(1, time_limit, &cancel), supplier())
     });
     let took = began.elapsed();
-    // Whoever supplies nothing that can be sent cannot be told to stop.
+    // A supplier that never returns from a read cannot be stopped.
     std::mem::forget(first);
     (joined, took, is_asked.load(Ordering::Relaxed))
 }
@@ -124,7 +123,7 @@ fn a_cancel_ends_a_join_in_the_middle_of_a_state() {
 #[test]
 fn the_time_limit_ends_a_join_in_the_middle_of_a_state() {
     for state in [State::WithoutEnd, State::Silent] {
-        // On a busy machine a second may not be enough to get there.
+        // On a busy machine one second may not be enough to get there.
         let mut limits =
             (0..4).map(|doubled| join(state, Duration::from_secs(1 << doubled), false));
         let (joined, took, _) =

@@ -1,5 +1,5 @@
-//! A node that joins gets the state of all its subgroups, and everything after it, whatever happens
-//! to the group meanwhile.
+//! A joining node gets the state of all its subgroups, and everything after it, whatever happens to
+//! the group meanwhile.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -11,8 +11,8 @@ use tramontane_runtime::carrier::Carrier;
 
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// Nodes 2 and 3 alone belong to "two". Node 3 takes its time with the state of "all"; node 2 comes
-/// in meanwhile.
+/// Only nodes 2 and 3 belong to "two". Node 3 is slow to take over the state of "all", and node 2
+/// joins meanwhile.
 #[test]
 fn a_subgroup_that_comes_alive_during_a_transfer_is_taken_over_too() {
     for carrier in CARRIERS {
@@ -39,7 +39,7 @@ fn a_subgroup_that_comes_alive_during_a_transfer_is_taken_over_too() {
     }
 }
 
-/// Nodes 2 and 3 take their time both, and go on at the same moment: whoever comes first, both have
+/// Nodes 2 and 3 are both slow, and continue at the same moment: whichever joins first, both have
 /// the same.
 #[test]
 fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
@@ -68,8 +68,8 @@ fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
     }
 }
 
-/// Node 2 supplies node 3 with "two", and dies when the group was asked to let node 3 in, and
-/// cannot yet.
+/// Node 2 supplies node 3 with "two", and dies when the group was asked to admit node 3, but cannot
+/// yet.
 #[test]
 fn a_supplier_that_dies_when_the_joiner_is_wished_for_is_replaced_and_the_joiner_is_not_removed() {
     for carrier in CARRIERS {
@@ -77,7 +77,7 @@ fn a_supplier_that_dies_when_the_joiner_is_wished_for_is_replaced_and_the_joiner
         nodes.start_all(&[0, 1, 2, 4]);
         nodes.send(2, TWO, 0);
         nodes.await_messages(&[2, 4], TWO, &[(2, 0)]);
-        // Nothing is agreed upon while node 1 does not step.
+        // No agreement is possible while node 1 does not step.
         let busy = nodes.told(1);
         busy.holds_delivery.store(true, Ordering::Relaxed);
         nodes.send(0, ALL, 0);
@@ -88,7 +88,7 @@ fn a_supplier_that_dies_when_the_joiner_is_wished_for_is_replaced_and_the_joiner
             nodes.await_that("node 3 takes over", || {
                 told.restored(ALL) == 1 && told.restored(TWO) == 1
             });
-            // The wish is a few messages away.
+            // The request to admit it is a few messages away.
             std::thread::sleep(Duration::from_millis(300));
             nodes.kill(2);
             std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Large messages of a group: by block multicast, in one order with all others, through views
+//! Large messages of a group: by block multicast, in one order with all others, across views
 //! (RDM-7).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
@@ -18,10 +18,10 @@ fn crowd(carrier: Carrier, nodes: u32) -> Crowd {
     Crowd::with_large(carrier, nodes, u64::try_from(MAX).expect("it is small"))
 }
 
-/// Lengths about the borders of blocks, and the shortest.
+/// Lengths around the borders of blocks, and the shortest.
 const LENGTHS: [usize; 7] = [16, 100, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3_000_000, MAX];
 
-/// Numbers that are not the same twice: the splitmix64 of Steele, Lea and Flood.
+/// Random numbers that never repeat: the splitmix64 of Steele, Lea and Flood.
 struct Dice(u64);
 
 impl Dice {
@@ -51,7 +51,7 @@ fn large_and_small_messages_of_all_have_one_order() {
     }
 }
 
-/// Where none is longer than a block, a pipeline sends two all the same.
+/// Even if no message is longer than a block, a pipeline sends two blocks.
 #[test]
 fn the_longest_message_may_be_one_short_block() {
     for carrier in carriers() {
@@ -67,11 +67,11 @@ fn the_longest_message_may_be_one_short_block() {
     }
 }
 
-/// A large message, and when it was handed over.
+/// A large message, and the time when it was sent.
 type HandedOver = (u64, Instant);
 
-/// Sends small and large messages in turn, until told to end or until its member does; how many,
-/// and the large ones.
+/// Sends small and large messages in turn, until told to end or until its member ends. Returns the
+/// number of messages, and the large ones.
 fn send_on(
     mut sender: Sender,
     node: u32,
@@ -98,7 +98,7 @@ fn send_on(
     (number, large)
 }
 
-/// Becomes true when this is dropped: a test that fails ends its senders.
+/// Sets the flag when dropped, so that a failing test ends its senders.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {
@@ -110,16 +110,16 @@ impl Drop for Over<'_> {
 /// How a member dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
-    /// It closes all it has.
+    /// It closes everything.
     Closed,
-    /// It takes no step any more, and everything stays open; until it wakes, long after the others
-    /// went on without it.
+    /// It stops stepping while everything stays open, until it wakes, long after the others
+    /// continued without it.
     Stuck,
 }
 
-/// Lets a member die at a random moment while all send; whoever lives delivers the same, all that
-/// the living sent and of the dead what came first. How many large messages of the living were cut
-/// off by that, and sent again.
+/// Makes a member die at a random moment while all send. The survivors deliver the same: everything
+/// that survivors sent, and a prefix of what the dead member sent. Returns how many large messages
+/// of the survivors were interrupted and resent.
 fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
     let mut dice = Dice(seed);
     let mut crowd = crowd(carrier, 4).impatient();
@@ -143,11 +143,11 @@ fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
             std::thread::sleep(Duration::from_millis(100));
             died
         } else {
-            // It is handed the next message, and waits for this lock.
+            // It receives the next message, and waits for this lock.
             let stuck = told.lock().expect("nobody panics");
             crowd.await_members(&living, &living);
-            // The others' windows have long been full of what it does not pass on, and nobody has
-            // missed it yet.
+            // By then the others' windows have long been full of messages that it does not forward,
+            // and no member has suspected it yet.
             let died = Instant::now() - IMPATIENCE / 2;
             drop(stuck);
             crowd.await_stopped(victim, |stopped| matches!(stopped, Stopped::Halted { .. }));
@@ -174,7 +174,7 @@ fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
     again
 }
 
-/// One run is one seed: `TRAMONTANE_LARGE_SEED`, or else the clock.
+/// The seed of a run: `TRAMONTANE_LARGE_SEED`, or else the clock.
 fn seed() -> u64 {
     match std::env::var("TRAMONTANE_LARGE_SEED") {
         Ok(seed) => seed.parse().expect("TRAMONTANE_LARGE_SEED is a number"),
@@ -209,7 +209,8 @@ fn a_joiner_is_given_large_messages_and_takes_part_in_the_next() {
         let sent = std::thread::scope(|scope| {
             let (sender, over) = (crowd.sender(0), &is_over);
             let sending = scope.spawn(move || send_on(sender, 0, 1, 7, over));
-            // It takes over the state while messages come, and those that came since are replayed.
+            // It takes over the state while messages arrive, and those since the state are
+            // replayed.
             crowd.start(2);
             is_over.store(true, Ordering::Relaxed);
             sending.join().expect("it sends").0
@@ -218,7 +219,7 @@ fn a_joiner_is_given_large_messages_and_takes_part_in_the_next() {
         crowd.await_all_of(&[0, 1, 2], &[0], sent);
         crowd.await_all_of(&[0, 1, 2], &[1, 2], 1);
         crowd.assert_same_with_state(&[0, 1, 2]);
-        // The last one has nobody to send blocks to.
+        // The last member has no other to send blocks to.
         crowd.leave(2);
         crowd.leave(1);
         let receipt = crowd.send_large(0, sent, MAX);
@@ -233,7 +234,7 @@ fn as_many_are_under_way_as_the_window_says_and_a_closed_member_gives_back_what_
     let mut crowd = crowd(Carrier::SharedMemory, 2);
     crowd.start_all(&[0, 1]);
     let told = std::sync::Arc::clone(&crowd.told[&1]);
-    // An application that takes its time: its member receives the next message, and then nothing.
+    // A slow application: its member receives the next message, and then nothing.
     let busy = told.lock().expect("nobody panics");
     crowd.send_large(0, 0, 1_000_000);
     crowd.send_large(0, 1, 1_000_000);
@@ -242,7 +243,7 @@ fn as_many_are_under_way_as_the_window_says_and_a_closed_member_gives_back_what_
     let unsent = unsent.expect_err("two are under way");
     assert!(matches!(unsent.why, SendLargeError::Send(SendError::TimedOut(_))), "{unsent}");
     assert_eq!(unsent.buffer.expect("it comes back").len(), 1_000_000);
-    // Small ones pass, as far as there are slots.
+    // Small messages pass, as far as there are slots.
     crowd.send(0, 2);
     crowd.await_all_of(&[0], &[0], 1);
     let (stopped, unsent) = crowd.close(0);

@@ -1,4 +1,4 @@
-//! Members that leave while others join: neither is lost, and the group goes on.
+//! Members leave while others join: neither is lost, and the group continues.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -10,10 +10,10 @@ use tramontane_runtime::carrier::Carrier;
 
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// How many tries there are for each carrier, unless `TRAMONTANE_LEAVE_TRIES` says otherwise.
+/// The number of tries per fabric; `TRAMONTANE_LEAVE_TRIES` overrides it.
 const TRIES: u64 = 8;
 
-/// A join takes about as long on an idle machine.
+/// The approximate time of a join on an idle machine.
 const JOIN_MS: u64 = 50;
 
 fn tries() -> u64 {
@@ -21,7 +21,7 @@ fn tries() -> u64 {
     wanted.map_or(TRIES, |text| text.parse().expect("a number"))
 }
 
-/// Node 0 supplies node 2, and leaves a moment after that has begun: a bit later with each try.
+/// Node 0 supplies node 2, and leaves a moment after that has begun: slightly later with each try.
 #[test]
 fn a_leave_during_a_join_ends_neither_the_join_nor_the_group() {
     for carrier in CARRIERS {
@@ -43,8 +43,8 @@ fn a_leave_during_a_join_ends_neither_the_join_nor_the_group() {
     }
 }
 
-/// The only member of a group, and of a subgroup, is asked to leave while it supplies another: it
-/// stays until that is in.
+/// The only member of a group, and of a subgroup, is asked to leave while it supplies another node:
+/// it stays until that node is admitted.
 #[test]
 fn the_last_member_leaves_once_the_node_that_it_supplies_is_in() {
     for carrier in CARRIERS {
@@ -67,8 +67,7 @@ fn the_last_member_leaves_once_the_node_that_it_supplies_is_in() {
     }
 }
 
-/// Each node in turn leaves and comes back at once, while the one before it may still be on its way
-/// in.
+/// Each node in turn leaves and returns at once, while the previous one may still be joining.
 #[test]
 fn all_members_restart_one_after_the_other_without_a_pause() {
     const ROUNDS: u64 = 5;
@@ -79,10 +78,10 @@ fn all_members_restart_one_after_the_other_without_a_pause() {
         for round in 0..ROUNDS {
             std::thread::scope(|scope| {
                 for node in 0..3 {
-                    // With nobody else there, or on the way, a leave is the end of the group.
+                    // If no other node is there or joining, a leave ends the group.
                     let others: Vec<u32> = (0..3).filter(|other| *other != node).collect();
                     nodes.await_that("the node is a member, and not the last", || {
-                        // The view here may still have one that has left.
+                        // The view here may still have a node that has left.
                         let is_there = |other: &u32| {
                             nodes.is_up(*other) && nodes.members(node).contains(other)
                                 || nodes.joining(node).contains(other)
@@ -108,9 +107,9 @@ fn all_members_restart_one_after_the_other_without_a_pause() {
     }
 }
 
-/// A node finds the group running, and its only member dies before it has let the node in. To those
-/// that come next the node looks as if it ran: it has to look for the group again, as they do, and
-/// nothing is left of the state that it had taken over.
+/// A node finds the group running, and its only member dies before it has admitted the node. To
+/// nodes that come next, this node looks like a running member. Like them, it has to look for the
+/// group again, and nothing is left of the state that it had taken over.
 #[test]
 fn a_node_that_has_lost_all_members_as_it_joined_forms_the_group_with_those_that_come() {
     for carrier in CARRIERS {

@@ -1,4 +1,4 @@
-//! What a program reads of its own member's log, from any place on, while messages go on.
+//! A program reads its own member's log from any position while messages continue.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::group_support::PATIENCE;
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// All that a message has.
+/// All fields of a message.
 type Told = (u64, u64, u32, Option<ClientId>, Vec<u8>);
 
 fn told(message: &Message<'_>) -> Told {
@@ -23,7 +23,7 @@ fn told(message: &Message<'_>) -> Told {
     (view.get(), place.get(), sender.get(), *client, payload.to_vec())
 }
 
-/// One member whose log keeps about so many bytes, and what its application was told.
+/// One member whose log keeps about `keep_bytes` bytes, and what its application received.
 struct Alone {
     folder: tempfile::TempDir,
     description: Description,
@@ -61,7 +61,7 @@ impl Alone {
         (0..count).for_each(|_| drop(sender.send(&[7; 200], PATIENCE).expect("it is sent")));
     }
 
-    /// A client that comes, publishes and goes: what is said of it is in the log too.
+    /// Makes a client come, publish and leave; the control messages about it are in the log too.
     fn publish(&self, count: usize) {
         let root = Root::under(self.folder.path());
         let endpoints = ControlEndpoints::of(&self.description, &root).expect("addresses");
@@ -76,7 +76,7 @@ impl Alone {
     }
 }
 
-/// Reads up to a place. Gives the places that are gone, and what came.
+/// Reads up to a position. Returns the number of positions that are gone, and the messages.
 fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
     let (until, mut gone, mut all) = (Instant::now() + PATIENCE, 0, Vec::new());
     while reader.next() < to {
@@ -97,7 +97,7 @@ fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
     (gone, all)
 }
 
-/// Whether or not clients are there, of whom a log has more than messages.
+/// With and without clients, for which a log has more than messages.
 #[test]
 fn a_member_reads_its_log_from_any_place_and_is_told_what_is_gone() {
     for clients in [false, true] {
@@ -116,7 +116,7 @@ fn a_member_reads_its_log_from_any_place_and_is_told_what_is_gone() {
             assert_eq!((gone, &read[..]), (0, &all[usize::try_from(first).expect("few")..]));
             assert_eq!(reader.read_within(Duration::ZERO).expect("it runs"), None);
         }
-        // It goes on with what comes, in another thread.
+        // It continues with new messages, in another thread.
         let mut present = alone.reader(85);
         std::thread::scope(|scope| {
             let reading = scope.spawn(|| read(&mut present, 115));
@@ -125,7 +125,7 @@ fn a_member_reads_its_log_from_any_place_and_is_told_what_is_gone() {
             let (gone, read) = reading.join().expect("it reads");
             assert_eq!((gone, &read[..]), (0, &alone.told()[85..]));
         });
-        // Until the log has let go of something.
+        // Waits until the log has discarded something.
         let until = Instant::now() + PATIENCE;
         let gap = loop {
             assert!(Instant::now() < until, "a snapshot lets records go");
@@ -141,7 +141,7 @@ fn a_member_reads_its_log_from_any_place_and_is_told_what_is_gone() {
         let mut reader = alone.reader(3);
         let (gone, read) = read(&mut reader, end);
         assert!(gone >= gap - 3, "{gone} of {gap}");
-        // It may let go of more meanwhile.
+        // It may discard more meanwhile.
         let mut rest = all.iter();
         assert!(read.iter().all(|one| rest.any(|of| of == one)), "in their order");
         assert_eq!(gone + u64::try_from(read.len()).expect("few"), end - 3);

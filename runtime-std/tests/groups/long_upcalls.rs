@@ -1,4 +1,4 @@
-//! A member whose application takes a while for each call, for much longer than the failure
+//! A member whose application is slow in each call, for much longer in total than the failure
 //! timeout: it stays.
 
 #![allow(clippy::expect_used, clippy::panic)]
@@ -23,17 +23,17 @@ const GROUP: SubgroupId = SubgroupId(0);
 
 const NODES: u32 = 3;
 
-/// The node that takes its time.
+/// The slow node.
 const SLOW: u32 = 2;
 
-/// What each of its calls takes: 64 of them are much longer than the failure timeout.
+/// The duration of each of its calls: 64 of them are much longer than the failure timeout.
 const CALL: Duration = Duration::from_millis(120);
 
 const FAILURE_TIMEOUT_MS: u64 = 3_000;
 
 const CALLS: u64 = 75;
 
-/// Time that nobody takes here.
+/// Longer than any operation takes here.
 const LONG: Duration = Duration::from_secs(120);
 
 struct Slow {

@@ -1,8 +1,8 @@
-//! A group that lives through many view changes: memory, descriptors and threads stay flat.
+//! A group that goes through many view changes: memory, descriptors and threads stay flat.
 //!
-//! Nodes 0 and 1 stay; node 2 joins and leaves again and again, which makes two views a turn. What
-//! the process holds is counted between two turns, when two members are there and nothing is under
-//! way, early in the run and at its end.
+//! Nodes 0 and 1 stay; node 2 joins and leaves again and again, which makes two views per turn. The
+//! resources of the process are counted between two turns, when there are two members and nothing
+//! is in flight, early in the run and at its end.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -21,19 +21,19 @@ use tramontane_runtime::shared_memory::Root;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// View changes of a run.
+/// The number of view changes in a run.
 const VIEW_CHANGES: u64 = 10_000;
 
-/// Turns after which everything that is allocated once has been.
+/// The turns after which everything that is allocated once has been.
 const WARM_UP_TURNS: u64 = 10;
 
-/// What the heap may keep of memory that was given back, whatever the number of views.
+/// The freed bytes that the heap may retain, independent of the number of views.
 const SLACK_BYTES: u64 = 4 << 20;
 
-/// The same for mappings: each thread's heap may be one or two of its own.
+/// The mappings that may remain: each thread's heap may have one or two of its own.
 const SLACK_MAPPINGS: usize = 64;
 
-/// An application that keeps the number of its view alone.
+/// An application that keeps only the number of its view.
 #[derive(Default)]
 struct ViewNumber(Arc<AtomicU64>);
 
@@ -55,7 +55,7 @@ impl Replica for ViewNumber {
     }
 }
 
-/// What this process holds.
+/// The resources that this process holds.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     descriptors: usize,
@@ -95,7 +95,7 @@ impl Group {
         let mut description = Description::local("many-views", 3, 8, 16);
         description.initial = vec![0, 1];
         description.fabric = carrier;
-        // Nobody is to be taken for dead here.
+        // No member may be considered dead here.
         description.failure_timeout_ms = 10_000;
         let mut listeners = Vec::new();
         if carrier == Carrier::Tcp {
@@ -133,7 +133,7 @@ impl Group {
         }
     }
 
-    /// Waits until the last view's memory and threads are gone, so far as they go at all.
+    /// Waits until the last view's memory and threads are gone, as far as they are released at all.
     fn settled(&self, early: Option<Held>) -> Held {
         let began = Instant::now();
         loop {
@@ -156,8 +156,8 @@ impl Held {
     }
 }
 
-/// Runs [`VIEW_CHANGES`], or as many as `TRAMONTANE_VIEW_CHANGES` says, and compares what is held
-/// after a few with what is held at the end.
+/// Runs [`VIEW_CHANGES`] view changes, or the number in `TRAMONTANE_VIEW_CHANGES`, and compares the
+/// resources held after a few with those held at the end.
 fn live_through(carrier: Carrier) {
     let wanted = std::env::var("TRAMONTANE_VIEW_CHANGES").ok();
     let view_changes = wanted.map_or(VIEW_CHANGES, |text| text.parse().expect("a number"));

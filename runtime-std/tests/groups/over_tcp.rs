@@ -1,5 +1,5 @@
-//! Atomic multicast over TCP: three members, all of which send, deliver the same; in clear, with a
-//! key, and through sockets that are full.
+//! Atomic multicast over TCP: three members that all send deliver the same; unencrypted, with a
+//! key, and through full sockets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
@@ -16,7 +16,7 @@ const MEMBERS: u32 = 3;
 const EACH: u64 = 3_000;
 const TOTAL: u64 = EACH * MEMBERS as u64;
 
-/// A message whose length and bytes follow from the sender and the number.
+/// Returns a message whose length and bytes follow from the sender and the number.
 fn message(node: u64, number: u64, longest: u64) -> Vec<u8> {
     let length = (number * 7919 + node * 31) % (longest - 15) + 16;
     let mut bytes = vec![
@@ -32,7 +32,8 @@ fn group(window: u32, longest: u32) -> DescriptionBuilder {
     Description::builder("over-tcp").nodes(MEMBERS).window(window).message_max(longest)
 }
 
-/// Three members send, and deliver the same; each checks every message against what was sent.
+/// Runs three members that send, and deliver the same; each checks every message against what was
+/// sent.
 fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
     let ended = meeting.run(group, MEMBERS, |own, description, options| {
         let (done, digest) = mpsc::channel();
@@ -59,8 +60,8 @@ fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
             sender.send(&bytes, PATIENCE).expect("it is sent");
         }
         let digest = digest.recv_timeout(PATIENCE).expect("all is delivered");
-        // The handle goes once all have all: the first to close is lost to no member that still
-        // waits for it.
+        // The handle is dropped once all members have everything, so the first to close is not
+        // missed by any of them.
         (digest, running)
     });
     let digests: Vec<u128> = ended.into_iter().map(|(digest, _)| digest).collect();
@@ -82,7 +83,7 @@ fn members_deliver_the_same_with_a_key() {
     run(&Meeting::new(Carrier::Tcp, MEMBERS), group(100, 2_048).key_file(key), 2_048);
 }
 
-/// A window does not fit into the sockets: what a listener accepts has its buffers.
+/// A window does not fit into the sockets: accepted connections inherit the listener's buffers.
 #[test]
 fn members_deliver_the_same_through_full_sockets() {
     const SOCKET_BYTES: usize = 128 << 10;

@@ -1,4 +1,4 @@
-//! Clients of a subgroup that views open and close: each time it is another one for them.
+//! Clients of a subgroup that views open and close: for them it is a new subgroup each time.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use crate::group_support::PATIENCE;
 const PLACE: SubgroupId = SubgroupId(1);
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// The messages of the reserved subgroup, since it was opened the last time.
+/// The messages of the reserved subgroup since it was last opened.
 #[derive(Clone, Default)]
 struct Application(Arc<Mutex<Vec<String>>>);
 
@@ -46,7 +46,7 @@ impl Replica for Application {
     }
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
-        // What it has said is looked at while it is closed.
+        // The lines are inspected while it is closed.
         let mut lines = self.0.lock().expect("nobody panics");
         let is_closed = lines.last().is_some_and(|line| line == "closed");
         match (change.view.is_closed(PLACE), is_closed) {
@@ -128,7 +128,7 @@ impl Crowd {
         })
     }
 
-    /// The reserved subgroup at the members, with that one first.
+    /// Returns the members of the reserved subgroup, beginning with the given one.
     fn members(&self, first: usize) -> Members {
         let root = Root::under(self.root.path());
         let endpoints = ControlEndpoints::of(&self.description, &root).expect("addresses");
@@ -143,7 +143,7 @@ fn open(running: &Running, opens: bool) {
     assert!(if opens { reserved.open(PLACE) } else { reserved.close(PLACE) });
 }
 
-/// What a follower was told, up to the end.
+/// Returns everything that a follower received, up to the end.
 fn lines_to_the_end(subscriber: &mut Subscriber) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
@@ -167,7 +167,7 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What all were told while it was open, once it is closed at all.
+/// Returns what all received while it was open, once it is closed at all members.
 fn told_until_closed(members: &[(Running, Application)]) -> Vec<String> {
     let is_closed = |lines: &[String]| lines.last().is_some_and(|line| line == "closed");
     await_that("it is closed at all", || members.iter().all(|(_, own)| is_closed(&own.lines())));
@@ -184,8 +184,8 @@ fn publisher(members: Members) -> Publisher {
     Publisher::open(members, options).expect("it is taken")
 }
 
-/// It is closed while lines flow, and opened again: the client with the same id is another one,
-/// and nothing of the one before comes.
+/// The subgroup is closed while lines flow, and opened again: the client with the same id is a
+/// different one, and nothing of the earlier one arrives.
 #[test]
 fn a_reserved_subgroup_is_another_one_for_clients_each_time_that_it_is_opened() {
     for carrier in CARRIERS {
@@ -207,7 +207,7 @@ fn a_reserved_subgroup_is_another_one_for_clients_each_time_that_it_is_opened() 
         members.push(crowd.start(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Until there is no room any more: nothing is delivered after the end.
+                // Until there is no room left, because nothing is delivered after the end.
                 for number in 100_u32.. {
                     let said = old.publish_within(number.to_string().as_bytes(), Duration::ZERO);
                     if said.is_err() {
@@ -234,7 +234,7 @@ fn a_reserved_subgroup_is_another_one_for_clients_each_time_that_it_is_opened() 
         new.wait(PATIENCE).expect("all is delivered");
         let ended = old.wait(PATIENCE).expect_err("nobody knows it any more");
         assert!(matches!(ended, PublishError::Refused(_)), "{ended}");
-        // One that is lost and comes back takes over what is there.
+        // A member that is lost and returns takes over what is there.
         drop(members.remove(0));
         members.push(crowd.start(0));
         open(&members[1].0, false);
@@ -244,8 +244,8 @@ fn a_reserved_subgroup_is_another_one_for_clients_each_time_that_it_is_opened() 
     }
 }
 
-/// The member that a follower is at is lost, and the subgroup is closed before it finds another: it
-/// is told the rest all the same.
+/// The follower's member is lost, and the subgroup is closed before the follower finds another
+/// member: it still receives the rest.
 #[test]
 fn a_follower_is_told_the_rest_of_a_closed_subgroup_by_another_member() {
     for carrier in CARRIERS {
@@ -254,7 +254,7 @@ fn a_follower_is_told_the_rest_of_a_closed_subgroup_by_another_member() {
         open(&members[1].0, true);
         let mut follower = Subscriber::follow(crowd.members(0)).expect("it is open soon");
         let mut sender = members[1].0.sender_of(PLACE).expect("all send");
-        // The follower takes nothing, and no more than a part of this has room on the way to it.
+        // The follower reads nothing, and only a part of this fits on the way to it.
         (0..800).for_each(|_| drop(sender.send(&[b'x'; 8_000], PATIENCE).expect("it is sent")));
         await_that("all is delivered", || members.iter().all(|of| of.1.lines().len() == 800));
         drop(members.remove(0));

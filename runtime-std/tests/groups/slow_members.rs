@@ -1,4 +1,4 @@
-//! Members that live and are slow: they are named, and what the group says is done (EXT-2).
+//! Members that are alive but slow: they are named, and removed if the group says so (EXT-2).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tramontane_runtime::shared_memory::Root;
 
 use crate::group_support::PATIENCE;
 
-/// A message takes so long at the slow member: several together, less than a failure timeout.
+/// The time that the slow member takes per message: several together, less than a failure timeout.
 const EACH: Duration = Duration::from_millis(60);
 
 fn description(evict_slow_after_ms: u64) -> Description {
@@ -23,15 +23,15 @@ fn description(evict_slow_after_ms: u64) -> Description {
     description
 }
 
-/// Three members, of which the last is slow as long as `is_slow`, and the first two send without
-/// end as long as `sends`. What they see is looked at by `look`, until it gives something.
+/// Runs three members. The last is slow while `is_slow` is true, and the first two send
+/// continuously until `look`, which inspects the members, returns a result.
 fn with_slow_member<T>(
     description: &Description,
     look: impl Fn(&[Running], &AtomicBool) -> Option<T>,
 ) -> T {
     let folder = tempfile::tempdir().expect("a folder");
     let (is_slow, is_over) = (AtomicBool::new(true), AtomicBool::new(false));
-    // The members outlive the scope of threads that send.
+    // The members outlive the scope of the sending threads.
     let is_slow: &'static AtomicBool = Box::leak(Box::new(is_slow));
     let running: Vec<Running> = std::thread::scope(|scope| {
         let starting: Vec<_> = (0..3)
@@ -59,7 +59,7 @@ fn with_slow_member<T>(
             let is_over = &is_over;
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
-                    // A group that holds back a sender is what this is about.
+                    // Senders are held back here on purpose.
                     let _ = sender.send(&[7; 64], Duration::from_millis(50));
                 }
             });

@@ -12,7 +12,7 @@ use tramontane_runtime::member::{SendError, Stopped};
 use crate::fixed_support::{Meeting, PATIENCE};
 use crate::group_support::carriers;
 
-/// Keeps what it is handed.
+/// Keeps the messages that it receives.
 #[derive(Default)]
 struct Kept(Vec<Vec<u8>>);
 
@@ -22,7 +22,7 @@ impl Replica for Kept {
     }
 }
 
-/// Steps a member until it has delivered `count` messages, and then until it is at rest for a
+/// Steps a member until it has delivered `count` messages, and then until it has been idle for a
 /// while.
 fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
     let start = Instant::now();
@@ -30,7 +30,7 @@ fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
     while member.replica().0.len() < count || rest < 2_000 {
         assert!(start.elapsed() < PATIENCE, "{} of {count} delivered", member.replica().0.len());
         let stepped = member.step();
-        // A step may deliver the last message and then learn that the others are gone.
+        // A step may deliver the last message and then find that the others are gone.
         let has_all = member.replica().0.len() == count;
         match stepped {
             Ok(step) if step.is_idle() => rest += 1,
@@ -43,7 +43,7 @@ fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
     std::mem::take(&mut member.replica().0)
 }
 
-/// Two members in one thread each, of either kind over either fabric.
+/// Runs two members in one thread each, of both kinds over each fabric.
 fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<Vec<R>> {
     let mut all = Vec::new();
     for fabric in carriers() {
@@ -90,7 +90,7 @@ fn every_way_to_send_gives_a_receipt_that_says_what_became_of_it() {
     with_members(|node, mut member| {
         let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         if node == 1 {
-            // The other's messages need not wait for this one's.
+            // The other's messages then need not wait for this node's rounds.
             sender.declare_silence(100);
             assert_eq!(drive(&mut member, 4).len(), 4);
             return;
@@ -114,7 +114,8 @@ fn every_way_to_send_gives_a_receipt_that_says_what_became_of_it() {
         receipts.push(sender.receipt(ordinal));
         assert_eq!(drive(&mut member, 2), [[8], [9]]);
         assert!(receipts.iter().all(|receipt| receipt.fate() == Fate::Delivered));
-        // If this member went before the other has delivered all, the other would have no majority.
+        // If this member left before the other has delivered everything, the other would have no
+        // majority.
         assert!(member.settle(PATIENCE) || member.stopped().is_some());
     });
 }
@@ -139,8 +140,8 @@ fn a_member_that_sleeps_wakes_for_a_message_and_leaves_once_all_is_delivered() {
         if node == 0 {
             return member.leave(PATIENCE).map(|unsent| unsent.len());
         }
-        // One goes first: of a fixed group that is the end, of the other kind this one goes on, and
-        // leaves at once. Its leave must not take the first one's majority away.
+        // One member leaves first. That ends a fixed group; in the other kind this member
+        // continues, and leaves at once. Its leave must not take the first one's majority away.
         while member.stopped().is_none() && member.status().members.len() == 2 {
             assert!(start.elapsed() < PATIENCE, "the other stays");
             let _ = member.sleep(Duration::from_millis(5));

@@ -1,5 +1,5 @@
-//! What shards over RDMA have of their own: each process its device, devices that are refused, and
-//! one that fails under a leader.
+//! Shards over RDMA: one device per process, devices that are refused, and a device that fails
+//! under a leader.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use tramontane_verbs::fake::{Clock, DeviceName, Fault, Network, Profile};
 
 use crate::support::{Started, leader, overlay, send, start_one, wait_until};
 
-/// The overlay, as a process with that device has it.
+/// Returns the overlay as a process with that device has it.
 fn with_device(description: &Description, device: &DeviceName) -> Description {
     let rdma = DeviceOptions { device: Some(device.as_str().into()), ..DeviceOptions::default() };
     Description { rdma, ..description.clone() }
 }
 
-/// One group, of which each replica has a device.
+/// Starts one group; each replica has a device.
 fn start_all(network: &Network, description: &Description) -> Vec<(DeviceName, Started)> {
     let places = Places::new(description, description.overlay().expect("a tree"));
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn a_group_goes_on_without_the_leader_whose_device_fails_and_takes_it_back() {
     }
 }
 
-/// Why a replica and a client do not start on such a device.
+/// Returns why a replica and a client do not start on such a device.
 fn refusals(profile: Profile, order: Option<RdmaOrder>) -> [StartError; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let network = Network::new(1, Clock::Real);
@@ -111,7 +111,7 @@ fn a_device_that_does_not_promise_what_shards_need_is_refused_before_anybody_is_
             "{error}"
         );
     }
-    // Where the operator knows that it is kept, only the others are missing.
+    // If the operator declares that the order is kept, only the other replicas are missing.
     for error in refusals(silent(), Some(RdmaOrder::Visible)) {
         assert!(matches!(error, StartError::NotMet { .. }), "{error}");
     }

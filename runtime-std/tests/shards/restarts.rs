@@ -1,4 +1,4 @@
-//! Replicas that go and come back, leaders among them, and a group that is lost.
+//! Replicas that end and return, leaders among them, and a group that is lost.
 
 use std::path::Path;
 use std::time::Duration;

@@ -19,7 +19,7 @@ use crate::free_addresses::free_addresses;
 /// Longer than any test takes.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// What one replica was handed: all of it, also what it took over.
+/// Everything one replica received, including what it took over.
 pub type Log = Arc<Mutex<Vec<(MessageId, u64, Vec<u8>)>>>;
 
 /// An application that keeps everything.
@@ -80,7 +80,7 @@ impl Replica for Keeper {
     }
 }
 
-/// An overlay of groups of three in a folder of its own, or at free ports.
+/// Returns an overlay of groups of three in a folder of its own, or at free ports.
 pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> Description {
     let mut description = Description::local("bank", parents, 3);
     description.shm_dir = Some(folder.to_owned());
@@ -99,7 +99,7 @@ pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> De
     description
 }
 
-/// The same, whose entries refer to all messages.
+/// Returns an overlay whose entries refer to all messages.
 pub fn overlay_by_reference(
     carrier: Carrier,
     parents: &[Option<usize>],
@@ -108,7 +108,7 @@ pub fn overlay_by_reference(
     Description { references_from: Some(1), ..overlay(carrier, parents, folder) }
 }
 
-/// The machine's RDMA device, or a fake one of this process that all its threads open.
+/// Returns the machine's RDMA device, or a fake one of this process that all its threads open.
 fn device() -> DeviceOptions {
     static FAKE: OnceLock<(Network, DeviceName)> = OnceLock::new();
     if rdma::choose(&DeviceOptions::default()).is_ok() {
@@ -122,7 +122,7 @@ fn device() -> DeviceOptions {
     DeviceOptions { device: Some(name.as_str().to_owned()), ..DeviceOptions::default() }
 }
 
-/// A replica that runs, with what it was handed.
+/// A running replica, with what it received.
 pub struct Started {
     pub id: ReplicaId,
     pub keeper: Keeper,
@@ -152,7 +152,7 @@ pub fn start_these(
     })
 }
 
-/// Sends so many messages to all groups, and waits for their answers.
+/// Sends `count` messages to all groups, and waits for their answers.
 pub fn send(client: &mut Client, to: Destinations, from: usize, count: usize) {
     let mut answered = 0;
     for number in from..from + count {
@@ -167,7 +167,7 @@ pub fn send(client: &mut Client, to: Destinations, from: usize, count: usize) {
     }
 }
 
-/// The place of the one that leads a group.
+/// Returns the index of the replica that leads a group.
 pub fn leader(started: &[Started], group: u16) -> usize {
     let mut found = None;
     wait_until("one leads", || {
@@ -180,7 +180,7 @@ pub fn leader(started: &[Started], group: u16) -> usize {
     found.expect("it was found")
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !is_so() {

@@ -1,5 +1,5 @@
-//! Nodes that are threads of this process, over each fabric, and what their groups' recipients were
-//! told.
+//! Nodes that are threads of this process, over each fabric, and the events that their groups'
+//! recipients received.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tramontane_runtime::group::Description;
 use crate::fixed_support::Meeting;
 use crate::group_support::carriers;
 
-/// How long anything may take on a machine that is busy.
+/// The longest that anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const BLOCK: usize = 1000;
@@ -28,14 +28,14 @@ pub const OPTIONS: GroupOptions = GroupOptions {
     window: Window { receives: 2, sends: 2 },
 };
 
-/// What a recipient was told.
+/// An event that a recipient received.
 #[derive(Debug)]
 pub enum Told {
     Completed(u64, Vec<u8>),
     Ended(Ended),
 }
 
-/// Keeps what it is told. `room` is how large a message it has memory for.
+/// Records its events. `room` is the size of the largest message it has memory for.
 pub struct Keeper {
     pub store: BlockStore,
     pub told: Sender<Told>,
@@ -66,7 +66,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// The same number of nodes over each fabric.
+    /// Runs a test with `count` nodes over each fabric.
     pub fn each(count: u32, test: impl Fn(Crowd)) {
         for carrier in carriers() {
             test(Self::meet(carrier, count));
@@ -77,7 +77,7 @@ impl Crowd {
         Self::of(Meeting::new(carrier, count), count, count)
     }
 
-    /// The first nodes of a meeting; the others are other processes.
+    /// Starts the first nodes of a meeting; the others are other processes.
     pub fn of(meeting: Meeting, here: u32, count: u32) -> Self {
         let nodes = Description::builder("blocks").nodes(count);
         let nodes = meeting.run(nodes, here, |_, description, options| {
@@ -86,7 +86,7 @@ impl Crowd {
         Self { nodes, _meeting: meeting }
     }
 
-    /// One node of a meeting, alone in this process: the crowd's first.
+    /// Starts only one node of a meeting in this process: the crowd's first.
     pub fn of_one(meeting: Meeting, node: u32, count: u32) -> Self {
         let description = meeting.describe(Description::builder("blocks").nodes(count));
         let node = BlockNode::start(description, meeting.options(node)).expect("all come");
@@ -97,7 +97,7 @@ impl Crowd {
         self.nodes[id as usize].as_ref().expect("it is there")
     }
 
-    /// One member's part in a group.
+    /// Creates one member's part in a group.
     pub fn create(
         &self,
         id: u32,
@@ -113,7 +113,7 @@ impl Crowd {
         Part { group, heard }
     }
 
-    /// All members' parts in a group.
+    /// Creates all members' parts in a group.
     pub fn create_all(&self, number: u64, members: &[u32], options: GroupOptions) -> Vec<Part> {
         members.iter().map(|id| self.create(*id, number, members, options, usize::MAX)).collect()
     }
@@ -156,7 +156,7 @@ impl Part {
     }
 }
 
-/// Bytes that no other message has.
+/// Returns bytes that no other message has.
 pub fn content(number: u64, bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|place| (place.wrapping_mul(2_654_435_761 + number) >> 7) as u8).collect()
 }

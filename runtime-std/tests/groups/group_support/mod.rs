@@ -1,5 +1,5 @@
-//! A group of members that are threads of this process, each with an application that keeps all it
-//! was told.
+//! A group of members that are threads of this process, each with an application that records
+//! everything it receives.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
@@ -27,19 +27,19 @@ use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
-/// How long anything may take on a machine that is busy.
+/// The longest that anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// After it, who says nothing is taken for dead in a crowd that is [`Crowd::impatient`].
+/// The time after which a silent member is considered dead in a [`Crowd::impatient`] crowd.
 pub const IMPATIENCE: Duration = Duration::from_secs(3);
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// Asks that groups go over a fake device where there is no RDMA device: `.ci/full` does. It takes
-/// as long again as the other fabrics together.
+/// Requests groups over a fake device if there is no RDMA device; `.ci/full` sets it. It takes as
+/// long as the other fabrics together.
 const OVER_FAKE: &str = "TRAMONTANE_GROUPS_OVER_FAKE_RDMA";
 
-/// What crowds talk over: RDMA too, where there is a device, or a fake one is wanted.
+/// Returns the fabrics of crowds, including RDMA if there is a device, or a fake one is requested.
 pub fn carriers() -> Vec<Carrier> {
     let has_device = rdma::choose(&DeviceOptions::default()).is_ok();
     if has_device {
@@ -52,7 +52,7 @@ pub fn carriers() -> Vec<Carrier> {
     all
 }
 
-/// What members talk over that are processes: a fake device is one process's.
+/// Returns the fabrics of members that are processes: a fake device belongs to one process.
 pub fn carriers_of_processes() -> Vec<Carrier> {
     let mut all = carriers();
     if device() != DeviceOptions::default() {
@@ -61,7 +61,7 @@ pub fn carriers_of_processes() -> Vec<Carrier> {
     all
 }
 
-/// The machine's RDMA device, or a fake one of this process that all its members open.
+/// Returns the machine's RDMA device, or a fake one of this process that all its members open.
 pub fn device() -> DeviceOptions {
     static FAKE: OnceLock<(Network, DeviceName)> = OnceLock::new();
     if rdma::choose(&DeviceOptions::default()).is_ok() {
@@ -75,7 +75,7 @@ pub fn device() -> DeviceOptions {
     DeviceOptions { device: Some(name.as_str().to_owned()), ..DeviceOptions::default() }
 }
 
-/// The bytes of a node's message of that number.
+/// Returns the bytes of a node's message with that number.
 pub fn message(node: u32, number: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&node.to_le_bytes());
@@ -93,7 +93,7 @@ pub fn fill_large(bytes: &mut [u8], node: u32, number: u64) {
     }
 }
 
-/// Sends a longer message, waiting for room so long.
+/// Sends a longer message, waiting at most `patience` for room.
 pub fn send_large(
     sender: &mut Sender,
     node: u32,
@@ -117,17 +117,17 @@ fn parsed(bytes: &[u8]) -> (u32, u64) {
     (node, u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")))
 }
 
-/// What an application was told.
+/// Everything an application received.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    /// Who sent, and the number of the message; what came with the state first.
+    /// The sender and number of each message; those that came with the state first.
     pub messages: Vec<(u32, u64)>,
-    /// The view that each was delivered in; 0 for what came with the state.
+    /// The view in which each was delivered; 0 for those that came with the state.
     pub views_of: Vec<u64>,
     pub views: Vec<(u64, Vec<u32>)>,
 }
 
-/// The application: what it was told, and how many calls with messages have begun.
+/// The application: what it received, and how many calls with messages have begun.
 struct Ledger(Arc<Mutex<Told>>, Arc<AtomicU64>);
 
 impl Replica for Ledger {
@@ -165,11 +165,11 @@ impl Replica for Ledger {
     }
 }
 
-/// A group, and what its members were told, dead ones included.
+/// A group, and what its members received, including dead ones.
 pub struct Crowd {
     description: Description,
     root: TempDir,
-    /// Where the nodes' logs are, if the subgroup is logged.
+    /// The folder of the nodes' logs, if the subgroup is logged.
     data: Option<TempDir>,
     listeners: BTreeMap<u32, TcpListener>,
     running: BTreeMap<u32, Running>,
@@ -179,8 +179,8 @@ pub struct Crowd {
 
 impl Crowd {
     pub fn of(carrier: Carrier, nodes: u32) -> Self {
-        // What members say of losses is shown with a test that fails. The first crowd of a program
-        // sets it up.
+        // Shows the members' reports of losses with a failing test. The first crowd of a program
+        // sets this up.
         let _ = tracing_subscriber::fmt()
             .with_test_writer()
             .with_max_level(tracing::Level::INFO)
@@ -203,42 +203,42 @@ impl Crowd {
         Self { description, root, data: None, listeners, running, told, calls }
     }
 
-    /// The same with large messages of up to so many bytes.
+    /// Creates a crowd with large messages of up to `large_max` bytes.
     pub fn with_large(carrier: Carrier, nodes: u32, large_max: u64) -> Self {
         let mut crowd = Self::of(carrier, nodes);
         crowd.description.subgroups[0].large_max = large_max;
-        // Nobody stops here, and whoever ends is known at once: on a busy machine nobody is to be
-        // taken for dead.
+        // Members do not stall here, and the end of a member is noticed at once, so on a busy
+        // machine no member may be considered dead.
         crowd.description.failure_timeout_ms = 10_000;
         crowd
     }
 
-    /// Whoever says nothing is taken for dead soon.
+    /// Makes silent members count as dead soon.
     pub fn impatient(mut self) -> Self {
         self.description.failure_timeout_ms =
             u64::try_from(IMPATIENCE.as_millis()).expect("it is small");
         self
     }
 
-    /// Without one order.
+    /// Makes the subgroup unordered.
     pub fn unordered(mut self) -> Self {
         self.description.subgroups[0].unordered = true;
         self
     }
 
-    /// Each member logs what it is handed, in a folder of its own.
+    /// Makes each member log what it receives, in a folder of its own.
     pub fn logged(mut self) -> Self {
         self.description.subgroups[0].logged = true;
         self.data = Some(tempfile::tempdir().expect("a folder"));
         self
     }
 
-    /// The folder of a node's logs.
+    /// Returns the folder of a node's logs.
     pub fn data_of(&self, node: u32) -> Option<PathBuf> {
         self.data.as_ref().map(|data| data.path().join(format!("data-{node}")))
     }
 
-    /// The records of a node's log: who sent each, and the number of the message.
+    /// Returns the records of a node's log: the sender and number of each message.
     pub fn logged_at(&self, node: u32) -> Vec<(u32, u64)> {
         let folder = self.data_of(node).expect("it is logged").join("crowd");
         let layer = SystemFolder::read_only(folder).expect("a log");
@@ -263,7 +263,7 @@ impl Crowd {
         self.sender(node).logged().expect("the subgroup is logged")
     }
 
-    /// Starts one, which is in a view when this returns.
+    /// Starts a node, which is in a view when this returns.
     pub fn start(&mut self, node: u32) {
         self.start_all(&[node]);
     }
@@ -328,17 +328,18 @@ impl Crowd {
         send_large(&mut self.sender(node), node, number, bytes, PATIENCE).expect("it is sent")
     }
 
-    /// Until a message counts as delivered, which is a moment after the application was told.
+    /// Waits until a message counts as delivered, which is a moment after the application received
+    /// it.
     pub fn await_fate(&self, receipt: &Receipt) {
         self.await_that("it is delivered", || receipt.fate() == Fate::Delivered);
     }
 
-    /// Ends a member without a word.
+    /// Ends a member without notice.
     pub fn kill(&mut self, node: u32) {
         drop(self.running.remove(&node).expect("it runs"));
     }
 
-    /// Ends a member without a word, and gives what it gives back.
+    /// Ends a member without notice, and returns its undelivered messages.
     pub fn close(&mut self, node: u32) -> (Stopped, Vec<Unsent>) {
         self.running.remove(&node).expect("it runs").close()
     }
@@ -353,12 +354,13 @@ impl Crowd {
         assert!(unsent.is_empty(), "{unsent:?}");
     }
 
-    /// How often an application was called with messages.
+    /// Returns how often an application was called with messages.
     pub fn calls(&self, node: u32) -> u64 {
         self.calls[&node].load(Ordering::Relaxed)
     }
 
-    /// Until an application was called so often, whether or not it is through with that.
+    /// Waits until an application was called `calls` times, whether or not the last call has
+    /// returned.
     pub fn await_call(&self, node: u32, calls: u64) {
         self.await_that("it is called", || self.calls(node) >= calls);
     }
@@ -391,7 +393,7 @@ impl Crowd {
         }
     }
 
-    /// The view that a member delivered a message in.
+    /// Returns the view in which a member delivered a message.
     pub fn view_of(&self, at: u32, message: (u32, u64)) -> Option<u64> {
         let told = self.told[&at].lock().expect("nobody panics");
         let index = told.messages.iter().position(|one| *one == message)?;
@@ -404,8 +406,8 @@ impl Crowd {
         }
     }
 
-    /// Until these nodes have delivered the first `count` messages of these senders, each once and
-    /// in order.
+    /// Waits until these nodes have delivered the first `count` messages of these senders, each
+    /// once and in order.
     pub fn await_all_of(&self, nodes: &[u32], senders: &[u32], count: u64) {
         for node in nodes {
             for sender in senders {
@@ -429,7 +431,7 @@ impl Crowd {
         self.await_that("the view comes", || self.running[&node].status().view >= view);
     }
 
-    /// Until all of `nodes` are in a view of these members.
+    /// Waits until all of `nodes` are in a view of these members.
     pub fn await_members(&self, nodes: &[u32], members: &[u32]) {
         for node in nodes {
             self.await_that("the members", || self.running[node].status().members == members);
@@ -449,7 +451,8 @@ impl Crowd {
         }
     }
 
-    /// As [`Crowd::assert_same`]: a member that joined has what came before it with its state.
+    /// Like [`Crowd::assert_same`], but a member that joined has the earlier messages with its
+    /// state.
     pub fn assert_same_with_state(&self, nodes: &[u32]) {
         self.assert_same(nodes);
     }

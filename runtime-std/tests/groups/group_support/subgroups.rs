@@ -1,5 +1,5 @@
-//! A group of two subgroups, "all" and "two", whose members are threads of this process. What an
-//! application does can be held up.
+//! A group of two subgroups, "all" and "two", whose members are threads of this process. Its
+//! applications can be blocked.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
@@ -20,25 +20,25 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::Root;
 
-/// How long anything may take on a machine that is busy.
+/// The longest that anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// All nodes belong to it.
+/// The subgroup of all nodes.
 pub const ALL: SubgroupId = SubgroupId(0);
 
-/// Some nodes belong to it.
+/// The subgroup of some nodes.
 pub const TWO: SubgroupId = SubgroupId(1);
 
-/// What one application was told, and what holds it up.
+/// Everything one application received, and the flags that block it.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// By subgroup: who sent, and the number of the message.
+    /// By subgroup: the sender and number of each message.
     messages: Mutex<BTreeMap<u16, Vec<(u32, u64)>>>,
     views: Mutex<Vec<Vec<u32>>>,
     restored: [AtomicU64; 2],
-    /// It does not take over the state of the first subgroup as long as this is true.
+    /// While this is true, it does not take over the state of the first subgroup.
     pub holds_state: AtomicBool,
-    /// It does not return from a delivery as long as this is true.
+    /// While this is true, it does not return from a delivery.
     pub holds_delivery: AtomicBool,
 }
 
@@ -47,12 +47,12 @@ impl Told {
         self.messages.lock().expect("nobody panics").get(&subgroup.0).cloned().unwrap_or_default()
     }
 
-    /// The members of each view, in their order.
+    /// Returns the members of each view, in order.
     pub fn views(&self) -> Vec<Vec<u32>> {
         self.views.lock().expect("nobody panics").clone()
     }
 
-    /// How often it took over the state of a subgroup.
+    /// Returns how often it took over the state of a subgroup.
     pub fn restored(&self, subgroup: SubgroupId) -> u64 {
         self.restored[subgroup.index()].load(Ordering::Relaxed)
     }
@@ -111,7 +111,7 @@ impl Replica for Application {
     }
 }
 
-/// A group, and what its members were told, dead ones included.
+/// A group, and what its members received, including dead ones.
 pub struct Nodes {
     pub description: Description,
     root: TempDir,
@@ -121,10 +121,11 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Of so many nodes, of which some are there at first, and some belong to "two".
+    /// Creates a group of `nodes` nodes, with the nodes that are there at first, and those that
+    /// belong to "two".
     pub fn of(carrier: Carrier, nodes: u32, initial: &[u32], two: &[u32]) -> Self {
-        // What members say of losses is shown with a test that fails. The first group of a program
-        // sets it up.
+        // Shows the members' reports of losses with a failing test. The first group of a program
+        // sets this up.
         let filter = tracing_subscriber::EnvFilter::try_from_default_env()
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
         let _ = tracing_subscriber::fmt().with_test_writer().with_env_filter(filter).try_init();
@@ -156,7 +157,7 @@ impl Nodes {
         Self { description, root, listeners, running: Mutex::default(), told: Mutex::default() }
     }
 
-    /// What a node is told from its next start on.
+    /// Returns a new record for a node, used from its next start on.
     pub fn prepare(&self, node: u32) -> Arc<Told> {
         let told = Arc::<Told>::default();
         self.told.lock().expect("nobody panics").insert(node, Arc::clone(&told));
@@ -172,7 +173,7 @@ impl Nodes {
         self.try_start(node).unwrap_or_else(|error| panic!("node {node}: {error}"));
     }
 
-    /// As [`Nodes::start`], for a node that need not come in.
+    /// Like [`Nodes::start`], for a node that may not be admitted.
     pub fn try_start(&self, node: u32) -> Result<(), StartError> {
         let known = self.told.lock().expect("nobody panics").get(&node).cloned();
         let told = known.unwrap_or_else(|| self.prepare(node));
@@ -210,13 +211,13 @@ impl Nodes {
         sent.expect("it is sent");
     }
 
-    /// Ends a member without a word.
+    /// Ends a member without notice.
     pub fn kill(&self, node: u32) {
         let running = self.running.lock().expect("nobody panics").remove(&node);
         drop(running.expect("it runs"));
     }
 
-    /// Lets a member leave, and forgets what it was told.
+    /// Lets a member leave, and forgets what it received.
     pub fn leave(&self, node: u32) {
         let running = self.running.lock().expect("nobody panics").remove(&node);
         let unsent = running.expect("it runs").leave(PATIENCE);
@@ -243,24 +244,24 @@ impl Nodes {
         statuses.collect()
     }
 
-    /// Whether a node was started, and has neither left nor been killed.
+    /// Returns whether a node was started, and has neither left nor been killed.
     pub fn is_up(&self, node: u32) -> bool {
         self.running.lock().expect("nobody panics").contains_key(&node)
     }
 
-    /// Who is a member, as a node sees it, in rank order; nobody where it is none itself.
+    /// Returns the members as a node sees them, in rank order; empty if the node is not a member.
     pub fn members(&self, at: u32) -> Vec<u32> {
         let running = self.running.lock().expect("nobody panics");
         running.get(&at).map(|running| running.status().members).unwrap_or_default()
     }
 
-    /// Who takes state over from a member.
+    /// Returns the nodes that take over state from a member.
     pub fn joining(&self, at: u32) -> Vec<u32> {
         let running = self.running.lock().expect("nobody panics");
         running.get(&at).map(|running| running.status().joining).unwrap_or_default()
     }
 
-    /// Until all of these are in a view of just these.
+    /// Waits until all of these are in a view of exactly these.
     #[track_caller]
     pub fn await_members(&self, nodes: &[u32]) {
         for node in nodes {
@@ -272,7 +273,7 @@ impl Nodes {
         }
     }
 
-    /// Until these nodes have these messages of a subgroup, and no other.
+    /// Waits until these nodes have these messages of a subgroup, and no others.
     #[track_caller]
     pub fn await_messages(&self, nodes: &[u32], subgroup: SubgroupId, messages: &[(u32, u64)]) {
         for node in nodes {
