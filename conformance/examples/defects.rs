@@ -1,13 +1,13 @@
-//! Makes the table of `docs/defects.md`: which checks see which planted defect, in how many of
+//! Makes the table of `docs/defects.md`: which checks detect which planted defect, in how many of
 //! three seeds, with 3 and with 5 nodes. All scenarios are played, up to the first that fails.
 //!
 //! ```text
 //! cargo build -p tramontane-conformance --bins
 //! cargo run -p tramontane-conformance --example defects
 //! ```
-//! What a run showed is kept in a folder, and is not played again: the table can be made in parts
-//! (`--seeds 1`, `--nodes 3`, names of defects), and holds what there is. All of it takes an hour
-//! on two processors.
+//! The result of each run is stored in a folder, and the run is not repeated. The table can
+//! therefore be made in parts (`--seeds 1`, `--nodes 3`, names of defects), and contains the
+//! results so far. All of it takes an hour on two processors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use clap::Parser;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The defect that is none: what sees it, sees what is not there.
+/// The control without a defect: a check that detects it is wrong.
 const CONTROL: &str = "none";
 
-/// The sizes of which the table has a column each.
+/// The numbers of nodes, with one column each in the table.
 const NODES: [usize; 2] = [3, 5];
 
-/// The seeds with which a defect is to be seen.
+/// The seeds for each defect.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// What stands before the table in the page, and after it.
+/// The marks before and after the table in the page.
 const MARKS: [&str; 2] = ["<!-- made by the example defects -->", "<!-- up to here -->"];
 
 /// The first lines of the table.
@@ -35,33 +35,33 @@ const HEAD: &str = "| defect | what is wrong | seen by, with 3 nodes | seen by, 
 |---|---|---|---|
 ";
 
-/// What the driver says where the machine gave it no time.
+/// Part of the driver's message if the machine was too slow.
 const STARVED: &str = "passed on a machine that had time for";
 
-/// Plays planted defects, and makes the table of which checks see them
+/// Plays planted defects, and makes the table of the checks that detect them
 #[derive(Parser)]
 struct Arguments {
-    /// The defects to play; all without shards if none is named
+    /// The defects to play; all those without shards if none is named
     defects: Vec<String>,
     /// The folder of the programs
     #[arg(long, default_value = "target/debug")]
     programs: PathBuf,
-    /// With how many nodes
+    /// Numbers of nodes
     #[arg(long, value_delimiter = ',', default_values_t = NODES)]
     nodes: Vec<usize>,
-    /// With which seeds
+    /// Seeds to use
     #[arg(long, value_delimiter = ',', default_values_t = SEEDS)]
     seeds: Vec<u64>,
-    /// How many runs are made at once: they mostly wait
+    /// Number of concurrent runs, which mostly wait
     #[arg(long, default_value_t = 4)]
     at_once: usize,
-    /// Where what was seen is kept
+    /// The folder of stored results
     #[arg(long, default_value = "target/defects")]
     results: PathBuf,
-    /// Play again what was not seen
+    /// Repeat runs that detected nothing
     #[arg(long)]
     again: bool,
-    /// The page whose table is made
+    /// The page that contains the table
     #[arg(long, default_value = "conformance/docs/defects.md")]
     page: PathBuf,
 }
@@ -69,18 +69,18 @@ struct Arguments {
 /// A line of `tramontane-reference --list-mutants`.
 struct Defect {
     name: String,
-    /// The scenario that is meant for it, and which of its nodes has it there.
+    /// The scenario meant for the defect, and the node that has the defect there.
     scenario: String,
     at: String,
     what: String,
 }
 
-/// What a run showed.
+/// The result of a run.
 #[derive(Default, Serialize, Deserialize)]
 struct Shown {
-    /// The checks that were broken, each with the first scenario in which it was.
+    /// The broken checks, each with the first scenario in which it was broken.
     seen: BTreeMap<String, String>,
-    /// Whether a deadline passed on a machine that had no time for it.
+    /// Whether the machine was too slow for a deadline.
     starved: bool,
 }
 
@@ -121,7 +121,7 @@ fn main() {
     std::fs::write(&arguments.page, format!("{before}\n{table}{after}")).expect("it is written");
 }
 
-/// All defects that have a scenario without shards, and the control.
+/// Returns all defects with a scenario without shards, and the control.
 fn defects(programs: &Path) -> Vec<Defect> {
     let listed = Command::new(programs.join("tramontane-reference")).arg("--list-mutants").output();
     let text = String::from_utf8(listed.expect("the reference is built").stdout);
@@ -145,7 +145,7 @@ fn defects(programs: &Path) -> Vec<Defect> {
     std::iter::once(control).chain(text.lines().filter_map(defect)).collect()
 }
 
-/// The file of what a run showed.
+/// Returns the file for the result of a run.
 fn place(results: &Path, (defect, nodes, seed): &Job<'_>) -> PathBuf {
     results.join(format!("{}-{nodes}-{seed}.json", defect.name))
 }
@@ -155,8 +155,9 @@ fn kept(results: &Path, job: &Job<'_>) -> Option<Shown> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Runs all scenarios. Where the defect shows only at a node that is killed or leaves, all nodes
-/// have it: no scenario has more than its own. Where all nodes would be wrong alike, one has it.
+/// Runs all scenarios. If the defect only shows at a node that is killed or leaves, all nodes have
+/// it, because which node that is differs between scenarios. If the defect would disappear when all
+/// nodes have it, only one node has it.
 fn run(programs: &Path, job: &Job<'_>) -> Shown {
     let (defect, nodes, seed) = job;
     let folder = tempfile::tempdir().expect("a folder");
@@ -186,7 +187,7 @@ fn run(programs: &Path, job: &Job<'_>) -> Shown {
     shown
 }
 
-/// The suite against the reference.
+/// Runs the suite against the reference.
 fn suite(programs: &Path, output: &Path, (nodes, seed): (usize, u64), mutant: &str) -> Command {
     let reference = programs.join("tramontane-reference");
     let reference = reference.canonicalize().expect("the reference is built");
@@ -198,9 +199,9 @@ fn suite(programs: &Path, output: &Path, (nodes, seed): (usize, u64), mutant: &s
     command
 }
 
-/// A node that is what the defect says, a member of the group or one that lives to the end, in the
-/// scenario that is meant for it. Which node that is, the seed decides. None where that scenario
-/// needs more nodes.
+/// Returns the node with the defect: a member of the group or a node that lives to the end, in the
+/// scenario meant for the defect. The seed decides which node that is. Returns nothing if that
+/// scenario needs more nodes.
 fn meant_node(programs: &Path, (defect, nodes, seed): &Job<'_>) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = suite(programs, folder.path(), (*nodes, *seed), "");
@@ -229,8 +230,8 @@ fn table(results: &Path, defects: &[Defect]) -> String {
     table
 }
 
-/// Which checks saw a defect, each with where and in how many of the runs; marked if it was seen in
-/// fewer than all of them, or, for the control, in any.
+/// Returns the checks that detected a defect, each with its scenario and the number of runs. A
+/// check is marked if it missed some of the runs or, for the control, if it detected anything.
 fn cell(runs: &[Shown], is_control: bool) -> String {
     if runs.is_empty() {
         return "not run".to_owned();
@@ -255,7 +256,7 @@ fn cell(runs: &[Shown], is_control: bool) -> String {
     format!("{total}: {seen}{starved}")
 }
 
-/// The scenario of a case, without the number of its round.
+/// Returns the scenario of a case, without the number of its round.
 fn scenario_of(case: &str) -> &str {
     case.trim_end_matches(|end: char| end.is_ascii_digit()).trim_end_matches('-')
 }

@@ -1,4 +1,4 @@
-//! Writes a good history of any size, to measure the judge with.
+//! Writes a valid history of any size, to measure the judge.
 //!
 //! ```text
 //! cargo run --release -p tramontane-conformance --example make_history -- --events 1000000 --nodes 8 --output calm.jsonl
@@ -17,44 +17,44 @@ mod good_history;
 use good_history::shards::{self, Shards};
 use good_history::{Shape, write};
 
-/// Writes a history in which everything is right
+/// Writes a valid history
 #[derive(Parser)]
 struct Arguments {
-    /// About so many records
+    /// Approximate number of records
     #[arg(long, default_value_t = 1_000_000)]
     events: u64,
-    /// So many nodes, all of them senders; with clients: three to a group
+    /// Number of nodes, all of them senders; with clients, three per group
     #[arg(long, default_value_t = 8)]
     nodes: u32,
-    /// So many groups, each with all nodes; messages go to one after the other. With clients: so
-    /// many that share no node; messages go to any set of them
+    /// Number of groups, each with all nodes; messages go to the groups in turn. With clients:
+    /// number of disjoint groups; messages go to any set of them
     #[arg(long, default_value_t = 1)]
     groups: u32,
-    /// So many senders that are members of no group
+    /// Number of senders that are members of no group
     #[arg(long, default_value_t = 0)]
     clients: u32,
     /// Groups have views, which change ten times
     #[arg(long)]
     views: bool,
-    /// All records of one node, then all of the next
+    /// Write all records of one node before those of the next
     #[arg(long)]
     grouped_by_node: bool,
-    /// The last node is killed after a hundredth of the records; with clients: one of each group,
+    /// Kill the last node after a hundredth of the records; with clients: one node of each group,
     /// which comes back
     #[arg(long)]
     kill: bool,
-    /// The killed node starts again when half is over, and repeats what it had delivered
+    /// Restart the killed node halfway; it replays its deliveries
     #[arg(long, requires = "kill")]
     restart: bool,
-    /// Nodes tell what is durable
+    /// Nodes report durable deliveries
     #[arg(long)]
     durable: bool,
-    /// Where to write; standard output if this is missing
+    /// The output file; standard output if not given
     #[arg(long)]
     output: Option<PathBuf>,
 }
 
-/// So many nodes a group has where there are clients.
+/// Number of nodes per group in a history with clients.
 const REPLICAS: u32 = 3;
 
 fn main() -> io::Result<()> {

@@ -197,7 +197,7 @@ fn listen(
 }
 
 impl ReferenceMember {
-    /// Executes the driver's commands until it says stop or its output ends.
+    /// Executes the driver's commands until `stop` or the end of standard input.
     fn obey(&self, mut input: impl BufRead) {
         while let Some(command) = next_command(&mut input) {
             match command {

@@ -1,41 +1,41 @@
-//! Good histories of any size and several shapes.
+//! Valid histories of any size and several shapes.
 //!
-//! All nodes send in turn and deliver in one order, some messages behind the sender; so at any time
-//! a few are under way. Nothing is held but where each node is, so a history of any length can be
-//! written.
+//! All nodes send in turn and deliver in one order. Other nodes lag a few messages behind the
+//! sender, so a few messages are always in flight. Only each node's position is stored, so a
+//! history of any length can be written.
 
 pub mod shards;
 
 use std::io::{self, Write};
 
-/// What a history is like.
+/// The shape of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// About so many records.
+    /// Approximate number of records.
     pub events: u64,
-    /// So many nodes.
+    /// Number of nodes.
     pub nodes: u32,
-    /// So many groups, each with all nodes.
+    /// Number of groups, each with all nodes.
     pub groups: u32,
-    /// Groups have views, which change ten times.
+    /// Whether groups have views, which change ten times.
     pub views: bool,
-    /// All records of one node, then all of the next.
+    /// Whether all records of one node come before those of the next.
     pub grouped_by_node: bool,
-    /// The last node is killed after a hundredth of the records.
+    /// Whether the last node is killed after a hundredth of the records.
     pub kill: bool,
-    /// It starts again when half is over, and repeats what it had delivered.
+    /// Whether it starts again halfway, and replays its deliveries.
     pub restart: bool,
-    /// Nodes tell what is durable, now and then.
+    /// Whether nodes sometimes report durable deliveries.
     pub durable: bool,
 }
 
-/// By how many messages a node is behind the first one, times its number.
+/// A node's lag behind the first one, in messages per node number.
 const LAG: u64 = 3;
 
-/// How often the view changes.
+/// Number of view changes.
 const VIEW_CHANGES: u64 = 10;
 
-/// After how many deliveries a node tells what is durable.
+/// Number of deliveries between two reports of durability.
 const DURABLE_EVERY: u64 = 100;
 
 const STEP_NS: u64 = 1_000;
@@ -49,10 +49,10 @@ struct SimulatedMember<'a> {
     places: u64,
 }
 
-/// Writes a history of a shape.
+/// Writes a history of this shape.
 ///
 /// # Errors
-/// What the stream says.
+/// The error of the stream.
 pub fn write(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
     let names =
         |nodes: u32| (0..nodes).map(|node| format!("\"n{node}\"")).collect::<Vec<_>>().join(",");
@@ -81,7 +81,7 @@ pub fn write(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
 }
 
 impl Shape {
-    /// How many messages make so many records.
+    /// Returns the number of messages that result in this number of records.
     fn messages(&self) -> u64 {
         (self.events / (u64::from(self.nodes) + 1)).max(1)
     }
@@ -94,7 +94,7 @@ impl Shape {
         self.restart.then(|| self.messages() / 2)
     }
 
-    /// The sender of the message of this step, which is a node that runs.
+    /// Returns the sender of the message of this step, which is a running node.
     fn sender(&self, message: u64) -> u32 {
         let sender = (message % u64::from(self.nodes)) as u32;
         if sender + 1 == self.nodes && self.killed_at().is_some_and(|killed| message >= killed) {
@@ -104,7 +104,8 @@ impl Shape {
         }
     }
 
-    /// Each sender counts its own; what is sent in place of a dead one is counted apart.
+    /// Each sender counts its own messages; those sent instead of a dead sender's are counted
+    /// separately.
     fn name(&self, message: u64) -> String {
         let (sender, number) = (self.sender(message), message / u64::from(self.nodes));
         let is_own = u64::from(sender) == message % u64::from(self.nodes);
@@ -115,14 +116,14 @@ impl Shape {
         message % u64::from(self.groups)
     }
 
-    /// In which view a message is delivered.
+    /// Returns the view in which a message is delivered.
     fn view(&self, message: u64) -> u64 {
         1 + message * VIEW_CHANGES / self.messages()
     }
 }
 
 impl SimulatedMember<'_> {
-    /// What the node does while a message is sent; after the last one there are steps without.
+    /// Executes one step of the node, with or without a message to send.
     fn step(&mut self, step: u64, out: &mut impl Write) -> io::Result<()> {
         let Shape { nodes, .. } = *self.shape;
         let (messages, is_last) = (self.shape.messages(), self.node + 1 == nodes);
@@ -190,7 +191,8 @@ impl SimulatedMember<'_> {
             r#"{{"ev":"deliver","t_ns":{t_ns},"node":"n{node}","inc":{inc},"group":"g{group}",{view}"msg":"{name}","sender":"n{sender}","bytes":100,"digest":"{digest}"{replayed}}}"#
         )?;
         self.places += 1;
-        // With several groups the places of each would have to be counted; one shows the cost.
+        // Several groups would need a count of positions each; one group is enough to show the
+        // cost.
         if self.shape.durable && self.shape.groups == 1 && self.places.is_multiple_of(DURABLE_EVERY)
         {
             let upto = self.places - 1;
@@ -202,7 +204,7 @@ impl SimulatedMember<'_> {
         Ok(())
     }
 
-    /// It comes back, repeats what it delivered, and catches up.
+    /// Restarts the node, which replays its deliveries and catches up.
     fn restart(&mut self, t_ns: u64, out: &mut impl Write) -> io::Result<()> {
         (self.inc, self.places) = (2, 0);
         writeln!(out, r#"{{"ev":"start","t_ns":{t_ns},"node":"n{}","inc":2}}"#, self.node)?;
@@ -228,7 +230,7 @@ impl SimulatedMember<'_> {
     }
 }
 
-/// What stands for a digest: it looks like one, and no two messages share it.
+/// Returns a unique text that looks like a digest.
 fn digest(message: u64) -> String {
     format!("{:016x}", message.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

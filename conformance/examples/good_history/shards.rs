@@ -1,38 +1,38 @@
-//! Good histories of disjoint groups of replicas and of clients, which are members of none.
+//! Valid histories of disjoint groups of replicas, and of clients, which are members of no group.
 //!
-//! Clients send in turn, each message to a set of groups that its number decides, and replicas
-//! deliver in one order, some messages behind the first ones.
+//! Clients send in turn. A message's number determines its set of groups. Replicas deliver in one
+//! order, and some lag a few messages behind the first.
 
 use std::io::{self, Write};
 
-/// What such a history is like.
+/// The shape of such a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Shards {
-    /// About so many deliveries.
+    /// Approximate number of deliveries.
     pub deliveries: u64,
-    /// So many groups.
+    /// Number of groups.
     pub groups: u32,
-    /// So many replicas each has.
+    /// Number of replicas per group.
     pub replicas: u32,
-    /// So many clients.
+    /// Number of clients.
     pub clients: u32,
-    /// The first replica of each group is killed when a fifth is over, and comes back at once with
-    /// the state of its group.
+    /// Whether the first replica of each group is killed after a fifth of the history, and comes
+    /// back at once with the state of its group.
     pub kills: bool,
-    /// Two messages of which the last group delivers each in the place of the other: what is wrong
-    /// with the history, if anything is.
+    /// Two messages that the last group delivers in exchanged positions: the defect of the history,
+    /// if it has one.
     pub exchanged: Option<(u64, u64)>,
 }
 
-/// By how many messages a replica is behind the one before it.
+/// Each replica's lag behind the previous one, in messages.
 const LAG: u64 = 5;
 
 const STEP_NS: u64 = 1_000;
 
-/// Writes such a history.
+/// Writes a history of this shape.
 ///
 /// # Errors
-/// What the stream says.
+/// The error of the stream.
 pub fn write(shards: &Shards, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, r#"{{"ev":"run","version":1,"scenario":"made","seed":1}}"#)?;
     let clients: Vec<String> = (0..shards.clients).map(|client| format!("\"c{client}\"")).collect();
@@ -76,7 +76,8 @@ pub fn write(shards: &Shards, out: &mut impl Write) -> io::Result<()> {
 }
 
 impl Shards {
-    /// How many messages make so many deliveries: one is for half of the groups or so.
+    /// Returns the number of messages that result in this number of deliveries: a message is
+    /// addressed to about half of the groups.
     #[must_use]
     pub fn messages(&self) -> u64 {
         let each = u64::from(self.groups) * u64::from(self.replicas) / 2;
@@ -87,7 +88,7 @@ impl Shards {
         group * self.replicas..(group + 1) * self.replicas
     }
 
-    /// The groups of a message, a bit for each; never none.
+    /// Returns the groups of a message as bits; at least one is set.
     #[must_use]
     pub fn groups_of(&self, message: u64) -> u64 {
         let sets = (1_u64 << self.groups.min(63)) - 1;
@@ -103,7 +104,7 @@ impl Shards {
         format!("c{}/1/{}", message % clients, message / clients)
     }
 
-    /// At which step a replica is killed and comes back, if it is.
+    /// Returns the step at which a replica is killed and comes back, if any.
     fn killed_at(&self, node: u32) -> Option<u64> {
         let is_first = self.kills && node.is_multiple_of(self.replicas);
         is_first.then(|| self.messages() / 5 + u64::from(node))
@@ -127,7 +128,7 @@ impl Shards {
         )
     }
 
-    /// The message that a replica delivers when it is a message's turn.
+    /// Returns the message that a replica delivers in a turn.
     fn in_turn(&self, node: u32, turn: u64) -> u64 {
         let is_last = node / self.replicas + 1 == self.groups;
         match self.exchanged {
@@ -137,7 +138,7 @@ impl Shards {
         }
     }
 
-    /// What a replica does in a step: it delivers the message whose turn it is, or comes back.
+    /// Executes a replica's step: it delivers the message of this turn, or comes back.
     fn step(&self, node: u32, step: u64, out: &mut impl Write) -> io::Result<()> {
         let Some(turn) = step.checked_sub(LAG * u64::from(node)) else { return Ok(()) };
         let message = self.in_turn(node, turn);
@@ -150,7 +151,7 @@ impl Shards {
         Ok(())
     }
 
-    /// What is replayed is a part of the state.
+    /// A replay is a part of the state.
     fn deliver(
         &self,
         (node, step): (u32, u64),
@@ -170,7 +171,7 @@ impl Shards {
         )
     }
 
-    /// A replica is killed, and takes over all that its group has delivered.
+    /// Kills a replica, which then takes over all deliveries of its group.
     fn come_back(&self, node: u32, step: u64, upto: u64, out: &mut impl Write) -> io::Result<()> {
         let t_ns = step * STEP_NS;
         writeln!(out, r#"{{"ev":"fault","t_ns":{t_ns},"kind":"kill","nodes":["n{node}"]}}"#)?;

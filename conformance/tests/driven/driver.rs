@@ -1,5 +1,5 @@
-//! The driver against adapters that misbehave, and against one that does not: whatever a member
-//! does, a run ends with a case that says what is wrong, and nothing is left of it.
+//! The driver against adapters that misbehave, and against a correct one: whatever a member does, a
+//! run ends with a case that names the problem, and nothing of it remains running.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tramontane_conformance::report::{Case, CaseStatus, Run};
 
 const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 
-/// The command of an adapter that is bad in that way.
+/// Returns the command of an adapter that misbehaves in this way.
 fn bad(way: &str) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driven/bad_adapters/adapter.sh");
     format!("sh {} {way}", shell_words::quote(&script.to_string_lossy()))
@@ -25,12 +25,12 @@ struct Driven {
     folder: TempDir,
 }
 
-/// Runs scenarios with so many nodes.
+/// Runs scenarios with this number of nodes.
 fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -> Driven {
     driven_at(adapter, &[], nodes, scenarios, deadline)
 }
 
-/// The same, at hosts.
+/// Runs the same on named hosts.
 fn driven_at(
     adapter: &str,
     hosts: &[&str],
@@ -59,8 +59,8 @@ fn driven_at(
     Driven { run, folder }
 }
 
-/// Runs the calmest scenario with one bad member. The driver says when a machine was too busy to
-/// judge by a deadline; the scenario then runs again.
+/// Runs the calmest scenario with one misbehaving member. If the driver reports that the machine
+/// was too slow for a deadline, the scenario runs again.
 fn bad_case(way: &str) -> Case {
     for _ in 0..10 {
         let driven = driven(&bad(way), 1, &["one-sender"], Duration::from_secs(2));
@@ -73,7 +73,7 @@ fn bad_case(way: &str) -> Case {
     panic!("{way}: this machine is too busy for a deadline of two seconds");
 }
 
-/// The process ids that members wrote into their logs.
+/// Returns the process ids that members wrote into their logs.
 fn pids(folder: &Path, scenario: &str) -> Vec<u32> {
     let logs = fs::read_dir(folder.join(scenario)).into_iter().flatten().flatten();
     let logs = logs
@@ -109,7 +109,7 @@ fn assert_broken(way: &str, parts: &[&str]) {
     assert!(case.verdict.is_none(), "{way}: no verdict on the system");
 }
 
-/// A broken promise of the system is what the checker finds, not a broken adapter.
+/// Checks that the case is a broken promise of the system, and not a broken adapter.
 fn assert_failed(way: &str, check: CheckId) {
     let case = bad_case(way);
     assert_eq!(case.status, CaseStatus::Failed, "{way}: {:?}", case.notes);
@@ -193,14 +193,14 @@ pub fn an_output_that_ends_too_early_is_told() {
 pub fn one_that_says_nothing_is_not_waited_for_longer_than_the_deadline() {
     let began = Instant::now();
     assert_broken("nothing", &["did not answer init within 2 s"]);
-    // What matters is that it ends, and that it is the deadline that ends it.
+    // The run must end, and the deadline must be what ends it.
     assert!(began.elapsed() >= Duration::from_secs(2));
 }
 
 pub fn too_much_is_not_taken() {
     assert_broken("endless-line", &["line 1", "longer than 1 MiB", "xxx"]);
-    // The flood is a broken adapter; what it claims to have delivered is a broken promise before
-    // that.
+    // The flood shows a broken adapter, but the deliveries claimed before it already break a
+    // promise.
     let case = bad_case("endless-lines");
     assert_eq!(case.status, CaseStatus::Failed);
     assert!(case.notes.iter().any(|note| note.contains("says more and more")), "{:?}", case.notes);
@@ -240,14 +240,14 @@ pub fn what_is_odd_but_harmless_is_noted() {
 pub fn what_is_missing_is_unsupported_whichever_way_it_is_said() {
     let case = bad_case("cannot-start");
     assert!(matches!(&case.status, CaseStatus::Unsupported(why) if why.contains("not today")));
-    // It claims to be able to pause, and says that it is not when it is asked to.
+    // The adapter claims the feature `pause`, but answers the command as unsupported.
     let run = driven(&bad("no-pause"), 2, &["slow-consumer"], Duration::from_secs(2)).run;
     let status = &run.cases[0].status;
     assert!(
         matches!(status, CaseStatus::Unsupported(why) if why.contains("no hurry")),
         "{status:?}"
     );
-    // It claims nothing.
+    // This adapter claims no feature.
     let run =
         driven(&bad("good"), 3, &["kill-sender", "partition", "quiet"], Duration::from_secs(2)).run;
     let lacking: Vec<_> = run.cases.iter().map(|case| case.status.reason().unwrap_or("")).collect();
@@ -259,7 +259,7 @@ pub fn what_is_missing_is_unsupported_whichever_way_it_is_said() {
     );
 }
 
-/// What each node was asked to send, and what was done to which node, in order.
+/// Returns the requests to each node and the faults at each node, in order.
 fn commands(folder: &Path, scenario: &str, nodes: usize) -> (Vec<Vec<String>>, Vec<String>) {
     let history = fs::File::open(folder.join(scenario).join("history.jsonl")).expect("a history");
     let mut reader = Reader::new(std::io::BufReader::new(history));
@@ -291,13 +291,13 @@ pub fn the_same_seed_gives_the_same_commands() {
 
 pub fn each_node_has_a_command_and_an_address_of_its_own() {
     let reference = shell_words::quote(REFERENCE).into_owned();
-    // It keeps what it is told, and is the right program.
+    // The wrapper stores its input, and then runs the correct program.
     let script =
         format!("echo node {{node}} host {{host}} >&2; exec tee /dev/stderr | {reference}");
     let adapter = format!("sh -c {}", shell_words::quote(&script));
     let hosts = ["127.0.0.2", "127.0.0.3"];
     let driven = driven_at(&adapter, &hosts, 3, &["one-sender"], Duration::from_secs(30));
-    // A busy machine may have had no time for it. The members were started all the same.
+    // A busy machine may have been too slow for it, but the members were started.
     let status = &driven.run.cases[0].status;
     assert!(matches!(status, CaseStatus::Passed | CaseStatus::Inconclusive(_)), "{status:?}");
     for (node, host) in ["127.0.0.2", "127.0.0.3", "127.0.0.2"].into_iter().enumerate() {
@@ -308,7 +308,7 @@ pub fn each_node_has_a_command_and_an_address_of_its_own() {
     }
 }
 
-/// The program itself, with a member that never ends by itself.
+/// Starts the program itself, with a member that never ends by itself.
 fn start_program(folder: &Path, way: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
     command.args([
@@ -374,7 +374,7 @@ pub fn what_was_judged_before_an_interrupt_is_reported() {
     let names: Vec<_> =
         results["cases"].as_array().expect("cases").iter().map(|case| &case["name"]).collect();
     assert_eq!(names, ["one-sender"]);
-    // What was not run was not shown to hold.
+    // Scenarios that were not run were not shown to hold.
     assert_eq!(results["status"], "inconclusive");
     assert_eq!(results["cut_short"]["not_run"], serde_json::json!(["all-senders"]));
 }

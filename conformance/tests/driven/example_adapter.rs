@@ -1,4 +1,4 @@
-//! The adapter of `docs/write-an-adapter.md` does what the page says.
+//! Checks that the adapter of `docs/write-an-adapter.md` does what the page says.
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,4 @@
-//! A multicast over datagrams that trusts the network is wrong where some are lost, and nowhere
-//! else.
+//! A multicast over datagrams that trusts the network fails if packets are lost, and only then.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -9,10 +8,11 @@ use tramontane_conformance::report::{Case, CaseStatus};
 
 const ADAPTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/driven/datagrams.py");
 
-/// With this seed the first fault is a loss of a quarter of what the node sends that orders all.
+/// With this seed the first fault is the loss of a quarter of the packets of the node that orders
+/// all messages.
 const SEED: u64 = 2;
 
-/// Plays a plan of random faults, of which these come.
+/// Plays a plan with these of its random faults.
 fn played(options: &str, faults: &[usize]) -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options {
@@ -35,7 +35,7 @@ fn played(options: &str, faults: &[usize]) -> Case {
     run.cases.into_iter().next().expect("a case")
 }
 
-/// Whether it passed, or nothing can be said as the machine has no time.
+/// Returns whether the case passed, or is inconclusive because the machine was too slow.
 fn is_well(case: &Case) -> bool {
     matches!(case.status, CaseStatus::Passed | CaseStatus::Inconclusive(_))
 }
@@ -56,7 +56,7 @@ pub fn what_trusts_datagrams_is_wrong_only_where_some_are_lost() {
     assert!(is_well(&right), "{right:?}");
     let without_loss = played("--trust", &[]);
     assert!(is_well(&without_loss), "{without_loss:?}");
-    // On a machine without time, what never comes may only be late: that is not called broken.
+    // On an overloaded machine a missing message may only be late, and does not count as broken.
     let wrong = played("--trust", &[0]);
     assert!(!matches!(wrong.status, CaseStatus::Passed), "{wrong:?}");
 }

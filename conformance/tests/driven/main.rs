@@ -1,8 +1,7 @@
-//! Adapters under the driver: right ones, wrong ones, and one on a machine that has no time.
+//! Adapters under the driver: correct ones, wrong ones, and one on an overloaded machine.
 //!
-//! Most of these tests wait, for a deadline or for processes, so more of them run side by side than
-//! there are processors. That is why they have a program of their own, and say themselves which
-//! they are.
+//! Most of these tests wait for a deadline or for processes, so more of them run concurrently than
+//! there are processors. They therefore have their own program and list themselves.
 
 mod driver;
 mod example_adapter;
@@ -16,10 +15,10 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// How many tests run at once, unless `--test-threads` says otherwise.
+/// Number of concurrent tests, unless `--test-threads` is given.
 const AT_ONCE: usize = 12;
 
-/// The tests of a module: functions that panic if they fail. Those that take longest come first.
+/// Lists the tests of a module: functions that panic if they fail. The slowest tests come first.
 macro_rules! tests {
     ($module:ident: $($name:ident)*) => {
         [$((concat!(stringify!($module), "::", stringify!($name)), $module::$name as fn())),*]

@@ -1,5 +1,5 @@
-//! The reference and its mutants under the driver: what is right passes, and what is wrong is
-//! called by its name, and by no other.
+//! The reference and its mutants under the driver: the correct program passes, and each defect is
+//! named by its own check and by no other.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,25 +16,25 @@ use crate::runs::{self, Results, Run};
 
 const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 
-/// How many nodes the mutants are shown with: the fewest with which any two groups of a node have
-/// another member in common, in `across-groups`.
+/// Number of nodes for the mutants: the fewest with which any two groups of a node have another
+/// member in common in `across-groups`.
 const NODES: u32 = 4;
 
 /// The same for scenarios with groups of replicas: three groups of three, and two clients.
 const NODES_OF_SHARDS: u32 = 11;
 
-/// What these scenarios are called.
+/// The prefix of these scenarios' names.
 const SHARDS: &str = "shards";
 
-/// The scenarios for which nodes have disks of their own.
+/// The scenarios in which nodes have separate disks.
 const WITH_DISKS: [&str; 3] = ["full-disk", "power-loss", "power-loss-1"];
 
-/// How many seeds a mutant may take to be wrong: whether there is an occasion can be chance. On a
-/// busy machine it seldom comes: of sixteen runs beside six busy threads one had none in six seeds.
+/// Limit of seeds until a mutant is wrong: the occasion can depend on chance. It is rarer on a busy
+/// machine: of sixteen runs with six busy threads, one had no occasion in six seeds.
 const SEEDS: u64 = 24;
 
-/// How long the driver waits for what a mutant has lost, on a machine at rest; longer on one with
-/// more to do. The right program needs a hundredth of it.
+/// How long the driver waits for messages that a mutant has lost, on an idle machine; longer on a
+/// busy one. The correct program needs a hundredth of it.
 const DEADLINE_S: f64 = 3.0;
 
 /// A line of `--list-mutants`.
@@ -69,7 +69,7 @@ fn run(folder: &Path, scenario: &str, seed: u64, arguments: &str) -> Results {
 
 pub fn the_reference_keeps_every_promise_and_reaches_every_scenario() {
     let folder = TempDir::new().expect("a folder");
-    // Shards need more nodes, and have a test of their own.
+    // Scenarios with shards need more nodes, and have a separate test.
     let statuses = passes("", 5, Vec::new(), folder.path(), |scenario| {
         let needs_disks = WITH_DISKS.contains(&scenario);
         scenario != "partition" && !is_of_shards(scenario) && (!needs_disks || can_mount())
@@ -92,7 +92,7 @@ pub fn the_reference_without_views_keeps_every_promise_of_shards() {
     assert_nothing_is_left_behind(folder.path());
 }
 
-/// Whether this system lets us have file systems of our own.
+/// Returns whether this system allows mounting file systems.
 fn can_mount() -> bool {
     let words = ["--mount", "mount", "-t", "tmpfs", "tmpfs", "/tmp"];
     let mut command = std::process::Command::new("unshare");
@@ -104,8 +104,8 @@ fn is_of_shards(scenario: &str) -> bool {
     scenario.starts_with(SHARDS)
 }
 
-/// Plays these scenarios, or all, and says how many there were. Those that are possible pass; the
-/// others are unsupported, as members talk over sockets in a folder.
+/// Plays these scenarios or all, and returns their number. All scenarios that are possible must
+/// pass; the others are unsupported, because members communicate over sockets in a folder.
 fn passes(
     mode: &str,
     nodes: u32,
@@ -126,7 +126,7 @@ fn passes(
     statuses.len()
 }
 
-/// A test for each mutant, with its name.
+/// Returns a named test for each mutant.
 pub fn each() -> impl Iterator<Item = Trial> {
     mutants().into_iter().map(|mutant| {
         Trial::test(format!("mutants::{}", mutant.name), move || {
@@ -152,7 +152,7 @@ fn is_named_by_the_check_that_is_meant_for_it_and_by_no_other(mutant: &Mutant) {
     assert_nothing_is_left_behind(folder.path());
 }
 
-/// Has the mutant be wrong, with another seed if it was not.
+/// Plays the mutant until it is wrong, with another seed each time.
 fn show(mutant: &Mutant, folder: &Path) -> Results {
     let once = |seed: u64| {
         let at = mutant.node(&folder.join(format!("{seed}-right")), seed);
@@ -196,8 +196,8 @@ pub fn a_cycle_of_groups_that_overlap_is_found_where_order_across_groups_is_clai
 }
 
 impl Mutant {
-    /// The node that must be wrong, where it matters which. The seed decides which node a fault
-    /// is for, so it is the same for the right program.
+    /// Returns the node with the defect, if it matters. The seed decides which node a fault
+    /// affects, so it is the same for the correct program.
     fn node(&self, folder: &Path, seed: u64) -> Option<String> {
         let is_meant: fn(&Value) -> bool = match self.at.as_str() {
             "any" => return None,
@@ -220,7 +220,8 @@ impl Mutant {
     }
 }
 
-/// The sequencers end when nobody is connected to them: then their locks are free.
+/// Checks that the sequencers have ended and released their locks, as they do when no member is
+/// connected.
 fn assert_nothing_is_left_behind(folder: &Path) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let locks = locks_below(folder);

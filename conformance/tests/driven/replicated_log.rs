@@ -1,4 +1,4 @@
-//! What the adapters of replicated logs in Python share.
+//! The shared part of the adapters of replicated logs in Python.
 
 use std::process::Command;
 
@@ -6,7 +6,8 @@ use tempfile::TempDir;
 
 const ADAPTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters");
 
-/// One start of a member that delivers up to a place. It prints where earlier starts came to.
+/// One incarnation of a member, which delivers up to a position. It prints the position that
+/// earlier incarnations reached.
 const START: &str = "
 import sys, types
 import replicated_log
@@ -15,7 +16,7 @@ place.keep(int(sys.argv[2]))
 print(place.before)
 ";
 
-/// The second start is killed while it replays: it has not delivered less than the first.
+/// The second incarnation is killed while it replays, and must not lower the first one's position.
 pub fn a_start_that_is_killed_while_it_replays_does_not_put_the_place_back() {
     let folder = TempDir::new().expect("a folder");
     for (delivers, before) in [("5", "-1"), ("2", "5"), ("7", "5"), ("0", "7")] {

@@ -1,4 +1,4 @@
-//! Runs of `tramontane-conformance run`, and what their results say.
+//! Runs of `tramontane-conformance run`, and their results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// What to run.
+/// The parameters of a run.
 pub struct Run<'a> {
     /// The adapter's command.
     pub adapter: String,
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
-    /// Which scenarios; all if none is named.
+    /// The scenarios; all if none is named.
     pub scenarios: &'a [&'a str],
     /// The seed of the plans.
     pub seed: u64,
@@ -20,15 +20,15 @@ pub struct Run<'a> {
     pub deadline_s: f64,
 }
 
-/// What came of it.
+/// The results.
 pub struct Results {
-    /// What the program printed, for whoever has to find out why a test failed.
+    /// The program's output, to diagnose a failed test.
     pub told: String,
     json: Value,
 }
 
 impl Run<'_> {
-    /// Runs it, with everything that it leaves in that folder.
+    /// Executes the run, with all its files in this folder.
     pub fn run(&self, folder: &Path) -> Results {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
         command.args(["run", "--adapter", &self.adapter]).arg("--output").arg(folder);
@@ -46,15 +46,15 @@ impl Run<'_> {
     }
 }
 
-/// How many seeds a scenario has to reach what it is for: whether messages of two senders come in
-/// turns, or a kill finds something under way, is chance.
+/// Number of seeds that a scenario gets to reach its goal: whether messages of two senders
+/// alternate, or a kill finds a message in flight, depends on chance.
 const SEEDS: u64 = 6;
 
-/// The status of a scenario of which nothing can be said, because the machine has no time for it.
+/// The status of a scenario that is inconclusive because the machine was too slow.
 pub const STARVED: &str = "starved";
 
-/// What becomes of each of these scenarios, or of all if none is named, with nothing broken. One
-/// that did not reach what it is for gets more seeds.
+/// Returns the result of each of these scenarios, or of all if none is named; nothing may be
+/// broken. A scenario that did not reach its goal gets more seeds.
 pub fn play(
     adapter: &str,
     nodes: u32,
@@ -87,19 +87,19 @@ pub fn play(
     statuses
 }
 
-/// The scenario of a case: where it is played in rounds, a number follows its name.
+/// Returns the scenario of a case; the case's name may end with the number of a round.
 fn scenario_of(case: &str) -> &str {
     case.trim_end_matches(|end: char| end.is_ascii_digit()).trim_end_matches('-')
 }
 
 impl Results {
-    /// Scenarios with how they came out.
+    /// Returns the scenarios and their results.
     pub fn cases(&self) -> Vec<(&str, &str)> {
         let cases = self.json["cases"].as_array().expect("there are cases").iter();
         cases.map(|case| (text(&case["name"]), text(&case["status"]))).collect()
     }
 
-    /// Scenarios of which nothing can be said, because the machine had no time for a deadline.
+    /// Returns the scenarios that are inconclusive because the machine was too slow for a deadline.
     pub fn starved(&self) -> Vec<&str> {
         let cases = self.json["cases"].as_array().expect("there are cases").iter();
         let is_starved =
@@ -107,7 +107,7 @@ impl Results {
         cases.filter(is_starved).map(|case| text(&case["name"])).collect()
     }
 
-    /// The checks that are broken in any of the cases, in the order of reports.
+    /// Returns the checks that are broken in any of the cases, in the order of reports.
     pub fn broken(&self) -> Vec<&str> {
         let cases = self.json["cases"].as_array().expect("there are cases").iter();
         let checks = cases.flat_map(|case| case["checks"].as_array().into_iter().flatten());

@@ -1,7 +1,7 @@
-//! A run on a machine that has no time for it: what is late is not lost.
+//! A run on an overloaded machine: a late message is not a lost one.
 //!
-//! The driver and all its members are stopped and woken again and again, so that they have a small
-//! part of the time.
+//! The driver and all its members are repeatedly stopped and continued, so that they run for a
+//! small part of the time.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,16 +13,16 @@ use tempfile::TempDir;
 
 const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 
-/// Nothing is broken, and not all could be shown to hold.
+/// The exit status if nothing is broken, but not everything could be shown to hold.
 const INCONCLUSIVE: i32 = 2;
 
-/// Out of so much time...
+/// The period of stopping and continuing.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// ...they have so much.
+/// The part of each period in which the processes run.
 const AWAKE: Duration = Duration::from_millis(3);
 
-/// A deadline that the right program keeps with ease on a machine at rest.
+/// A deadline that the correct program meets easily on an idle machine.
 const DEADLINE: &str = "--deadline=0.5";
 
 fn start(folder: &Path, adapter: &str) -> Child {
@@ -40,7 +40,7 @@ fn start(folder: &Path, adapter: &str) -> Child {
     command.spawn().expect("the program is built")
 }
 
-/// A process and all that it started, as far as can be told now.
+/// Returns a process and its descendants, as far as they are known now.
 fn family(of: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -62,19 +62,20 @@ fn parent_of(pid: u32) -> Option<u32> {
 
 fn send(to: &[u32], signal: Signal) {
     for pid in to.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
-        // It may have ended.
+        // The process may have ended.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Lets it have a hundredth of the time to its end, and gives its exit status and results.
+/// Lets the run have a hundredth of the time until it ends, and returns its exit status and
+/// results.
 fn starve(mut child: Child, folder: &Path) -> (Option<i32>, Value) {
     let status = loop {
         if let Some(status) = child.try_wait().expect("a status") {
             break status;
         }
         let all = family(child.id());
-        // The parent first, so that it starts nobody meanwhile.
+        // The parent is stopped first, so that it starts no process meanwhile.
         send(&all, Signal::STOP);
         std::thread::sleep(ROUND - AWAKE);
         send(&all, Signal::CONT);

@@ -1,4 +1,4 @@
-//! The command line as its users meet it: real processes, their exit statuses, and what they say.
+//! The command line as users see it: real processes, their exit statuses, and their output.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A history that breaks total order in its line 9.
+/// A history that breaks total order on line 9.
 const BAD: &str = "bad/total-order-two-orders";
-/// A history that breaks nothing.
+/// A history that breaks no promise.
 const GOOD: &str = "good/suspended";
 
 fn fixture(name: &str) -> PathBuf {
@@ -23,7 +23,7 @@ fn command() -> Command {
     command
 }
 
-/// What came of a command.
+/// The result of a command.
 struct Told {
     status: Option<i32>,
     out: String,
@@ -41,14 +41,15 @@ fn tell<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> To
     command().args(arguments).output().expect("the program starts").into()
 }
 
-/// Judges these, with options before them.
+/// Judges these histories, with options before them.
 fn check(options: &[&str], histories: &[&Path]) -> Told {
     let mut command = command();
     command.arg("check").args(options).args(histories);
     command.output().expect("the program starts").into()
 }
 
-/// A history of these bytes, in a folder that is gone with what is returned first.
+/// Writes a history of these bytes, in a folder that is removed when the first returned value is
+/// dropped.
 fn history(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("history.jsonl");
@@ -56,7 +57,7 @@ fn history(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// That an error is one line that names the program and says what to do.
+/// Checks that an error is one line that names the program and says what to do.
 fn assert_one_line(error: &str, parts: &[&str]) {
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(error.starts_with("tramontane-conformance: ") && error.contains("; "), "{error}");
@@ -138,7 +139,7 @@ fn what_is_no_history_is_refused_with_its_line() {
     ] {
         let (_folder, path) = history(&bytes);
         let told = check(&[], &[&path]);
-        // A last line without an end may be cut: then there is nothing to judge, and no error.
+        // A last line without a line feed may be cut: then there is nothing to judge, and no error.
         if bytes.ends_with(b"\n") || bytes.len() > 1 << 20 {
             assert_eq!(told.status, Some(3), "{}{}", told.out, told.error);
             assert_one_line(&told.error, parts);
@@ -220,7 +221,7 @@ fn the_checks_are_listed_with_what_they_promise() {
     assert!(lists["scenarios"].is_array());
 }
 
-/// What a check program says of a good history.
+/// Returns the result of a check program on a valid history.
 fn own_check(program: &str) -> Told {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("check.sh");
@@ -399,8 +400,8 @@ fn an_interrupted_check_ends_at_once() {
     fs::remove_file(&path).expect("there is none");
     assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere").success());
     for (signal, status) in [("INT", 130), ("TERM", 143)] {
-        // The shell that runs the tests may ignore these signals, and a program leaves that as it
-        // finds it.
+        // The shell that runs the tests may ignore these signals, and the program keeps that
+        // setting.
         let mut child = Command::new("env")
             .arg("--default-signal=INT,TERM")
             .arg(command().get_program())
@@ -410,14 +411,14 @@ fn an_interrupted_check_ends_at_once() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the program starts");
-        // It reads, and nothing comes: the pipe stays open.
+        // The program reads, but no data arrives: the pipe stays open.
         let pipe = File::options().write(true).open(&path).expect("the other end opens");
         let told =
             Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
         assert!(told.expect("kill is everywhere").success());
         let ended = child.wait().expect("it ends");
         drop(pipe);
-        // A process that dies of a signal has no status of its own; a shell shows 128 and its
+        // A process killed by a signal has no exit status; a shell shows 128 plus the signal's
         // number.
         let shown = ended.code().or(ended.signal().map(|number| 128 + number));
         assert_eq!(shown, Some(status), "{ended}");

@@ -1,5 +1,4 @@
-//! What the judge forgets on its way changes no verdict, save that it may not be able to tell any
-//! more.
+//! Forgetting changes no verdict, except that it may make one inconclusive.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use tramontane_conformance::random::Random;
 
 use crate::{good_history, random_histories};
 
-/// What becomes of a check.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Held,
@@ -44,7 +43,7 @@ pub fn judged(history: &[u8], messages: usize) -> Result<Verdict, HistoryError> 
     }
 }
 
-/// Checks on which a verdict may be in doubt because messages were forgotten.
+/// Checks that may become inconclusive because messages were forgotten.
 const DOUBTFUL: [CheckId; 3] = [CheckId::TotalOrder, CheckId::AcyclicOrder, CheckId::PrefixOrder];
 
 #[test]
@@ -80,8 +79,8 @@ fn a_checker_that_forgets_says_the_same() {
     println!("{differed:#?}");
 }
 
-/// Whether a message is surely refused after somebody delivered it. Then checks have already taken
-/// it for a message, and the history is broken anyhow.
+/// Returns whether a message is definitely refused after a node delivered it. Checks have then
+/// already counted the message, and the history is broken anyway.
 fn late_refusals(history: &[u8]) -> bool {
     let mut reader = Reader::new(history);
     let mut delivered = std::collections::BTreeSet::new();
@@ -97,8 +96,8 @@ fn late_refusals(history: &[u8]) -> bool {
     false
 }
 
-/// A node is killed early and comes back when half is over: it repeats what it had delivered, long
-/// after everybody has forgotten that.
+/// A node is killed early and comes back halfway: it replays its deliveries long after the judge
+/// has forgotten them.
 const RESTART: good_history::Shape = good_history::Shape {
     events: 60_000,
     nodes: 4,

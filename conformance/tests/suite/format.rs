@@ -1,5 +1,4 @@
-//! The format of histories: its lines belong to its version. A line that changes needs another
-//! version, and then these are written anew.
+//! The format of histories. A changed line needs a new version, and then these lines are rewritten.
 
 use std::borrow::Cow;
 
@@ -7,7 +6,7 @@ use tramontane_conformance::history::{
     EndReason, Event, FaultKind, GroupOrder, Reader, VERSION, Writer,
 };
 
-/// A line for each kind of record, with all that it can hold.
+/// A line of each kind of record, with all optional fields.
 const LINES: &str = r#"{"ev":"run","version":2,"scenario":"calm","seed":7,"adapter":"example 0.1"}
 {"ev":"group","group":"g0","members":["n0"],"senders":["n1"],"order":"sender"}
 {"ev":"group","group":"g1","members":["n0"],"senders":["n1"],"order":"group"}

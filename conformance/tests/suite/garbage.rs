@@ -1,5 +1,5 @@
-//! Histories that no driver would write: a verdict or a refusal, never a panic, and never without
-//! an end.
+//! Histories that no driver would write: the judge returns a verdict or a refusal, never panics,
+//! and always ends.
 
 use tramontane_conformance::history::LINE_BYTES_MAX;
 use tramontane_conformance::random::Random;
@@ -7,7 +7,7 @@ use tramontane_conformance::random::Random;
 use crate::judges::{assert_agreed, fast};
 use crate::samples::{MALFORMED, all};
 
-/// A group of one, which has started.
+/// A group of one node, which has started.
 const BEGUN: &str = r#"{"ev":"group","group":"g","members":["n"],"senders":["n"]}
 {"ev":"start","t_ns":0,"node":"n","inc":1}
 "#;
@@ -237,7 +237,7 @@ fn more_of_everything_than_a_driver_would_make() {
     assert!(fast(history.as_bytes()).is_ok());
 }
 
-/// What fuzzing and random histories found: the judges must agree on it for ever.
+/// The histories found by fuzzing and random tests: the judges must still agree on them.
 #[test]
 fn what_was_found_before() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/found");

@@ -1,4 +1,4 @@
-//! Every sample history, judged by both statements of every check.
+//! Every sample history, judged by both implementations of every check.
 
 use tramontane_conformance::check::{self, CheckId, Outcome};
 use tramontane_conformance::history::HistoryError;
@@ -21,7 +21,7 @@ fn fast(history: &[u8]) -> Broken {
     Ok(broken.map(|said| said.check.check().name).collect())
 }
 
-/// Says of each sample that is judged otherwise than it is meant to be, how.
+/// Describes each sample that is not judged as intended.
 fn misjudged(judge: fn(&[u8]) -> Broken) -> String {
     let mut misjudged = String::new();
     for sample in all() {

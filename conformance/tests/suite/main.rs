@@ -1,4 +1,4 @@
-//! The checker and the command line. What drives adapters is in `tests/driven`.
+//! Tests of the checker and the command line. The tests that drive adapters are in `tests/driven`.
 
 mod cli;
 mod forgetting;

@@ -1,32 +1,32 @@
-//! Sample histories of a group, as `docs/history.md` defines them.
+//! Sample histories of a group, in the format of `docs/history.md`.
 //!
-//! Bad ones break one promise each; good ones look suspicious and are right; malformed ones are no
-//! histories. They are files under `fixtures/histories`, so that a person can read them and hand
-//! them to any checker; its README lists them. Nothing here judges them.
+//! Bad samples break one promise each; good ones look suspicious and are correct; malformed ones
+//! are not histories. They are files under `fixtures/histories`, so that a person can read them and
+//! pass them to any checker; the README there lists them. This module does not judge them.
 
 /// A history that can be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its name: that of its file.
+    /// The sample's name, which is also its file name.
     pub name: &'static str,
     /// The history.
     pub text: &'static str,
-    /// The name of the check that it breaks, and the only one; nothing if it is right.
+    /// The name of the only check that it breaks; nothing if it is correct.
     pub breaks: Option<&'static str>,
-    /// What is wrong with it, or why it is right though it looks wrong.
+    /// The fault, or the reason why a suspicious history is correct.
     pub why: &'static str,
 }
 
-/// A text that is no history.
+/// A text that is not a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Its name: that of its file.
+    /// The sample's name, which is also its file name.
     pub name: &'static str,
     /// The bytes.
     pub bytes: &'static [u8],
     /// The line at which it must be refused, from 1.
     pub line: u64,
-    /// What is wrong with that line.
+    /// The problem with that line.
     pub why: &'static str,
 }
 
@@ -44,7 +44,7 @@ macro_rules! bad {
 
 macro_rules! good {
     ($($name:literal: $why:literal;)*) => {
-        /// Histories that look suspicious and break nothing.
+        /// Histories that look suspicious but break no promise.
         pub const GOOD: &[Sample] = &[$(Sample {
             name: $name,
             text: include_str!(concat!("../../../fixtures/histories/good/", $name, ".jsonl")),
@@ -66,7 +66,7 @@ macro_rules! malformed {
     };
 }
 
-/// Bad and good ones, in that order.
+/// Iterates over the bad and then the good samples.
 pub fn all() -> impl Iterator<Item = &'static Sample> {
     BAD.iter().chain(GOOD)
 }

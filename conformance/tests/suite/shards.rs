@@ -1,5 +1,5 @@
-//! Long histories of groups of replicas and of clients: right ones, and ones in which two messages
-//! change places in one group.
+//! Long histories of groups of replicas and of clients: correct ones, and ones in which a group
+//! exchanges two messages.
 
 use tramontane_conformance::check::CheckId;
 
@@ -19,7 +19,7 @@ const SHARDS: Shards = Shards {
 /// The last group, as a set.
 const LAST: u64 = 1 << (SHARDS.groups - 1);
 
-/// How many messages a judge holds before it forgets any.
+/// Numbers of messages that a judge holds before it forgets any.
 const HELD: [usize; 3] = [usize::MAX, 16, 0];
 
 fn history(shards: &Shards) -> Vec<u8> {
@@ -28,8 +28,8 @@ fn history(shards: &Shards) -> Vec<u8> {
     text
 }
 
-/// Two messages of two clients that come one after the other in the last group, such that their
-/// other groups, and a message between them, are as is wanted.
+/// Returns two messages of two clients that are consecutive in the last group. Their other groups,
+/// and the messages between them, satisfy `wanted`.
 fn pair(wanted: impl Fn(u64, u64, &[u64]) -> bool) -> (u64, u64) {
     let is_for_last = |message: &u64| SHARDS.groups_of(*message) & LAST != 0;
     let others = |message: u64| SHARDS.groups_of(message) & !LAST;
@@ -84,7 +84,7 @@ fn an_order_that_only_three_groups_together_contradict_is_found_in_a_long_histor
 
 #[test]
 fn an_order_that_nobody_can_see_to_be_another_is_right() {
-    // Nothing comes between them, and no other group is told of both.
+    // There is no message between them, and no other group gets both.
     let exchanged = Some(pair(|one, other, between| one & other == 0 && between.is_empty()));
     let verdict = judged(&history(&Shards { exchanged, ..SHARDS }), usize::MAX);
     assert_eq!(broken(&verdict.expect("it keeps its rules")), []);

@@ -1,7 +1,7 @@
-//! The two statements of every check, over random small histories.
+//! The two implementations of every check, compared on small random histories.
 //!
-//! `TRAMONTANE_HISTORIES=N` judges more or fewer of them, `TRAMONTANE_HISTORY_SEED=N` the one of
-//! that seed alone.
+//! `TRAMONTANE_HISTORIES=N` sets the number of histories; `TRAMONTANE_HISTORY_SEED=N` judges only
+//! the one of that seed.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}")))
 }
 
-/// Whether a judge that forgets is in doubt of something that the history tells.
+/// Returns whether a judge that forgets is inconclusive about something that the history decides.
 fn is_in_doubt(history: &[u8]) -> bool {
     HOLDING.iter().any(|messages| forgetful(history, *messages) != fast(history))
 }
 
-/// How often each check had each outcome.
+/// Number of times that each check had each outcome.
 #[derive(Default)]
 struct Reached {
     kinds: BTreeMap<(CheckId, Kind), u64>,
@@ -53,8 +53,8 @@ impl Reached {
     }
 
     fn assert_all(&self, histories: u64) {
-        // Far below what is usual: a generator that no longer reaches a case is found, and chance
-        // is not.
+        // Far below the usual count, so that chance cannot fail the test, but a generator that no
+        // longer reaches a case does.
         let least = histories / 2_000;
         for id in CheckId::ALL {
             for kind in possible(*id) {
@@ -78,7 +78,7 @@ impl Reached {
     }
 }
 
-/// The outcomes that a check can have.
+/// Returns the outcomes that a check can have.
 fn possible(id: CheckId) -> &'static [Kind] {
     match id {
         CheckId::Validity
@@ -120,8 +120,8 @@ fn hardly_anything_is_broken_in_what_a_right_model_does() {
         }
     }
     println!("{broken:?}");
-    // The model lets nodes hang and give up, which is `liveness`'s. What it does after a whole
-    // group has died is no group's behaviour, and may break others.
+    // The model lets nodes hang and give up, which breaks `liveness`. After a whole group has died,
+    // its behaviour is arbitrary and may break others.
     broken.remove(&CheckId::Liveness);
     assert!(broken.values().sum::<u64>() <= 10, "{broken:?}");
 }
@@ -133,8 +133,8 @@ fn a_history_shrinks_to_what_is_wrong_with_it() {
     };
     let history = (0..).map(random_history).find(|history| once(history)).expect("there are many");
     let smallest = shrunk(&history, once);
-    // A group, two starts or one, a multicast, and the message twice; and what comes before a
-    // second start of a node.
+    // A group, one or two starts, a multicast, and the message twice; and the records before a
+    // node's second start.
     let lines = smallest.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
     assert!((5..=8).contains(&lines) && once(&smallest), "{}", String::from_utf8_lossy(&smallest));
 }

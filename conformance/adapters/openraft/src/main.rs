@@ -153,7 +153,7 @@ async fn start_server(node: &Arc<Node>, pause_ms: Arc<AtomicU64>) -> Result<Raft
     Ok(raft)
 }
 
-/// Executes the driver's commands until it says stop or its output ends.
+/// Executes the driver's commands until `stop` or the end of standard input.
 fn obey(node: &Node, pause_ms: &AtomicU64, jobs: &UnboundedSender<Job>) {
     while let Some(command) = command() {
         let job = match command {

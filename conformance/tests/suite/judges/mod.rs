@@ -1,4 +1,4 @@
-//! The fast judge beside the naive one.
+//! Comparison of the fast judge with the naive one.
 
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
@@ -8,21 +8,21 @@ use tramontane_conformance::history::{Event, Reader, Trouble};
 
 use crate::naive::{self, Kind};
 
-/// What was said of a history: of each check, or the line at which it was refused.
+/// The result for a history: the outcome of each check, or the line at which it was refused.
 pub type Said = Result<Vec<(CheckId, Kind)>, u64>;
 
-/// What the naive statements say.
+/// Returns the result of the naive implementation.
 pub fn naively(history: &[u8]) -> Said {
     naive::judge(history).map_err(|error| error.line)
 }
 
-/// What the judge says.
+/// Returns the result of the judge.
 pub fn fast(history: &[u8]) -> Said {
     check::judge(history).map(|verdict| kinds(&verdict)).map_err(|error| error.line)
 }
 
-/// What a judge says that forgets what it can from the first messages on, as the other does only
-/// with thousands.
+/// Returns the result of a judge that forgets from the first messages on; by default it forgets
+/// only after thousands.
 pub fn forgetful(history: &[u8], messages: usize) -> Said {
     let mut judge = Judge::holding(messages);
     let mut reader = Reader::new(history);
@@ -48,10 +48,10 @@ fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
     verdict.judgements.iter().map(|said| (said.check, kind(&said.outcome))).collect()
 }
 
-/// How many messages the forgetful judges hold.
+/// Numbers of messages that the forgetful judges hold.
 pub const HOLDING: [usize; 2] = [0, 3];
 
-/// How the judges differ, if they do. A panic differs from everything.
+/// Describes the difference between the judges, if any. A panic differs from everything.
 pub fn difference(history: &[u8]) -> Option<String> {
     let naively = naively(history);
     let Ok(fast) = catch_unwind(|| fast(history)) else {
@@ -71,7 +71,7 @@ pub fn difference(history: &[u8]) -> Option<String> {
     })
 }
 
-/// How what one says differs from what the naive statements say. A judge that forgets may doubt.
+/// Describes the difference from the naive result. A judge that forgets may be inconclusive.
 fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Option<String> {
     match (said, naively) {
         (Ok(said), Ok(naively)) => {
@@ -94,8 +94,8 @@ fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Op
     }
 }
 
-/// Whether a message is surely refused after a node delivered it: a judge that has forgotten it has
-/// taken it for a message by then, and the history is broken anyhow.
+/// Returns whether a message is definitely refused after a node delivered it. A judge that has
+/// forgotten the message has already counted it by then, and the history is broken anyway.
 fn is_refused_late(history: &[u8]) -> bool {
     let mut delivered = BTreeSet::new();
     let mut reader = Reader::new(history);
@@ -113,7 +113,7 @@ fn is_refused_late(history: &[u8]) -> bool {
     false
 }
 
-/// The history without the lines that it does not need to be wrong in this way.
+/// Removes the lines that are not needed to show the fault.
 pub fn shrunk(history: &[u8], is_wrong: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = history.split_inclusive(|byte| *byte == b'\n').collect();
     loop {
@@ -132,7 +132,7 @@ pub fn shrunk(history: &[u8], is_wrong: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     }
 }
 
-/// Fails with the smallest history that shows it, if the two judges differ.
+/// Fails with the smallest history that shows the difference, if the two judges differ.
 pub fn assert_agreed(which: &str, history: &[u8]) {
     let Some(difference) = difference(history) else { return };
     let history = shrunk(history, |history| self::difference(history).is_some());

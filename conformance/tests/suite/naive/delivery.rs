@@ -1,16 +1,16 @@
-//! Which nodes deliver, as the definitions read.
+//! Which nodes deliver, written as the definitions read.
 
 use super::Found;
 use super::progress;
 use super::terms::{Fate, Message, Start, World};
 
-/// For what a message is judged once: a group with views, or all its groups without.
+/// The unit in which a message is judged once: a group with views, or all its groups without views.
 pub enum Unit<'m> {
     Viewed(&'m str),
     Plain(Vec<&'m str>),
 }
 
-/// A message in one of its units, with the nodes that are due it.
+/// A message in one of its units, with the nodes that must deliver it.
 struct Duty<'w, 'h> {
     message: &'w Message<'h>,
     unit: Unit<'w>,
@@ -32,7 +32,7 @@ fn units<'m>(world: &World<'_>, message: &'m Message<'_>) -> Vec<Unit<'m>> {
     units
 }
 
-/// The view of a message in its unit, where it has one.
+/// Returns the view of a message in its unit, if it has one.
 fn view(world: &World<'_>, message: &Message<'_>, unit: &Unit<'_>) -> Option<u64> {
     match unit {
         Unit::Viewed(group) => world.view_of_message(message, group),
@@ -40,7 +40,7 @@ fn view(world: &World<'_>, message: &Message<'_>, unit: &Unit<'_>) -> Option<u64
     }
 }
 
-/// The nodes that are due a message of that view.
+/// Returns the nodes that must deliver a message of this view.
 fn due<'w, 'h>(world: &'w World<'h>, unit: &Unit<'_>, view: Option<u64>) -> Vec<&'w Start<'h>> {
     let is_due = |start: &&Start<'h>| match unit {
         Unit::Plain(groups) => {
@@ -91,7 +91,7 @@ impl<'h> Duty<'_, 'h> {
         !world.node_delivered(start.node, self.message)
     }
 
-    /// The view to which a start went on from that of the message.
+    /// Returns the next view that an incarnation installed after the message's view.
     fn next(&self, world: &World<'_>, start: &Start<'_>) -> Option<u64> {
         let Unit::Viewed(group) = self.unit else { return None };
         let view = world.view_of_message(self.message, group)?;
@@ -106,8 +106,8 @@ impl<'h> Duty<'_, 'h> {
         self.due.iter().any(|start| self.lacks(world, start))
     }
 
-    /// Whether another node that is due, and delivered it, went to the same next view as this one,
-    /// which lacks it.
+    /// Returns whether another node that must deliver the message, and did, installed the same next
+    /// view as this node, which lacks it.
     fn is_other_set(&self, world: &World<'_>, lacking: &Start<'_>) -> bool {
         let next = self.next(world, lacking);
         next.is_some()
@@ -124,8 +124,8 @@ impl<'h> Duty<'_, 'h> {
     }
 }
 
-/// What came of the messages that would be missed if nobody had delivered them (so they have no
-/// view here): those of `liveness`, or those of `validity`.
+/// Returns the messages that would be missed if no node had delivered them (so they have no view
+/// here), each with its result: those of `liveness`, or those of `validity`.
 pub fn promised(world: &World<'_>, liveness: bool) -> Vec<(String, bool)> {
     let mut promised = Vec::new();
     for duty in duties(world) {
@@ -169,7 +169,7 @@ pub fn agreement(world: &World<'_>) -> Found {
     found
 }
 
-/// `view-same-set`
+/// Judges `view-same-set`.
 pub fn same_set(world: &World<'_>) -> Found {
     let mut found = Found::default();
     for duty in duties(world) {

@@ -1,4 +1,4 @@
-//! Durability, as the definitions read. Every recorded delivery has its place here.
+//! Durability, written as the definitions read. Every recorded delivery has its position here.
 
 use tramontane_conformance::history::Event;
 
@@ -24,7 +24,7 @@ fn durables<'h>(world: &World<'h>) -> Vec<Durable<'h>> {
     records.collect()
 }
 
-/// Everything that a start recorded as delivered in the group.
+/// Returns all recorded deliveries of an incarnation in the group.
 fn places<'w, 'h>(
     world: &'w World<'h>,
     node: &str,
@@ -37,7 +37,7 @@ fn places<'w, 'h>(
     world.recorded.iter().filter(here).collect()
 }
 
-/// How many of them come before a line.
+/// Returns how many of them come before a line.
 fn before(places: &[&Delivery<'_>], line: u64) -> usize {
     places.iter().filter(|delivery| delivery.line < line).count()
 }
@@ -79,7 +79,7 @@ pub fn kept(world: &World<'_>) -> Found {
     found
 }
 
-/// The messages that a start made durable in the group.
+/// Returns the messages that an incarnation made durable in the group.
 fn made_durable<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Vec<Option<&'h str>> {
     let places = places(world, start.node, start.inc, group);
     let counts = durables(world).into_iter().filter_map(|record| {
@@ -93,8 +93,8 @@ fn made_durable<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Vec<Op
     places.iter().take(count).map(|delivery| delivery.message).collect()
 }
 
-/// What a start replayed in the group before it did anything new there; nothing if it did not get
-/// so far.
+/// Returns the incarnation's replays in the group before its first new delivery or its end, or
+/// nothing if it reached neither.
 fn replays<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Option<Vec<Option<&'h str>>> {
     let places = places(world, start.node, start.inc, group);
     let new = places.iter().position(|delivery| !delivery.replayed);

@@ -1,11 +1,11 @@
-//! What a history must keep (`docs/history.md`), each rule looked up in the records before the one
-//! in question.
+//! The rules of the format (`docs/history.md`), each checked against the records before the one in
+//! question.
 
 use tramontane_conformance::history::{Event, FaultKind, GroupOrder};
 
 type Records<'e, 'h> = &'e [(u64, Event<'h>)];
 
-/// The first record that contradicts an earlier one, and how.
+/// Returns the first record that contradicts an earlier one, and how.
 pub fn contradiction(events: Records<'_, '_>) -> Option<(u64, String)> {
     (0..events.len()).find_map(|place| {
         let (line, event) = &events[place];
@@ -144,7 +144,7 @@ fn has_its_own_order(of: &str, before: Records<'_, '_>) -> bool {
     })
 }
 
-/// The start that a record speaks of.
+/// Returns the incarnation that a record is about.
 fn start_of<'e>(event: &'e Event<'_>) -> Option<(&'e str, u32)> {
     match event {
         Event::Start { node, inc, .. }
@@ -165,7 +165,7 @@ fn start_of<'e>(event: &'e Event<'_>) -> Option<(&'e str, u32)> {
     }
 }
 
-/// The nodes of which it is a record.
+/// Returns the nodes that a record belongs to.
 fn subjects<'e>(event: &'e Event<'_>) -> Vec<&'e str> {
     match event {
         Event::Fault { nodes, .. } => nodes.iter().map(AsRef::as_ref).collect(),
@@ -173,7 +173,7 @@ fn subjects<'e>(event: &'e Event<'_>) -> Vec<&'e str> {
     }
 }
 
-/// When it happened.
+/// Returns the time of a record.
 pub fn time(event: &Event<'_>) -> Option<u64> {
     match event {
         Event::Start { t_ns, .. }

@@ -1,4 +1,4 @@
-//! Integrity, as the definitions read.
+//! Integrity, written as the definitions read.
 
 use super::Found;
 use super::terms::World;

@@ -1,8 +1,9 @@
-//! The second statement of every check: as `docs/checks.md` reads, over a whole history in memory.
+//! The second implementation of every check, written as `docs/checks.md` reads, over a whole
+//! history in memory.
 //!
-//! It is slow on purpose and shares nothing with the fast judge but the names of the checks and the
-//! reading of lines, so that a mistake in one is not a mistake in both. It says only what came out
-//! of each check, not why.
+//! The implementation is slow on purpose. It shares only the names of the checks and the reading of
+//! lines with the fast judge, so that a mistake in one is not a mistake in both. It returns only
+//! the outcome of each check, without a reason.
 
 mod delivery;
 mod durability;
@@ -18,20 +19,20 @@ use tramontane_conformance::history::{Event, HistoryError, Reader, Trouble, pars
 
 use terms::World;
 
-/// What came out of a check, without the reasons.
+/// The outcome of a check, without the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// It holds.
     Held,
-    /// It is broken.
+    /// The promise is broken.
     Broken,
-    /// The rest of the history would have told.
+    /// The rest of the history would have decided.
     Inconclusive,
     /// There was nothing to judge.
     NotJudged,
 }
 
-/// What a check found in a history: how much there was to judge, and how much of it is wrong.
+/// The findings of a check in a history: the number of cases, and how many of them are broken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Found {
     cases: usize,
@@ -44,13 +45,13 @@ impl Found {
         self.cases += 1;
     }
 
-    /// Counts one break, if it is one.
+    /// Counts one violation, if `broken`.
     fn broken_if(&mut self, broken: bool) {
         self.broken += usize::from(broken);
     }
 }
 
-/// What came out of each check, in the order of [`CheckId::ALL`].
+/// Returns the outcome of each check, in the order of [`CheckId::ALL`].
 ///
 /// # Errors
 /// The first line that no history may have.
@@ -68,8 +69,7 @@ pub fn judge(history: &[u8]) -> Result<Vec<(CheckId, Kind)>, HistoryError> {
     Ok(CheckId::ALL.iter().map(|id| (*id, kind(*id, &as_it_is, &were_all_done))).collect())
 }
 
-/// The records up to the end or the first line that cannot be read, and what is wrong with that
-/// line.
+/// Returns the records up to the end or the first unreadable line, and the problem with that line.
 fn read(history: &[u8]) -> (Vec<(u64, Event<'_>)>, Option<HistoryError>) {
     let unread = first_unreadable(history);
     let readable = unread.as_ref().map_or(u64::MAX, |error| error.line);
@@ -108,7 +108,7 @@ fn kind(id: CheckId, as_it_is: &World<'_>, were_all_done: &World<'_>) -> Kind {
     }
 }
 
-/// The two checks that are silent where another has spoken.
+/// Returns whether the check is one of the two that are not judged after another has failed.
 fn builds_on_what_is_broken(id: CheckId, world: &World<'_>) -> bool {
     let before: &[CheckId] = match id {
         CheckId::AcyclicOrder => &[CheckId::TotalOrder],

@@ -1,22 +1,22 @@
-//! Order, as the definitions read.
+//! Order, written as the definitions read.
 
 use super::Found;
 use super::delivery::promised;
 use super::progress::faults_ended;
 use super::terms::{Message, Start, World};
 
-/// The groups that both messages are to.
+/// Returns the groups that both messages are addressed to.
 fn shared<'m>(one: &Message<'m>, other: &Message<'_>) -> Vec<&'m str> {
     one.groups.iter().copied().filter(|group| other.groups.contains(group)).collect()
 }
 
-/// Where in what the start delivered the message is.
+/// Returns the message's position among the incarnation's deliveries.
 fn place(world: &World<'_>, start: &Start<'_>, message: &Message<'_>) -> Option<usize> {
     world.log(start).iter().position(|delivery| delivery.message == Some(message.name))
 }
 
-/// Whether the node is a member of one of the message's groups that promise their members one
-/// order.
+/// Returns whether the node is a member of one of the message's groups that promise their members
+/// one order.
 fn is_ordered_at(world: &World<'_>, node: &str, message: &Message<'_>) -> bool {
     message.groups.iter().any(|group| world.is_ordered(group) && world.is_member(node, group))
 }
@@ -57,7 +57,7 @@ fn judge_senders_pair(
     found.broken_if(left_out && later_came && !is_told_elsewhere(world, first));
 }
 
-/// Whether the message breaks `validity` or `liveness`.
+/// Returns whether the message breaks `validity` or `liveness`.
 fn is_told_elsewhere(world: &World<'_>, message: &Message<'_>) -> bool {
     let lost = (message.name.to_owned(), true);
     promised(world, false).contains(&lost)
@@ -120,7 +120,7 @@ pub fn acyclic_order(world: &World<'_>) -> Found {
             }
         }
     }
-    // What comes before what comes before m, comes before m.
+    // Precedence is transitive.
     for through in 0..count {
         for one in 0..count {
             for other in 0..count {
@@ -156,7 +156,7 @@ pub fn prefix_order(world: &World<'_>) -> Found {
     found
 }
 
-/// The nodes that started.
+/// Returns the nodes that started.
 fn nodes<'h>(world: &World<'h>) -> Vec<&'h str> {
     let mut nodes: Vec<&str> = world.starts.iter().map(|start| start.node).collect();
     nodes.sort_unstable();
@@ -164,7 +164,8 @@ fn nodes<'h>(world: &World<'h>) -> Vec<&'h str> {
     nodes
 }
 
-/// Whether p delivered m but not the other, while q delivered the other, and not m before it.
+/// Returns whether p delivered m but not the other message, while q delivered the other message
+/// without m before it.
 fn has_gap(world: &World<'_>, [p, q]: [&str; 2], [m, other]: [&Message<'_>; 2]) -> bool {
     let wrong_way_round = world.starts.iter().filter(|start| start.node == q).any(|start| {
         place(world, start, other).zip(place(world, start, m)).is_some_and(|(other, m)| other < m)

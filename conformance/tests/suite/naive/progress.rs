@@ -1,4 +1,4 @@
-//! Rest and progress, as the definitions read.
+//! Rest and progress, written as the definitions read.
 
 use tramontane_conformance::history::{Event, FaultKind};
 
@@ -7,7 +7,7 @@ use super::delivery::promised;
 use super::format::time;
 use super::terms::{Delivery, Fate, Message, Start, World};
 
-/// How long before the first of two counts nothing may happen, in nanoseconds.
+/// The silence required before the first of two counts, in nanoseconds.
 const SETTLED_NS: u64 = 500_000_000;
 
 /// `quiescence`
@@ -52,7 +52,8 @@ fn is_silent(world: &World<'_>, from_ns: u64, until_ns: u64) -> bool {
     })
 }
 
-/// Whether a delivery came after its own start's end, on a later line, at a later time.
+/// Returns whether a delivery came after its own incarnation's end, on a later line and at a later
+/// time.
 pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
     world.events.iter().any(|(line, event)| match event {
         Event::End { t_ns, node, inc, .. } => {
@@ -65,7 +66,7 @@ pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
     })
 }
 
-/// The faults, in order.
+/// Returns the faults, in order.
 fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
     let faults = world.events.iter().filter_map(|(_, event)| match event {
         Event::Fault { t_ns, kind, nodes, .. } => {
@@ -76,7 +77,7 @@ fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
     faults.collect()
 }
 
-/// Whether every fault that can end did.
+/// Returns whether every fault that can end has ended.
 pub fn faults_ended(world: &World<'_>) -> bool {
     let faults = faults(world);
     let is_followed = |place: usize, node: &str, by: FaultKind| {
@@ -99,13 +100,14 @@ pub fn faults_ended(world: &World<'_>) -> bool {
     })
 }
 
-/// Whether it is `liveness` that says if the message is lost, and not `validity`.
+/// Returns whether `liveness` judges the loss of this message, and not `validity`.
 pub fn is_of_liveness(world: &World<'_>, message: &Message<'_>) -> bool {
     let last = faults(world).iter().map(|(t_ns, ..)| *t_ns).max();
     last.is_some_and(|last| message.t_ns >= last)
 }
 
-/// Whether somebody delivered the message, and its sender, which is correct, never said anything.
+/// Returns whether some node delivered the message, and its sender, which is correct, never
+/// answered.
 fn is_unanswered(world: &World<'_>, message: &Message<'_>) -> bool {
     let sender = world.start(message.node, message.inc);
     world.tells_answers()

@@ -1,8 +1,8 @@
-//! The terms of `docs/checks.md`, each found by looking through the whole history.
+//! The terms of `docs/checks.md`, each computed by searching the whole history.
 
 use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
-/// What became of a start.
+/// The fate of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Done,
@@ -13,7 +13,7 @@ pub enum Fate {
     Unfinished,
 }
 
-/// One start of a node.
+/// One incarnation of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start<'h> {
     pub node: &'h str,
@@ -28,7 +28,7 @@ impl Start<'_> {
     }
 }
 
-/// A message, from its `multicast` record and what was said of it after.
+/// A message, from its `multicast` record and its answers.
 #[derive(Clone, Debug)]
 pub struct Message<'h> {
     pub name: &'h str,
@@ -39,9 +39,9 @@ pub struct Message<'h> {
     pub groups: Vec<&'h str>,
     pub bytes: Option<u64>,
     pub digest: Option<&'h str>,
-    /// Whether its sender said that it took it.
+    /// Whether its sender accepted it.
     pub accepted: bool,
-    /// Nothing if it was not refused, else whether definitely.
+    /// Nothing if it was not refused; otherwise whether definitely.
     pub refused: Option<bool>,
 }
 
@@ -54,7 +54,7 @@ pub struct Delivery<'h> {
     pub inc: u32,
     pub group: &'h str,
     pub view: Option<u64>,
-    /// Nothing where it is nobody's message.
+    /// Nothing if it is no node's message.
     pub message: Option<&'h str>,
     pub sender: Option<&'h str>,
     pub bytes: Option<u64>,
@@ -88,7 +88,7 @@ pub struct Group<'h> {
     pub order: GroupOrder,
 }
 
-/// A history, and the terms in which the checks speak of it.
+/// A history, with the terms that the checks use.
 pub struct World<'h> {
     pub events: &'h [(u64, Event<'h>)],
     pub groups: Vec<Group<'h>>,
@@ -96,13 +96,14 @@ pub struct World<'h> {
     pub messages: Vec<Message<'h>>,
     /// Every `deliver` record.
     pub recorded: Vec<Delivery<'h>>,
-    /// Those that no check passes over.
+    /// The deliveries that no check ignores.
     pub deliveries: Vec<Delivery<'h>>,
     pub views: Vec<View<'h>>,
 }
 
 impl<'h> World<'h> {
-    /// The history as it is; or as it would be, were every unfinished start done.
+    /// Creates the world from the history as it is, or as if every unfinished incarnation were
+    /// done.
     pub fn new(events: &'h [(u64, Event<'h>)], were_all_done: bool) -> Self {
         let mut world = Self {
             events,
@@ -126,12 +127,12 @@ impl<'h> World<'h> {
         self.groups.iter().any(|told| told.name == group && told.members.contains(&node))
     }
 
-    /// Whether the group promises its members one order.
+    /// Returns whether the group promises its members one order.
     pub fn is_ordered(&self, group: &str) -> bool {
         self.groups.iter().any(|told| told.name == group && told.order != GroupOrder::Sender)
     }
 
-    /// Whether one order is promised for both messages.
+    /// Returns whether one order is promised for both messages.
     pub fn share_an_order(&self, one: &Message<'_>, other: &Message<'_>) -> bool {
         let has_its_own = |group: &&&str| {
             self.groups.iter().any(|told| told.name == **group && told.order == GroupOrder::Group)
@@ -162,7 +163,7 @@ impl<'h> World<'h> {
         message.groups.iter().any(|group| self.is_member(node, group))
     }
 
-    /// Whether a start delivered the message before, on an earlier line.
+    /// Returns whether the incarnation delivered the message before, on an earlier line.
     pub fn is_repeat(&self, delivery: &Delivery<'_>) -> bool {
         self.recorded.iter().any(|earlier| {
             earlier.line < delivery.line
@@ -180,21 +181,22 @@ impl<'h> World<'h> {
             || self.is_repeat(delivery)
     }
 
-    /// Whether the delivery came by one of the message's groups, of which the node is a member.
+    /// Returns whether the delivery came through one of the message's groups, and the node is a
+    /// member of it.
     pub fn is_in_its_group(&self, delivery: &Delivery<'_>) -> bool {
         let message = delivery.message.and_then(|name| self.message(name));
         message.is_some_and(|message| message.groups.contains(&delivery.group))
             && self.is_member(delivery.node, delivery.group)
     }
 
-    /// Whether any start of the node delivered the message.
+    /// Returns whether any incarnation of the node delivered the message.
     pub fn node_delivered(&self, node: &str, message: &Message<'_>) -> bool {
         self.deliveries
             .iter()
             .any(|delivery| delivery.node == node && delivery.message == Some(message.name))
     }
 
-    /// The starts that delivered the message.
+    /// Returns the incarnations that delivered the message.
     pub fn deliverers(&self, message: &Message<'_>) -> Vec<&Start<'h>> {
         let delivered = |start: &&Start<'h>| {
             self.deliveries
@@ -204,12 +206,12 @@ impl<'h> World<'h> {
         self.starts.iter().filter(delivered).collect()
     }
 
-    /// What the start delivered, in its order.
+    /// Returns the deliveries of the incarnation, in order.
     pub fn log(&self, start: &Start<'_>) -> Vec<&Delivery<'h>> {
         self.deliveries.iter().filter(|delivery| delivery.is_by(start)).collect()
     }
 
-    /// The group's views that the start installed, in its order.
+    /// Returns the group's views that the incarnation installed, in order.
     pub fn installed(&self, start: &Start<'_>, group: &str) -> Vec<&View<'h>> {
         let by_start = |view: &&View<'h>| {
             (view.node, view.inc) == (start.node, start.inc) && view.group == group
@@ -217,25 +219,28 @@ impl<'h> World<'h> {
         self.views.iter().filter(by_start).collect()
     }
 
-    /// The view of a delivery.
+    /// Returns the view of a delivery.
     pub fn view_of_delivery(&self, delivery: &Delivery<'_>) -> Option<u64> {
         delivery.view.or_else(|| self.last_installed_before(delivery))
     }
 
-    /// The last view of the delivery's group that the start installed on an earlier line.
+    /// Returns the last view of the delivery's group that its incarnation installed on an earlier
+    /// line.
     pub fn last_installed_before(&self, delivery: &Delivery<'_>) -> Option<u64> {
         self.in_view_at(delivery, delivery.group)
     }
 
-    /// The last view of a group that the start of the delivery installed on an earlier line.
+    /// Returns the last view of a group that the delivery's incarnation installed on an earlier
+    /// line.
     fn in_view_at(&self, delivery: &Delivery<'_>, group: &str) -> Option<u64> {
         let start = self.start(delivery.node, delivery.inc)?;
         let installed = self.installed(start, group);
         installed.iter().rfind(|view| view.line < delivery.line).map(|view| view.id)
     }
 
-    /// The view of a message in a group: the lowest of its deliveries there, replays left out; if
-    /// there are none, the lowest in which members delivered it by another of its groups.
+    /// Returns the view of a message in a group: the lowest view of its deliveries there, without
+    /// replays. If there are none, this is the lowest view in which members delivered the message
+    /// through another of its groups.
     pub fn view_of_message(&self, message: &Message<'_>, group: &str) -> Option<u64> {
         let by_members = self.deliveries.iter().filter(|delivery| {
             delivery.message == Some(message.name)
@@ -251,25 +256,25 @@ impl<'h> World<'h> {
         })
     }
 
-    /// The view that the start installed next after `view`, if it went on from it.
+    /// Returns the next view that the incarnation installed after `view`, if any.
     pub fn next_view(&self, start: &Start<'_>, group: &str, view: u64) -> Option<u64> {
         let installed = self.installed(start, group);
         let place = installed.iter().position(|installed| installed.id == view)?;
         installed.get(place + 1).map(|next| next.id)
     }
 
-    /// Whether the start was removed from the group, knowing it or not.
+    /// Returns whether the incarnation was removed from the group, knowingly or not.
     pub fn is_removed(&self, start: &Start<'_>, group: &str) -> bool {
         !matches!(start.fate, Fate::Killed | Fate::Left | Fate::Halted)
             && self.is_removed_before(start, group, self.stopped(start))
     }
 
-    /// Whether the history is one that tells what senders answered.
+    /// Returns whether the history records senders' answers.
     pub fn tells_answers(&self) -> bool {
         self.events.iter().any(|(_, event)| matches!(event, Event::Run { version: 2.., .. }))
     }
 
-    /// When, and on which line, a start was first asked to leave.
+    /// Returns the time and line of an incarnation's first request to leave.
     pub fn leave(&self, start: &Start<'_>) -> Option<(u64, u64)> {
         self.events.iter().find_map(|(line, event)| match event {
             Event::Leave { t_ns, node, inc } if *node == start.node && *inc == start.inc => {
@@ -279,7 +284,8 @@ impl<'h> World<'h> {
         })
     }
 
-    /// When, and on which line, a start was first asked to stop, or else stopped or hung.
+    /// Returns the time and line of an incarnation's first request to stop, or else of its end as
+    /// done or hung.
     pub fn stopped(&self, start: &Start<'_>) -> Option<(u64, u64)> {
         use EndReason::{Done, Hung};
         let asked = self.events.iter().find_map(|(line, event)| match event {
@@ -300,7 +306,8 @@ impl<'h> World<'h> {
         })
     }
 
-    /// Whether another node had gone on without the start, before that moment if there is one.
+    /// Returns whether another node had installed a view without the incarnation, before that
+    /// moment if there is one.
     fn is_removed_before(
         &self,
         start: &Start<'_>,
@@ -319,7 +326,7 @@ impl<'h> World<'h> {
         })
     }
 
-    /// Whether the start left in order, as a member, and had taken the message.
+    /// Returns whether the incarnation left on request, as a member, after accepting the message.
     pub fn owes_as_a_leaver(&self, start: &Start<'_>, message: &Message<'_>) -> bool {
         let Some(leave) = self.leave(start) else { return false };
         start.fate == Fate::Left

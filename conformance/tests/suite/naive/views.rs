@@ -1,4 +1,4 @@
-//! Views, as the definitions read.
+//! Views, written as the definitions read.
 
 use super::Found;
 use super::terms::{Delivery, Fate, View, World};
@@ -60,8 +60,8 @@ pub fn majority(world: &World<'_>) -> Found {
     found
 }
 
-/// Whether a start of the node that installed the view has left, or was asked to stop before the
-/// next one.
+/// Returns whether an incarnation of the node that installed the view has left, or was asked to
+/// stop before the next view.
 fn went(world: &World<'_>, node: &str, view: &View<'_>, next: &View<'_>) -> bool {
     let stopped = |start| world.stopped(start).is_some_and(|at| at < (next.t_ns, next.line));
     world.starts.iter().any(|start| {

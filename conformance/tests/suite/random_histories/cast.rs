@@ -1,5 +1,4 @@
-//! What takes part in the model: groups, nodes, messages, and the one order of all that happens to
-//! them.
+//! The parts of the model: groups, nodes, messages, and the one order of all events.
 
 use tramontane_conformance::history::GroupOrder;
 
@@ -16,7 +15,7 @@ pub struct Group {
     pub view: Option<(u64, Vec<usize>)>,
 }
 
-/// What a start of a node delivered.
+/// A delivery by an incarnation of a node.
 #[derive(Clone)]
 pub struct Delivered {
     pub message: usize,
@@ -24,30 +23,30 @@ pub struct Delivered {
     pub view: Option<u64>,
 }
 
-/// A node, and its last start.
+/// A node, and its last incarnation.
 pub struct Node {
     pub name: String,
     pub inc: u32,
     pub up: bool,
-    /// It sends nothing any more, because some group goes on without it.
+    /// Whether the node sends nothing more, because some group continues without it.
     pub muted: bool,
-    /// It started, and nothing more is heard of it.
+    /// Whether the node started and then became silent.
     pub stuck: bool,
-    /// Messages that it multicast and that have no place in the order yet.
+    /// Messages that it multicast and that have no position in the order yet.
     pub queue: Vec<usize>,
-    /// How far in the order it is.
+    /// The node's position in the order.
     pub at: usize,
-    /// Before this place in the order, views are those of earlier starts.
+    /// Before this position in the order, views belong to earlier incarnations.
     pub joined_at: usize,
-    /// For each group, the view that it is in.
+    /// The current view of each group.
     pub view: Vec<Option<u64>>,
-    /// What this start delivered, replays first.
+    /// This incarnation's deliveries, replays first.
     pub log: Vec<Delivered>,
-    /// For each group, how many deliveries the next start must replay.
+    /// Number of deliveries in each group that the next incarnation must replay.
     pub kept: Vec<usize>,
-    /// For each group, what this start said last to be durable.
+    /// The last durable position that this incarnation reported in each group.
     pub upto: Vec<Option<u64>>,
-    /// What it will deliver later, where no total order forbids it.
+    /// The messages that it will deliver later, if no total order forbids that.
     pub held: Vec<usize>,
     pub posts: u64,
     pub sent: u32,
@@ -62,14 +61,14 @@ pub struct Message {
     pub digest: Option<String>,
 }
 
-/// What has its place in the one order.
+/// An item with a position in the one order.
 #[derive(Clone)]
 pub enum Item {
     Message(usize),
     View { group: usize, id: u64, members: Vec<usize> },
 }
 
-/// Between one and three groups, which may overlap.
+/// Returns between one and three groups, which may overlap.
 pub fn groups(chance: &mut impl Chance, nodes: usize) -> Vec<Group> {
     let count = 1 + chance.index(3);
     let all_viewed = chance.percent(40);
@@ -93,8 +92,8 @@ pub fn groups(chance: &mut impl Chance, nodes: usize) -> Vec<Group> {
         .collect()
 }
 
-/// Between two and four groups of one to three replicas, which share none, and clients behind them,
-/// which send; with the number of all nodes.
+/// Returns between two and four disjoint groups of one to three replicas each, and the number of
+/// all nodes. The nodes after the replicas are clients, which send.
 pub fn shards(chance: &mut impl Chance) -> (Vec<Group>, usize) {
     let count = 2 + chance.index(3);
     let mut nodes = 0;
@@ -117,7 +116,7 @@ pub fn shards(chance: &mut impl Chance) -> (Vec<Group>, usize) {
     (groups, clients.end)
 }
 
-/// What order a group promises.
+/// Returns the order that a group promises.
 pub fn order(chance: &mut impl Chance) -> GroupOrder {
     match chance.below(10) {
         0..6 => GroupOrder::Total,
@@ -126,7 +125,7 @@ pub fn order(chance: &mut impl Chance) -> GroupOrder {
     }
 }
 
-/// Some of the nodes, rarely none.
+/// Returns some of the nodes, rarely none.
 fn some(chance: &mut impl Chance, nodes: usize, percent: u64) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..nodes).filter(|_| chance.percent(percent)).collect();
     if chosen.is_empty() && !chance.percent(10) {
@@ -135,7 +134,7 @@ fn some(chance: &mut impl Chance, nodes: usize, percent: u64) -> Vec<usize> {
     chosen
 }
 
-/// So many nodes, none of which has started.
+/// Returns `count` nodes that have not started.
 pub fn nodes(groups: usize, count: usize) -> Vec<Node> {
     (0..count)
         .map(|number| Node {

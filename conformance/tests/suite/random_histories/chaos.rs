@@ -1,4 +1,4 @@
-//! Nodes that deliver what they like: what no model of a group comes to do, such as a ring of
+//! Nodes that deliver in any order, for cases that no model of a group reaches, such as a ring of
 //! orders.
 
 use std::borrow::Cow;
@@ -8,15 +8,15 @@ use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 use super::cast::order;
 use super::{Chance, Records};
 
-/// What takes part.
+/// The state of the chaos.
 struct Chaos<'c, C> {
     chance: &'c mut C,
     records: Records,
-    /// Nodes that are members.
+    /// Number of nodes that are members.
     nodes: usize,
-    /// Nodes behind those, which are members of no group.
+    /// Number of clients, which follow the members and belong to no group.
     clients: usize,
-    /// Whether no node is a member of two groups. Then messages are for several.
+    /// Whether no node is a member of two groups. Messages are then addressed to several groups.
     disjoint: bool,
     groups: usize,
     viewed: bool,
@@ -24,7 +24,7 @@ struct Chaos<'c, C> {
     now_ns: u64,
 }
 
-/// A history in whose deliveries there is no reason at all.
+/// Returns a history with arbitrary deliveries.
 pub fn records(chance: &mut impl Chance) -> Records {
     let nodes = 2 + chance.index(3);
     let groups = 1 + chance.index(3);
@@ -92,7 +92,7 @@ impl<C: Chance> Chaos<'_, C> {
         }
     }
 
-    /// Installs the view of the first so many nodes.
+    /// Installs the view of the first `count` nodes.
     fn install(&mut self, node: usize, group: usize, view: u64, count: usize) {
         let t_ns = self.tick();
         self.records.push(Event::View {
@@ -132,7 +132,7 @@ impl<C: Chance> Chaos<'_, C> {
         });
     }
 
-    /// All that a node does after it has started.
+    /// Adds everything that a node does after it has started.
     fn live(&mut self, node: usize) {
         let sent = self.records.iter().filter_map(|event| match event {
             Event::Multicast { msg, groups, .. } => Some((msg.clone(), groups.clone())),

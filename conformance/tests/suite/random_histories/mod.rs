@@ -1,7 +1,7 @@
-//! Small random histories: right ones from a model of a group, then spoilt.
+//! Small random histories: first valid ones from a model of a group, then damaged ones.
 //!
-//! Everything is drawn from one [`Chance`], so that a seed, or the bytes of a fuzzer, mean the same
-//! history.
+//! All choices come from one [`Chance`], so that a seed or the bytes of a fuzzer always give the
+//! same history.
 
 mod cast;
 mod chance;
@@ -17,7 +17,7 @@ use tramontane_conformance::history::{Event, Writer};
 /// A history's records.
 pub type Records = Vec<Event<'static>>;
 
-/// One history, as a file would hold it.
+/// Returns one history as the contents of a file.
 pub fn history(chance: &mut impl Chance) -> Vec<u8> {
     let chaotic = chance.percent(15);
     let mut records = if chaotic { chaos::records(chance) } else { model::records(chance) };
@@ -42,7 +42,7 @@ fn written(records: &Records) -> Vec<u8> {
     writer.finish().expect("a vector takes all that is written")
 }
 
-/// One history of the model, in which hardly anything is wrong.
+/// Returns one history of the model, with hardly any fault.
 pub fn right(chance: &mut impl Chance) -> Vec<u8> {
     let mut records = model::records(chance);
     spoil::interleave(chance, &mut records);

@@ -1,15 +1,15 @@
 //! A group that keeps its promises.
 //!
-//! There is one order of all messages and views. Every start goes through it from its place on,
-//! installs the views that name it, and delivers what is for it. So whatever interrupts it, what it
-//! wrote down is right.
+//! There is one order of all messages and views. Every incarnation follows it from its own
+//! position, installs the views that name it, and delivers its messages. Its records are therefore
+//! correct, even if it is interrupted.
 
 use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
 use super::cast::{Delivered, Group, Item, Message, Node, groups, nodes, shards as shards_of};
 use super::{Chance, Records};
 
-/// The group, and what has been written down of it.
+/// The group, and its records so far.
 pub struct Model<'c, C> {
     pub chance: &'c mut C,
     pub now_ns: u64,
@@ -19,11 +19,11 @@ pub struct Model<'c, C> {
     pub messages: Vec<Message>,
     pub order: Vec<Item>,
     pub faulty: bool,
-    /// Whether groups share no members, have no views, and only others send.
+    /// Whether groups share no members, have no views, and only other nodes send.
     pub shards: bool,
 }
 
-/// A history that is right, or rarely breaks a promise of progress.
+/// Returns a history that is correct, or rarely breaks a promise of progress.
 pub fn records(chance: &mut impl Chance) -> Records {
     let shards = chance.percent(25);
     let (groups, count) = if shards {
@@ -46,7 +46,7 @@ pub fn records(chance: &mut impl Chance) -> Records {
     };
     model.tell_groups();
     model.begin();
-    // More nodes have to do with each message.
+    // Each message involves more nodes here.
     let steps_max = if shards { 70 } else { 44 };
     for _ in 0..model.chance.between(3, steps_max) {
         model.step();
@@ -76,7 +76,7 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// Most nodes start, and then each group with views has its first.
+    /// Starts most nodes, and then installs the first view of each group with views.
     fn begin(&mut self) {
         for node in 0..self.nodes.len() {
             if self.chance.percent(90) {
@@ -93,7 +93,7 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// The time of the next record.
+    /// Returns the time of the next record.
     pub fn tick(&mut self) -> u64 {
         self.now_ns += if self.chance.percent(15) { 0 } else { 10 };
         self.now_ns
@@ -135,7 +135,7 @@ impl<C: Chance> Model<'_, C> {
         self.records.push(Event::End { t_ns, node: name, inc, reason });
     }
 
-    /// Gives a group its next view.
+    /// Orders a group's next view.
     pub fn order_view(&mut self, group: usize, members: Vec<usize>) {
         let rise = 1 + u64::from(self.chance.percent(10));
         let id = self.groups[group].view.as_ref().map_or(1, |(id, _)| id + rise);
@@ -143,7 +143,7 @@ impl<C: Chance> Model<'_, C> {
         self.order.push(Item::View { group, id, members });
     }
 
-    /// Gives the oldest of a node's messages its place.
+    /// Orders the oldest of a node's messages.
     pub fn order_message(&mut self, node: usize) {
         if !self.nodes[node].queue.is_empty() {
             let message = self.nodes[node].queue.remove(0);
@@ -151,7 +151,7 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// Lets a node go on by one place in the order.
+    /// Advances a node by one position in the order.
     pub fn advance(&mut self, node: usize) -> bool {
         let at = self.nodes[node].at;
         let Some(item) = self.order.get(at).cloned() else { return false };
@@ -167,7 +167,7 @@ impl<C: Chance> Model<'_, C> {
         true
     }
 
-    /// A node goes through everything that has a place.
+    /// Advances a node to the end of the order.
     pub fn drain(&mut self, node: usize) {
         while self.advance(node) {}
         self.release(node, None);
@@ -197,9 +197,11 @@ impl<C: Chance> Model<'_, C> {
         self.records.push(event);
     }
 
-    /// A node meets a message at its place: it delivers it, or holds it back where it may.
+    /// Handles a message at its position: the node delivers it, or holds it back if that is
+    /// allowed.
     fn meet(&mut self, node: usize, message: usize) {
-        // What has an order of its own, or none, may come later than what is for other groups.
+        // Messages with an order of their own, or none, may come later than messages for other
+        // groups.
         let free = self.messages[message]
             .groups
             .iter()
@@ -212,7 +214,8 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// A node delivers what it held back: all, or what must come before a message.
+    /// Has a node deliver the messages that it held back: all, or those that must precede a
+    /// message.
     fn release(&mut self, node: usize, before: Option<usize>) {
         let held = std::mem::take(&mut self.nodes[node].held);
         for message in held {
@@ -224,7 +227,8 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// Whether two messages are one sender's, or are for a group that orders them.
+    /// Returns whether two messages have the same sender, or are addressed to a group that orders
+    /// them.
     fn must_precede(&self, one: usize, other: usize) -> bool {
         let [one, other] = [&self.messages[one], &self.messages[other]];
         let orders = |group: &usize| {
@@ -271,7 +275,7 @@ impl<C: Chance> Model<'_, C> {
         self.records.push(event);
     }
 
-    /// A node is asked to stop.
+    /// Asks a node to stop.
     fn write_stop(&mut self, node: usize) {
         let t_ns = self.tick();
         let node = &self.nodes[node];
@@ -279,8 +283,8 @@ impl<C: Chance> Model<'_, C> {
         self.records.push(Event::Stop { t_ns, node: name, inc });
     }
 
-    /// Everything is given time to arrive, and everyone stops. Mostly the others then go on to a
-    /// view without each that stopped.
+    /// Gives all messages time to arrive, and stops all nodes. The others then usually install a
+    /// view without each node that stopped.
     fn finish(&mut self) {
         for node in 0..self.nodes.len() {
             while self.nodes[node].up

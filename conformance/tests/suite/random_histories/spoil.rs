@@ -1,4 +1,4 @@
-//! Damage: to the order in which nodes' records interleave, to records, and to bytes.
+//! Damage to the interleaving of nodes' records, to records, and to bytes.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use tramontane_conformance::history::{EndReason, Event, FaultKind};
 
 use super::{Chance, Records};
 
-/// Lets records of different nodes change places, which no check may notice.
+/// Swaps records of different nodes, which no check may notice.
 pub fn interleave(chance: &mut impl Chance, records: &mut Records) {
     let by_node = chance.percent(30);
     for _ in 0..if by_node { records.len() } else { 3 } {
@@ -22,7 +22,7 @@ pub fn interleave(chance: &mut impl Chance, records: &mut Records) {
     }
 }
 
-/// Damages one to four records, and mostly lets the clock rise again after that.
+/// Damages one to four records, and usually makes the clock rise again after that.
 pub fn records(chance: &mut impl Chance, records: &mut Records) {
     for _ in 0..chance.between(1, 4) {
         if !records.is_empty() {
@@ -34,7 +34,7 @@ pub fn records(chance: &mut impl Chance, records: &mut Records) {
     }
 }
 
-/// Damages the text: cut, or with a wrong byte.
+/// Damages the text: cuts it, or changes a byte.
 pub fn bytes(chance: &mut impl Chance, bytes: &mut Vec<u8>) {
     let place = chance.index(bytes.len().max(1));
     if chance.percent(60) {
@@ -70,7 +70,7 @@ fn damage(chance: &mut impl Chance, records: &mut Records) {
     }
 }
 
-/// One of the records; seldom one without which the rest is no history.
+/// Returns one of the records, seldom one that the history requires.
 fn victim(chance: &mut impl Chance, records: &Records) -> usize {
     let place = chance.index(records.len());
     let bears = matches!(
@@ -80,7 +80,7 @@ fn victim(chance: &mut impl Chance, records: &Records) -> usize {
     if bears && chance.percent(85) { chance.index(records.len()) } else { place }
 }
 
-/// Removes one message's deliveries at all nodes but one.
+/// Removes one message's deliveries at all nodes except one.
 fn hush(chance: &mut impl Chance, records: &mut Records) {
     let victim = message_name(chance, records);
     let keeper = node_name(chance);
@@ -108,7 +108,7 @@ fn swap_within_node(records: &mut Records, place: usize) {
     }
 }
 
-/// Makes each node's time rise along its lines.
+/// Makes each node's times rise along its lines.
 fn straighten(records: &mut Records) {
     for place in 0..records.len() {
         let nodes = subjects(&records[place]);
@@ -210,7 +210,7 @@ fn group_name(chance: &mut impl Chance) -> Cow<'static, str> {
     format!("g{}", chance.below(4)).into()
 }
 
-/// The name of a message that was sent, rarely of none.
+/// Returns the name of a message that was sent, or rarely of one that was not.
 fn message_name(chance: &mut impl Chance, known: &Records) -> Cow<'static, str> {
     let names = known.iter().filter_map(|event| match event {
         Event::Multicast { msg, .. } => Some(msg.clone()),
@@ -231,7 +231,7 @@ fn end_reason(chance: &mut impl Chance) -> EndReason {
     chance.pick(&[Done, Left, Halted, Hung]).unwrap_or(Done)
 }
 
-/// The nodes of which it is a record.
+/// Returns the nodes that a record belongs to.
 fn subjects(event: &Event<'static>) -> Vec<Cow<'static, str>> {
     match event {
         Event::Start { node, .. }

@@ -1,4 +1,4 @@
-//! What can happen to the group of the model.
+//! The events of the model's group.
 
 use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
@@ -6,11 +6,11 @@ use super::Chance;
 use super::cast::{Delivered, Item, Message};
 use super::model::Model;
 
-/// Longer than the silence that quiescence asks for.
+/// Longer than the silence that quiescence requires.
 const SILENCE_NS: u64 = 600_000_000;
 
 impl<C: Chance> Model<'_, C> {
-    /// One thing happens.
+    /// Adds one event.
     pub fn step(&mut self) {
         let node = self.chance.index(self.nodes.len());
         let up = self.nodes[node].up;
@@ -46,8 +46,8 @@ impl<C: Chance> Model<'_, C> {
         }
         let mut groups = vec![first];
         for group in open {
-            // A node in a group that has views may not be in the others: what is for several is
-            // seldom right.
+            // A node in a group with views may not be in the others: messages for several groups
+            // are then seldom delivered correctly.
             let views = self.groups[group].viewed || self.groups[first].viewed;
             let alone =
                 [group, first].iter().any(|group| self.groups[*group].order == GroupOrder::Group);
@@ -149,7 +149,7 @@ impl<C: Chance> Model<'_, C> {
         });
     }
 
-    /// Counts posts, mostly twice and with silence before.
+    /// Counts posts, usually twice and with a silence before.
     fn count(&mut self, node: usize) {
         if self.chance.percent(70) {
             self.now_ns += SILENCE_NS;
@@ -165,8 +165,8 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// Some of the node's last messages are lost with it, and the groups go on without it where
-    /// they can.
+    /// Loses some of a departing node's last messages, and continues the groups without the node if
+    /// possible.
     fn part_with(&mut self, node: usize) {
         while !self.nodes[node].muted
             && !self.nodes[node].queue.is_empty()
@@ -178,8 +178,8 @@ impl<C: Chance> Model<'_, C> {
         self.remove(node, false);
     }
 
-    /// Gives each group with views, of which the node is a member, a view without it. A node that
-    /// leaves or stops counts as there.
+    /// Orders a view without the node in each group with views that it is a member of. A node that
+    /// leaves or stops counts as present.
     pub fn remove(&mut self, node: usize, left: bool) {
         for group in 0..self.groups.len() {
             let Some((_, members)) = self.groups[group].view.clone() else { continue };
@@ -199,7 +199,7 @@ impl<C: Chance> Model<'_, C> {
         self.part_with(node);
     }
 
-    /// A node comes back at once with what it kept, if it kept anything.
+    /// Restarts a node at once with its storage, if it has any.
     fn return_from_a_crash(&mut self, node: usize) {
         self.drain(node);
         self.say_durable(node);
@@ -215,7 +215,7 @@ impl<C: Chance> Model<'_, C> {
                 node: self.nodes[node].name.clone().into(),
                 inc: self.nodes[node].inc,
             });
-            // What it took is sent before it goes.
+            // Its accepted messages are sent before it leaves.
             while !self.nodes[node].muted && !self.nodes[node].queue.is_empty() {
                 self.order_message(node);
             }
@@ -236,7 +236,7 @@ impl<C: Chance> Model<'_, C> {
         self.write_end(node, EndReason::Halted);
     }
 
-    /// A node is cut off, and removed where the others can go on.
+    /// Cuts off a node, and removes it if the others can continue.
     fn cut_off(&mut self, node: usize) {
         while !self.nodes[node].queue.is_empty() {
             self.order_message(node);
@@ -269,7 +269,7 @@ impl<C: Chance> Model<'_, C> {
         }
     }
 
-    /// A node starts, perhaps again: it replays what it kept, and joins its groups.
+    /// Starts a node, possibly again: it replays its stored deliveries, and joins its groups.
     fn start(&mut self, node: usize) {
         if self.nodes[node].stuck {
             return;
@@ -299,7 +299,7 @@ impl<C: Chance> Model<'_, C> {
         self.join(node);
     }
 
-    /// A node comes back with all that its group has delivered.
+    /// Restarts a node with all deliveries of its group.
     fn take_over(&mut self, node: usize) {
         let is_own = |group: &usize| self.groups[*group].members.contains(&node);
         let state = self.order.iter().filter_map(|item| match item {
@@ -317,7 +317,7 @@ impl<C: Chance> Model<'_, C> {
         self.nodes[node].at = self.order.len();
     }
 
-    /// A member of some group says that it leads.
+    /// Has a member of some group report that it leads.
     fn lead(&mut self) {
         let group = self.chance.index(self.groups.len());
         let up = |node: &usize| self.nodes[*node].up;
@@ -334,7 +334,7 @@ impl<C: Chance> Model<'_, C> {
         });
     }
 
-    /// A start that is killed while it replays, or of which nothing more is heard.
+    /// Adds an incarnation that is killed while it replays, or that becomes silent.
     fn start_in_vain(&mut self, node: usize, log: &[Delivered]) {
         self.write_start(node);
         for delivered in &log[..self.chance.index(log.len() + 1)] {
@@ -356,7 +356,7 @@ impl<C: Chance> Model<'_, C> {
             match self.groups[group].view.clone() {
                 None => self.order_view(group, vec![node]),
                 Some((_, members)) if members == [node] => self.order_view(group, members),
-                // It could not be removed, so nobody can take it back.
+                // The node could not be removed, so it cannot be added again.
                 Some((_, members)) if members.contains(&node) => self.nodes[node].muted = true,
                 Some((_, mut members)) => {
                     members.push(node);
