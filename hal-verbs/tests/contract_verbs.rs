@@ -230,7 +230,7 @@ fn sleep(fabric: &mut Views) -> Wake {
     if fabric.sleep(SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
 
-/// Gives an actor turns until it is done, or the other has found a breach.
+/// Lets an actor take turns until it is done, or the other has found a breach.
 fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
     let Member { fabric, rows, .. } = member;

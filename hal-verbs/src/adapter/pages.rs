@@ -55,7 +55,8 @@ impl Pages {
             TOLD.call_once(|| {
                 tracing::warn!(
                     %error,
-                    "no huge pages, so usual ones are taken: reserve some (sysctl vm.nr_hugepages)"
+                    "no huge pages are free, so usual ones are used; reserve some (sysctl \
+                     vm.nr_hugepages)"
                 );
             });
             Self::new(bytes)

@@ -174,8 +174,8 @@ impl QueuePair {
         self.start(times)
     }
 
-    /// From reset: binds it to a port and a partition, by its index in the port's table, and sets
-    /// the remote end's rights.
+    /// Moves the queue pair from reset to initialised: binds it to a port and a partition, by its
+    /// index in the port's table, and sets the remote end's rights.
     pub(crate) fn initialise(
         &mut self,
         port: u8,
@@ -185,9 +185,9 @@ impl QueuePair {
         either!(&mut self.inner, pair => pair.initialise(port, partition_index, access))
     }
 
-    /// From initialised: sets the remote end's address. From now on its packets are accepted. Some
-    /// InfiniBand ports require a route with a GID, and not all of them say so: the same route is
-    /// then retried with it.
+    /// Moves the queue pair from initialised to connected: sets the remote end's address. From now
+    /// on its packets are accepted. Some InfiniBand ports require a route with a GID, and not all
+    /// of them say so: the same route is then retried with it.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         let mut connect = |route: &Route| either!(&mut self.inner, pair => pair.connect(route));
         connect(route).or_else(|error| match route.is_global {
@@ -196,7 +196,7 @@ impl QueuePair {
         })
     }
 
-    /// From connected: enables sending.
+    /// Enables sending on a connected queue pair.
     pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
         either!(&mut self.inner, pair => pair.start(times))
     }

@@ -36,7 +36,7 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     if taken_back == UNABLE {
         return Ok((
             Verdict::Note,
-            "the driver does not take this, and nothing needs it".to_owned(),
+            "the driver does not support this, and nothing depends on it".to_owned(),
         ));
     }
     // Without ended keys nothing separates members; the other methods are never relied on by
@@ -44,10 +44,10 @@ pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
     let bad = if check == Check::EndedKey { Verdict::Failed } else { Verdict::Note };
     Ok(match (landed, ended) {
         (0, Ended::With(WorkStatus::Success)) => {
-            (bad, "it did not land, and was reported as done".to_owned())
+            (bad, "the write did not land, but was reported as done".to_owned())
         }
-        (0, ended) => (Verdict::Passed, format!("it did not land: {}", text(ended))),
-        _ => (bad, "the write landed: this adapter does not deny in this way".to_owned()),
+        (0, ended) => (Verdict::Passed, format!("the write did not land: {}", text(ended))),
+        _ => (bad, "the write landed: this NIC does not deny writes in this way".to_owned()),
     })
 }
 

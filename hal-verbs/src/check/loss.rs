@@ -30,20 +30,20 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
     let took = started.elapsed();
     session.meet()?;
     let (least, longest) = (session.site.loss_times().least(), session.site.loss_times().longest());
-    let stated = format!("stated are {least:.1?} to {longest:.1?}");
+    let stated = format!("the stated range is {least:.1?} to {longest:.1?}");
     Ok(match ended {
         Ended::With(WorkStatus::Success) => {
-            (Verdict::Failed, "a write to an end that is gone was answered".to_owned())
+            (Verdict::Failed, "a write to an end that is gone was acknowledged".to_owned())
         }
         Ended::NotYet => (
             Verdict::Failed,
-            format!("not given up within {most:.1?}; {stated}: look at the firmware's timeouts"),
+            format!("not given up within {most:.1?}; {stated}: check the firmware's timeouts"),
         ),
         Ended::With(status) if took > longest + SLACK => (
             Verdict::Note,
             format!(
-                "given up after {took:.1?} ({status}); {stated}: the firmware waits longer, raise \
-                 --timer-floor until that is stated"
+                "given up after {took:.1?} ({status}); {stated}: the firmware waits longer; raise \
+                 --timer-floor until the stated range includes this time"
             ),
         ),
         // A device may be late, but never early: a link that comes back in time would lose peers.
@@ -51,7 +51,7 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
             Verdict::Failed,
             format!(
                 "given up after {took:.1?} ({status}); {stated}: a short loss of the link loses \
-                 peers; update the firmware, or take another device"
+                 peers; update the firmware, or use another device"
             ),
         ),
         ended => {

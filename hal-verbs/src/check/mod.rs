@@ -75,22 +75,22 @@ pub enum CheckError {
     #[error(transparent)]
     Device(#[from] JoinError),
     /// The other end is gone, or sent an unexpected message.
-    #[error("the other end ended: {0}; see what it says, and start both again")]
+    #[error("the other end stopped: {0}; see its error message, and start both ends again")]
     Talk(#[from] io::Error),
     /// The other end has another version or other options.
     #[error(
-        "the other end runs other checks; start the same version with the same --rounds on both \
-         hosts"
+        "the other end runs different checks; start the same version with the same --rounds on \
+         both hosts"
     )]
     Mismatch,
     /// The other end failed and prints the reason itself.
-    #[error("the other end cannot connect; do what its error says, and start both again")]
+    #[error("the other end cannot connect; follow its error message, and start both ends again")]
     OtherEnd,
     /// The two ends could not be members of one group.
     #[error(
         "at one end devices keep the order of writes, at the other the fabric does, and such \
-         members refuse each \
-         other; give both the same --rdma-order: none, or writes where all keep it"
+         members refuse each other; give both the same --rdma-order: none, or writes if all \
+         devices keep the order"
     )]
     WriteOrders,
 }
@@ -122,7 +122,7 @@ pub fn run(
                     check,
                     from: writer,
                     verdict: Verdict::Skipped,
-                    text: "packets do not come through: see the check that failed".to_owned(),
+                    text: "packets do not get through: see the check that failed".to_owned(),
                 },
                 (false, true) => {
                     let (verdict, text) = session.write(check)?;

@@ -90,7 +90,7 @@ pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
             ),
         ),
         (true, ..) => {
-            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), and not relied upon"))
+            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), but not relied upon"))
         }
     })
 }
@@ -121,11 +121,12 @@ pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
         (true, _, true) => (
             Verdict::Failed,
             format!(
-                "not kept ({broken} of {rounds} rounds), and it was promised: do not promise it"
+                "not kept ({broken} of {rounds} rounds), although it was promised: do not promise \
+                 it"
             ),
         ),
         (true, ..) => {
-            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), and not relied upon"))
+            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), but not relied upon"))
         }
     })
 }
@@ -252,15 +253,16 @@ pub(super) fn write_and_tell(session: &mut Session<'_>) -> Judged {
     session.meet()?;
     let is_promised = session.site.report().order.visible_upon_completion;
     Ok(match (unseen, is_promised) {
-        (0, _) => (Verdict::Passed, format!("seen in each of {rounds} rounds")),
+        (0, _) => (Verdict::Passed, format!("seen in all {rounds} rounds")),
         (_, true) => (
             Verdict::Failed,
             format!(
-                "not seen in {unseen} of {rounds} rounds, and it was promised: do not promise it"
+                "not seen in {unseen} of {rounds} rounds, although it was promised: do not promise \
+                 it"
             ),
         ),
         (_, false) => {
-            (Verdict::Note, format!("not seen in {unseen} of {rounds} rounds, and not relied upon"))
+            (Verdict::Note, format!("not seen in {unseen} of {rounds} rounds, but not relied upon"))
         }
     })
 }

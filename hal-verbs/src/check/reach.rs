@@ -16,13 +16,13 @@ pub(super) fn write_nothing(session: &mut Session<'_>) -> Judged {
     session.meet()?;
     Ok(match ended {
         Ended::With(WorkStatus::Success) => {
-            (Verdict::Passed, "a write without bytes is answered".to_owned())
+            (Verdict::Passed, "a write without bytes is acknowledged".to_owned())
         }
         ended => (
             Verdict::Failed,
             format!(
-                "a write without bytes is not answered ({}); choose addresses of one network with \
-                 --gid, and let UDP port 4791 pass",
+                "a write without bytes is not acknowledged ({}); choose addresses of one network \
+                 with --gid, and let UDP port 4791 pass",
                 text(ended)
             ),
         ),
@@ -37,7 +37,7 @@ pub(super) fn write_full_packets(session: &mut Session<'_>) -> Judged {
         let ended = write(&mut connection, bytes, session.longest());
         (ended != Ended::With(WorkStatus::Success)).then(|| {
             let text = format!(
-                "small packets pass, and a write of {bytes} B does not ({}): look at the MTU of \
+                "small packets pass, but a write of {bytes} B does not ({}): check the MTU of \
                  every switch and interface between the hosts, or give --mtu 1024",
                 text(ended)
             );
@@ -45,7 +45,7 @@ pub(super) fn write_full_packets(session: &mut Session<'_>) -> Judged {
         })
     });
     session.meet()?;
-    let passed = format!("packets of {mtu} B are answered");
+    let passed = format!("packets of {mtu} B are acknowledged");
     Ok(judged.unwrap_or((Verdict::Passed, passed)))
 }
 

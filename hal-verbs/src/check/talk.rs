@@ -57,7 +57,7 @@ impl Talk for TcpTalk {
         self.stream.read_exact(&mut length)?;
         let length = usize::from(u16::from_le_bytes(length));
         if length > FRAME_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that is too long"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too long"));
         }
         let mut frame = vec![0; length];
         self.stream.read_exact(&mut frame)?;

@@ -37,8 +37,8 @@ impl Devices {
                 gid = choice.gid.index,
                 gid_address = %choice.gid.address,
                 "no RDMA device is on the network interface with the address at which members \
-                 meet, and the first usable one is taken; if it does not lead to the others, \
-                 choose one of their network with --device and --gid"
+                 meet, so the first usable one is used; if it does not reach the other members, \
+                 choose one on their network with --device and --gid"
             );
         }
         Ok(choice)

@@ -15,7 +15,8 @@ use crate::adapter::{
 pub(crate) fn data_in_order(context: &Context, choice: &Choice) -> DataInOrder {
     let answer = connected_to_itself(context, choice).map(|pair| pair.data_in_order());
     answer.unwrap_or_else(|error| {
-        tracing::debug!(device = choice.name, %error, "cannot ask for the order of data");
+        tracing::debug!(device = choice.name, %error, "cannot ask the device about the order of \
+             data");
         DataInOrder::NotKnown
     })
 }

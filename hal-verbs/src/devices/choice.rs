@@ -88,8 +88,8 @@ pub enum ChoiceError {
     NoDevice,
     /// The device's transport is neither InfiniBand nor RoCE.
     #[error(
-        "{device} runs on {}; the fabric needs InfiniBand or RoCE: take another device, or \
-         --fabric tcp",
+        "{device} runs on {}; the fabric needs InfiniBand or RoCE: use another device, or --fabric \
+         tcp",
         transport.name()
     )]
     OtherTransport {
@@ -99,7 +99,7 @@ pub enum ChoiceError {
         transport: Transport,
     },
     /// No device has this name.
-    #[error("no RDMA device '{wanted}'; there is {}", known.join(", "))]
+    #[error("no RDMA device is called '{wanted}'; choose one of: {}", known.join(", "))]
     NoSuchDevice {
         /// The requested name.
         wanted: String,
@@ -107,7 +107,7 @@ pub enum ChoiceError {
         known: Vec<String>,
     },
     /// The device has no such port.
-    #[error("{device} has no port {port}; ports count from 1, and it has {ports}")]
+    #[error("{device} has no port {port}; its number of ports is {ports}, counted from 1")]
     NoSuchPort {
         /// The device.
         device: String,
@@ -118,7 +118,8 @@ pub enum ChoiceError {
     },
     /// The port is down; without a port number, all ports are.
     #[error(
-        "{device}: no port is active; look at the cable, or at the network interface below (ip link)"
+        "{device}: no port is active; check the cable, and the network interface of the port (ip \
+         link)"
     )]
     NoActivePort {
         /// The device.
@@ -176,13 +177,13 @@ pub enum ChoiceError {
         partition: PartitionKey,
     },
     /// The service level is out of range.
-    #[error("{level} is no service level; take one from 0 to {SERVICE_LEVEL_MAX}")]
+    #[error("{level} is not a service level; give one from 0 to {SERVICE_LEVEL_MAX}")]
     BadServiceLevel {
         /// The requested service level.
         level: u8,
     },
     /// The packet size is not one that InfiniBand or RoCE has.
-    #[error("{bytes} B is no packet size; take 256, 512, 1024, 2048 or 4096, at most the port's")]
+    #[error("{bytes} B is not a packet size; give 256, 512, 1024, 2048 or 4096, at most the port's")]
     BadMtu {
         /// The requested size in bytes.
         bytes: u32,
@@ -380,7 +381,7 @@ mod tests {
         assert_eq!(
             one(rxe()).choose(&wanted).expect("a choice").gid.index,
             0,
-            "who insists has it"
+            "an explicit index is used"
         );
     }
 

@@ -27,8 +27,8 @@ pub enum NoBlockMemory {
     TooMany(#[from] TooManyRegions),
     /// The memory cannot be locked.
     #[error(
-        "cannot register {needed} B for blocks: this process may lock {}; raise it with `ulimit -l unlimited`, or take \
-         smaller buffers or fewer",
+        "cannot register {needed} B for blocks: this process may lock {}; raise the limit with \
+         `ulimit -l unlimited`, or use smaller or fewer buffers",
         Limit(*limit)
     )]
     LockedMemory {
@@ -38,7 +38,7 @@ pub enum NoBlockMemory {
         limit: Option<u64>,
     },
     /// The system or the device refused.
-    #[error("cannot register {needed} B for blocks: {source}; take smaller buffers, or fewer")]
+    #[error("cannot register {needed} B for blocks: {source}; use smaller or fewer buffers")]
     Refused {
         /// Size of the memory in bytes.
         needed: usize,

@@ -28,7 +28,7 @@ impl Verbs {
                 Outcome::Prepared { peer, prepared: Err(error) } => self.unmade(Some(peer), error),
                 Outcome::Connected { peer, ends: Ok(ends) } => self.connected(peer, ends),
                 Outcome::Connected { peer, ends: Err(error) } => {
-                    tracing::warn!(%peer, %error, "the device knows no way to a peer's address");
+                    tracing::warn!(%peer, %error, "the device finds no path to a peer's address");
                     self.lose(peer, Loss::because(LossReason::NoWay));
                 }
                 Outcome::Ended => {}

@@ -49,39 +49,35 @@ impl fmt::Display for LossReason {
                 let smaller = if bytes > MTU_EVERYWHERE { MTU_EVERYWHERE } else { 256 };
                 write!(
                     out,
-                    "small packets pass and full ones of {bytes} B do not: look at the MTU of \
-                     switches, or give \
-                     --mtu {smaller}"
+                    "small packets pass but full ones of {bytes} B do not: check the MTU of \
+                     switches, or give --mtu {smaller}"
                 )
             }
             Self::LinkLayers { own, peer } => write!(
                 out,
-                "this member's port runs on {own} and the peer's on {peer}: choose ports of one \
-                 network with \
-                 --device and --port"
+                "this member's port runs on {own} and the peer's on {peer}: choose ports on one \
+                 network with --device and --port"
             ),
             Self::Partitions { own, peer } => write!(
                 out,
                 "this member is in partition {own} and the peer in {peer}: give all members one \
-                 partition with \
-                 --pkey, and let the subnet manager make one of each two a full member"
+                 partition with --pkey, and make at least one of every two members a full member \
+                 in the subnet manager"
             ),
             Self::WriteOrders => out.write_str(
                 "at one end devices keep the order of writes, at the other the fabric does: give \
-                 all members the \
-                 same --rdma-order: none, or writes where all keep it",
+                 all members the same --rdma-order: none, or writes if all devices keep the order",
             ),
             Self::WrongCard => out.write_str(
-                "it does not show the memory that it should: run the same program \
-                everywhere",
+                "the peer does not show the expected memory: run the same program everywhere",
             ),
             Self::NoLink => out.write_str(
-                "this member's port lost its link: look at the cable, the switch and the network \
+                "this member's port lost its link: check the cable, the switch and the network \
                  interface (ip link)",
             ),
             Self::NoWay => out.write_str(
-                "the device knows no way to the peer's address: choose \
-            addresses (GIDs) of one network",
+                "the device finds no path to the peer's address: choose addresses (GIDs) of one \
+                 network",
             ),
         }
     }

@@ -8,7 +8,7 @@
 //! The notices use the rows' connection. If both ends start at once, each treats the other's notice
 //! as the answer, and the later epoch wins. An epoch shifts the packet numbers, so that old packets
 //! are not mistaken for new ones. The end whose write was denied starts, so that it can read at
-//! once what it may not write. The owner starts when it has ended so many keys that it must be sure
+//! once what it may not write. The owner starts when it has ended enough keys that it must be sure
 //! about writes in flight. A right that the peer still has is announced again with the same key,
 //! and no ended key comes back. If an end does not come up after all attempts, the peer is lost,
 //! because it would wait forever.
@@ -36,7 +36,8 @@ impl Verbs {
             return;
         }
         let region = &mut self.regions[index];
-        tracing::debug!(peer = %region.peer, region = region.region.0, %status, "a region's way is broken");
+        tracing::debug!(peer = %region.peer, region = region.region.0, %status, "a region's \
+             connection is broken");
         region.way = Way::Broken;
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();

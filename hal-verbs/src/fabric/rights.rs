@@ -51,7 +51,7 @@ pub(super) enum WriteKey {
 }
 
 impl Verbs {
-    /// Gives a peer a new key, and announces it.
+    /// Makes a new key for a peer, and announces it.
     pub(super) fn give_key(&mut self, index: usize) -> Result<(), ErrorKind> {
         if self.regions[index].ended.is_full() {
             // After this no earlier write is accepted, so the ended keys may be forgotten.

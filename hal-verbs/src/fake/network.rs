@@ -266,7 +266,7 @@ impl Network {
         });
     }
 
-    /// Gives the other files of this interface access to the hardware.
+    /// Calls `ask` with the hardware, for the other files of this interface.
     pub(super) fn with_hardware<R>(&self, ask: impl FnOnce(&super::hardware::Hardware) -> R) -> R {
         self.core.with(|hardware| ask(hardware))
     }

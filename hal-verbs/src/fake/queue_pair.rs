@@ -59,7 +59,8 @@ impl QueuePair {
         self.command(CommandKind::Reset, |hardware| hardware.reset_pair(self.id))
     }
 
-    /// From reset: binds it to a port and a partition, and sets the remote end's rights.
+    /// Moves the queue pair from reset to initialised: binds it to a port and a partition, and sets
+    /// the remote end's rights.
     pub(crate) fn initialise(
         &mut self,
         port: u8,
@@ -71,12 +72,13 @@ impl QueuePair {
         })
     }
 
-    /// From initialised: sets the remote end's address. From now on its packets are accepted.
+    /// Moves the queue pair from initialised to connected: sets the remote end's address. From now
+    /// on its packets are accepted.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         self.command(CommandKind::ReadyToReceive, |hardware| hardware.connect_pair(self.id, route))
     }
 
-    /// From connected: enables sending.
+    /// Enables sending on a connected queue pair.
     pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
         self.command(CommandKind::ReadyToSend, |hardware| hardware.start_pair(self.id, times))
     }

@@ -83,7 +83,8 @@ impl QueuePair {
         self.change(ibv_qp_state::IBV_QPS_RESET, 0, |_| {})
     }
 
-    /// From reset: binds it to a port and sets the remote end's rights.
+    /// Moves the queue pair from reset to initialised: binds it to a port and sets the remote end's
+    /// rights.
     pub(crate) fn initialise(
         &mut self,
         port: u8,
@@ -100,7 +101,8 @@ impl QueuePair {
         })
     }
 
-    /// From initialised: sets the remote end's address. From now on its packets are accepted.
+    /// Moves the queue pair from initialised to connected: sets the remote end's address. From now
+    /// on its packets are accepted.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         let mask = ibv_qp_attr_mask::IBV_QP_AV
             | ibv_qp_attr_mask::IBV_QP_PATH_MTU
@@ -129,7 +131,7 @@ impl QueuePair {
         })
     }
 
-    /// From connected: enables sending.
+    /// Enables sending on a connected queue pair.
     pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
         let mask = ibv_qp_attr_mask::IBV_QP_TIMEOUT
             | ibv_qp_attr_mask::IBV_QP_RETRY_CNT

@@ -24,7 +24,8 @@ pub enum JoinError {
     NoLibrary(#[from] NoLibrary),
     /// This user may not open the devices.
     #[error(
-        "may not use RDMA devices: {source}; this user must be able to read and write /dev/infiniband/uverbs*"
+        "this user may not use RDMA devices: {source}; allow it to read and write \
+         /dev/infiniband/uverbs*"
     )]
     NotPermitted {
         /// The system's error.
@@ -32,8 +33,9 @@ pub enum JoinError {
     },
     /// Memory for registrations or for the rings of queues cannot be locked.
     #[error(
-        "cannot {action}{}: this process may lock {}; raise it with `ulimit -l unlimited`, or with \
-         `* - memlock unlimited` in /etc/security/limits.conf and a new login (LimitMEMLOCK= for a service)",
+        "cannot {action}{}: this process may lock {}; raise the limit with `ulimit -l unlimited`, \
+         or with `* - memlock unlimited` in /etc/security/limits.conf and a new login \
+         (LimitMEMLOCK= for a service)",
         Needed(*needed),
         Limit(*limit)
     )]
@@ -48,8 +50,8 @@ pub enum JoinError {
     },
     /// A limit of the RDMA cgroup is exhausted.
     #[error(
-        "cannot {action}: the RDMA cgroup of this process may have {most} {resource} on {device}, \
-         and all are in use; raise that in {}, or in the limits of the container",
+        "cannot {action}: the RDMA cgroup of this process is limited to {most} {resource} on \
+         {device}, and all are in use; raise the limit in {}, or in the container's settings",
         file.display()
     )]
     CgroupLimit {
@@ -66,8 +68,8 @@ pub enum JoinError {
     },
     /// The RDMA cgroup refused, and its limits cannot be read.
     #[error(
-        "cannot {action}: the RDMA cgroup of this process allows no more; raise its rdma.max, or \
-         the limits of the container"
+        "cannot {action}: the RDMA cgroup of this process has reached its limit; raise its \
+         rdma.max, or the container's limits"
     )]
     CgroupRefused {
         /// The failed action.
@@ -75,7 +77,8 @@ pub enum JoinError {
     },
     /// The request exceeds a limit of the device.
     #[error(
-        "{device} holds {most} {what}, and {needed} are needed; take a smaller group or fewer regions"
+        "{device} supports {most} {what}, but {needed} are needed; use a smaller group or fewer \
+         regions"
     )]
     TooMany {
         /// The device.
@@ -89,9 +92,8 @@ pub enum JoinError {
     },
     /// The device does not have the requested completion vector.
     #[error(
-        "{device} has no completion vector {wanted}; they count from 0, and it has {vectors}: \
-         leave \
-         --completion-vector out to spread over all of them"
+        "{device} has no completion vector {wanted}; its number of vectors is {vectors}, counted \
+         from 0: leave --completion-vector out to spread over all of them"
     )]
     NoSuchVector {
         /// The device.
@@ -115,9 +117,8 @@ pub enum JoinError {
     },
     /// The device failed while it was in use, and is not back.
     #[error(
-        "{device} failed and is not back: {why}; look at the kernel's log (dmesg), bring the \
-         device back \
-         (`rdma link` lists them), and start this member again"
+        "{device} failed and is not back: {why}; check the kernel's log (dmesg), bring the device \
+         back (`rdma link` lists devices), and start this member again"
     )]
     DeviceGone {
         /// The device.
@@ -127,11 +128,9 @@ pub enum JoinError {
     },
     /// The device keeps no order between writes, and a requested feature needs it.
     #[error(
-        "{device} promises no order between writes, which {what} need; give --rdma-order writes \
-         if switches and \
-         adapters are known to keep it (no adaptive routing, no relaxed ordering), else \
-         --rdma-order auto, or take \
-         fabric \"tcp\""
+        "{device} promises no order between writes, which {what} need; give --rdma-order writes if \
+         switches and NICs are known to keep the order (no adaptive routing, no relaxed ordering); \
+         otherwise give --rdma-order auto, or use fabric \"tcp\""
     )]
     NoWriteOrder {
         /// The device.
@@ -141,9 +140,9 @@ pub enum JoinError {
     },
     /// The device does not promise that a completed write is visible at the other end.
     #[error(
-        "{device} does not promise that a completed write can be seen at its peer, which shards \
-         need; give --rdma-order visible if adapters and hosts are known to keep it, or take \
-         fabric \"tcp\""
+        "{device} does not promise that a completed write is visible at the peer, which shards \
+         need; give --rdma-order visible if NICs and hosts are known to ensure it, or use fabric \
+         \"tcp\""
     )]
     NotVisible {
         /// The device.
@@ -151,9 +150,9 @@ pub enum JoinError {
     },
     /// The device does not keep peers from writing to regions.
     #[error(
-        "{device} does a write whose right was taken back by {way}: regions are not safe on it; \
-         choose another device \
-         (`tramontane verbs devices` lists them), and tell its vendor"
+        "{device} carries out a write whose right was revoked by {way}, so regions are not safe on \
+         it; choose another device (`tramontane verbs devices` lists them), and report this to its \
+         vendor"
     )]
     NotDenied {
         /// The device.
@@ -165,7 +164,10 @@ pub enum JoinError {
     #[error("{0}")]
     BadOptions(&'static str),
     /// The device refused a call.
-    #[error("{device}: cannot {action}: {source}; `tramontane verbs devices` shows what it takes")]
+    #[error(
+        "{device}: cannot {action}: {source}; see the device's limits with `tramontane verbs \
+         devices`"
+    )]
     Device {
         /// Which.
         device: String,

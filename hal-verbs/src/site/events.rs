@@ -154,14 +154,13 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
     match event {
         AsyncEvent::DeviceFatal => tracing::error!(
             device,
-            "the device failed or was taken away, and all peers are lost; look at the kernel's log \
-             (dmesg); the next view opens the device again if it is back"
+            "the device failed or was removed, and all peers are lost; check the kernel's log \
+             (dmesg); the next view reopens the device if it is back"
         ),
         AsyncEvent::CompletionQueueError(_) => tracing::error!(
             device,
-            "a completion queue failed, and its view loses all peers; the next view has another; \
-             if \
-             it happens again, update the device's firmware and driver"
+            "a completion queue failed, and its view loses all peers; the next view has a new \
+             queue; if this happens again, update the device's firmware and driver"
         ),
         AsyncEvent::QueuePairError(number) => {
             tracing::debug!(device, queue_pair = number, "a queue pair failed");
@@ -171,13 +170,13 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
             port,
             ?loss_time,
             "the port lost its link; peers are lost if it is not back within the loss time, and at \
-             once on a device in software whose network interface was taken down; look at the \
-             cable, the switch and the network interface (ip link)"
+             once on a software device whose network interface was taken down; check the cable, \
+             the switch and the network interface (ip link)"
         ),
         AsyncEvent::PortActive(port) if port == choice.port => {
-            tracing::info!(device, port, "the port has its link");
+            tracing::info!(device, port, "the port has its link back");
         }
-        event => tracing::debug!(device, ?event, "the device tells"),
+        event => tracing::debug!(device, ?event, "device event"),
     }
 }
 
@@ -244,7 +243,7 @@ mod tests {
             let (news, _) = take(&mut events, &[event]);
             assert!(news.is_empty() && events.is_port_stale(), "{event:?}");
             events.looked(false);
-            assert!(events.is_port_stale(), "nothing usable was found: it looks again");
+            assert!(events.is_port_stale(), "nothing usable was found, so ports are queried again");
             events.looked(true);
             assert!(!events.is_port_stale());
         }

@@ -113,7 +113,7 @@ impl ViewOptions<'_> {
     fn check(&self) -> Result<(), JoinError> {
         let Self { members, row_bytes, regions, .. } = self;
         if row_bytes.len() != members.len() {
-            return Err(JoinError::BadOptions("give one row size a member"));
+            return Err(JoinError::BadOptions("give one row size per member"));
         }
         regions::check(regions)
     }

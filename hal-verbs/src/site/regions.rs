@@ -50,7 +50,7 @@ impl Site {
     pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
         self.check_region_order()?;
         if region == Region::ROW {
-            return Err(JoinError::BadOptions("give a region another name than that of the rows"));
+            return Err(JoinError::BadOptions("give a region another number than the rows have"));
         }
         let bytes = bytes.max(1).checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
         let pages = Pages::sized(bytes, self.page_size());
@@ -91,7 +91,7 @@ pub(super) fn check(regions: &[RegionMemory]) -> Result<(), JoinError> {
         .enumerate()
         .any(|(index, one)| regions.iter().take(index).any(|other| other.region == one.region));
     if is_twice {
-        return Err(JoinError::BadOptions("give each region a name of its own"));
+        return Err(JoinError::BadOptions("give each region its own number"));
     }
     Ok(())
 }

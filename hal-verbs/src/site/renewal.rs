@@ -49,7 +49,7 @@ impl Site {
             Ok(ports) => self.device.ports = ports,
             Err(error) => {
                 let device = self.device.name.as_str();
-                tracing::warn!(device, %error, "the ports cannot be looked at");
+                tracing::warn!(device, %error, "the ports cannot be queried");
                 return self.events.looked(false);
             }
         }
@@ -70,7 +70,7 @@ impl Site {
             }
             Err(error) => {
                 let address = before.gid.address;
-                tracing::warn!(%error, %address, "the last address is kept, and may lead nowhere");
+                tracing::warn!(%error, %address, "the last address is kept, but may lead nowhere");
                 (Choice { name: device.name.clone(), ..before.clone() }, false)
             }
         }
@@ -86,7 +86,7 @@ impl Site {
         let domain = ProtectionDomain::new(&context).map_err(failed("make a protection domain"))?;
         self.block_store.move_to(domain).map_err(failed("register block memory again"))?;
         let (choice, is_settled) = self.choose_on(&device);
-        tracing::info!(device = device.name, "the device is back, and opened again");
+        tracing::info!(device = device.name, "the device is back, and was reopened");
         (self.device, self.choice, self.context) = (device, choice, context);
         self.events = super::events::DeviceEvents::default();
         self.events.looked(is_settled);
@@ -105,7 +105,7 @@ impl Site {
             .iter()
             .position(|device| device.name == *name)
             .or_else(|| devices.iter().position(|device| device.node_guid == *node_guid));
-        let place = place.ok_or_else(|| gone("no device has its name or its number".to_owned()))?;
+        let place = place.ok_or_else(|| gone("no device has its name or its GUID".to_owned()))?;
         Ok(devices.swap_remove(place))
     }
 }
@@ -124,6 +124,6 @@ fn tell(before: &Choice, now: &Choice) {
         lid_before = before.lid,
         mtu_bytes = now.mtu_bytes,
         mtu_bytes_before = before.mtu_bytes,
-        "the next view connects by what the port has now"
+        "the next view uses the port's current address and packet size"
     );
 }

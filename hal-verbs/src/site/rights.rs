@@ -68,7 +68,7 @@ impl Site {
             Verdict::Untried(why) => tracing::warn!(
                 device,
                 why,
-                "whether writes without the right are denied cannot be tried here"
+                "this device cannot be tried for denial of writes without the right"
             ),
         }
         Ok(WriteKeys::Registrations)

@@ -66,7 +66,7 @@ impl Owner {
         self.pair.commands
     }
 
-    /// Gives the peer the right and returns the key that it may write with.
+    /// Grants the peer the right, and returns the key that it may write with.
     pub(super) fn grant(&mut self) -> io::Result<u32> {
         match self.way {
             RightsWay::Registration => {

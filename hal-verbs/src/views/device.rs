@@ -40,7 +40,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.check_device();
         self.site.renew()?;
         if let Err(error) = self.watch_device() {
-            tracing::warn!(%error, "cannot wait for what the device says");
+            tracing::warn!(%error, "cannot wait for device events");
         }
         Ok(())
     }

@@ -30,10 +30,10 @@ pub enum NoView {
     #[error("a view was made already; make the regions first")]
     RegionAfterView,
     /// The region was made before.
-    #[error("region {0} was made already; give each a number of its own")]
+    #[error("region {0} was made already; give each region its own number")]
     RegionTwice(u16),
     /// The largest number of regions is reached.
-    #[error("this process has {REGIONS_MAX} regions already; make fewer")]
+    #[error("this process has {REGIONS_MAX} regions already; use fewer regions")]
     TooManyRegions,
 }
 

@@ -33,7 +33,7 @@ impl Run {
         let late = Profile { latency_ns: 2_000 + seed % 7 * 900, ..Profile::strict() };
         let mut members = Members::new(&late, count);
         let seats = nodes::start(&mut members);
-        // It is made last, and therefore destroyed first.
+        // Block memory is made last, and therefore destroyed first.
         let memory = |process: usize| {
             let store = members.member(process).fabric.block_store();
             store.memory(BLOCK_BYTES * count, BlockUse::Both).expect("memory")

@@ -22,7 +22,7 @@ fn a_peer_that_full_packets_do_not_reach_is_lost_with_an_error_that_says_so() {
     assert_eq!(loss.cause, LossCause::Unreachable);
     assert_eq!(loss.reason, Some(LossReason::FullPackets { bytes: 4096 }));
     let text = loss.to_string();
-    assert!(text.contains("small packets pass and full ones of 4096 B do not"), "{text}");
+    assert!(text.contains("small packets pass but full ones of 4096 B do not"), "{text}");
     assert!(text.contains("--mtu 1024"), "{text}");
     assert!(two.network.counts().too_long >= 2, "it was tried more than once");
 }

@@ -141,7 +141,7 @@ fn a_receive_that_is_too_short_breaks_both_ends() {
 fn packets_of_another_number_are_not_taken() {
     let mut two = Two::unconnected(1, Profile::strict());
     two.a.fill(0, &[1; 8]);
-    // It is neither a number ahead of the expected one nor one that looks like a repetition.
+    // One number is ahead of the expected one; the other looks like a repetition.
     for (name, expected) in [(1, 90), (2, 9_000)] {
         two.a.pair.reset().expect("from any state");
         two.a.connect(&two.b, FULL, &SendTimes { first_packet: 100, ..TIMES });

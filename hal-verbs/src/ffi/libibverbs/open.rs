@@ -22,7 +22,7 @@ pub enum NoLibrary {
     NotInstalled,
     /// The library exists but cannot be loaded.
     #[error(
-        "no RDMA here: libibverbs.so.1 cannot be opened ({reason}); install libibverbs1 again (on \
+        "no RDMA here: libibverbs.so.1 cannot be loaded ({reason}); reinstall libibverbs1 (on \
          Fedora and RHEL libibverbs)"
     )]
     CannotOpen {
@@ -31,8 +31,8 @@ pub enum NoLibrary {
     },
     /// The library is too old, or is not rdma-core's.
     #[error(
-        "no RDMA here: libibverbs.so.1 has no {function} of {version}; install libibverbs1 of \
-         rdma-core (on Fedora and RHEL libibverbs)"
+        "no RDMA here: libibverbs.so.1 has no {function} of {version}; install rdma-core's \
+         libibverbs1 (on Fedora and RHEL libibverbs)"
     )]
     Lacks {
         /// The first function that was missing.
@@ -115,7 +115,7 @@ fn loader_error() -> String {
     // SAFETY: always allowed; the result is null or a string that is valid until the next call.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
-        return "the loader does not say why".to_owned();
+        return "the loader gives no reason".to_owned();
     }
     // SAFETY: not null, and nothing was called since.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()

@@ -159,7 +159,7 @@ fn what_a_device_does_not_have_is_named() {
         (["--port", "9"], "no port 9"),
         (["--gid", "77"], "no GID 77"),
         (["--gid", "192.0.2.9"], "192.0.2.9"),
-        (["--mtu", "1000"], "1000 B is no packet size"),
+        (["--mtu", "1000"], "1000 B is not a packet size"),
     ] {
         for command in [&["demo", "--fabric", "verbs"][..], &["verbs", "devices", "--json"]] {
             place.run(&[command, &option].concat()).failed(2, &[words]);
