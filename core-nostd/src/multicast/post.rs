@@ -283,21 +283,20 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let slots = ring.published.since(from).min(to_end).min(slots_max);
         let most = u32::try_from(slots).unwrap_or(1);
         let overhead = self.capabilities.write_overhead_bytes;
-        let (count, first) = if ring.ring.padding_max() <= overhead {
+        let mut count = 1_u32;
+        if ring.ring.padding_max() <= overhead {
             // No padding is worth a write, so no length has to be read.
-            (most, shown.stride)
-        } else {
-            let mut count = 1_u32;
-            // bound: the slots of a window
-            while count < most {
-                let used = ring.ring.used(Slot(from.slot.0.saturating_add(count)));
-                if shown.stride.saturating_sub(used) > overhead {
-                    break;
-                }
-                count = count.saturating_add(1);
+            count = most;
+        }
+        // bound: the slots of a window
+        while count < most {
+            let used = ring.ring.used(Slot(from.slot.0.saturating_add(count)));
+            if shown.stride.saturating_sub(used) > overhead {
+                break;
             }
-            (count, ring.ring.used(from.slot))
-        };
+            count = count.saturating_add(1);
+        }
+        let first = ring.ring.used(from.slot);
         let others = shown.stride.saturating_mul(index_from_u32(count.saturating_sub(1)));
         let start = shown.slot_end(ring, from.slot.0).saturating_sub(first);
         (Write::of_row(start, first.saturating_add(others), Kind::Content), count)

@@ -29,6 +29,7 @@ mod nodes;
 mod one_memory;
 mod owed_rounds;
 mod partners;
+mod posted_bytes;
 mod promises;
 mod threads;
 mod weak_order;

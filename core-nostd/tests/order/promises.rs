@@ -31,6 +31,7 @@ struct Promising<'r> {
     copies: [RowWriter<'r>; 3],
     promises: Promises,
     writes_max: usize,
+    write_overhead_bytes: usize,
     under_way: VecDeque<List>,
     completed: VecDeque<Token>,
     posts: u64,
@@ -71,7 +72,7 @@ impl Fabric for Promising<'_> {
             writes_max: self.writes_max,
             write_bytes_max: 4096,
             guard_bytes_max: 64,
-            write_overhead_bytes: 24,
+            write_overhead_bytes: self.write_overhead_bytes,
         }
     }
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
@@ -145,6 +146,7 @@ const MESSAGES: u8 = 60;
 struct Stepping {
     promises: Promises,
     writes_max: usize,
+    write_overhead_bytes: usize,
     switches: Switches,
     checks: Checks,
 }
@@ -153,8 +155,9 @@ struct Stepping {
 type Delivered = Vec<[Vec<(Rank, Vec<u8>)>; 3]>;
 
 /// Returns a sender's message by number; lengths differ.
-fn message(sender: Rank, number: u8) -> Vec<u8> {
-    let mut message = vec![sender.0 as u8; usize::from(number % 8) + 1];
+fn message(subgroup: &Subgroup<'_>, sender: Rank, number: u8) -> Vec<u8> {
+    let length = usize::from(number) * 7 % subgroup.message_max as usize + 1;
+    let mut message = vec![sender.0 as u8; length];
     message[0] = number;
     message
 }
@@ -163,7 +166,7 @@ fn message(sender: Rank, number: u8) -> Vec<u8> {
 /// between them. Asserts that a settled member and all others have delivered everything that it
 /// sent.
 fn delivered(way: Stepping) -> Delivered {
-    let Stepping { promises, writes_max, switches, checks } = way;
+    let Stepping { promises, writes_max, write_overhead_bytes, switches, checks } = way;
     let group = Group { members: &NODES, subgroups: &SUBGROUPS };
     let layout = Layout::new(group).expect("a good group");
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
@@ -181,6 +184,7 @@ fn delivered(way: Stepping) -> Delivered {
         copies: copies[own],
         promises,
         writes_max,
+        write_overhead_bytes,
         under_way: VecDeque::new(),
         completed: VecDeque::new(),
         posts: 0,
@@ -197,16 +201,17 @@ fn delivered(way: Stepping) -> Delivered {
     let mut senders = Vec::new();
     for (id, subgroup) in (0..).map(SubgroupId).zip(&SUBGROUPS) {
         for rank in subgroup.senders {
-            senders.push((*rank, nodes[rank.index()].outbox(id).expect("it sends"), 0_u8));
+            let outbox = nodes[rank.index()].outbox(id).expect("it sends");
+            senders.push((subgroup, *rank, outbox, 0_u8));
         }
     }
     let mut delivered: Delivered = SUBGROUPS.iter().map(|_| Default::default()).collect();
     for turn in 0..90_000_u64 {
         let is_all = senders.iter().all(|(.., sent)| *sent == MESSAGES);
-        for (rank, outbox, sent) in &mut senders {
+        for (subgroup, rank, outbox, sent) in &mut senders {
             // Bursts as long as the ring, one sender after another.
             if turn % 9 < 5 && *sent < MESSAGES {
-                *sent += u8::from(send(outbox, &message(*rank, *sent)).is_ok());
+                *sent += u8::from(send(outbox, &message(subgroup, *rank, *sent)).is_ok());
             }
             if turn % 31 == 3 && !is_all {
                 drop(outbox.reserve(4));
@@ -255,12 +260,25 @@ fn with_whatever_a_fabric_promises_all_messages_arrive_whole_and_in_one_order() 
         for writes_max in [4, 5, 16] {
             for switches in [Switches::default(), Switches::all().difference(late)] {
                 for checks in [Checks::Off, Checks::On] {
-                    judge(Stepping { promises, writes_max, switches, checks });
+                    for write_overhead_bytes in [0, 16, usize::MAX] {
+                        judge(Stepping {
+                            promises,
+                            writes_max,
+                            write_overhead_bytes,
+                            switches,
+                            checks,
+                        });
+                    }
                 }
             }
         }
-        let switches = Switches::NULLS;
-        judge(Stepping { promises, writes_max: 5, switches, checks: Checks::Off });
+        judge(Stepping {
+            promises,
+            writes_max: 5,
+            write_overhead_bytes: 16,
+            switches: Switches::NULLS,
+            checks: Checks::Off,
+        });
     }
 }
 
@@ -280,7 +298,7 @@ fn judge(way: Stepping) {
                     .map(|(_, message)| message)
                     .collect();
                 let expected: Vec<Vec<u8>> =
-                    (0..MESSAGES).map(|number| message(*sender, number)).collect();
+                    (0..MESSAGES).map(|number| message(subgroup, *sender, number)).collect();
                 assert_eq!(of_sender.len(), expected.len(), "{way:?}: of {sender} at {member}");
                 assert!(of_sender.into_iter().eq(&expected), "{way:?}: of {sender} at {member}");
             }

@@ -183,7 +183,9 @@ pub enum ChoiceError {
         level: u8,
     },
     /// The packet size is not one that InfiniBand or RoCE has.
-    #[error("{bytes} B is not a packet size; give 256, 512, 1024, 2048 or 4096, at most the port's")]
+    #[error(
+        "{bytes} B is not a packet size; give 256, 512, 1024, 2048 or 4096, at most the port's"
+    )]
     BadMtu {
         /// The requested size in bytes.
         bytes: u32,
