@@ -1,6 +1,6 @@
-//! Entries of the archive that a copy is. A file becomes exactly as many bytes as its header says,
-//! or none of the archive is good: one that becomes shorter or longer, or is written to, while it
-//! is read is an error of its own.
+//! Entries of the archive that a copy consists of. The archive is valid only if each file has
+//! exactly as many bytes as its header says. If a file becomes shorter or longer, or is written to,
+//! while it is read, this is reported as a separate error.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, Read, Write};
@@ -12,21 +12,22 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use tar::{Builder, EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
 
-/// Bytes of a block of a file system's accounting, whatever its own blocks are.
+/// Bytes of a block in a file system's accounting, whatever the size of its own blocks.
 const ACCOUNTED_BYTES: u64 = 512;
 
-/// Parts of a file between holes that are listed one by one. A file with more of them goes without
-/// holes, as zeros: the list would take too much memory at a receiver.
+/// Largest number of parts between holes that are listed for a file. A file with more parts is sent
+/// without holes, as zeros, because the list would take too much memory at a receiver.
 pub(super) const EXTENTS_MAX: usize = 1 << 17;
 
-/// A receiver takes the list: a header has 21 of them, and the first four stand elsewhere.
+/// A receiver must accept the list: a header holds 21 parts, and the first four are in the main
+/// header.
 const _: () = assert!(((EXTENTS_MAX / 21 + 2) * 512) as u64 + 16_384 < super::entries::HEADERS_MAX);
 
-/// The step of a kernel's clock of files, and more: what changes a file twice within one step may
-/// leave it with one time.
+/// More than the step of a kernel's clock for file times. Two changes of a file within one step may
+/// leave it with the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
-/// A file had another size or time at its end than at its beginning.
+/// A file's size or time changed while it was read.
 #[derive(Debug, thiserror::Error)]
 #[error("it changed while it was copied")]
 pub(super) struct Changed;
@@ -37,7 +38,7 @@ impl From<Changed> for io::Error {
     }
 }
 
-/// Adds one file, directory or link, and nothing of what is below it.
+/// Adds one file, directory or link, without the contents of a directory.
 pub(super) fn append(
     archive: &mut Builder<impl Write>,
     path: &Path,
@@ -74,7 +75,8 @@ fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> i
     if state(&file.metadata()?) == state(&metadata) { Ok(()) } else { Err(Changed.into()) }
 }
 
-/// Returns what a file is, once its last change is so long ago that the next has another time.
+/// Returns the metadata of a file, once its last change is so long ago that the next one gets
+/// another time.
 fn settled(file: &File) -> io::Result<Metadata> {
     let metadata = file.metadata()?;
     let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
@@ -90,9 +92,9 @@ fn settled(file: &File) -> io::Result<Metadata> {
     Ok(metadata)
 }
 
-/// What is another after a change: a file's size, and the time of its last change. The time of the
-/// last write does not serve: programs set it back. The other one cannot be set, and moves with a
-/// file's rights and links too.
+/// Returns the metadata that any change modifies: a file's size, and the time of its last change.
+/// The time of the last write is not enough, because programs set it back. The time of the last
+/// change cannot be set, and also moves with a file's permissions and links.
 fn state(metadata: &Metadata) -> (u64, i64, i64) {
     (metadata.len(), metadata.ctime(), metadata.ctime_nsec())
 }
@@ -104,7 +106,8 @@ struct Extent {
     bytes: u64,
 }
 
-/// What of a file is no hole. Behind a hole at the end stands an empty extent, as archives have it.
+/// Returns the parts of a file that are not holes. A hole at the end is followed by an empty
+/// extent, as archives require.
 fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
     let size = metadata.len();
     if metadata.blocks().saturating_mul(ACCOUNTED_BYTES) >= size {
@@ -118,7 +121,7 @@ fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
             Err(Errno::NXIO) => size,
             Err(error) => return Err(error.into()),
         };
-        // At the end of a file a hole is always found.
+        // A hole is always found at the end of a file.
         let hole = if offset < size {
             seek(file, SeekFrom::Hole(offset)).map_err(|_| Changed)?
         } else {
@@ -136,8 +139,8 @@ fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
     Ok(extents)
 }
 
-/// Writes a list of extents into a header, and what it has no room for into headers of their own,
-/// which stand before the content.
+/// Writes a list of extents into a header. Returns further headers for those that do not fit, which
+/// precede the content.
 fn list_extents(header: &mut Header, extents: &[Extent], size: u64) -> Vec<u8> {
     header.set_entry_type(EntryType::GNUSparse);
     header.set_size(extents.iter().map(|extent| extent.bytes).sum());
@@ -164,11 +167,11 @@ fn fill<'e>(places: &mut [GnuSparseHeader], extents: &mut impl Iterator<Item = &
     }
 }
 
-/// The extents of a file, no byte more or less.
+/// The extents of a file, with exactly as many bytes as expected.
 struct Exactly<'f> {
     file: &'f File,
     extents: &'f [Extent],
-    /// Of the first extent.
+    /// Bytes of the first extent already read.
     read: u64,
 }
 
@@ -192,7 +195,7 @@ impl Read for Exactly<'_> {
 mod tests {
     use super::*;
 
-    /// Collects an archive, and does something to the source once it has begun to.
+    /// Collects an archive, and changes the source once the archive has begun.
     struct Meanwhile<D> {
         bytes: Vec<u8>,
         interference: Option<D>,
@@ -212,8 +215,8 @@ mod tests {
         }
     }
 
-    /// Packs a file of so many bytes, with a hole before its last ones if wanted, and changes its
-    /// size meanwhile.
+    /// Packs a file of `bytes` bytes, optionally with a hole before its last ones, and changes its
+    /// size to `becomes` during that.
     fn pack(bytes: u64, has_hole: bool, becomes: u64) -> io::Result<Vec<u8>> {
         let folder = tempfile::tempdir_in("/dev/shm")?;
         let path = folder.path().join("file");
@@ -230,7 +233,7 @@ mod tests {
         Ok(archive.into_inner()?.bytes)
     }
 
-    /// What an archive of one file holds.
+    /// Returns the content of an archive with one file.
     fn unpack(archive: &[u8]) -> Vec<u8> {
         let folder = tempfile::tempdir().expect("a folder");
         tar::Archive::new(archive).unpack(folder.path()).expect("an archive");
@@ -240,7 +243,8 @@ mod tests {
     #[test]
     fn a_file_that_becomes_shorter_or_longer_meanwhile_is_no_entry() {
         for has_hole in [false, true] {
-            // By so little that padding would hide it, by much, and to nothing.
+            // The change is so small that padding would hide it, or large, or truncates the file to
+            // nothing.
             for (bytes, becomes) in
                 [(1000, 999), (100_000, 10), (1000, 0), (1000, 1001), (100_000, 200_000)]
             {
@@ -253,7 +257,7 @@ mod tests {
         }
     }
 
-    /// At once after it was made, and with its time set back.
+    /// The file is overwritten immediately after it was made, and its time is set back.
     #[test]
     fn file_overwritten_meanwhile_is_no_entry() {
         for is_set_back in [false, true] {

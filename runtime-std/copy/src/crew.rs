@@ -1,4 +1,4 @@
-//! A copy on this machine: this process copies, and starts a receiver for each place.
+//! A copy on this machine: this process sends, and starts a receiver for each destination.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{Description, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
-/// Between two looks whether the member that copies has ended.
+/// Interval between two checks whether the sending member has ended.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How long receivers may take to report why they failed, once the copy has failed.
+/// Time allowed for receivers to report their failures, once the copy has failed.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(8);
 
 /// A receiver of a copy. It reports [`Notice::Placed`] or [`Notice::Failed`] when it ends.
@@ -40,7 +40,7 @@ impl Role for ReceiverRole {
     type Report = Notice;
 }
 
-/// What a receiver is to do.
+/// A receiver's task.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     place: LocalPlace,
@@ -65,7 +65,7 @@ impl Task {
         }
     }
 
-    /// The member's part. Takes over the descriptor of its place.
+    /// Returns the member's part in the copy. Takes over the descriptor of its place.
     fn job(&self) -> Result<Job, Failure> {
         let group = Description::local("copy", self.nodes, 1, 0);
         let (group, options) = self.place.start(group, self.own)?;
@@ -79,7 +79,7 @@ impl Task {
     }
 }
 
-/// Copies into directories of this machine.
+/// Copies into directories on this machine.
 pub(super) fn copy(
     arguments: &CopyCommand,
     interrupts: &Interrupts,
@@ -95,7 +95,7 @@ pub(super) fn copy(
     let mut receivers = Receivers::start(arguments, &group)?;
     let own_place = group.own_place(0).map_err(LocalError::from)?;
     let mut job = Task::new(arguments, own_place, 0, Path::new("")).job()?;
-    // Only the members' sockets stay.
+    // Only the members' sockets remain.
     drop(group);
     let is_over = AtomicBool::new(false);
     let copied = std::thread::scope(|scope| {
@@ -121,26 +121,26 @@ pub(super) fn copy(
     Ok(CopyReport { places: places.clone(), ..copied? })
 }
 
-/// What a receiver's end is: of several, the first in this order is why the copy failed.
+/// Ranks the ends of receivers: the first in this order is the cause of the copy's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It lacks something.
+    /// The receiver failed by itself.
     Cause,
-    /// It was killed.
+    /// The receiver was killed.
     Killed,
-    /// It lost another member.
+    /// The receiver lost another member.
     Consequence,
 }
 
-/// The receivers of a copy, each a process.
+/// The receivers of a copy, each a separate process.
 struct Receivers<'p> {
     crew: Crew<ReceiverRole>,
     places: &'p [PathBuf],
-    /// How many have not ended.
+    /// Number of receivers that have not ended.
     running: usize,
-    /// Those that have reported, or ended.
+    /// Receivers that have reported or ended.
     heard: BTreeSet<WorkerId>,
-    /// Why the copy failed, as far as it is known.
+    /// The cause of the copy's failure, as far as it is known.
     cause: Option<(Rank, Failure)>,
 }
 
@@ -157,7 +157,7 @@ impl<'p> Receivers<'p> {
         Ok(Self { crew, places, running: places.len(), heard, cause: None })
     }
 
-    /// Waits for one event, at most the given time, and takes note of it.
+    /// Waits for one event for at most `timeout`, and notes it.
     fn take_event(&mut self, timeout: Duration) {
         let Some((worker, event)) = self.crew.next(timeout) else { return };
         let place = self.places.get(worker.index()).map(|place| place.display().to_string());
@@ -188,8 +188,8 @@ impl<'p> Receivers<'p> {
         }
     }
 
-    /// The cause of a failure, rather than its consequences: what a receiver lacks comes before
-    /// the loss of another one.
+    /// Finds the cause of a failure, rather than its consequences: a receiver's own failure comes
+    /// before the loss of another receiver.
     fn cause_of(mut self, failure: Failure, interrupts: &Interrupts) -> Failure {
         if let Err(interrupted) = interrupts.check() {
             return interrupted.into();
@@ -206,7 +206,7 @@ impl<'p> Receivers<'p> {
     }
 }
 
-/// Runs a receiver, and reports to its parent how it ended.
+/// Runs a receiver, and reports its end to its parent.
 pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
     let (task, worker) = Worker::<ReceiverRole>::attach(task)
         .map_err(|error| Failure::usage(error, "start it with 'tramontane-copy'"))?;
@@ -215,7 +215,7 @@ pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
         Ok(received) => (Notice::Placed { files: received.files }, Ok(())),
         Err(failure) => (Notice::failed(&failure), Err(Failure::silent(failure.status))),
     };
-    // The parent may be gone, and then the report is not needed.
+    // If the parent is gone, the report is not needed.
     let _ = worker.report(&report);
     outcome
 }

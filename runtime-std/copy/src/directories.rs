@@ -1,6 +1,7 @@
-//! Directories of an archive. Each may be written to until everything in it is there, whatever its
-//! permissions say, and gets those, and its time, afterwards. One of the top keeps that until it is
-//! in its place: a directory that its user may not write to cannot be moved either.
+//! The directories of an archive. Each is writable until its contents are complete, whatever its
+//! permissions are to be. Its final permissions and its time are set afterwards. A top-level
+//! directory stays writable until it has been moved to its destination, because a user cannot move
+//! a directory without write permission.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -10,31 +11,32 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, openat};
 use tar::Header;
 
-/// What an owner needs to fill a directory and to move it.
+/// Permissions that an owner needs to fill a directory and to move it.
 pub(super) const WRITABLE: u32 = 0o700;
 
-/// Permissions that are worth what their owner is: a program that runs as its owner would run as
-/// the user that copied it. Nothing that arrives has them, since owners are not kept.
+/// Permission bits that depend on the owner: a program that runs as its owner would run as the user
+/// that copied it. They are removed on arrival, because owners are not kept.
 pub(super) const OF_THE_OWNER: u32 = 0o7000;
 
-/// The directories that an archive is within, and those of the top that are whole.
+/// The directories that contain the current entry, and the complete top-level ones.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
-    /// The last is within the one before it: an archive has a directory's content right behind it.
+    /// Each directory is inside the previous one, because a directory's contents follow it directly
+    /// in an archive.
     open: Vec<Directory>,
     top: Vec<Directory>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directory {
-    /// From where the archive is unpacked.
+    /// Path relative to the folder in which the archive is unpacked.
     path: PathBuf,
     mode: u32,
     modified_s: u64,
 }
 
 impl Directories {
-    /// Before an entry with this path: what does not hold it is whole.
+    /// Completes the directories that do not contain the next entry, which has this path.
     pub(super) fn leave_for(&mut self, unpacked: &Path, path: &Path) -> io::Result<()> {
         while let Some(last) = self.open.pop_if(|last| !path.starts_with(&last.path)) {
             self.leave(unpacked, last)?;
@@ -42,7 +44,7 @@ impl Directories {
         Ok(())
     }
 
-    /// After the last entry.
+    /// Completes all directories after the last entry.
     pub(super) fn leave_all(&mut self, unpacked: &Path) -> io::Result<()> {
         while let Some(last) = self.open.pop() {
             self.leave(unpacked, last)?;
@@ -58,7 +60,7 @@ impl Directories {
         directory.finish(unpacked).map(drop)
     }
 
-    /// A directory that was unpacked just now.
+    /// Adds a directory that has just been unpacked.
     pub(super) fn enter(
         &mut self,
         unpacked: &Path,
@@ -72,15 +74,15 @@ impl Directories {
         Ok(())
     }
 
-    /// Gives those of the top what is theirs, where they are now.
+    /// Sets the permissions and times of the top-level directories at their destination.
     pub(super) fn finish_top(&self, place: &Path) -> io::Result<()> {
         self.top.iter().try_for_each(|directory| directory.finish(place)?.sync_all())
     }
 
-    /// Lets them be moved again.
+    /// Makes the top-level directories movable again.
     pub(super) fn allow_top(&self, place: &Path) {
         for directory in &self.top {
-            // What cannot be moved then says so.
+            // A directory that cannot be moved reports the error then.
             let _ = directory.allow(place);
         }
     }
@@ -89,7 +91,7 @@ impl Directories {
 impl Directory {
     fn allow(&self, below: &Path) -> io::Result<()> {
         let path = below.join(&self.path);
-        // Not what a link of that name leads to.
+        // A link of that name is not followed.
         if !fs::symlink_metadata(&path)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
@@ -112,7 +114,7 @@ impl Directory {
     }
 }
 
-/// Removes a directory with all that is in it, whatever may be written to.
+/// Removes a directory with all its contents, even those without write permission.
 pub(super) fn remove_all(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -144,8 +146,8 @@ mod tests {
 
     const LONG_AGO_S: i64 = 1_000_000_000;
 
-    /// Runs something as a user whose permissions count, which root's do not. They are this
-    /// thread's alone.
+    /// Runs a function as a user to whom permissions apply, unlike root. Only this thread is
+    /// affected.
     fn without_privilege<T: Send>(run: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let run = move || {
@@ -158,7 +160,7 @@ mod tests {
         })
     }
 
-    /// A tree whose directories can be read and not written to, as an archive.
+    /// Returns a tree as an archive, whose directories can be read but not written to.
     fn archived(folder: &Path) -> Vec<u8> {
         let paths = ["tree", "tree/within", "tree/within/file", "tree/last"];
         fs::create_dir_all(folder.join("tree/within")).expect("a tree");
@@ -220,7 +222,7 @@ mod tests {
         without_privilege(|| {
             drop(unpack(&archive, to.path()));
             assert_eq!(fs::read_dir(to.path()).expect("a folder").count(), 0);
-            // Made by another user meanwhile: it is not replaced.
+            // Another user makes this file in the meantime. It must not be replaced.
             let place = unpack(&archive, to.path());
             fs::create_dir(to.path().join("tree")).expect("a folder");
             assert!(place.settle().is_err());

@@ -1,10 +1,10 @@
-//! What a receiver lets an archive hold. Its sender is a member, and may still send what no
-//! member packs.
+//! The limits of a receiver on an archive. Its sender is a member, and may still send what no
+//! correct member packs.
 //!
 //! # Invariants
-//! - Nothing but files, directories and links, below a name of the manifest.
-//! - What stands between two contents, names and lists of holes, takes [`HEADERS_MAX`] bytes of
-//!   memory at most.
+//! - Only files, directories and links, under a name of the manifest.
+//! - The headers between two contents (names and lists of holes) take at most [`HEADERS_MAX`] bytes
+//!   of memory.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -15,21 +15,21 @@ use tar::{EntryType, Header};
 
 use tramontane_local::exit::Failure;
 
-/// Bytes from the end of a content to the beginning of the next. A list of holes alone may be long:
-/// see [`EXTENTS_MAX`](super::archive::EXTENTS_MAX).
+/// Bytes from the end of one content to the beginning of the next. A list of holes may itself be
+/// long: see [`EXTENTS_MAX`](super::archive::EXTENTS_MAX).
 pub(super) const HEADERS_MAX: u64 = 4 << 20;
 
-/// The longest path that the system takes, and the longest target of a link.
+/// The longest path that the system accepts, and the longest target of a link.
 const PATH_MAX: usize = 4096;
 
-/// An archive of which no more than [`HEADERS_MAX`] is read at a time, but for contents.
+/// An archive of which at most [`HEADERS_MAX`] bytes are read at a time, except in contents.
 pub(super) struct Rationed<'c, R> {
     archive: R,
     left: &'c Cell<u64>,
 }
 
 impl<'c, R> Rationed<'c, R> {
-    /// `left` is what may still be read.
+    /// Wraps an archive. `left` is the number of bytes that may still be read.
     pub(super) fn new(archive: R, left: &'c Cell<u64>) -> Self {
         Self { archive, left }
     }
@@ -49,8 +49,8 @@ impl<R: Read> Read for Rationed<'_, R> {
     }
 }
 
-/// Where an entry belongs, below where everything is unpacked. Fails if it is none that `names`
-/// lead to.
+/// Returns the location of an entry inside the folder in which everything is unpacked. Fails if
+/// none of `names` leads to it.
 pub(super) fn place_of(
     entry: &tar::Entry<'_, impl Read>,
     names: &[String],
@@ -64,7 +64,7 @@ pub(super) fn place_of(
 }
 
 fn judge(path: &Path, header: &Header, names: &[String]) -> Result<(), Failure> {
-    // What no sender packs is not taken either: other names of one file, devices, pipes.
+    // Entries that no sender packs are refused: hard links, devices, pipes.
     let is_kept = matches!(
         header.entry_type(),
         EntryType::Regular | EntryType::GNUSparse | EntryType::Directory | EntryType::Symlink

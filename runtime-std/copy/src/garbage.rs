@@ -1,5 +1,5 @@
-//! Whatever bytes, where a copy is unpacked: for a fuzzer, and for the tests here, which make them
-//! at random.
+//! Arbitrary bytes as input to the unpacking of a copy: for a fuzzer, and for the tests here, which
+//! make them at random.
 
 use tar::Header;
 
@@ -7,11 +7,11 @@ use super::messages::Manifest;
 use super::place::TargetDirectory;
 use super::victim::Victim;
 
-/// Unpacks bytes as what a sender sends, where it announced a file and a directory. The checksum of
-/// each header is set right first, which chance would not do.
+/// Unpacks bytes as a sender's archive after the announcement of a file and a directory. The
+/// checksum of each header is corrected first, because random bytes would never have a valid one.
 ///
 /// # Panics
-/// If anything changes that was there before, or comes that was not announced.
+/// If anything changes that was there before, or something appears that was not announced.
 pub fn archive(bytes: &[u8]) {
     let victim = Victim::new();
     let before = victim.seen();
@@ -20,14 +20,14 @@ pub fn archive(bytes: &[u8]) {
     let names = ["file", "tree"].map(str::to_owned).to_vec();
     let expected = place.expect(&Manifest { names, bytes: 0 });
     if expected.is_ok() && place.unpack(&*with_sums(bytes)).is_ok() {
-        // It may lack one of the two.
+        // The archive may lack one of the two.
         let _ = place.settle();
     }
     drop(place);
     victim.assert_unchanged(&before, &["file", "tree"]);
 }
 
-/// An archive whose headers have the checksums that they need.
+/// Returns an archive whose headers have correct checksums.
 fn with_sums(bytes: &[u8]) -> Vec<u8> {
     let mut archive = bytes.to_vec();
     let mut at = 0;

@@ -1,19 +1,19 @@
-//! The group of a copy: one member that copies, and its receivers.
+//! The group of a copy: one sending member, and its receivers.
 //!
 //! | subgroup | senders | what it carries |
 //! |---|---|---|
 //! | [`ORDER`] | all members | the notices that decide: manifest, readiness, the one commit |
 //! | [`DATA`] | the member that copies | the archive, in large messages, which go by blocks |
 //!
-//! A member knows the manifest before it takes data, and the sender commits only behind all
-//! readiness, so nothing depends on which of the two subgroups is delivered first.
+//! A member knows the manifest before it receives data, and the sender commits only after all
+//! receivers are ready. So nothing depends on the relative order of the two subgroups.
 //!
 //! # A majority is required
-//! Views need a majority of the one before. A network that splits would otherwise leave one side
-//! that commits and one that does not: on either side a commit may be delivered under a trim, and
-//! there would be two trims. So a member on the smaller side halts, and has nothing unless it
-//! delivered the commit before; then all on the larger side deliver it too. Two members are a
-//! majority of nothing but both: with one receiver the copy ends when either of them is lost.
+//! A view needs a majority of the previous one. Otherwise, a network split could leave one side
+//! that commits and one that does not: either side may deliver a commit in its ragged trim, and
+//! there would be two trims. So a member on the smaller side halts. It has nothing unless it
+//! delivered the commit before that; in this case, all on the larger side deliver it too. Two
+//! members have no majority but both of them: with one receiver, the copy ends when either is lost.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -31,50 +31,50 @@ use tramontane_runtime::group::{
 /// The subgroup of notices.
 pub(super) const ORDER: SubgroupId = SubgroupId(0);
 
-/// The subgroup of what is copied.
+/// The subgroup of the copied data.
 pub(super) const DATA: SubgroupId = SubgroupId(1);
 
 /// Bytes of the archive in a large message.
 pub(super) const CHUNK_BYTES: usize = 16 << 20;
 
-/// The largest block, in bytes: a large message is two, which is the least that a pipeline takes.
-/// With larger ones its memory would be larger than the message.
+/// Size of the largest block in bytes: a large message then has two, the minimum for a pipeline.
+/// With larger blocks, the pipeline's memory would exceed the message.
 const BLOCK_MAX: usize = CHUNK_BYTES / 2;
 
-/// Large messages that are under way at a time.
+/// Number of large messages in flight at a time.
 const CHUNKS_UNDER_WAY: u32 = 2;
 
-/// Chunks that may be sent before the slowest receiver has taken the first of them: each receiver
-/// has memory for so many.
+/// Number of chunks that may be sent before the slowest receiver has taken the first of them. Each
+/// receiver has memory for as many.
 pub(super) const CHUNKS_AHEAD: u64 = 4;
 
-/// Notices of a member that may be under way.
+/// Number of notices of a member in flight.
 const NOTICES: u32 = 4;
 
-/// A copy that makes no progress for this long is given up.
+/// Default time without progress, in seconds, after which a copy is given up.
 pub(super) const STALL_DEFAULT_S: &str = "60";
 
-/// Milliseconds between two heartbeats where there are few members: a process that was killed is
-/// noticed in this time.
+/// Heartbeat interval in milliseconds for small groups: the end of a killed process is noticed
+/// within this time.
 const HEARTBEAT_MS: u64 = 200;
 
-/// Milliseconds between two heartbeats for each member: each sends to all others.
+/// Heartbeat interval in milliseconds per member, because each member sends to all others.
 const HEARTBEAT_MS_PER_MEMBER: u64 = 4;
 
 /// A member's part in a copy.
 pub(super) struct Job {
-    /// Name, fabric, nodes and trust of the group. The rest of it is the same in every copy.
+    /// The name, fabric, nodes and trust of the group. Everything else is the same in every copy.
     pub(super) group: Description,
-    /// The member that copies.
+    /// The sending member.
     pub(super) sender: u32,
-    /// Which member this is, and how it starts.
+    /// The member's node id, and how it starts.
     pub(super) options: StartOptions<'static>,
-    /// How long a copy may make no progress.
+    /// Longest time without progress.
     pub(super) stall: Duration,
     pub(super) blocks: LargeBlocks,
 }
 
-/// Reads the size of a block.
+/// Parses the size of a block.
 pub(super) fn block_bytes(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(bytes) if (4096..=BLOCK_MAX).contains(&bytes) => Ok(bytes),
@@ -82,7 +82,7 @@ pub(super) fn block_bytes(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads how long a copy may make no progress.
+/// Parses the longest time without progress.
 pub(super) fn stall_time(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (1.0..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -96,25 +96,25 @@ impl Job {
         self.options.node
     }
 
-    /// The receivers, in order.
+    /// Returns the receivers in order.
     pub(super) fn receivers(&self) -> impl Iterator<Item = u32> + '_ {
         let nodes = self.group.nodes.iter().map(|node| node.id);
         nodes.filter(|node| *node != self.sender)
     }
 
-    /// How long a member may miss its heartbeats. Shorter than a copy may make no progress: so it
-    /// is known which member it was.
+    /// Returns how long a member may miss its heartbeats. It is shorter than the longest time
+    /// without progress, so that the lost member can be named.
     pub(super) fn silence(&self) -> Duration {
         self.stall / 2
     }
 
-    /// How blocks go.
+    /// Returns the settings of the block multicast.
     pub(super) fn terms(&self) -> Terms {
         let LargeBlocks { algorithm, bytes } = self.blocks;
         Terms { algorithm: format!("{algorithm:?}").to_lowercase(), block_bytes: bytes }
     }
 
-    /// Becomes a member, once all others have come.
+    /// Becomes a member once all others have joined.
     pub(super) fn start(
         &mut self,
         replica: impl Replica + 'static,
@@ -159,18 +159,19 @@ impl Job {
             heartbeat_ms: usual_ms.max(HEARTBEAT_MS).min(silence_ms / 4),
             failure_timeout_ms: silence_ms,
             majority: true,
-            // In the order of the nodes: those that disagree on the sender still meet.
+            // Lists the nodes in their order, so that those that disagree on the sender still meet.
             initial: members,
             subgroups: vec![order, data],
             ..self.group.clone()
         };
-        // Where nodes remember that they belong to the group of the file is no affair of a copy.
+        // The state folders in the group file are for the file's own group, and are not used by a
+        // copy.
         description.nodes.iter_mut().for_each(|node| node.state = None);
         description.complete()?;
         Ok(description)
     }
 
-    /// What keeps members of a copy apart, in the words of the command line.
+    /// Explains in the command line's terms why members of a copy did not meet.
     fn not_started(&self, error: StartError) -> Failure {
         match &error {
             StartError::Listen { address, source, .. }
@@ -207,8 +208,8 @@ impl Job {
 
 #[cfg(test)]
 impl Job {
-    /// A member of a copy from node 0 to so many receivers, all of them threads, that meet over
-    /// shared memory below a folder.
+    /// Returns the part of a member of a copy from node 0 to `receivers` receivers. All members are
+    /// threads that meet over shared memory in a folder.
     pub(super) fn of_threads(folder: &std::path::Path, receivers: u32, own: u32) -> Self {
         use tramontane_runtime::blocks::GroupOptions;
         use tramontane_runtime::carrier::Carrier;

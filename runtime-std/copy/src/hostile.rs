@@ -1,6 +1,6 @@
-//! A sender that is a member and sends what no sender packs: what is there at a receiver stays as
-//! it is, and nothing of the copy is kept. Each archive is made by hand, and goes the whole way to
-//! a receiver.
+//! A sender that is a member, and sends what no correct sender packs. Existing files at a receiver
+//! must stay unchanged, and nothing of the copy may be kept. Each archive is made by hand, and
+//! takes the normal path to a receiver.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -37,8 +37,8 @@ impl Victim {
         Job::of_threads(self.folder(), 1, own)
     }
 
-    /// What a receiver makes of a manifest and an archive, of a sender that says that all is well
-    /// whatever the others send.
+    /// Runs a receiver with a manifest and an archive from a sender that reports success whatever
+    /// the others send, and returns the receiver's result.
     fn attacked_with(&self, names: &[&str], archive: &[u8]) -> Result<Received, Failure> {
         std::thread::scope(|scope| {
             scope.spawn(|| send(self.job(0), names, archive));
@@ -56,10 +56,10 @@ fn send(mut job: Job, names: &[&str], archive: &[u8]) {
     let (data, watched) = (member.data().expect("it sends"), member.watched());
     let mut stream = Outgoing::new(data, watched, Arc::default(), Arc::default());
     let sent = std::io::Write::write_all(&mut stream, archive).and_then(|()| stream.finish());
-    // A receiver that ends in the middle of it takes no more.
+    // A receiver that ends in the middle takes no more.
     if let Ok(sum) = sent {
-        // It goes on whatever the others send, and waits for that: a sender that is gone would end
-        // the copy by itself.
+        // The sender continues whatever the others send, but waits for their messages, because its
+        // own end would stop the copy.
         let is_heard = |ledger: &Ledger| ledger.are_ready() || ledger.decision().is_some();
         let _ = member.wait_until(is_heard, |_| Ok(()));
         let _ = member.announce(&Notice::Commit(sum), || Ok(()));
@@ -79,14 +79,14 @@ fn what_the_manifest_names_arrives() {
     assert_eq!(fs::read(victim.to().join("tree/file")).expect("a file"), b"content");
 }
 
-/// What is tried, the names that are announced, and the entries that come.
+/// An attack: its description, the announced names, and the entries.
 type Attack = (&'static str, &'static [&'static str], Vec<Vec<u8>>);
 
 #[test]
 fn nothing_that_is_there_changes_whatever_is_sent() {
     let long = "x".repeat(5000);
     let mut wrong_size = header(EntryType::Regular, "file", 0o644, "", 0);
-    // A number of 64 bits, in its binary form.
+    // This is a 64-bit number in binary form.
     wrong_size[124..136]
         .copy_from_slice(&[0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     let mut sparse = header(EntryType::GNUSparse, "file", 0o644, "", 512);
@@ -181,7 +181,7 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
     }
 }
 
-/// An endless name is given up long before it is in memory.
+/// An endless name is refused long before it is in memory.
 #[test]
 fn a_name_without_end_takes_little_memory() {
     let victim = Victim::new();
@@ -197,7 +197,7 @@ fn a_name_without_end_takes_little_memory() {
     }
 }
 
-/// Some bytes, and then others without end.
+/// Some bytes, followed by an endless repetition of others.
 struct Counted<'c> {
     bytes: Vec<u8>,
     read: &'c mut u64,

@@ -1,9 +1,9 @@
-//! What is known of a copy, alike at all members: each applies the same notices and the same
-//! changes of the view in the same order.
+//! The state of a copy, the same at all members: each applies the same notices and the same view
+//! changes in the same order.
 //!
 //! # Invariants
-//! - There is one decision: the first of a commit, a failure, and the loss of a member. What comes
-//!   later does not change it.
+//! - There is one decision: the first of a commit, a failure, and the loss of a member. Later ones
+//!   do not change it.
 //! - A commit counts only if all receivers are ready with the same archive.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,43 +12,43 @@ use std::time::Duration;
 use super::messages::{Manifest, Notice, Sum, Terms, failure_of};
 use tramontane_local::exit::{Failure, Status};
 
-/// Bytes of all names of a manifest at most.
+/// Largest number of bytes of all names in a manifest.
 const NAMES_BYTES_MAX: usize = 16 << 20;
 
-/// What becomes of a copy.
+/// The outcome of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Each receiver moves this archive into place.
+    /// Each receiver moves this archive to its destination.
     Commit(Sum),
     /// No receiver moves anything.
     Off(Failure),
 }
 
-/// What is known of one receiver.
+/// The state of one receiver.
 #[derive(Clone, Debug, Default)]
 struct Receiver {
-    /// Nothing until it has accepted the manifest.
+    /// `None` until the receiver has accepted the manifest.
     chunks: Option<u64>,
     bytes: u64,
     ready: Option<Sum>,
-    /// After a commit: how many files are in place, or why not.
+    /// After a commit: the number of files at the destination, or the failure.
     end: Option<Result<u64, String>>,
 }
 
-/// What is known of a copy.
+/// The state of a copy.
 #[derive(Debug)]
 pub(super) struct Ledger {
     sender: u32,
-    /// A member that misses its heartbeats for so long is lost.
+    /// A member that misses its heartbeats for this time is lost.
     silence: Duration,
     receivers: BTreeMap<u32, Receiver>,
     names: Vec<String>,
     names_bytes: usize,
     manifest: Option<(Manifest, Terms)>,
     decision: Option<Decision>,
-    /// Members that end, or are gone.
+    /// Members that have ended or are gone.
     finished: BTreeSet<u32>,
-    /// Rises with each notice and each change of the view.
+    /// Incremented by each notice and each view change.
     changes: u64,
 }
 
@@ -71,7 +71,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in a member's notice.
+    /// Applies a member's notice.
     pub(super) fn apply(&mut self, node: u32, notice: Notice) {
         self.changes += 1;
         match notice {
@@ -130,7 +130,7 @@ impl Ledger {
         self.decide(|| Decision::Off(failure));
     }
 
-    /// Members are not in the view any more.
+    /// Notes that members are no longer in the view.
     pub(super) fn lost(&mut self, nodes: &[u32]) {
         self.changes += 1;
         for node in nodes {
@@ -148,7 +148,7 @@ impl Ledger {
         self.decision.get_or_insert_with(decision);
     }
 
-    /// That the copy cannot go on without members that are lost; the sender is named first.
+    /// Returns the failure of a copy that has lost members. The sender is named first.
     pub(super) fn failure_of_loss(&self, nodes: &[u32]) -> Failure {
         lost(self.loss_of(nodes))
     }
@@ -166,7 +166,7 @@ impl Ledger {
         format!("{node} is gone: it ended, or missed its heartbeats for {seconds} s")
     }
 
-    /// What a member is called in a failure of its own.
+    /// Returns the name of a member in its own failure.
     fn called(&self, node: u32) -> String {
         if node == self.sender {
             format!("the node that copies, node {node}")
@@ -183,27 +183,28 @@ impl Ledger {
         matches!(self.decision, Some(Decision::Commit(_)))
     }
 
-    /// What is copied, once all of that is known.
+    /// Returns the manifest, once it is complete.
     pub(super) const fn manifest(&self) -> Option<&(Manifest, Terms)> {
         self.manifest.as_ref()
     }
 
-    /// Chunks that every receiver has taken; nothing until all accept the manifest.
+    /// Returns the number of chunks that every receiver has taken, or `None` until all have
+    /// accepted the manifest.
     pub(super) fn chunks_taken(&self) -> Option<u64> {
         self.receivers.values().map(|receiver| receiver.chunks).min().flatten()
     }
 
-    /// How many bytes each receiver has.
+    /// Returns how many bytes each receiver has.
     pub(super) fn received(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.receivers.iter().map(|(node, receiver)| (*node, receiver.bytes))
     }
 
-    /// Whether every receiver is ready.
+    /// Returns whether every receiver is ready.
     pub(super) fn are_ready(&self) -> bool {
         self.receivers.values().all(|receiver| receiver.ready.is_some())
     }
 
-    /// A receiver that is not ready, or has something else.
+    /// Returns the failure if a receiver is not ready, or has another archive.
     pub(super) fn disagreement(&self, sum: &Sum) -> Option<Failure> {
         let other =
             self.receivers.iter().find(|(_, receiver)| receiver.ready.as_ref() != Some(sum));
@@ -217,12 +218,12 @@ impl Ledger {
         Some(Failure::new(Status::Disagreement, what, advice))
     }
 
-    /// Whether it is known of every receiver what it has in place.
+    /// Returns whether the final result of every receiver is known.
     pub(super) fn is_over(&self) -> bool {
         self.receivers.values().all(|receiver| receiver.end.is_some())
     }
 
-    /// What the receivers have in place: how many files, by node.
+    /// Returns the number of files at each receiver's destination, by node.
     pub(super) fn placed(&self) -> BTreeMap<u32, u64> {
         let placed = self.receivers.iter();
         placed
@@ -230,7 +231,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Why a receiver has nothing in place, if it is known of one.
+    /// Returns the reason why a receiver has nothing at its destination, if one has reported that.
     pub(super) fn why_not_placed(&self) -> Option<&str> {
         self.receivers
             .values()
@@ -238,7 +239,7 @@ impl Ledger {
             .map(String::as_str)
     }
 
-    /// Whether all members but this one know how the copy ended.
+    /// Returns whether all members but this one know how the copy ended.
     pub(super) fn are_others_finished(&self, own: u32) -> bool {
         let mut members = self.receivers.keys().chain([&self.sender]);
         members.all(|node| *node == own || self.finished.contains(node))
@@ -272,7 +273,7 @@ mod tests {
         Notice::Failed { status: Status::Resources.code(), text: text.into() }
     }
 
-    /// A ledger of a sender, 0, and two receivers that are ready.
+    /// Returns a ledger of sender 0 and two receivers that are ready.
     fn ready() -> Ledger {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Ready(sum()));
@@ -289,15 +290,15 @@ mod tests {
         }
     }
 
-    /// Each row of the table of outcomes that one member can see: what happens, and what is
-    /// decided then.
+    /// Covers each row of the table of outcomes that one member can see: the event, and the
+    /// decision.
     #[test]
     fn the_first_of_a_commit_a_failure_and_a_loss_decides() {
         let committed = Decision::Commit(sum());
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
         assert_eq!(ledger.decision(), Some(&committed));
-        // Too late, for all of them.
+        // These are too late to change anything.
         ledger.apply(1, failed("interrupted"));
         ledger.lost(&[0, 2]);
         assert_eq!(ledger.decision(), Some(&committed));

@@ -1,9 +1,9 @@
-//! The program `tramontane-copy`: files and directories to several places at once, at nearly the
-//! price of one copy.
+//! The program `tramontane-copy`: copies files and directories to several destinations at once, at
+//! nearly the price of one copy.
 //!
-//! A copy is a group of processes: one member that copies, and its receivers. The group's one order
-//! carries the manifest, the readiness of each receiver, and the one commit; its views say which
-//! member failed; the data go by blocks.
+//! A copy is a group of processes: one sending member, and its receivers. The group's order carries
+//! the manifest, the readiness of each receiver, and the commit. Its views show which member
+//! failed. The data is sent by block multicast.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -24,20 +24,20 @@
 //! | `report` | progress, and the table at the end |
 //!
 //! # How a copy goes
-//! 1. All members meet. The sender announces the manifest: names, size, how blocks go.
-//! 2. Each receiver accepts it, or reports why not. Then the archive comes in chunks, and each
-//!    receiver unpacks it into a directory of its own beside what is to be.
+//! 1. All members meet. The sender announces the manifest: names, size, and block settings.
+//! 2. Each receiver accepts it, or reports why not. Then the archive arrives in chunks, and each
+//!    receiver unpacks it into a temporary directory inside the destination directory, next to
+//!    where the files will be.
 //! 3. A receiver that has everything on its disk reports that it is ready, with its checksum.
-//! 4. When all are ready with the checksum of the source, the sender commits. A receiver to which
-//!    the commit is delivered moves everything into place, and reports so.
-//! 5. A member that knows of all receivers whether they have it in place reports that it has
-//!    finished,
-//!    and ends when all others have.
+//! 4. When all are ready with the checksum of the source, the sender commits. A receiver that
+//!    delivers the commit moves everything to its destination, and reports that.
+//! 5. A member that knows the result of all receivers reports that it has finished, and ends when
+//!    all others have finished too.
 //!
 //! # What becomes of it
-//! The first of a commit, a failure that a member reports, and the loss of a member decides, and
-//! all members that go on see the same first one. A member that halts before it delivered the
-//! commit has nothing; afterwards it finishes.
+//! The first of a commit, a reported failure, and the loss of a member decides, and all surviving
+//! members see the same first one. A member that halts before it has delivered the commit has
+//! nothing; after that, it finishes.
 //!
 //! | what happens | receivers that live | the sender | status |
 //! |---|---|---|---|
@@ -53,19 +53,20 @@
 //! | the network splits, or members are stopped for half of the stall time | those without a majority halt: nothing, unless the commit was delivered; those with one go on as if the others were lost | the same | 6 |
 //! | a disk stops, and no process | have nothing after the stall time, and report which is the last | the same | 6 or 3 |
 //!
-//! A receiver that is lost after it delivered the commit, and before it moved, has nothing; it has
-//! all of each name, or nothing of it.
+//! A receiver that is lost after it has delivered the commit, but before it has moved the files,
+//! has nothing. For each name, it has everything or nothing.
 //!
 //! # What is kept
-//! - **Nothing, until all have everything.** A receiver that cannot move all of it moves nothing.
-//! - **No rights that come with an owner.** Owners are not kept, and so neither is what a file may
-//!   do as its owner.
-//! - **Bounded memory.** Chunks are of 16 MiB. The sender has at most four. A receiver has at most
-//!   six, of which four came and were not taken, and one block, however large the files are.
-//! - **Nothing but what was announced.** A receiver takes files, directories and links below the
-//!   names of the manifest, none of which is there before. Until they are in their place no other
-//!   user can open them.
-//! - **No resuming.** What an interrupted copy left is in the way of the next, which says so.
+//! - **Nothing until all have everything.** A receiver that cannot move all files moves none.
+//! - **No permissions that depend on an owner.** Owners are not kept, so neither is the permission
+//!   to run a file as its owner.
+//! - **Bounded memory.** Chunks have 16 MiB. The sender has at most four. A receiver has at most
+//!   six (including four that have arrived but were not taken) and one block, however large the
+//!   files are.
+//! - **Only what was announced.** A receiver accepts files, directories and links under the names
+//!   of the manifest, none of which may exist before. No other user can open them until they are at
+//!   their destination.
+//! - **No resuming.** The remains of an interrupted copy block the next one, which reports that.
 
 mod archive;
 mod crew;
@@ -122,38 +123,38 @@ const EXAMPLES: &str = "  tramontane-copy data.bin --to /mnt/a,/mnt/b,/mnt/c
 
 /// Copy files and directories to several places at once.
 ///
-/// Every receiver unpacks beside the place and compares a checksum. Once all are ready the one that
-/// copies commits, and each moves everything there. A member that fails before the commit leaves no
-/// receiver with anything, and all members report which member failed and why. A receiver that
-/// fails after the commit (status 6) has nothing, the others have everything, and all members
-/// report that. If the member that copies dies, the receivers decide alike: all have it, or none.
-/// They also decide alike where the network splits or members are stopped: a majority of all
-/// members goes on, and the others have nothing unless they knew of the commit. Two members go on
-/// only together. What is there already is not replaced. A copy that was interrupted is not
-/// resumed.
+/// Every receiver unpacks into a temporary directory inside the destination and compares a
+/// checksum. Once all are ready, the sender commits, and each receiver moves everything to its
+/// destination. If a member fails before the commit, no receiver keeps anything, and all members
+/// report which member failed and why. If a receiver fails after the commit (status 6), it has
+/// nothing, the others have everything, and all members report that. If the sender dies, the
+/// receivers make the same decision: all have everything, or all have nothing. This also holds if
+/// the network splits or members are stopped: a majority of all members continues, and the others
+/// have nothing unless they knew of the commit. A copy with only two members needs both. Existing
+/// files are not replaced. An interrupted copy is not resumed.
 ///
-/// Files, directories and links arrive with their permissions and times, in whole seconds, as the
-/// user that runs the copy there owns them; so the bits that let a file run as its owner or group
-/// (setuid, setgid) and the sticky bit do not arrive. Extended attributes do not either, and files
-/// that are one by hard links arrive as several.
+/// Files, directories and links arrive with their permissions and times, in whole seconds, and
+/// belong to the user that runs the receiver. Therefore the bits that let a file run as its owner
+/// or group (setuid, setgid) and the sticky bit are removed. Extended attributes are not copied,
+/// and hard links arrive as separate files.
 ///
-/// Takes about 65 MB of memory at the one that copies, and up to 115 MB at a receiver, however
-/// large the files are; with a large --block up to 40 MB more.
+/// The sender takes about 65 MB of memory, and a receiver up to 115 MB, however large the files
+/// are; a large --block takes up to 40 MB more.
 ///
-/// Between hosts a copy takes the addresses of the group file: over TCP a node of the group that
-/// runs has them.
+/// Between hosts, a copy uses the addresses in the group file. Over TCP, it cannot use a node's
+/// address while that node runs in its own group.
 #[derive(Parser, Debug)]
 #[command(name = "tramontane-copy", version, after_help = help(EXAMPLES))]
 pub struct CopyCommand {
     #[command(flatten)]
     log: LogOptions,
-    /// What a receiver that this program started is to do
+    /// Task of a receiver that this program started
     #[arg(long, hide = true, exclusive = true)]
     member: Option<String>,
-    /// Files and directories to copy; none at a receiver of a group file
+    /// Files and directories to copy; give none at a receiver with a group file
     #[arg(value_name = "FILE", required_unless_present = "config")]
     files: Vec<PathBuf>,
-    /// Directories to copy into, each by a process of its own; with --config, the one of this node
+    /// Directories to copy into, each by a separate process; with --config, the one of this node
     #[arg(
         long,
         value_name = "DIRECTORY,...",
@@ -161,20 +162,20 @@ pub struct CopyCommand {
         required_unless_present = "config"
     )]
     to: Vec<PathBuf>,
-    /// The group file of hosts; every node of it takes part
+    /// Group file with the hosts; every node in it takes part
     #[arg(long, value_name = "FILE", requires = "id")]
     config: Option<PathBuf>,
-    /// Which node of the group file this is
+    /// Id of this node in the group file
     #[arg(long, value_name = "ID", requires = "config")]
     id: Option<u32>,
-    /// Which node copies to the others [default: the first of the group file]
+    /// Id of the node that copies to the others [default: the first in the group file]
     #[arg(long, value_name = "ID", requires = "config")]
     from: Option<u32>,
-    /// What carries the bytes [default: shared memory, or what the group file says; nodes that meet
-    /// over TCP may take 'verbs', if all of them do]
+    /// Transport for the data [default: shared memory, or the fabric of the group file; nodes that
+    /// meet over TCP may use 'verbs' if all of them do]
     #[arg(long, value_enum)]
     fabric: Option<Carrier>,
-    /// Go over RDMA in clear, though the group file has a key: at all nodes, on a network that you
+    /// Use unencrypted RDMA although the group file has a key: on all nodes, in a network that you
     /// trust
     #[arg(long, requires = "config")]
     allow_clear: bool,
@@ -184,8 +185,8 @@ pub struct CopyCommand {
     blocks: BlockOptions,
     #[command(flatten)]
     join: JoinOption,
-    /// A copy that makes no progress for so many seconds is given up; a member that is stopped or
-    /// cut off is lost in half of that. The same at all nodes of a group file
+    /// Give up a copy that makes no progress for this many seconds; a member that is stopped or cut
+    /// off is lost after half of that. The same on all nodes of a group file
     #[arg(long, value_name = "SECONDS", default_value = STALL_DEFAULT_S, value_parser = stall_time)]
     stall_timeout: Duration,
     /// Print the result as one JSON object
@@ -193,16 +194,15 @@ pub struct CopyCommand {
     json: bool,
 }
 
-/// How blocks go.
+/// Settings of the block multicast.
 #[derive(Args, Clone, Copy, Debug, Serialize, Deserialize)]
 struct BlockOptions {
-    /// Which member sends which block to which; the same at all nodes of a group file, or the
-    /// copy fails
-    /// [default: what suits the fabric]
+    /// Schedule by which members send blocks to each other; it must be the same on all nodes of a
+    /// group file [default: depends on the fabric]
     #[arg(long, value_enum)]
     algorithm: Option<AlgorithmName>,
-    /// Bytes of a block, from 4096 to 8388608; the same at all nodes of a group file [default:
-    /// 1048576, and over TCP 131072]
+    /// Size of a block in bytes, from 4096 to 8388608; the same on all nodes of a group file
+    /// [default: 1048576, and over TCP 131072]
     #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
     block: Option<usize>,
 }
@@ -244,7 +244,7 @@ fn run(arguments: &CopyCommand) -> Result<(), Failure> {
     report.print(arguments.json)
 }
 
-/// One node's part in a copy between the nodes of a group file.
+/// Runs one node's part in a copy between the nodes of a group file.
 fn hosts(
     arguments: &CopyCommand,
     description: &Description,
@@ -265,7 +265,7 @@ fn hosts(
         return Err(LocalError::NoDevice(option).into());
     }
     let mut job = Job {
-        // A group of its own, beside that of the file: nodes that take another one for the sender
+        // The copy has its own group, separate from the file's. Nodes that choose different senders
         // do not meet.
         group: Description {
             name: format!("{}-copy-from-{from}", description.name),
@@ -301,20 +301,20 @@ fn hosts(
         return Err(Failure::usage(what, "give it one --to, and no files; or give --from"));
     };
     let received = receiving::receive(&mut job, to, interrupts.flag()).map_err(|failure| {
-        // The receiver knows that it was interrupted, and not by which signal.
+        // The receiver knows that it was interrupted, but not by which signal.
         let signal = interrupts.check().err().filter(|_| failure.status == Status::Interrupted);
         signal.map_or_else(
             || failure.clone(),
             |signal| Failure::with_text(Failure::from(signal).status, failure.text()),
         )
     })?;
-    // Also where a signal came too late to change anything.
+    // Also printed if a signal came too late to change anything.
     report::received(&received, to, arguments.json)?;
     Ok(None)
 }
 
-/// What carries a copy between the nodes of a group file: what the file says, or RDMA where they
-/// meet over TCP.
+/// Returns the fabric of a copy between the nodes of a group file: that of the file, or RDMA if
+/// they meet over TCP.
 fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> {
     match wanted {
         None => Ok(usual),

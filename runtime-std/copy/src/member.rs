@@ -1,4 +1,5 @@
-//! This process in the group of a copy: it sends notices, and sees what all members know.
+//! This process in the group of a copy: it sends notices, and knows the state that all members
+//! share.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
@@ -15,14 +16,14 @@ use tramontane_runtime::blocks::Buffer;
 use tramontane_runtime::group::{self, MemberState, Messages, Replica, Running, ViewChanged};
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// Between two looks whether a wait is to end.
+/// Interval between two checks whether a wait must end.
 pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a member that ends stays for the others: until they know what became of it, and it
-/// knows what became of the copy. A member that is stopped is not waited for any longer.
+/// Time for which a member that ends waits for the others: until they know its result, and it knows
+/// the result of the copy. It does not wait longer for a stopped member.
 const LAST_NOTICES: Duration = Duration::from_secs(5);
 
-/// The ledger, and a signal to threads that wait for it to change.
+/// The ledger, and a signal to threads that wait for changes.
 #[derive(Debug)]
 pub(super) struct Watched {
     ledger: Mutex<Ledger>,
@@ -39,7 +40,7 @@ impl Watched {
         self.changed.notify_all();
     }
 
-    /// Waits for another change than those `seen`, for a moment.
+    /// Waits briefly for a change after number `seen`.
     pub(super) fn wait(&self, seen: u64) {
         let ledger = self.ledger();
         let waited =
@@ -48,18 +49,18 @@ impl Watched {
     }
 }
 
-/// A chunk: a buffer, and how many bytes of it are the chunk's.
+/// A chunk: a buffer, and the number of its bytes that belong to the chunk.
 pub(super) type Chunk = (Buffer, usize);
 
 /// Chunks on their way to the thread that unpacks. They are not copied, and the upcall does not
 /// wait for a disk.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    /// Where they go, in their order; nothing once the sender has sent more than it may.
+    /// The channel for chunks, in order; `None` once the sender has sent more than it may.
     chunks: Option<Sender<Chunk>>,
-    /// Buffers that were read.
+    /// Buffers whose content was read.
     free: Receiver<Buffer>,
-    /// How many are kept.
+    /// Number of chunks kept.
     kept: u64,
 }
 
@@ -68,7 +69,7 @@ impl Arrivals {
         Self { chunks: Some(chunks), free, kept: 0 }
     }
 
-    /// Keeps a chunk, and gives back a buffer that was read.
+    /// Keeps a chunk, and returns a buffer whose content was read.
     fn exchange(&mut self, buffer: Buffer, bytes: usize) -> Option<Buffer> {
         let free = self.free.try_recv().ok();
         if free.is_none() && self.kept == CHUNKS_AHEAD {
@@ -83,17 +84,17 @@ impl Arrivals {
     }
 }
 
-/// The member's side of the group.
+/// The application of the group's member.
 struct Deliveries {
     watched: Arc<Watched>,
-    /// None at the member that copies.
+    /// `None` at the sending member.
     arrivals: Option<Arrivals>,
 }
 
 impl Replica for Deliveries {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         if messages.subgroup() == DATA {
-            // The chunks come with their buffers.
+            // The chunks arrive with their buffers.
             return messages.for_each(drop);
         }
         for message in messages {
@@ -128,7 +129,7 @@ pub(super) struct CopyMember {
 }
 
 impl CopyMember {
-    /// Becomes a member, once all others have come. `cancel` ends the wait for them.
+    /// Becomes a member once all others have joined. `cancel` ends the wait for them.
     pub(super) fn start(
         job: &mut Job,
         arrivals: Option<Arrivals>,
@@ -141,30 +142,31 @@ impl CopyMember {
         Ok(Self { running, watched, own: job.own() })
     }
 
-    /// What all members know.
+    /// Returns the state that all members share.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.watched.ledger()
     }
 
-    /// The same for another thread.
+    /// Returns the shared state for another thread.
     pub(super) fn watched(&self) -> Arc<Watched> {
         Arc::clone(&self.watched)
     }
 
-    /// What sends the archive, at the member that copies.
+    /// Returns the group's sender for the archive, at the sending member.
     pub(super) fn data(&self) -> Result<group::Sender, Failure> {
         let sender = self.running.sender_of(DATA);
         sender.ok_or_else(|| Failure::other("no data are sent here", "report this"))
     }
 
-    /// What was decided.
+    /// Returns the decision, if there is one.
     pub(super) fn decision(&self) -> Option<Decision> {
         self.ledger().decision().cloned()
     }
 
-    /// Fails if the copy is off, or this member out of its group: then nothing is decided here.
+    /// Fails if the copy is off, or if this member is out of its group, where nothing is decided
+    /// any longer.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        // In this order: what was decided before this member ended counts.
+        // The order matters: a decision from before this member ended counts.
         let stopped = self.running.stopped();
         match (self.decision(), stopped) {
             (Some(Decision::Off(failure)), _) => Err(failure),
@@ -173,7 +175,7 @@ impl CopyMember {
         }
     }
 
-    /// Why this member is out of its group, if it is.
+    /// Returns why this member is out of its group, if it is.
     pub(super) fn stopped(&self) -> Option<Failure> {
         Some(self.out(&self.running.stopped()?))
     }
@@ -188,7 +190,7 @@ impl CopyMember {
         self.ledger().failure_of_loss(&self.suspected())
     }
 
-    /// The members that a halted one took for dead, the last to be noticed too.
+    /// Returns the members that a halted member considered dead, including those noticed last.
     fn suspected(&self) -> Vec<u32> {
         let until = Instant::now() + LAST_NOTICES;
         loop {
@@ -200,8 +202,8 @@ impl CopyMember {
         }
     }
 
-    /// Sends a notice, and waits for room while `go_on` does not fail. A member that is out of its
-    /// group sends nothing.
+    /// Sends a notice, and waits for room while `go_on` succeeds. A member that is out of its group
+    /// sends nothing.
     pub(super) fn announce(
         &self,
         notice: &Notice,
@@ -220,14 +222,14 @@ impl CopyMember {
         }
     }
 
-    /// Sends a notice if there is room for it now; whether there was.
+    /// Sends a notice if there is room for it now, and returns whether there was.
     pub(super) fn try_announce(&self, notice: &Notice) -> bool {
         let full = || Err(Failure::silent(Status::Other));
         self.announce(notice, full).is_ok()
     }
 
-    /// Waits until `is_so` of what all members know, or this one is out of its group, while
-    /// `go_on` does not fail.
+    /// Waits until `is_so` holds for the shared state, or this member is out of its group, while
+    /// `go_on` succeeds.
     pub(super) fn wait_until(
         &self,
         is_so: impl Fn(&Ledger) -> bool,
@@ -247,7 +249,7 @@ impl CopyMember {
         }
     }
 
-    /// Sends the others a failure of this member's own, and waits for the decision.
+    /// Sends this member's own failure to the others, and waits for the decision.
     pub(super) fn call_off(&self, failure: &Failure) {
         let check = until_last_notices();
         if self.announce(&Notice::failed(failure), &check).is_ok() {
@@ -255,7 +257,7 @@ impl CopyMember {
         }
     }
 
-    /// Ends, once all others know how the copy ended: without this member they might have no
+    /// Ends once all others know how the copy ended: without this member, they might lack a
     /// majority to learn it.
     pub(super) fn finish(self) {
         let check = until_last_notices();
@@ -267,7 +269,7 @@ impl CopyMember {
     }
 }
 
-/// A check that fails once the others had time for their last notices.
+/// Returns a check that fails once the others have had time for their last notices.
 pub(super) fn until_last_notices() -> impl Fn() -> Result<(), Failure> {
     let until = Instant::now() + LAST_NOTICES;
     move || if Instant::now() < until { Ok(()) } else { Err(Failure::silent(Status::PeerLost)) }

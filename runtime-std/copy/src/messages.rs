@@ -1,5 +1,5 @@
-//! The messages between members of a copy, in the group's one order. A receiver on this machine
-//! also reports one to the process that started it.
+//! The messages between members of a copy, in the group's order. A receiver on this machine also
+//! reports one to the process that started it.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use tramontane_local::exit::{Failure, Status};
 
-/// Bytes of a notice at most.
+/// Largest number of bytes in a notice.
 pub(super) const NOTICE_MAX: usize = 8 << 10;
 
-/// Bytes of names in one notice: escaped, they take up to six times as many.
+/// Bytes of names in one notice. Escaped, they take up to six times as many.
 const NAMES_BYTES: usize = 1 << 10;
 
-/// Characters of a failure's text that a notice has room for.
+/// Largest number of characters of a failure's text in a notice.
 const TEXT_CHARACTERS: usize = 1000;
 
-/// What a copy is about.
+/// The contents of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
-    /// What stands in the place once everything is there.
+    /// Names of the entries at the destination once everything has arrived.
     pub(super) names: Vec<String>,
-    /// About how many bytes come, for progress.
+    /// Approximate number of bytes to copy, for the progress display.
     pub(super) bytes: u64,
 }
 
-/// How blocks go: the same at all members.
+/// Settings of the block multicast; the same at all members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) algorithm: String,
@@ -49,24 +49,25 @@ pub(super) struct Sum {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Notice {
-    /// The sender: the next names of the manifest.
+    /// From the sender: the next names of the manifest.
     Names { names: Vec<String> },
-    /// The sender: the rest of the manifest, behind all names.
+    /// From the sender: the rest of the manifest, after all names.
     Manifest { bytes: u64, terms: Terms },
-    /// A receiver: it goes on taking, and has taken so many chunks, with so many bytes of the
-    /// archive. The first says that it accepts the manifest.
+    /// From a receiver: it is receiving, and has taken `chunks` chunks, with `bytes` bytes of the
+    /// archive. The first such notice says that it accepts the manifest.
     Taken { chunks: u64, bytes: u64 },
-    /// A receiver: it has everything on its disk, beside its place.
+    /// From a receiver: it has everything on its disk, next to the destination.
     Ready(Sum),
-    /// The sender: all receivers are ready, and each moves everything into place.
+    /// From the sender: all receivers are ready, and each moves everything to its destination.
     Commit(Sum),
-    /// A receiver: so many files are in their place.
+    /// From a receiver: this many files are at their destination.
     Placed { files: u64 },
-    /// A receiver: it could not move everything into place after the commit, and moved nothing.
+    /// From a receiver: it could not move everything to its destination after the commit, and moved
+    /// nothing.
     NotPlaced { text: String },
-    /// Any member: it failed. Behind a commit that changes nothing.
+    /// From any member: it failed. After a commit, this changes nothing.
     Failed { status: u8, text: String },
-    /// Any member: it knows how the copy ended, and ends too.
+    /// From any member: it knows how the copy ended, and ends too.
     Finished,
 }
 
@@ -79,7 +80,7 @@ impl Notice {
         Self::NotPlaced { text: text_of(failure) }
     }
 
-    /// The notices that carry a manifest.
+    /// Returns the notices that carry a manifest.
     pub(super) fn of_manifest(manifest: &Manifest, terms: Terms) -> Vec<Self> {
         let mut pieces: Vec<Vec<String>> = Vec::new();
         let mut room = 0;
@@ -99,14 +100,14 @@ impl Notice {
 fn text_of(failure: &Failure) -> String {
     let is_interrupt = matches!(failure.status, Status::Interrupted | Status::Terminated);
     match failure.text() {
-        // Some failures need no text where they happen.
+        // Some failures need no text at their origin.
         "" if is_interrupt => "it was interrupted; copy again".into(),
         "" => "it failed; see its own message".into(),
         text => text.chars().take(TEXT_CHARACTERS).collect(),
     }
 }
 
-/// What a member's failure is to the others.
+/// Returns a member's failure as the others see it.
 pub(super) fn failure_of(member: &str, status: u8, text: &str) -> Failure {
     let status = match Status::of(status) {
         // The signal was for that member. The others have lost it.

@@ -1,15 +1,15 @@
-//! Places that lie where they must not. A copy into what is copied would not end: it would copy
-//! what it has just unpacked. Two into one place would be in each other's way.
+//! Destinations that are not permitted. A copy into its own source would not end, because it would
+//! copy what it has just unpacked. Two copies into one directory would disturb each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tramontane_local::exit::Failure;
 
-/// Refuses a place that is one of the directories that are copied, or below one.
+/// Refuses a destination that is one of the copied directories, or inside one.
 pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failure> {
     for file in files {
-        // A link is copied as a link, and below a file there is nothing.
+        // A link is copied as a link, and a file contains nothing.
         if !fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_dir()) {
             continue;
         }
@@ -23,7 +23,7 @@ pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failur
     Ok(())
 }
 
-/// Refuses a place that is given twice, by whichever names.
+/// Refuses a destination that is given twice, even under different names.
 pub(super) fn refuse_twice(places: &[PathBuf]) -> Result<(), Failure> {
     for (number, place) in places.iter().enumerate() {
         if let Some(other) = places[..number].iter().find(|other| whole(other) == whole(place)) {
@@ -34,7 +34,7 @@ pub(super) fn refuse_twice(places: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A path without links. Its last parts need not be there yet.
+/// Returns a path without links. Its last components need not exist yet.
 fn whole(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let found = path.ancestors().find_map(|known| {

@@ -1,4 +1,4 @@
-//! The directory that is copied into: everything is unpacked beside its place first.
+//! The destination directory: everything is first unpacked next to its final place.
 
 use std::cell::Cell;
 use std::fs::{self, DirBuilder, File};
@@ -16,13 +16,13 @@ use super::entries::{self, HEADERS_MAX, Rationed};
 use super::messages::Manifest;
 use tramontane_local::exit::{Failure, Status};
 
-/// Where a receiver unpacks, inside the directory that is copied into.
+/// Name of the folder inside the destination directory in which a receiver unpacks.
 pub(super) const UNPACKED: &str = ".tramontane-copy";
 
-/// Between two notices of a receiver that waits for its disk.
+/// Interval between two notices of a receiver that waits for its disk.
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
 
-/// A directory that is copied into. What was not moved into place goes when this is dropped.
+/// A destination directory. Everything that was not moved to its final place is removed on drop.
 #[derive(Debug)]
 pub(super) struct TargetDirectory {
     directory: PathBuf,
@@ -32,10 +32,10 @@ pub(super) struct TargetDirectory {
 }
 
 impl TargetDirectory {
-    /// Takes a directory, which must be there and have nothing of an earlier copy.
+    /// Takes a directory, which must exist and contain no remains of an earlier copy.
     pub(super) fn take(directory: &Path) -> Result<Self, Failure> {
         let unpacked = directory.join(UNPACKED);
-        // No other user can open it: what arrives has its own permissions later, if at all.
+        // No other user can open it. Entries get their own permissions later, when they are moved.
         match DirBuilder::new().mode(directories::WRITABLE).create(&unpacked) {
             Ok(()) => {
                 let (names, directories) = (Vec::new(), Directories::default());
@@ -48,7 +48,7 @@ impl TargetDirectory {
                 );
                 Err(Failure::input(what, "if none is under way, remove it and copy again"))
             }
-            // A file system of the kernel's own says that of what cannot be made in it too.
+            // The kernel's own file systems also report this for files that cannot be made there.
             Err(_) if !directory.is_dir() => {
                 let what = format_args!("there is no directory {}", directory.display());
                 Err(Failure::usage(what, "make it, or give another --to"))
@@ -57,15 +57,15 @@ impl TargetDirectory {
         }
     }
 
-    /// What is copied into.
+    /// Returns the destination directory.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Refuses what would replace something.
+    /// Refuses a manifest that would replace something.
     pub(super) fn expect(&mut self, manifest: &Manifest) -> Result<(), Failure> {
         for (number, name) in manifest.names.iter().enumerate() {
-            // A name, and not a way to somewhere else; and each once.
+            // Each must be a plain name and not a path, and each must appear once.
             let is_name = Path::new(name).file_name().is_some_and(|last| last == name.as_str());
             let is_again = manifest.names[..number].contains(name);
             if !is_name || is_again || name == UNPACKED || name.contains('\0') {
@@ -91,7 +91,8 @@ impl TargetDirectory {
         Failure::input(what, "remove it, or copy to another directory")
     }
 
-    /// Unpacks an archive beside the place. How many files it has, links among them.
+    /// Unpacks an archive next to the final place. Returns the number of files in it, including
+    /// links.
     pub(super) fn unpack(&mut self, archive: impl Read) -> Result<u64, Failure> {
         let left = Cell::new(HEADERS_MAX);
         let mut archive = tar::Archive::new(Rationed::new(archive, &left));
@@ -101,11 +102,11 @@ impl TargetDirectory {
         let mut files = 0;
         for entry in archive.entries().map_err(|error| self.unpackable(&error))? {
             let entry = entry.map_err(|error| self.unpackable(&error))?;
-            // One with holes is a file too, and so is a link.
+            // Links and files with holes count as files too.
             files += u64::from(!entry.header().entry_type().is_dir());
             let path = entries::place_of(&entry, &self.names)
                 .map_err(|error| self.unpackable(&error))??;
-            // Its content is as long as it is.
+            // The content may have any length.
             left.set(u64::MAX);
             self.unpack_entry(entry, path).map_err(|error| self.unpackable(&error))?;
             left.set(HEADERS_MAX);
@@ -114,7 +115,7 @@ impl TargetDirectory {
         Ok(files)
     }
 
-    /// Unpacks an entry at a path below where everything is unpacked.
+    /// Unpacks an entry at a path inside the folder in which everything is unpacked.
     fn unpack_entry(
         &mut self,
         mut entry: tar::Entry<'_, impl Read>,
@@ -127,12 +128,12 @@ impl TargetDirectory {
         if entry.header().entry_type().is_dir() {
             self.directories.enter(&self.unpacked, path, entry.header())?;
         }
-        // What is left of it is not read between entries.
+        // The rest of it is read here, and not between entries, where less is permitted.
         io::copy(&mut entry, &mut io::sink()).map(drop)
     }
 
-    /// What becomes of an error in the middle of an archive: of the file system here, or of the
-    /// stream.
+    /// Turns an error in the middle of an archive into a failure: of the file system here, or of
+    /// the stream.
     fn unpackable(&self, error: &io::Error) -> Failure {
         let cause = innermost(error);
         if cause.kind() == io::ErrorKind::ConnectionAborted {
@@ -141,8 +142,8 @@ impl TargetDirectory {
         cannot_write(&self.directory, cause)
     }
 
-    /// Has what was unpacked written to the disk, in a thread of its own: it may take minutes.
-    /// Calls `go_on` meanwhile, which may call the wait off.
+    /// Writes what was unpacked to the disk, in a separate thread because this may take minutes.
+    /// Calls `go_on` in the meantime, which may cancel the wait.
     pub(super) fn sync(
         &self,
         mut go_on: impl FnMut() -> Result<(), Failure>,
@@ -151,7 +152,7 @@ impl TargetDirectory {
         let unpacked = File::open(&self.unpacked).map_err(cannot)?;
         let (done, is_done) = mpsc::channel();
         let sync = move || {
-            // After the wait was called off the result is not needed.
+            // If the wait was cancelled, the result is not needed.
             let _ = done.send(rustix::fs::syncfs(unpacked));
         };
         std::thread::Builder::new().name("tramontane-sync".into()).spawn(sync).map_err(cannot)?;
@@ -164,10 +165,10 @@ impl TargetDirectory {
         }
     }
 
-    /// Moves everything into place, or nothing.
+    /// Moves everything to its final place, or nothing.
     pub(super) fn settle(&self) -> Result<(), Failure> {
         self.move_all_in()?;
-        // A name that is not on the disk is lost with the power, and its file with it.
+        // A name that is not on the disk is lost in a power cut, and its file with it.
         let finished = self.directories.finish_top(&self.directory);
         let synced = finished.and_then(|()| File::open(&self.directory)?.sync_all());
         synced.map_err(|error| {
@@ -202,10 +203,10 @@ impl TargetDirectory {
     }
 }
 
-/// Renames, and replaces nothing.
+/// Renames without replacing anything.
 fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // A file system that cannot: looked at first, which leaves a moment.
+        // The file system cannot do that. The name is checked first, which leaves a short gap.
         Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => {
             fs::rename(from, to)
         }
@@ -222,7 +223,7 @@ impl Drop for TargetDirectory {
     }
 }
 
-/// The system's own error: an archive's reader wraps it in others, several times over.
+/// Returns the system's own error, which an archive's reader wraps in others several times.
 fn innermost(error: &io::Error) -> &io::Error {
     let mut innermost = error;
     let mut next = std::error::Error::source(error);

@@ -1,5 +1,5 @@
-//! A receiver's part: it unpacks beside the place, reports that it is ready, and moves everything
-//! into place when the commit is delivered.
+//! A receiver's part: it unpacks next to the destination, reports that it is ready, and moves
+//! everything to the destination when the commit is delivered.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,19 +17,20 @@ use super::stream::Incoming;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_runtime::blocks::Buffer;
 
-/// What a receiver has at the end.
+/// The final result of a receiver.
 #[derive(Clone, Debug)]
 pub(super) struct Received {
     pub(super) sum: Sum,
     pub(super) files: u64,
 }
 
-/// Takes what is copied. `cancel` ends it.
+/// Receives the copy. `cancel` ends it.
 pub(super) fn receive(job: &mut Job, to: &Path, cancel: &AtomicBool) -> Result<Received, Failure> {
     let mut place = TargetDirectory::take(to)?;
     let mut receiving = Receiving::start(job, cancel)?;
     let taken = receiving.take(&mut place);
-    // What is not in place is removed before the others know that this member has ended.
+    // Files that are not at their destination are removed before the others know that this member
+    // has ended.
     drop(place);
     receiving.member.finish();
     taken
@@ -56,7 +57,8 @@ impl<'r> Receiving<'r> {
         Ok(Self { member, arrived, free, sender, terms, stall, cancel })
     }
 
-    /// Takes everything and has it in place, here and at all other receivers.
+    /// Receives everything, and returns once it is at the destination here and at all other
+    /// receivers.
     fn take(&mut self, place: &mut TargetDirectory) -> Result<Received, Failure> {
         let received = self.unpack(place)?;
         self.settle(place, &received)?;
@@ -64,10 +66,10 @@ impl<'r> Receiving<'r> {
         Ok(received)
     }
 
-    /// Takes everything, beside its place, and reports that this member is ready.
+    /// Receives everything, next to the destination, and reports that this member is ready.
     pub(super) fn unpack(&self, place: &mut TargetDirectory) -> Result<Received, Failure> {
         self.try_to_unpack(place).map_err(|failure| {
-            // What ended the copy may look like a failure of this member.
+            // The end of the copy may look like a failure of this member.
             let Some(ended) = self.member.check().err() else {
                 self.member.call_off(&failure);
                 return failure;
@@ -82,7 +84,7 @@ impl<'r> Receiving<'r> {
         let cancel = || self.check_cancelled();
         let mut stream = Incoming::new(&self.member, &cancel, &self.arrived, &self.free);
         let unpacked = place.unpack(&mut stream);
-        // What stands behind an archive's end is part of the stream.
+        // Bytes after an archive's end belong to the stream.
         let unpacked = unpacked.and_then(|files| {
             std::io::copy(&mut stream, &mut std::io::sink())
                 .map_err(|error| Failure::with_text(Status::PeerLost, error))?;
@@ -91,8 +93,8 @@ impl<'r> Receiving<'r> {
         // An interrupt ends the stream, too.
         let files = unpacked.map_err(|failure| self.check_cancelled().err().unwrap_or(failure))?;
         let sum = stream.sum();
-        // Before any member moves anything: a disk that turns out to be full now still leaves all
-        // without it.
+        // Done before any member moves anything: if a disk turns out to be full now, no member
+        // keeps anything.
         place.sync(|| {
             self.check()?;
             self.member.try_announce(&Notice::Taken { chunks: 0, bytes: sum.bytes });
@@ -102,7 +104,7 @@ impl<'r> Receiving<'r> {
         Ok(Received { sum, files })
     }
 
-    /// Waits for the manifest, and lets the sender go on.
+    /// Waits for the manifest, and permits the sender to continue.
     fn accept_manifest(&self, place: &mut TargetDirectory) -> Result<(), Failure> {
         let is_there = |ledger: &Ledger| ledger.manifest().is_some() || ledger.decision().is_some();
         self.member.wait_until(is_there, |_| self.check_cancelled())?;
@@ -128,7 +130,7 @@ impl<'r> Receiving<'r> {
         self.member.check()
     }
 
-    /// Waits for the decision, and moves everything into place if it is the commit.
+    /// Waits for the decision, and moves everything to the destination if it is the commit.
     pub(super) fn settle(
         &self,
         place: &TargetDirectory,
@@ -137,7 +139,7 @@ impl<'r> Receiving<'r> {
         let is_decided = |ledger: &Ledger| ledger.decision().is_some();
         let waited = self.member.wait_until(is_decided, |_| self.check_cancelled());
         if let Err(interrupted) = &waited {
-            // What comes first in the order counts: this, or the commit.
+            // The order of this notice and the commit decides.
             self.member.call_off(interrupted);
         }
         match self.member.decision() {
@@ -156,7 +158,7 @@ impl<'r> Receiving<'r> {
         self.member.announce(&Notice::Placed { files: received.files }, || self.member_is_there())
     }
 
-    /// Fails if this member is out of its group: then its notices reach no other member.
+    /// Fails if this member is out of its group, because its notices then reach no other member.
     fn member_is_there(&self) -> Result<(), Failure> {
         self.member.stopped().map_or(Ok(()), Err)
     }
@@ -172,7 +174,7 @@ impl<'r> Receiving<'r> {
         failure
     }
 
-    /// Waits until all other receivers have it in place too.
+    /// Waits until all other receivers have everything at their destination too.
     pub(super) fn all_placed(&self, received: &Received, directory: &Path) -> Result<(), Failure> {
         let (mut stall, pace) = (Stall::new(Instant::now(), self.stall), Pace::default());
         let waited = self.member.wait_until(Ledger::is_over, |ledger| {
@@ -204,7 +206,7 @@ impl<'r> Receiving<'r> {
     }
 }
 
-/// Fails if the sender sends blocks in another way than this member expects.
+/// Fails if the sender's block settings differ from this member's.
 fn compare(theirs: &Terms, own: &Terms, sender: u32) -> Result<(), Failure> {
     if theirs == own {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Progress while a copy runs, and what became of it.
+//! Progress while a copy runs, and its result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,10 +18,10 @@ use tramontane_local::exit::Failure;
 use tramontane_local::output::print_result;
 use tramontane_local::table::{Table, scaled};
 
-/// What takes less has no bar.
+/// Shorter copies have no progress bar.
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
-/// A bar a receiver, on a terminal.
+/// One progress bar per receiver, on a terminal.
 pub(super) struct Progress {
     since: Instant,
     receivers: Vec<u32>,
@@ -34,13 +34,13 @@ impl Progress {
         Self { since: Instant::now(), receivers: receivers.to_vec(), total: 0, bars: None }
     }
 
-    /// How many bytes are to come, from now on.
+    /// Sets the number of bytes to expect from now on.
     pub(super) fn expect(&mut self, total: u64) {
         self.since = Instant::now();
         self.total = total;
     }
 
-    /// A receiver has so many.
+    /// Notes how many bytes a receiver has.
     pub(super) fn of(&mut self, receiver: u32, bytes: u64) {
         if self.since.elapsed() < BAR_AFTER || !io::stderr().is_terminal() {
             return;
@@ -68,7 +68,7 @@ fn draw(
     let template = "node {prefix:>4} {bar:24} {binary_bytes} of {binary_total_bytes}, {pace}";
     let bars = receivers.iter().map(|receiver| {
         let bar = ProgressBar::new(total).with_prefix(receiver.to_string());
-        // A copy that fails or is interrupted leaves none behind.
+        // A copy that fails or is interrupted leaves no bar on the terminal.
         let mut bar = bar.with_finish(ProgressFinish::AndClear);
         if let Ok(style) = ProgressStyle::with_template(template) {
             let write_pace = move |state: &ProgressState, text: &mut dyn fmt::Write| {
@@ -84,8 +84,8 @@ fn draw(
     (all, bars)
 }
 
-/// How fast a copy is, and how long it will take. Of its whole time: a bar is drawn first when much
-/// has arrived already, and would take all of that for the work of its first moment.
+/// Formats the speed of a copy and the time left. Uses the whole elapsed time: a bar is first drawn
+/// when much has already arrived, and would attribute all of that to its first moment.
 fn pace(bytes: u64, total: u64, elapsed: Duration) -> String {
     let rate = bytes as f64 / elapsed.as_secs_f64().max(1e-9);
     let left = Duration::try_from_secs_f64(total.saturating_sub(bytes) as f64 / rate.max(1.0));
@@ -93,24 +93,24 @@ fn pace(bytes: u64, total: u64, elapsed: Duration) -> String {
     format!("{}/s, {left} left", HumanBytes(rate as u64))
 }
 
-/// What became of one receiver's copy.
+/// The result of one receiver.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CopyLine {
     pub(super) node: u32,
     pub(super) files: u64,
 }
 
-/// What became of a copy.
+/// The result of a copy.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CopyReport {
-    /// Of the archive: of all files, and a little for each.
+    /// Bytes of the archive: of all files, and a little for each.
     pub(super) bytes: u64,
     /// XXH3 of the archive, 128 bits, the same everywhere.
     pub(super) checksum: String,
     pub(super) seconds: f64,
     #[serde(rename = "receivers")]
     pub(super) lines: Vec<CopyLine>,
-    /// Where each receiver has it, if they are of this machine.
+    /// The destination of each receiver, if they are on this machine.
     pub(super) places: Vec<PathBuf>,
 }
 
@@ -138,7 +138,7 @@ impl CopyReport {
     }
 }
 
-/// Prints what a receiver has.
+/// Prints a receiver's result.
 pub(super) fn received(received: &Received, to: &Path, json: bool) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Copied<'c> {

@@ -1,5 +1,5 @@
-//! The part of the member that copies: it announces the manifest, sends the archive, and commits
-//! once all receivers are ready.
+//! The part of the sending member: it announces the manifest, sends the archive, and commits once
+//! all receivers are ready.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,12 +16,13 @@ use super::stall::{Pace, Stall};
 use super::stream::Outgoing;
 use tramontane_local::exit::{Failure, Status};
 
-/// Why a copy did not come to its end.
+/// The reason why a copy did not complete.
 #[derive(Debug)]
 pub(super) enum CopyError {
-    /// No receiver has it.
+    /// No receiver has the files.
     Nowhere(Failure),
-    /// Some receivers may have it in its place. No other member knows better which.
+    /// Some receivers may have the files at their destination. No other member has better
+    /// information.
     Partly(Failure),
 }
 
@@ -39,8 +40,8 @@ impl From<CopyError> for Failure {
     }
 }
 
-/// Copies to all other members. `cancel` ends the wait for them, `check` fails when the user wants
-/// the end.
+/// Copies to all other members. `cancel` ends the wait for them; `check` fails when the user wants
+/// to end.
 pub(super) fn send(
     job: &mut Job,
     files: &[PathBuf],
@@ -65,7 +66,7 @@ pub(super) fn send(
     copied
 }
 
-/// The member that copies.
+/// The sending member.
 struct Sending<'c> {
     job: &'c Job,
     member: &'c CopyMember,
@@ -99,8 +100,8 @@ impl Sending<'_> {
         let (member, pace) = (self.member, Arc::clone(&self.pace));
         let stream = Outgoing::new(member.data()?, member.watched(), Arc::clone(&stop), pace);
         let source = Arc::clone(self.source);
-        // In a thread of its own: a disk that is read from may take for ever, and the member goes
-        // on meanwhile.
+        // Runs in a separate thread: reading a disk may take forever, and the member must continue
+        // meanwhile.
         let packing = std::thread::Builder::new()
             .name("tramontane-pack".into())
             .spawn(move || pack(&source, stream))
@@ -111,7 +112,7 @@ impl Sending<'_> {
             stop.store(true, Ordering::Relaxed);
             return Err(failure);
         }
-        // A panic has printed what it is.
+        // A panic has already printed its message.
         let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
         let sum = packed.map_err(|failure| match failure.status {
             // The copy ended, and the thread does not know why.
@@ -124,7 +125,7 @@ impl Sending<'_> {
         disagreement.map_or(Ok(sum), Err)
     }
 
-    /// Waits until something is so, while there is progress and the copy is not off.
+    /// Waits for a condition, while there is progress and the copy is not off.
     fn wait_until(&mut self, is_so: impl Fn(&Ledger) -> bool) -> Result<(), Failure> {
         let Self { member, check, pace, stall, progress, .. } = self;
         let is_over =
@@ -137,8 +138,8 @@ impl Sending<'_> {
         member.check()
     }
 
-    /// Decides that all receivers move everything into place. From here on a failure of this
-    /// member changes nothing.
+    /// Decides that all receivers move everything to their destinations. From here on, a failure of
+    /// this member changes nothing.
     fn commit(&mut self, sum: &Sum) -> Result<(), CopyError> {
         let member = self.member;
         let is_decided = |ledger: &Ledger| ledger.decision().is_some();
@@ -146,7 +147,7 @@ impl Sending<'_> {
         sent.inspect_err(|failure| member.call_off(failure))?;
         let mut waited = self.wait_until(is_decided);
         if waited.is_err() {
-            // It is on its way, and it is better to know.
+            // The commit is in flight, and its result is better known than not.
             let check = until_last_notices();
             let _ = member.wait_until(is_decided, |_| check());
         }
@@ -164,7 +165,8 @@ impl Sending<'_> {
         Err(CopyError::Partly(Failure::new(why.status, what, advice)))
     }
 
-    /// Waits until every receiver has moved everything into place, or could not, or is lost.
+    /// Waits until every receiver has moved everything to its destination, has failed to, or is
+    /// lost.
     fn wait_for_all_placed(&mut self) -> Result<Vec<CopyLine>, CopyError> {
         let waited = self.wait_until(Ledger::is_over);
         let ledger = self.member.ledger();
@@ -186,13 +188,13 @@ impl Sending<'_> {
     }
 }
 
-/// Packs what is copied, and sends it. Gives the bytes and the checksum of that.
+/// Packs the sources and sends them. Returns the number of bytes and their checksum.
 fn pack(source: &Source, mut stream: Outgoing) -> Result<Sum, Failure> {
     source.pack(&mut stream)?;
     stream.finish().map_err(|error| Failure::with_text(Status::PeerLost, error))
 }
 
-/// A failure's text; an interrupt needs none where it happens.
+/// Returns a failure's text. An interrupt needs none at its origin.
 pub(super) fn words(failure: &Failure) -> &str {
     if failure.text().is_empty() { "this node was interrupted" } else { failure.text() }
 }

@@ -1,4 +1,4 @@
-//! What is to be copied: looked at once before anything is sent, then packed as one archive.
+//! The sources of a copy: scanned once before anything is sent, then packed as one archive.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -10,7 +10,7 @@ use super::messages::Manifest;
 use super::place::UNPACKED;
 use tramontane_local::exit::{Failure, Status};
 
-/// Files and directories, each with the name that it gets.
+/// Files and directories, each with its name at the destination.
 #[derive(Debug)]
 pub(super) struct Source {
     entries: Vec<(PathBuf, String)>,
@@ -18,7 +18,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Scans what is to be copied. `check` fails when the user wants the end.
+    /// Scans the sources. `check` fails when the user wants to end.
     pub(super) fn scan(
         files: &[PathBuf],
         check: &dyn Fn() -> Result<(), Failure>,
@@ -43,7 +43,7 @@ impl Source {
         Ok(Self { entries, manifest: Manifest { names, bytes } })
     }
 
-    /// Writes all of it as one archive.
+    /// Writes all sources as one archive.
     pub(super) fn pack(&self, into: impl Write) -> Result<(), Failure> {
         let mut archive = tar::Builder::new(into);
         archive.follow_symlinks(false);
@@ -59,8 +59,8 @@ impl Source {
     }
 }
 
-/// Calls `visit` with a path and all that is below it, and what each is called in the archive: a
-/// directory before what it holds.
+/// Calls `visit` with a path and everything below it, and with their names in the archive. A
+/// directory precedes its contents.
 fn each_below(
     path: &Path,
     name: &str,
@@ -81,7 +81,8 @@ fn each_below(
     Ok(())
 }
 
-/// What is neither file, directory nor link would arrive as something else.
+/// Refuses anything that is not a file, a directory or a link, because it would arrive as something
+/// else.
 fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     if metadata.is_file() || metadata.is_dir() || metadata.is_symlink() {
         return Ok(());
@@ -90,7 +91,7 @@ fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     Err(Failure::input(what, "move it out of what is copied"))
 }
 
-/// What a copy unpacks into may grow by this one.
+/// Refuses the folder in which a copy unpacks, because this copy may make it grow.
 fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
     if path.file_name().is_none_or(|name| name != UNPACKED) {
         return Ok(());
@@ -102,7 +103,8 @@ fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::ConnectionAborted {
-        // Of the copy, and not of the file: the member that ended it reports why.
+        // The error is the copy's, and not the file's. The member that ended the copy reports the
+        // reason.
         return Failure::with_text(Status::PeerLost, error);
     }
     if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>) {
@@ -116,10 +118,10 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::input(what, "give files and directories that you may read")
 }
 
-/// The last part of a path, which must be one that a file can be called by.
+/// Returns the last component of a path, which must be a valid file name.
 fn name_of(path: &Path) -> Result<String, Failure> {
     let whole = path.canonicalize().map_err(|error| unreadable(path, &error))?;
-    // What a link is called counts, not what it leads to.
+    // The name of a link counts, not its target.
     let name = path.file_name().or_else(|| whole.file_name());
     match name.and_then(|name| name.to_str()) {
         Some(name) => Ok(name.to_owned()),

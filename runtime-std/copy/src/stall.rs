@@ -1,5 +1,5 @@
-//! A copy that makes no progress, and what it waits for: a disk that is read from, or a receiver
-//! that takes nothing. A member that is stopped is found by the group, in half of that time.
+//! A copy without progress, and the cause: a disk that is read from, or a receiver that takes
+//! nothing. The group finds a stopped member in half of that time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::ledger::Ledger;
 use tramontane_local::exit::Failure;
 
-/// What the thread that packs is at.
+/// The activity of the packing thread.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     packed: AtomicU64,
@@ -15,19 +15,19 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Takes note of bytes that were read.
+    /// Notes that bytes were read.
     pub(super) fn has_read(&self, bytes: usize) {
         self.packed.fetch_add(bytes as u64, Ordering::Relaxed);
         self.is_reading.store(true, Ordering::Relaxed);
     }
 
-    /// The next bytes wait for receivers, or there are none.
+    /// Notes that the next bytes wait for receivers, or that there are none.
     pub(super) fn waits(&self) {
         self.is_reading.store(false, Ordering::Relaxed);
     }
 }
 
-/// Since when there has been no progress.
+/// Measures the time since the last progress.
 #[derive(Debug)]
 pub(super) struct Stall {
     since: Instant,
@@ -41,8 +41,7 @@ impl Stall {
         Self { since: now, limit, packed: 0, changes: 0 }
     }
 
-    /// Fails if there has been no progress for long, neither at the member that copies nor at a
-    /// receiver.
+    /// Fails if there has been no progress for long, neither at the sender nor at a receiver.
     pub(super) fn check(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! Bytes as chunks at the member that copies, and chunks as bytes at a receiver. Both count a
-//! checksum of all.
+//! Bytes as chunks at the sender, and chunks as bytes at a receiver. Both compute a checksum of all
+//! bytes.
 //!
 //! A chunk is a large message of the group. An empty one ends the stream.
 
@@ -19,23 +19,23 @@ use tramontane_runtime::blocks::Buffer;
 use tramontane_runtime::group::{self, SendLargeError};
 use tramontane_runtime::member::SendError;
 
-/// A checksum, as people compare it.
+/// Formats a checksum for people to compare.
 fn hexadecimal(hash: &Xxh3) -> String {
     format!("{:032x}", hash.digest128())
 }
 
-/// What reads and writes fail with when it is the copy that ended, and not the file system.
+/// Returns the error of reads and writes when the copy ended, rather than the file system failed.
 pub(super) fn broken(why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, why.to_string())
 }
 
-/// What was written so far, as chunks of the group.
+/// The bytes written so far, as chunks of the group.
 pub(super) struct Outgoing {
     sender: group::Sender,
     watched: Arc<Watched>,
     stop: Arc<AtomicBool>,
     pace: Arc<Pace>,
-    /// A chunk that is not full, and how many bytes it has.
+    /// The incomplete chunk, and its number of bytes.
     filling: Option<(Buffer, usize)>,
     chunks: u64,
     hash: Xxh3,
@@ -43,7 +43,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// A stream into the group. `stop` ends its waits.
+    /// Creates a stream into the group. `stop` ends its waits.
     pub(super) fn new(
         sender: group::Sender,
         watched: Arc<Watched>,
@@ -54,7 +54,7 @@ impl Outgoing {
         Self { sender, watched, stop, pace, filling, chunks: 0, hash, bytes: 0 }
     }
 
-    /// Ends the stream. Its bytes and its checksum.
+    /// Ends the stream. Returns its number of bytes and its checksum.
     pub(super) fn finish(&mut self) -> io::Result<Sum> {
         self.flush()?;
         let buffer = self.buffer()?;
@@ -142,19 +142,19 @@ pub(super) struct Incoming<'r> {
     cancel: &'r dyn Fn() -> Result<(), Failure>,
     arrived: &'r Receiver<Chunk>,
     free: &'r Sender<Buffer>,
-    /// The chunk that is read, and how much of it was.
+    /// The chunk being read, and the number of bytes read from it.
     current: Option<(Chunk, usize)>,
     is_over: bool,
     taken: u64,
-    /// How many chunks the others know of.
+    /// Number of chunks that the others know of.
     announced: u64,
     hash: Xxh3,
     bytes: u64,
 }
 
 impl<'r> Incoming<'r> {
-    /// A stream of the chunks that arrive, until the copy is off; memory that was read goes back
-    /// to `free`.
+    /// Creates a stream of the chunks that arrive, until the copy is off. Buffers that were read
+    /// are returned to `free`.
     pub(super) fn new(
         member: &'r CopyMember,
         cancel: &'r dyn Fn() -> Result<(), Failure>,
@@ -176,14 +176,14 @@ impl<'r> Incoming<'r> {
         }
     }
 
-    /// The stream's bytes and checksum, once it was read to its end.
+    /// Returns the stream's number of bytes and its checksum, once it was read to its end.
     pub(super) fn sum(&self) -> Sum {
         Sum { bytes: self.bytes, checksum: hexadecimal(&self.hash) }
     }
 
-    /// A chunk was read: there is room for another.
+    /// Notes that a chunk was read, and that there is room for another.
     fn give_back(&mut self, buffer: Buffer) {
-        // Without the group it is not needed.
+        // Without the group, the buffer is not needed.
         let _ = self.free.send(buffer);
         self.taken += 1;
         self.announce_taken();
@@ -198,7 +198,7 @@ impl<'r> Incoming<'r> {
 
     fn next_chunk(&mut self) -> io::Result<Chunk> {
         loop {
-            // At each chunk: where data come all the time there is no wait.
+            // Checked for each chunk, because there may be no wait while data keeps arriving.
             (self.cancel)().map_err(|failure| broken(failure.text()))?;
             self.member.check().map_err(|failure| broken(failure.text()))?;
             match self.arrived.recv_timeout(LOOK_PAUSE) {
@@ -209,7 +209,7 @@ impl<'r> Incoming<'r> {
         }
     }
 
-    /// Nothing more arrives.
+    /// Returns the error for a stream to which nothing more arrives.
     fn ended(&self) -> io::Error {
         match self.member.stopped() {
             Some(failure) => broken(failure.text()),

@@ -1,5 +1,5 @@
-//! Receivers that go at the worst moment, which no signal from outside would hit: each is a thread
-//! that follows a receiver's steps up to there.
+//! Receivers that end at the worst moment, which no external signal would hit. Each is a thread
+//! that follows a receiver's steps up to that point.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,10 +14,10 @@ use tramontane_local::exit::{Failure, Status};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Longer than the others take to notice that a receiver went.
+/// Longer than the others take to notice that a receiver has ended.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-/// A sender and some receivers over shared memory, a file, and where it is to go.
+/// A sender and some receivers over shared memory, a file, and its destinations.
 struct Copy {
     folder: tempfile::TempDir,
     receivers: u32,
@@ -41,18 +41,18 @@ impl Copy {
         Job::of_threads(self.folder.path(), self.receivers, own)
     }
 
-    /// The sender's part to its end.
+    /// Runs the sender's part to its end.
     fn send(&self) -> Result<(), CopyError> {
         let files = [self.folder.path().join("file")];
         send(&mut self.job(0), &files, &AtomicBool::new(false), &|| Ok(())).map(drop)
     }
 
-    /// A receiver's part to its end.
+    /// Runs a receiver's part to its end.
     fn receive(&self, own: u32) -> Result<(), Failure> {
         receive(&mut self.job(own), &self.to(own), &AtomicBool::new(false)).map(drop)
     }
 
-    /// A receiver's part as far as `script` goes; then it leaves without a word.
+    /// Runs a receiver's part up to the end of `script`, then leaves without a notice.
     fn receive_until<T>(
         &self,
         own: u32,
@@ -117,7 +117,7 @@ fn a_receiver_that_goes_when_it_is_ready_leaves_the_others_with_one_decision() {
             scope.spawn(move || {
                 copy.receive_until(3, |receiving, place| {
                     receiving.unpack(place).expect("it comes");
-                    // Now and then after the commit was delivered, and now and then before.
+                    // This comes sometimes after the commit was delivered, and sometimes before.
                     std::thread::sleep(Duration::from_millis(round));
                 });
             });
@@ -156,8 +156,8 @@ fn the_only_receiver_has_nothing_if_the_sender_goes_before_it_commits() {
         scope.spawn(move || {
             let cancel = AtomicBool::new(false);
             let sender = super::member::CopyMember::start(&mut copy.job(0), None, &cancel);
-            // The receiver has begun then, most of the time; otherwise it waits for the sender as
-            // long as a start may take, and the outcome is the same.
+            // Usually, the receiver has begun by then. Otherwise it waits for the sender as long as
+            // a start may take, and the outcome is the same.
             std::thread::sleep(Duration::from_millis(300));
             drop(sender.expect("they meet"));
         });

@@ -1,5 +1,5 @@
-//! A directory that a copy comes into, with something in it that is not the sender's to change; and
-//! entries as no sender packs them.
+//! A directory that a copy is made into, with contents that the sender must not change; and entries
+//! that no correct sender packs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStringExt as _;
@@ -10,7 +10,7 @@ use tar::{EntryType, Header};
 
 use super::place::UNPACKED;
 
-/// A header for so many bytes of content, whatever is or is not behind it.
+/// Returns a header for `size` bytes of content, whatever follows it.
 #[cfg_attr(not(test), allow(dead_code, reason = "a fuzzer makes its own"))]
 pub(super) fn header(kind: EntryType, path: &str, mode: u32, link: &str, size: u64) -> Vec<u8> {
     let mut header = Header::new_gnu();
@@ -18,7 +18,7 @@ pub(super) fn header(kind: EntryType, path: &str, mode: u32, link: &str, size: u
     header.set_mode(mode);
     header.set_mtime(1_000_000_000);
     header.set_size(size);
-    // Past what looks whether they are names.
+    // Written directly, to bypass the checks for valid names.
     for (at, text) in [(0, path), (157, link)] {
         header.as_mut_bytes()[at..at + text.len()].copy_from_slice(text.as_bytes());
     }
@@ -26,7 +26,7 @@ pub(super) fn header(kind: EntryType, path: &str, mode: u32, link: &str, size: u
     header.as_bytes().to_vec()
 }
 
-/// An entry with its content.
+/// Returns an entry with its content.
 #[cfg_attr(not(test), allow(dead_code, reason = "a fuzzer makes its own"))]
 pub(super) fn entry(kind: EntryType, path: &str, mode: u32, link: &str, content: &[u8]) -> Vec<u8> {
     let mut bytes = header(kind, path, mode, link, content.len() as u64);
@@ -35,10 +35,12 @@ pub(super) fn entry(kind: EntryType, path: &str, mode: u32, link: &str, content:
     bytes
 }
 
-/// A path, and all of it that could be changed: mode, time, and content or where a link leads.
+/// A path, and everything about it that could be changed: its mode, its time, and its content or
+/// the target of a link.
 pub(super) type Seen = (PathBuf, u32, i64, Vec<u8>);
 
-/// Looks at a path. Of the place itself the mode alone: its time moves as the copy comes and goes.
+/// Reads the state of a path. For the directory itself, only the mode counts, because its time
+/// changes during a copy.
 fn look(path: &Path, has_time: bool) -> Option<Seen> {
     let metadata = fs::symlink_metadata(path).ok()?;
     let content = if metadata.is_symlink() {
@@ -54,7 +56,7 @@ fn look(path: &Path, has_time: bool) -> Option<Seen> {
     ))
 }
 
-/// A directory that is copied into, with something in it that no other user may see; and one beside
+/// A destination directory, with contents that no other user may see, and another directory next to
 /// it.
 pub(super) struct Victim(tempfile::TempDir);
 
@@ -81,14 +83,14 @@ impl Victim {
         self.folder().join("to")
     }
 
-    /// All that is there.
+    /// Returns the state of everything there.
     pub(super) fn seen(&self) -> Vec<Seen> {
         let paths =
             ["to", "to/private", "to/private/secret", "to/leads-out", "outside", "outside/secret"];
         paths.iter().filter_map(|path| look(&self.folder().join(path), *path != "to")).collect()
     }
 
-    /// Fails if that is not what was seen before, or something came beside it and these names.
+    /// Fails if that state has changed, or if anything but these names has appeared.
     #[track_caller]
     pub(super) fn assert_unchanged(&self, before: &[Seen], names: &[&str]) {
         assert_eq!(self.seen(), before);

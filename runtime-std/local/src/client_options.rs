@@ -1,4 +1,4 @@
-//! Where the members of a group are, for commands that are clients of it.
+//! The options by which commands that are clients find the members of a group.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,35 +12,36 @@ use crate::exit::Failure;
 use crate::group_file;
 use crate::options::seconds;
 
-/// How a client finds a group, and as what it is known there.
+/// The way in which a client finds a group, and its name there.
 #[derive(Args, Debug)]
 pub struct ClientOptions {
-    /// The group file of the nodes, for their addresses and the key
+    /// Group file of the nodes, for their addresses and the key
     #[arg(long, value_name = "FILE", required_unless_present = "to", conflicts_with = "to")]
     config: Option<PathBuf>,
-    /// Addresses of members, without a group file: HOST:PORT, or the path of a Unix socket
+    /// Addresses of members, if there is no group file: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
     to: Vec<String>,
-    /// The group's key, with --to
+    /// File with the group's key, for use with --to
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     key_file: Option<PathBuf>,
-    /// With --to and without a key: what is said may be read on the way to other hosts
+    /// Permit unencrypted traffic with --to and without a key, which others may read on the way to
+    /// other hosts
     #[arg(long, conflicts_with_all = ["config", "key_file"])]
     allow_clear: bool,
-    /// The subgroup [default: the first that takes clients]
+    /// Subgroup [default: the first that accepts clients]
     #[arg(long, value_name = "NAME")]
     subgroup: Option<String>,
-    /// What the status and the logs of the nodes call this client: 64 bytes at most
+    /// Name of this client in the status and the logs of the nodes: at most 64 bytes
     #[arg(long, value_name = "NAME", default_value = "")]
     name: String,
-    /// How long to look for a member, in seconds
+    /// Longest search for a member, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true,
           value_parser = seconds)]
     pub time_limit: Duration,
 }
 
 impl ClientOptions {
-    /// The members that the client may go to.
+    /// Returns the members that the client may connect to.
     pub fn members(&self) -> Result<Members, Failure> {
         let members = match &self.config {
             Some(config) => {
@@ -74,12 +75,12 @@ pub fn read_key(path: &std::path::Path) -> Result<SharedKey, Failure> {
     })
 }
 
-/// How far a line must have come.
+/// The level that a line must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LevelName {
-    /// Every member that goes on has it
+    /// Every surviving member has it
     Delivered,
-    /// On the disk of the member that took it
+    /// On the disk of the member that accepted it
     Here,
     /// On the disks of a majority
     Majority,
@@ -98,7 +99,7 @@ impl LevelName {
         }
     }
 
-    /// The name of a level.
+    /// Returns the name of a level.
     pub const fn of(level: Level) -> &'static str {
         match level {
             Level::Delivered => "delivered",
@@ -108,7 +109,7 @@ impl LevelName {
         }
     }
 
-    /// What is said of lines that have reached it.
+    /// Describes lines that have reached the level.
     pub const fn reached(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",

@@ -2,20 +2,20 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The monotonic clock, which all processes of this machine see alike.
+/// Returns the monotonic clock, which is the same for all processes of this machine.
 #[inline]
 #[must_use]
 pub fn now_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
-/// Processor time that this thread has had: what others take of the processor is not in it.
+/// Returns the processor time of this thread, without time taken by others.
 #[must_use]
 pub fn thread_time_ns() -> u64 {
     read_ns(ClockId::ThreadCPUTime)
 }
 
-/// Processor time that all threads of this process have had.
+/// Returns the processor time of all threads of this process.
 #[must_use]
 pub fn process_time_ns() -> u64 {
     read_ns(ClockId::ProcessCPUTime)

@@ -1,27 +1,27 @@
-//! How the program ends: its exit statuses, and errors as one line that says what to do.
+//! The end of a program: its exit statuses, and errors as one line that says what to do.
 
 use std::fmt;
 use std::io;
 use std::sync::OnceLock;
 
-/// What lines on standard error begin with.
+/// The program's name, with which lines on standard error begin.
 static PROGRAM: OnceLock<&'static str> = OnceLock::new();
 
-/// Says what the program is called. The first call counts.
+/// Sets the program's name. Only the first call counts.
 pub(crate) fn set_program(name: &'static str) {
     let _ = PROGRAM.set(name);
 }
 
-/// What the program is called.
+/// Returns the program's name.
 pub(crate) fn program() -> &'static str {
     PROGRAM.get().copied().unwrap_or("tramontane")
 }
 
-/// The exit statuses: the one place where they are given out. Their numbers are stable.
+/// The exit statuses, all defined here. Their numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
-    /// The operating system refused something, or the program is wrong.
+    /// The operating system refused something, or the program has a bug.
     Other = 1,
     /// The command line or a configuration is wrong.
     Usage = 2,
@@ -29,31 +29,30 @@ pub enum Status {
     Input = 3,
     /// Not enough shared memory, disk, or of another resource.
     Resources = 4,
-    /// The members do not make a group: one is missing, one is there twice, or they do not match.
+    /// The members do not make a group: one is missing, one exists twice, or they do not match.
     Group = 5,
-    /// A member was lost in mid-run, or stalled.
+    /// A member was lost during the run, or stalled.
     PeerLost = 6,
-    /// Members delivered different things, or not all.
+    /// Members delivered different messages, or not all of them.
     Disagreement = 7,
-    /// RDMA is wanted, and there is no libibverbs or no device that can be used; or a check of it
-    /// failed.
+    /// RDMA is wanted, but there is no libibverbs or no usable device; or a check of it failed.
     Device = 8,
-    /// The group goes on without this member, or has no majority any more.
+    /// The group continues without this member, or no longer has a majority.
     Out = 9,
-    /// A node of the group file is down, though the group goes on.
+    /// A node of the group file is down, but the group continues.
     NodeDown = 10,
-    /// The group has another history than a subscriber was told.
+    /// The group has another history than the subscriber has seen.
     Changed = 11,
-    /// Interrupted: 128 and the signal's number, as shells have it.
+    /// Interrupted: 128 plus the signal's number, as in shells.
     Interrupted = 130,
     /// The reader of the output has gone.
     OutputClosed = 141,
-    /// Asked to end.
+    /// Asked to end by SIGTERM.
     Terminated = 143,
 }
 
 impl Status {
-    /// All of them, for the help and to read a worker's.
+    /// All statuses, for the help and for reading a worker's status.
     const ALL: [(Self, &'static str); 14] = [
         (Self::Other, "the operating system refused something, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
@@ -82,14 +81,14 @@ impl Status {
         self as u8
     }
 
-    /// The status of that number.
+    /// Returns the status with that number.
     pub fn of(code: u8) -> Self {
         let found = Self::ALL.iter().find(|(status, _)| status.code() == code);
         found.map_or(Self::Other, |(status, _)| *status)
     }
 }
 
-/// The end of a command's help: examples, then what the exit statuses mean.
+/// Returns the last part of a command's help: examples, then the exit statuses.
 pub fn help(examples: &str) -> String {
     use std::fmt::Write as _;
     let mut text = format!("Examples:\n{examples}\n\nExit status:\n    0  success\n");
@@ -100,58 +99,58 @@ pub fn help(examples: &str) -> String {
     text
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the program ends with.
+    /// The exit status of the program.
     pub status: Status,
     text: String,
 }
 
 impl Failure {
-    /// What is wrong, and what to do about it.
+    /// Creates a failure from its cause and its remedy.
     pub fn new(status: Status, what: impl fmt::Display, advice: &str) -> Self {
         Self::with_text(status, format!("{what}; {advice}"))
     }
 
-    /// The command line or a configuration is wrong.
+    /// Creates a failure for a wrong command line or configuration.
     pub fn usage(what: impl fmt::Display, advice: &str) -> Self {
         Self::new(Status::Usage, what, advice)
     }
 
-    /// The input cannot be taken.
+    /// Creates a failure for unusable input.
     pub fn input(what: impl fmt::Display, advice: &str) -> Self {
         Self::new(Status::Input, what, advice)
     }
 
-    /// The members do not make a group.
+    /// Creates a failure for members that do not make a group.
     pub fn group(what: impl fmt::Display, advice: &str) -> Self {
         Self::new(Status::Group, what, advice)
     }
 
-    /// A member was lost, or stalled.
+    /// Creates a failure for a member that was lost or stalled.
     pub fn peer_lost(what: impl fmt::Display, advice: &str) -> Self {
         Self::new(Status::PeerLost, what, advice)
     }
 
-    /// The operating system refused something, or the program is wrong.
+    /// Creates a failure for a refusal of the operating system, or a bug in the program.
     pub fn other(what: impl fmt::Display, advice: &str) -> Self {
         Self::new(Status::Other, what, advice)
     }
 
-    /// With a text that says what to do already.
+    /// Creates a failure from a text that already includes the remedy.
     pub fn with_text(status: Status, text: impl fmt::Display) -> Self {
-        // File names and arguments are part of it, and may hold anything.
+        // File names and arguments are part of the text, and may contain anything.
         let text = text.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         Self { status, text }
     }
 
-    /// An end that needs no words.
+    /// Creates an end without a message.
     pub const fn silent(status: Status) -> Self {
         Self { status, text: String::new() }
     }
 
-    /// The operating system refused something that it seldom does.
+    /// Creates a failure for an operation that the operating system rarely refuses.
     pub fn system(action: impl fmt::Display, error: &io::Error) -> Self {
         if is_exhausted(error) {
             let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
@@ -160,7 +159,7 @@ impl Failure {
         Self::other(format_args!("{action}: {error}"), "see the system's message, and try again")
     }
 
-    /// The output cannot be written.
+    /// Creates a failure for output that cannot be written.
     pub fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(Status::OutputClosed);
@@ -172,29 +171,29 @@ impl Failure {
         Self::system("cannot write the output", error)
     }
 
-    /// The text, without the program's name.
+    /// Returns the text, without the program's name.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Says it on standard error, unless it needs no words.
+    /// Prints the failure on standard error, unless it has no message.
     pub fn report(&self) {
         use std::io::Write as _;
         if !self.text.is_empty() {
-            // Without standard error there is no other place for it.
+            // If standard error fails, there is nowhere else to write.
             let _ = writeln!(io::stderr(), "{}: {}", program(), self.text);
         }
     }
 }
 
-/// Whether something ran out, or has reached its limit.
+/// Returns whether a resource ran out, or reached its limit.
 pub fn is_exhausted(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
     [StorageFull, QuotaExceeded, OutOfMemory, FileTooLarge].contains(&error.kind())
         || matches!(error.raw_os_error(), Some(code) if EXHAUSTED.contains(&code))
 }
 
-/// Errors of the system that mean that something ran out: too many processes or open files.
+/// System errors that mean that a resource ran out: too many processes or open files.
 const EXHAUSTED: [i32; 3] = [
     rustix::io::Errno::AGAIN.raw_os_error(),
     rustix::io::Errno::MFILE.raw_os_error(),

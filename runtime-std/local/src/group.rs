@@ -1,8 +1,9 @@
-//! Groups whose members are all processes of this machine, started by one of them: where they meet.
+//! Groups whose members are all processes of this machine, started by one of them: the place where
+//! they meet.
 //!
-//! Over shared memory they meet by name. Over a network they meet over TCP on the loopback, at
-//! sockets that the parent listens at and its workers inherit: no port can be taken by somebody
-//! else in between.
+//! Over shared memory, they meet by name. Over a network, they meet over TCP on the loopback, at
+//! sockets that the parent listens on and its workers inherit, so no other process can take a port
+//! in between.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -18,16 +19,16 @@ use tramontane_runtime::group::{Description, DescriptionError, StartOptions};
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::{self, GroupName};
 
-/// Why the members have nowhere to meet.
+/// The reason why the members have nowhere to meet.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// Options of a device, and no RDMA.
+    /// There are options of a device, but no RDMA.
     #[error("{0} is about RDMA devices; leave it out, or give --fabric verbs")]
     NoDevice(&'static str),
-    /// No device to meet over.
+    /// There is no device to meet over.
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::JoinError),
-    /// No name, or not the one that is known.
+    /// There is no valid name, or not the known one.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// The description is wrong.
@@ -38,16 +39,16 @@ pub enum LocalError {
     Sockets(#[from] io::Error),
 }
 
-/// A group of this machine, as its parent holds it while it starts the members.
+/// A group on this machine, as its parent holds it while it starts the members.
 #[derive(Debug)]
 pub struct LocalGroup {
-    /// By rank; none over shared memory.
+    /// Indexed by rank; empty over shared memory.
     listeners: Vec<TcpListener>,
-    /// What all members are told alike.
+    /// Given to all members in the same way.
     place: LocalPlace,
 }
 
-/// What a member is told of where the group meets.
+/// A member's information about where the group meets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LocalPlace {
@@ -55,17 +56,17 @@ pub enum LocalPlace {
     SharedMemory(String),
     /// Over TCP.
     Network {
-        /// Where each listens, by rank.
+        /// Addresses at which the members listen, by rank.
         addresses: Vec<SocketAddr>,
-        /// The own socket, inherited, which listens.
+        /// The member's own listening socket, inherited.
         descriptor: RawFd,
-        /// To go on over RDMA: which device.
+        /// Device to use, if the group continues over RDMA.
         device: Option<DeviceOptions>,
     },
 }
 
 impl LocalGroup {
-    /// Finds a place for so many members; `purpose` is part of its name.
+    /// Finds a place for `members` members. `purpose` is part of its name.
     ///
     /// # Errors
     /// [`LocalError`]: that there is no device is found here already, once and not by each member.
@@ -95,7 +96,7 @@ impl LocalGroup {
         Ok(Self { listeners, place })
     }
 
-    /// What the member of that rank is told.
+    /// Returns the place for the member of that rank.
     #[must_use]
     pub fn place(&self, rank: usize) -> LocalPlace {
         let mut place = self.place.clone();
@@ -107,11 +108,11 @@ impl LocalGroup {
         place
     }
 
-    /// The same for a member that is this process itself: with a descriptor of its own, which is
-    /// open until the place is [started](LocalPlace::start) from.
+    /// Returns the place for a member that is this process itself. It has its own descriptor, which
+    /// is open until the place is [started](LocalPlace::start) from.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn own_place(&self, rank: usize) -> io::Result<LocalPlace> {
         let mut place = self.place(rank);
         if let (LocalPlace::Network { descriptor, .. }, Some(listener)) =
@@ -122,7 +123,7 @@ impl LocalGroup {
         Ok(place)
     }
 
-    /// The descriptor that the member of that rank must inherit for it, if any.
+    /// Returns the descriptor that the member of that rank must inherit, if any.
     #[must_use]
     pub fn inherited(&self, rank: usize) -> Option<BorrowedFd<'_>> {
         self.listeners.get(rank).map(|listener| listener.as_fd())
@@ -137,26 +138,27 @@ impl Default for LocalPlace {
 }
 
 impl LocalPlace {
-    /// For the member: the socket at which it is met, if that is a network. Takes over the
-    /// descriptor, so that a second call is wrong.
+    /// Returns the socket at which others meet this member, if the place is on a network. It takes
+    /// over the descriptor, so it must be called only once. Called by the member.
     #[must_use]
     pub fn listener(&self) -> Option<TcpListener> {
         match self {
             Self::SharedMemory(_) => None,
             Self::Network { descriptor, .. } => {
                 // SAFETY: the parent passed this descriptor on for this process to own, and names
-                // it once.
+                // it only once.
                 let socket = unsafe { OwnedFd::from_raw_fd(*descriptor) };
                 Some(socket.into())
             }
         }
     }
 
-    /// For the member: the group's description, with the name or the addresses of this place, and
-    /// what its node starts with. Takes over the descriptor, so that a second call is wrong.
+    /// Returns the group's description, with the name or the addresses of this place, and the start
+    /// options of the member's node. It takes over the descriptor, so it must be called only once.
+    /// Called by the member.
     ///
     /// # Errors
-    /// What is wrong with the description, or with the descriptor.
+    /// If the description or the descriptor is invalid.
     pub fn start(
         &self,
         mut description: Description,

@@ -10,20 +10,20 @@ use crate::options::seconds;
 use tramontane_runtime::group::{Description, OperatorClient, OperatorError};
 use tramontane_runtime::shared_memory::Root;
 
-/// How a command for operators finds a group.
+/// The way in which an operator command finds a group.
 #[derive(Args, Debug)]
 pub struct GroupOptions {
-    /// The group file of the nodes: 'tramontane node --example-config' explains it
+    /// Group file of the nodes; 'tramontane node --example-config' explains its fields
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// How long to wait for an answer, in seconds
+    /// Time limit for an answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "5", allow_negative_numbers = true,
           value_parser = seconds)]
     pub time_limit: Duration,
 }
 
 impl GroupOptions {
-    /// The group, and access to its nodes.
+    /// Returns the group, and a client for its nodes.
     pub fn open(&self) -> Result<(Description, OperatorClient), Failure> {
         let description = read(&self.config)?;
         let visits = OperatorClient::new(&description, &Root::from_env())?;
@@ -44,7 +44,7 @@ pub fn check_node(description: &Description, node: u32) -> Result<(), Failure> {
     Err(Failure::with_text(Status::Usage, OperatorError::UnknownNode(node)))
 }
 
-/// Nodes as people list them: `0 1 2`.
+/// Formats nodes as a list: `0 1 2`.
 pub fn listed(nodes: impl IntoIterator<Item = u32>) -> String {
     nodes.into_iter().map(|node| node.to_string()).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as flags that loops and waits look at, so that a command can clean up.
+//! SIGINT and SIGTERM as flags that loops and waits check, so that a command can clean up.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// This process was asked to end by a signal.
+/// A signal asked this process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Interrupted {
     /// SIGINT.
@@ -23,7 +23,7 @@ pub enum Interrupted {
 #[error("cannot watch for signals: {0}")]
 pub struct WatchError(#[from] pub io::Error);
 
-/// Whether, and how, this process was asked to end.
+/// Whether this process was asked to end, and by which signal.
 #[derive(Clone, Debug)]
 pub struct Interrupts {
     asked: Arc<AtomicBool>,
@@ -31,9 +31,9 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// From now on the two signals raise the flag and do nothing else, however often they come:
-    /// `timeout` and terminals may well send one twice. Every wait of a command is short, so it
-    /// ends soon.
+    /// From now on, the two signals raise the flag and do nothing else, however often they arrive:
+    /// `timeout` and terminals may send one twice. Every wait of a command is short, so it ends
+    /// soon.
     ///
     /// # Errors
     /// [`WatchError`]: what the operating system says.
@@ -45,14 +45,15 @@ impl Interrupts {
 
     fn register(&self) -> io::Result<()> {
         for signal in [SIGINT, SIGTERM] {
-            // In this order: a thread that sees the flag sees which signal it was.
+            // The order matters: a thread that sees the flag also sees which signal it was.
             flag::register_usize(signal, Arc::clone(&self.with), signal as usize)?;
             flag::register(signal, Arc::clone(&self.asked))?;
         }
         Ok(())
     }
 
-    /// From now on the signals raise this flag too, for a wait that something else ends as well.
+    /// From now on, the signals also raise this flag, for a wait that can end for other reasons
+    /// too.
     ///
     /// # Errors
     /// [`WatchError`]: what the operating system says.
@@ -60,24 +61,24 @@ impl Interrupts {
         for signal in [SIGINT, SIGTERM] {
             flag::register(signal, Arc::clone(flag))?;
         }
-        // One may have come before.
+        // A signal may have arrived before.
         flag.fetch_or(self.is_asked(), Ordering::Relaxed);
         Ok(())
     }
 
-    /// The flag, to end waits with.
+    /// Returns the flag, by which waits can be ended.
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.asked
     }
 
-    /// Whether this process was asked to end.
+    /// Returns whether this process was asked to end.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// From now on only a signal that is yet to come counts.
+    /// Forgets earlier signals: only later ones count.
     pub fn forget(&self) {
         self.asked.store(false, Ordering::Relaxed);
     }
@@ -85,7 +86,7 @@ impl Interrupts {
     /// Fails if this process was asked to end.
     ///
     /// # Errors
-    /// By which signal.
+    /// The signal that arrived.
     pub fn check(&self) -> Result<(), Interrupted> {
         if !self.is_asked() {
             return Ok(());

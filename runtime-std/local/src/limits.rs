@@ -1,11 +1,11 @@
-//! Limits of the system that would end the program by a signal or a panic: the program ends with
-//! status 4 and one line instead.
+//! System limits that would end the program by a signal or a panic. The program ends with status 4
+//! and one line instead.
 //!
-//! - A file that reaches its largest size (`ulimit -f`) raises SIGXFSZ, which ends a process. With
-//!   the signal caught, the write fails with an error that names the file.
-//! - The standard library panics when a scoped thread cannot be made (`ulimit -u`, `pids.max`, and
+//! - A file that reaches its largest size (`ulimit -f`) raises SIGXFSZ, which ends a process. If
+//!   the signal is caught, the write fails with an error that names the file.
+//! - The standard library panics if a scoped thread cannot be made (`ulimit -u`, `pids.max`, and
 //!   `ulimit -v`, which leaves no room for its stack).
-//! - It aborts where the system gives no memory (`ulimit -v`): see `out_of_memory`.
+//! - It aborts if the system provides no memory (`ulimit -v`): see `out_of_memory`.
 
 use std::any::Any;
 use std::io;
@@ -15,13 +15,13 @@ use std::sync::atomic::AtomicBool;
 use crate::exit::{Failure, Status};
 use crate::out_of_memory;
 
-/// How the standard library's panic begins.
+/// The beginning of the standard library's panic message.
 const NO_THREAD: &str = "failed to spawn thread";
 
-/// From now on these limits end the program with a line.
+/// From now on, these limits end the program with one line.
 ///
 /// # Errors
-/// What the system says of the signals.
+/// The system's error about the signals.
 pub fn watch() -> io::Result<()> {
     out_of_memory::watch()?;
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
@@ -30,7 +30,7 @@ pub fn watch() -> io::Result<()> {
         match text_of(panic.payload()).and_then(no_thread) {
             Some(failure) => {
                 failure.report();
-                // Whoever waits for that thread would wait for ever.
+                // A thread that waits for the missing one would wait forever.
                 std::process::exit(failure.status.code().into());
             }
             None => usual(panic),
@@ -39,7 +39,7 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn text_of(payload: &dyn Any) -> Option<&str> {
     let formatted = payload.downcast_ref::<String>().map(String::as_str);
     formatted.or_else(|| payload.downcast_ref::<&str>().copied())

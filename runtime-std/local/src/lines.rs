@@ -1,11 +1,11 @@
-//! Records as lines of text: standard input, line by line, and what is printed of messages.
+//! Records as lines of text: standard input line by line, and the printed form of messages.
 
 use std::io::{self, BufRead};
 
 use crate::exit::Failure;
 
-/// Adds a message as one line: each newline in it becomes `\n`. Only JSON tells that from a
-/// message which has these two characters.
+/// Adds a message as one line, in which each newline becomes `\n`. Only JSON distinguishes that
+/// from a message with these two characters.
 pub fn add_message(message: &[u8], to: &mut Vec<u8>) {
     let mut parts = message.split(|byte| *byte == b'\n');
     to.extend_from_slice(parts.next().unwrap_or_default());
@@ -19,31 +19,31 @@ pub fn add_message(message: &[u8], to: &mut Vec<u8>) {
 /// A line of the input, without its newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'l> {
-    /// All of it.
+    /// The complete line.
     Whole(&'l [u8]),
-    /// It is longer than may be; what there was of it is gone.
+    /// The line is longer than permitted, and its content was discarded.
     TooLong,
 }
 
-/// Cuts bytes into lines as they come. Takes no more memory than the longest line that may be.
+/// Cuts bytes into lines as they arrive. Takes no more memory than the longest permitted line.
 pub struct Cutter {
     line: Vec<u8>,
     limit: usize,
     is_too_long: bool,
     /// The last line was handed over, and its bytes are still here.
     is_over: bool,
-    /// Of the line that is being cut, from 1.
+    /// Number of the line being cut, from 1.
     number: u64,
 }
 
 impl Cutter {
-    /// For lines of at most `limit` bytes.
+    /// Creates a cutter for lines of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { line: Vec::new(), limit, is_too_long: false, is_over: false, number: 1 }
     }
 
-    /// Takes bytes away up to the end of a line, and hands that line over with its number. Nothing
-    /// if it has no end yet: then all bytes are taken.
+    /// Takes bytes up to the end of a line, and returns that line with its number. If the line is
+    /// incomplete, takes all bytes and returns `None`.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<(u64, Line<'_>)> {
         self.go_on();
         let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -63,18 +63,18 @@ impl Cutter {
         Some(self.hand_over())
     }
 
-    /// The input has ended: a last line without a newline counts too.
+    /// Notes the end of the input. Returns the last line if it has no newline.
     pub fn end(&mut self) -> Option<(u64, Line<'_>)> {
         self.is_begun().then(|| self.hand_over())
     }
 
-    /// Whether there is something of a line that has no end yet.
+    /// Returns whether there is an incomplete line.
     pub fn is_begun(&mut self) -> bool {
         self.go_on();
         self.is_too_long || !self.line.is_empty()
     }
 
-    /// The number of the line that comes next, or has begun.
+    /// Returns the number of the line that has begun, or comes next.
     pub fn number(&mut self) -> u64 {
         self.go_on();
         self.number
@@ -94,7 +94,7 @@ impl Cutter {
     }
 }
 
-/// Hands over each line with its number, to the end of the input.
+/// Hands over each line with its number, until the end of the input.
 pub fn each_line<E: From<Failure>>(
     mut input: impl BufRead,
     limit: usize,
@@ -119,7 +119,7 @@ pub fn each_line<E: From<Failure>>(
     }
 }
 
-/// The input cannot be read.
+/// Creates the failure for input that cannot be read.
 pub fn unreadable(error: &io::Error) -> Failure {
     let what = format_args!("cannot read the input: {error}");
     Failure::input(what, "give an input that can be read")
@@ -129,7 +129,7 @@ pub fn unreadable(error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
-    /// What is cut with a buffer of so many bytes.
+    /// Returns the lines that are cut with a buffer of `buffer` bytes.
     fn cut(input: &[u8], limit: usize, buffer: usize) -> Vec<(u64, Option<Vec<u8>>)> {
         let mut lines = Vec::new();
         let input = io::BufReader::with_capacity(buffer, input);

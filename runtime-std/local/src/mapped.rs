@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The first bytes of a file, with all pages in place; unmapped when dropped.
+/// The first bytes of a file, with all pages in place; unmapped on drop.
 #[derive(Debug)]
 pub struct Mapped {
     base: NonNull<u8>,
@@ -14,25 +14,25 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Maps `length` bytes, to be read.
+    /// Maps `length` bytes for reading.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn read_only(file: impl AsFd, length: usize) -> io::Result<Self> {
         Self::new(file, length, ProtFlags::READ)
     }
 
-    /// Maps `length` bytes, to be read and written.
+    /// Maps `length` bytes for reading and writing.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn writable(file: impl AsFd, length: usize) -> io::Result<Self> {
         Self::new(file, length, ProtFlags::READ | ProtFlags::WRITE)
     }
 
     fn new(file: impl AsFd, length: usize, protection: ProtFlags) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
+        // SAFETY: the kernel chooses the address, so no existing mapping is affected.
         let base = unsafe { mmap(std::ptr::null_mut(), length, protection, flags, file, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, length })
@@ -41,30 +41,31 @@ impl Mapped {
     /// All bytes.
     ///
     /// # Safety
-    /// The file is as long as the map, and no process writes to these bytes meanwhile.
+    /// The file must be as long as the mapping, and no process may write to these bytes in the
+    /// meantime.
     #[inline]
     #[must_use]
     pub const unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped while `self` lives; the caller answers for the rest.
+        // SAFETY: mapped while `self` lives; the caller guarantees the rest.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }
     }
 
-    /// The same, to be written to.
+    /// Returns the bytes for writing.
     ///
     /// # Safety
-    /// The file is as long as the map, which is [writable](Self::writable), and no other process
-    /// reads or writes these bytes meanwhile.
+    /// The file must be as long as the mapping, which must be [writable](Self::writable), and no
+    /// other process may read or write these bytes in the meantime.
     #[inline]
     #[must_use]
     pub const unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped while `self` lives; the caller answers for the rest.
+        // SAFETY: mapped while `self` lives; the caller guarantees the rest.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.length) }
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and nothing borrows from it any more.
+        // SAFETY: exactly the mapped range, and nothing borrows from it any longer.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
         debug_assert_eq!(unmapped, Ok(()));
     }

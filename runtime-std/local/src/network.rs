@@ -1,4 +1,5 @@
-//! Where the members of a group meet on a network, and with which key, as a command line says it.
+//! Command-line options for the addresses at which a group's members meet on a network, and for
+//! their key.
 
 use std::path::PathBuf;
 
@@ -11,20 +12,20 @@ use tramontane_runtime::group::{ControlEndpointsError, DescriptionBuilder};
 /// Addresses and key.
 #[derive(Args, Debug)]
 pub struct NetworkOptions {
-    /// The address of each member, in the order of ids; the same at all members
+    /// Address of each member, in the order of ids; the same for all members
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', help_heading = "Network")]
     pub addresses: Vec<HostAddress>,
-    /// A file with the key that all members share: 64 hexadecimal digits, mode 600
+    /// File with the key that all members share: 64 hexadecimal digits, mode 600
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     key_file: Option<PathBuf>,
-    /// Permit clear text on a network that you trust: over TCP without a key, to other machines;
-    /// over RDMA also beside a key, since RDMA is never encrypted
+    /// Permit unencrypted traffic on a network that you trust: over TCP to other machines without a
+    /// key, and over RDMA even with a key, because RDMA is never encrypted
     #[arg(long, help_heading = "Network")]
     allow_clear: bool,
 }
 
 impl NetworkOptions {
-    /// The first option that was given, by name: none of them means anything to members that share
+    /// Returns the name of the first option that was given. None applies to members that share
     /// memory.
     pub fn given(&self) -> Option<&'static str> {
         let all = [
@@ -45,7 +46,7 @@ impl NetworkOptions {
     }
 }
 
-/// Why members may not meet at these addresses, in the words of the command line.
+/// Explains in the command line's terms why members may not meet at these addresses.
 pub fn not_permitted(error: ControlEndpointsError) -> Failure {
     match error {
         ControlEndpointsError::Key(KeyError::Io { .. }) => Failure::usage(

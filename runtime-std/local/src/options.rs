@@ -1,6 +1,6 @@
-//! Options that several programs have: fabrics, RDMA devices, algorithms, windows, times.
+//! Options shared by several programs: fabrics, RDMA devices, algorithms, windows, times.
 //!
-//! The library that programs link knows no command line, so the types that `clap` fills are here.
+//! The library that programs link has no command line, so the types that `clap` fills are here.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::WINDOW_DEFAULT;
 use tramontane_runtime::rdma::{DeviceOptions, Gid, Pkey, RdmaOrder};
 
-/// What a value is called on the command line.
+/// Returns the command-line name of a value.
 #[must_use]
 pub fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Reads the name of a fabric.
+/// Returns a parser for the name of a fabric.
 #[must_use]
 pub fn carrier() -> impl TypedValueParser<Value = Carrier> {
     let names = PossibleValuesParser::new([
@@ -31,7 +31,7 @@ pub fn carrier() -> impl TypedValueParser<Value = Carrier> {
     names.map(|name| name.parse().unwrap_or_default())
 }
 
-/// The algorithms, as they are named on the command line.
+/// The algorithms, by their names on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AlgorithmName {
@@ -50,7 +50,7 @@ pub enum AlgorithmName {
 }
 
 impl AlgorithmName {
-    /// The algorithm, where members are of no racks; none if it needs them.
+    /// Returns the algorithm for members without racks, or `None` if it needs racks.
     #[must_use]
     pub const fn of_no_racks(self) -> Option<Algorithm> {
         match self {
@@ -64,64 +64,64 @@ impl AlgorithmName {
     }
 }
 
-/// Which RDMA device is taken, where the first that works is not wanted.
+/// The choice of an RDMA device, if not the first usable one.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceArguments {
-    /// The RDMA device [default: the first usable one; see 'tramontane verbs devices']
+    /// RDMA device [default: the first usable one; see 'tramontane verbs devices']
     #[arg(long, value_name = "NAME", help_heading = "RDMA")]
     pub device: Option<String>,
-    /// The port of the device [default: the first active port]
+    /// Port of the device [default: the first active port]
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
     pub port: Option<u8>,
-    /// The GID, by index or as an address [default: the address at which the members meet, else one
-    /// of the network interface that has it, else RoCE v2 over IPv4 first]
+    /// GID, by index or as an address [default: the address at which the members meet, else one of
+    /// the network interface with that address, else preferably RoCE v2 over IPv4]
     #[arg(long, value_name = "GID", help_heading = "RDMA")]
     pub gid: Option<Gid>,
-    /// The largest packet payload, in bytes [default: that of the port]
+    /// Largest packet payload, in bytes [default: that of the port]
     #[arg(long, value_name = "BYTES", help_heading = "RDMA")]
     pub mtu: Option<u32>,
-    /// How long a peer may leave writes unacknowledged before it counts as lost, in seconds
+    /// Time that a peer may leave writes unacknowledged before it counts as lost, in seconds
     /// [default: 1]
     #[arg(long, value_name = "SECONDS", help_heading = "RDMA", value_parser = loss_timeout)]
     pub loss_timeout: Option<Duration>,
-    /// The least exponent of timeouts that the adapter's firmware takes, where you know it: it
-    /// raises shorter ones to 4.096 us times two to this power [default: 16 for adapters, 268 ms]
+    /// Smallest timeout exponent that the device's firmware uses, if you know it: shorter timeouts
+    /// are raised to 4.096 us times two to this power [default: 16 for hardware devices, 268 ms]
     #[arg(long, value_name = "EXPONENT", help_heading = "RDMA",
           value_parser = clap::value_parser!(u8).range(0..=31))]
     pub timer_floor: Option<u8>,
-    /// The traffic class of all packets; on RoCE v2 its upper six bits are the DSCP [default: 0]
+    /// Traffic class of all packets; on RoCE v2, its upper six bits are the DSCP [default: 0]
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
     pub traffic_class: Option<u8>,
-    /// The service level of all packets: the priority on Ethernet, the virtual lane on InfiniBand
+    /// Service level of all packets: the priority on Ethernet, the virtual lane on InfiniBand
     /// [default: 0]
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA",
           value_parser = clap::value_parser!(u8).range(0..=15))]
     pub service_level: Option<u8>,
-    /// The partition of an InfiniBand network, in hexadecimal, such as 0x8001 [default: 0xffff, or
+    /// Partition key of an InfiniBand network, in hexadecimal, such as 0x8001 [default: 0xffff, or
     /// else the first of the port]
     #[arg(long, value_name = "KEY", help_heading = "RDMA")]
     pub pkey: Option<Pkey>,
-    /// Have packets carry the GID on InfiniBand too, as routers between subnets need; if one of two
-    /// members wants it, both do it
+    /// Include the GID in packets on InfiniBand too, as routers between subnets need; if either of
+    /// two members sets this, both do it
     #[arg(long, help_heading = "RDMA")]
     pub grh: bool,
-    /// Take rows and blocks in huge pages; where the system has none (sysctl vm.nr_hugepages), take
-    /// usual ones
+    /// Use huge pages for rows and blocks, or normal pages if the system has none (sysctl
+    /// vm.nr_hugepages)
     #[arg(long, help_heading = "RDMA")]
     pub huge_pages: bool,
-    /// The completion vector: which processor a sleeping member is woken on [default: spread over
-    /// those of the device, by member and view]
+    /// Completion vector, which determines the processor that wakes a sleeping member [default:
+    /// spread over those of the device, by member and view]
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
     pub completion_vector: Option<u32>,
-    /// Who keeps the order of writes: 'auto' as the device says, 'none' where switches or adapters
-    /// reorder packets, 'writes' where they are known not to, 'visible' where a completed write can
-    /// also be seen at its peer, as shards need; the same at all members [default: auto]
+    /// Order of writes that the network keeps: 'auto' as the device reports, 'none' if switches or
+    /// devices reorder packets, 'writes' if they are known not to, 'visible' if a completed write
+    /// is also visible at its peer, as shards need; the same for all members [default: auto]
     #[arg(long, value_name = "ORDER", help_heading = "RDMA")]
     pub rdma_order: Option<RdmaOrder>,
 }
 
 impl DeviceArguments {
-    /// As the library takes them.
+    /// Returns the options as the library takes them.
     #[must_use]
     pub fn options(&self) -> DeviceOptions {
         DeviceOptions {
@@ -141,14 +141,14 @@ impl DeviceArguments {
         }
     }
 
-    /// The first option that was given, by name: none of them means anything to another fabric.
+    /// Returns the name of the first option that was given. None applies to another fabric.
     #[must_use]
     pub fn given(&self) -> Option<&'static str> {
         given(&self.options())
     }
 }
 
-/// The first option that was given, by its name on the command line.
+/// Returns the command-line name of the first option that was given.
 #[must_use]
 pub fn given(options: &DeviceOptions) -> Option<&'static str> {
     let DeviceOptions {
@@ -184,7 +184,7 @@ pub fn given(options: &DeviceOptions) -> Option<&'static str> {
     all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
-/// The longest loss time: devices count to about half a day.
+/// The longest loss time. Devices count to about half a day.
 const LOSS_SECONDS_MAX: f64 = 3_600.0;
 
 fn loss_timeout(text: &str) -> Result<Duration, String> {
@@ -198,31 +198,31 @@ fn loss_timeout(text: &str) -> Result<Duration, String> {
 /// The window.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct WindowOption {
-    /// Slots of each sender: how many of its messages may be under way
+    /// Slots of each sender: the number of its messages that may be in flight
     #[arg(long, value_name = "SLOTS", default_value_t = WINDOW_DEFAULT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(WINDOW_MAX)))]
     pub window: u32,
 }
 
-/// How long to wait for the others.
+/// The time limit for joining.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct JoinOption {
-    /// How long to wait for all members to start, in seconds
+    /// Longest wait for all members to start, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
           value_parser = seconds)]
     pub join_timeout: Duration,
 }
 
-/// The algorithm of that name; that it needs racks is the user's mistake.
+/// Returns the algorithm with that name, or a usage error if it needs racks.
 pub fn without_racks(name: AlgorithmName) -> Result<Algorithm, Failure> {
     let needed = || Failure::usage("members have no racks here", "take another --algorithm");
     name.of_no_racks().ok_or_else(needed)
 }
 
-/// The largest time that can be asked for: ten years, which every clock can add.
+/// The longest time that may be requested: ten years, which every clock can add.
 const SECONDS_MAX: f64 = 315_360_000.0;
 
-/// Reads a time in seconds: `2`, `0.5`.
+/// Parses a time in seconds: `2`, `0.5`.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     if !(0.0..=SECONDS_MAX).contains(&seconds) {
@@ -231,7 +231,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Reads the size of the largest record, for a slot that holds `framing` bytes beside it.
+/// Parses the size of the largest record, for a slot that also holds `framing` bytes.
 pub fn record_bytes<const FRAMING: u32>(text: &str) -> Result<u32, String> {
     let limit = MESSAGE_MAX - FRAMING;
     match text.parse::<u32>() {

@@ -1,10 +1,10 @@
-//! Memory that the system does not give ends the program with status 4 and one line, where the
-//! standard library would abort it.
+//! If the system provides no memory, the program ends with status 4 and one line. The standard
+//! library would abort it.
 //!
-//! An allocator cannot tell whether its caller can do without the memory (`try_reserve`), and a
-//! caller that cannot aborts. So a small piece that is missing ends the program at once: nothing
-//! works without it. The failure of a large one is left to the caller, and if that aborts, the
-//! signal ends the program so.
+//! An allocator cannot know whether its caller can do without the memory (`try_reserve`); a caller
+//! that cannot will abort. If a small allocation fails, the program ends at once, because nothing
+//! works without it. The failure of a large one is left to the caller; if that aborts, the abort
+//! signal ends the program in the same way.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit::{Status, program};
 
-/// Pieces of so many bytes and more may be missing.
+/// Allocations of this many bytes or more may fail.
 const LARGE: usize = 1 << 16;
 
 const LINE: &[u8] = b": out of memory; free some, or raise the limit of memory \
     (ulimit -v; memory.max of the cgroup)\n";
 
-/// Whether a large piece was missing: an abort is about that then.
+/// Whether a large allocation failed: an abort is then caused by that.
 static IS_MISSING: AtomicBool = AtomicBool::new(false);
 
 #[global_allocator]
@@ -27,25 +27,25 @@ static ALLOCATOR: Allocator = Allocator;
 /// The system's allocator.
 struct Allocator;
 
-// SAFETY: all is done by the system's allocator, which keeps the contract.
+// SAFETY: the system's allocator does all the work, and keeps the contract.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         checked(unsafe { System.realloc(memory, layout, bytes) }, bytes)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -65,21 +65,21 @@ fn is_missing(bytes: usize) {
     IS_MISSING.store(true, Ordering::Relaxed);
 }
 
-/// Without any more memory, and as a signal handler may: no destructor runs.
+/// Ends the program without any more memory, and as a signal handler may: no destructor runs.
 fn end() {
-    // Without standard error there is no other place for it.
+    // If standard error fails, there is nowhere else to write.
     let _ = rustix::io::write(rustix::stdio::stderr(), program().as_bytes());
     let _ = rustix::io::write(rustix::stdio::stderr(), LINE);
     signal_hook::low_level::exit(Status::Resources.code().into());
 }
 
-/// From now on an abort for lack of memory ends the program with a line.
+/// From now on, an abort for lack of memory ends the program with one line.
 pub(crate) fn watch() -> io::Result<()> {
     let aborted = || {
         if IS_MISSING.load(Ordering::Relaxed) {
             end();
         }
     };
-    // SAFETY: the handler allocates nothing, takes no lock, and calls `write` and `_exit` only.
+    // SAFETY: the handler allocates nothing, takes no lock, and only calls `write` and `_exit`.
     unsafe { signal_hook::low_level::register(signal_hook::consts::SIGABRT, aborted) }.map(drop)
 }

@@ -1,9 +1,9 @@
-//! From the polling thread to standard output, for commands that run as long as their group.
+//! Output from the polling thread to standard output, for commands that run as long as their group.
 //!
-//! Deliveries are formatted into a buffer, and a thread of its own writes out whatever is there:
-//! one record at a low rate, at once; many at a high one, in one go. The buffer is bounded: a
-//! member whose output has no reader holds back delivery, and with it the group, as any full pipe
-//! does; for as long as its command allows.
+//! Deliveries are formatted into a buffer, and a separate thread writes out its contents: at a low
+//! rate one record at once, at a high rate many in one call. The buffer is bounded. A member whose
+//! output has no reader holds back delivery, and with it the group, as any full pipe does, for as
+//! long as its command permits.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::print::print;
 
-/// Prints the one result of a command: as a line of JSON, or as text.
+/// Prints the only result of a command: as a line of JSON, or as text.
 pub fn print_result<R: Serialize>(
     json: bool,
     result: &R,
@@ -23,39 +23,39 @@ pub fn print_result<R: Serialize>(
     print(&mut io::stdout().lock(), json, result, text).map_err(|error| Failure::output(&error))
 }
 
-/// Prints one line for people on standard error.
+/// Prints a notice for people on standard error.
 pub fn print_notice(text: &str) {
-    // Without standard error there is no other place for it.
+    // If standard error fails, there is nowhere else to write.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Formatted bytes that may wait to be written. One record more may come on top.
+/// Largest number of formatted bytes that wait to be written. One more record may exceed it.
 const WAITING_MAX: usize = 4 << 20;
 
-/// Bytes that are written at a time, so that a slow reader can be told from one that takes nothing.
+/// Bytes per write, small enough to distinguish a slow reader from one that takes nothing.
 const PART_BYTES: usize = 8 << 10;
 
-/// Called with the reason why nothing can be written any more.
+/// Called with the reason why the output cannot be written any longer.
 type Failed = Box<dyn FnOnce(io::Error) + Send>;
 
-/// What waits to be written.
+/// The output that waits to be written.
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: Vec<u8>,
-    /// The writing thread is busy with what it took.
+    /// Whether the writing thread is busy with the bytes that it took.
     writing: bool,
-    /// Bytes that were written in all.
+    /// Total number of bytes written.
     written: u64,
-    /// Nothing is wanted any more: what comes is dropped.
+    /// Whether further output is dropped.
     discard: bool,
 }
 
 struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// How long one waits for a reader that takes nothing; for ever without.
+    /// Longest wait for a reader that takes nothing; `None` waits forever.
     patience: Option<Duration>,
-    /// Nothing once it was reported.
+    /// `None` once the failure was reported.
     failed: Mutex<Option<Failed>>,
 }
 
@@ -71,7 +71,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Nothing can be written any more.
+    /// Notes that the output cannot be written any longer.
     fn fail(&self, error: io::Error) {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(failed) = failed {
@@ -111,8 +111,8 @@ impl Shared {
 pub struct Output(Arc<Shared>);
 
 impl Output {
-    /// Starts the writing thread. `failed` is called with an error of the output, or if no reader
-    /// took anything of it for `patience` while it was full; what comes after that is dropped.
+    /// Starts the writing thread. `failed` is called with an error of the output, or if the reader
+    /// took nothing for `patience` while the buffer was full. Later output is dropped.
     pub fn start(
         patience: Option<Duration>,
         failed: impl FnOnce(io::Error) + Send + 'static,
@@ -130,7 +130,7 @@ impl Output {
         Ok(output)
     }
 
-    /// Adds what `add` writes of each item, waiting for room before each.
+    /// Adds the output that `add` writes for each item, and waits for room before each.
     pub fn put_each<I>(
         &self,
         items: impl IntoIterator<Item = I>,
@@ -154,17 +154,17 @@ impl Output {
         }
     }
 
-    /// Drops what waits and all that comes: threads that wait for room go on.
+    /// Drops all waiting and later output, so that threads that wait for room can continue.
     pub fn discard(&self) {
         self.0.discard();
     }
 
-    /// Bytes that were written in all.
+    /// Returns the total number of bytes written.
     pub fn written(&self) -> u64 {
         self.0.lock().written
     }
 
-    /// Waits until all is written, at most the given time. True if it is.
+    /// Waits until everything is written, for at most `timeout`. Returns true if it is.
     pub fn drain(&self, timeout: Duration) -> bool {
         let under_way = |waiting: &mut Waiting| !waiting.bytes.is_empty() || waiting.writing;
         let waited = self.0.changed.wait_timeout_while(self.0.lock(), timeout, under_way);
@@ -173,7 +173,7 @@ impl Output {
     }
 }
 
-/// The writing thread.
+/// Runs the writing thread.
 fn write_out(shared: &Shared) -> io::Result<()> {
     let mut taken = Vec::new();
     let mut output = io::stdout().lock();

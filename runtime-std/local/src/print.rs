@@ -1,4 +1,4 @@
-//! What a command found: one JSON object for programs, or text for people.
+//! The findings of a command: one JSON object for programs, or text for people.
 
 use std::io::{self, Write};
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::table::wrapped;
 
-/// Writes a report to `out`: as one line of JSON, or as its text, cut to a terminal's width.
+/// Writes a report to `out`: as one line of JSON, or as text that is wrapped to a terminal's width.
 ///
 /// # Errors
-/// What the operating system says.
+/// The operating system's error.
 pub fn print<R: Serialize>(
     out: &mut impl Write,
     json: bool,

@@ -1,16 +1,16 @@
-//! Processes of this same program, and the leash that ties each to the one that started it. The one
-//! place where those are started.
+//! Processes of this same program, and the leash that ties each to its parent. They are started
+//! only here.
 //!
-//! Parent and worker talk in lines: the parent's over the worker's standard input, the worker's
-//! over its standard output; standard error is the parent's own.
+//! Parent and worker exchange lines: the parent's over the worker's standard input, the worker's
+//! over its standard output. They share standard error.
 //!
 //! # No worker outlives its parent
 //! However the parent ends, the kernel closes its end of the worker's input. The worker's leash
-//! sees that, raises a flag that the worker's loops and waits look at, and ends the process after
+//! notices that, raises a flag that the worker's loops and waits check, and ends the process after
 //! [`GRACE`] if it has not ended by itself. So a worker leaves its group properly, and leaves no
-//! files, even when the parent was killed. Two gaps are closed apart: a worker that is stopped is
-//! woken when its parent dies, and one whose parent died before it asked for that finds that it has
-//! another parent now.
+//! files, even if the parent was killed. Two gaps are closed separately: a stopped worker is woken
+//! when its parent dies, and a worker whose parent died before it asked for that finds that it has
+//! another parent.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, Write as _};
@@ -27,19 +27,19 @@ use rustix::process::{
 };
 use signal_hook::consts::{SIGHUP, SIGINT};
 
-/// How long a worker may go on after its parent let go of it.
+/// Time that a worker may continue after its parent has released it.
 pub const GRACE: Duration = Duration::from_secs(1);
 
 /// The exit status of a worker that the leash had to end.
 pub const LEASH_STATUS: i32 = 1;
 
-/// Tells a worker who its parent is.
+/// Names a worker's parent.
 const PARENT: &str = "TRAMONTANE_PARENT";
 
-/// Between two looks whether a worker has ended.
+/// Interval between two checks whether a worker has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A process of this program that this one started. Dropping it kills it.
+/// A process of this program that this process started. Dropping it kills it.
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
@@ -47,14 +47,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts this program again, with these arguments. It inherits the descriptors of `inherited`,
-    /// under the same numbers, and gives back the end to read what it says.
+    /// Starts this program again with these arguments. It inherits the descriptors of `inherited`
+    /// under the same numbers. Returns the reading end of its output.
     ///
-    /// To be called from a thread that lives as long as the workers should: to the kernel that
-    /// thread is the parent.
+    /// Call it from a thread that lives as long as the workers should, because the kernel regards
+    /// that thread as the parent.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn start<S: AsRef<OsStr>>(
         arguments: &[S],
         inherited: &[BorrowedFd<'_>],
@@ -72,39 +72,39 @@ impl Worker {
         Ok((worker, output))
     }
 
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Says something to it, in a line.
+    /// Sends the worker a line.
     ///
     /// # Errors
-    /// If it does not listen any more.
+    /// If the worker no longer reads.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(input, "{line}")
     }
 
-    /// Sends it a signal.
+    /// Sends the worker a signal.
     ///
     /// # Errors
-    /// If it is gone, or what the operating system says.
+    /// If the worker is gone, or the operating system reports an error.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         Ok(kill_process(pid.ok_or(io::ErrorKind::NotFound)?, signal)?)
     }
 
-    /// Lets go of it: it ends, within [`GRACE`] unless it is stopped.
+    /// Releases the worker: it ends within [`GRACE`] unless it is stopped.
     pub fn release(&mut self) {
         self.input = None;
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status, if the worker has ended.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
@@ -112,13 +112,13 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
+        // Both fail only if the process is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Lets go of workers, waits until they have ended, at most a little more than [`GRACE`], and kills
+/// Releases workers, waits until they have ended, at most a little longer than [`GRACE`], and kills
 /// the rest.
 pub fn dismiss(workers: &mut Vec<Worker>) {
     for worker in workers.iter_mut() {
@@ -150,13 +150,14 @@ impl<'f> Inherited<'f> {
 impl Drop for Inherited<'_> {
     fn drop(&mut self) {
         for descriptor in self.0 {
-            // It worked the other way round; at worst a later child inherits one descriptor more.
+            // The opposite call succeeded before. At worst, a later child inherits one more
+            // descriptor.
             let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
         }
     }
 }
 
-/// A worker's end: what its parent says, and whether it still holds on.
+/// A worker's end: receives its parent's lines, and notices when the parent releases it.
 #[derive(Debug)]
 pub struct Leash {
     lines: Receiver<String>,
@@ -164,20 +165,19 @@ pub struct Leash {
 }
 
 impl Leash {
-    /// Ties this process to the one that started it.
+    /// Ties this process to its parent.
     ///
     /// # Errors
-    /// If this process is no worker, or its parent is gone already.
+    /// If this process is not a worker, or its parent is gone already.
     pub fn attach() -> io::Result<Self> {
         let parent = std::env::var(PARENT).ok().and_then(|text| text.parse::<i32>().ok());
-        // The signal wakes a worker that is stopped; everything else about the end is the input's
-        // matter.
+        // The signal wakes a stopped worker. The closed input does everything else.
         set_parent_process_death_signal(Some(Signal::CONT))?;
         if parent.is_none() || getppid().map(|pid| pid.as_raw_nonzero().get()) != parent {
             return Err(io::Error::other("this process was not started by one of this program"));
         }
-        // A terminal interrupts, or hangs up on, worker and parent alike; what follows is the
-        // parent's matter.
+        // A terminal sends SIGINT or SIGHUP to worker and parent alike. The parent decides what
+        // follows.
         for signal in [SIGINT, SIGHUP] {
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
         }
@@ -186,7 +186,7 @@ impl Leash {
         let flag = Arc::clone(&cut);
         std::thread::Builder::new().name("tramontane-leash".into()).spawn(move || {
             for line in io::stdin().lock().lines() {
-                // Nobody takes it: the worker is about to end.
+                // Nothing receives the line, because the worker is about to end.
                 let Ok(()) = line.map(|line| drop(sender.send(line))) else { break };
             }
             flag.store(true, Ordering::Relaxed);
@@ -197,20 +197,20 @@ impl Leash {
         Ok(Self { lines, cut })
     }
 
-    /// Whether the parent let go, or is gone.
+    /// Returns whether the parent released this worker, or is gone.
     #[inline]
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// The flag behind [`Leash::is_cut`], to end waits with.
+    /// Returns the flag of [`Leash::is_cut`], by which waits can be ended.
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.cut
     }
 
-    /// Waits for the parent's next line; nothing once it let go.
+    /// Waits for the parent's next line. Returns `None` once the parent has released this worker.
     #[must_use]
     pub fn next_line(&self) -> Option<String> {
         self.lines.recv().ok()

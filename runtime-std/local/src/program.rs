@@ -1,8 +1,8 @@
-//! What every program does around its commands: it reads the command line, logs what is asked for,
-//! and ends with a status and, where something failed, one line.
+//! The frame of every program around its commands: it reads the command line, sets up logging, and
+//! ends with a status and, if something failed, one line.
 //!
-//! Results go to standard output, errors as one line each to standard error, and logs, where asked
-//! for, to standard error too.
+//! Results go to standard output, and errors to standard error, as one line each. Logs, if
+//! requested, also go to standard error.
 
 use std::io;
 use std::process::ExitCode;
@@ -16,17 +16,18 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::exit::{self, Failure};
 use crate::limits;
 
-/// What is logged, as `tracing-subscriber` has it: `warn`, `tramontane_runtime=debug`.
+/// The variable with the log filter, in the syntax of `tracing-subscriber`: `warn`,
+/// `tramontane_runtime=debug`.
 const LOG_VARIABLE: &str = "TRAMONTANE_LOG";
 
-/// What is logged by default. That a peer of a group with fixed membership is lost is an error of
-/// the command, which prints it.
+/// The default log filter. The loss of a peer in a group with fixed membership is an error of the
+/// command, which prints it.
 const LOG_DEFAULT: &str = "warn,tramontane_runtime::group::engine::fixed=error";
 
-/// How much is logged.
+/// The amount of logging.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct LogOptions {
-    /// Log to standard error: once for events, twice for details; TRAMONTANE_LOG takes a filter
+    /// Log to standard error: once for events, twice for details; TRAMONTANE_LOG sets a filter
     #[arg(short, long, global = true, display_order = 100, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -53,16 +54,16 @@ impl LogOptions {
 
 /// A program with this command line.
 pub trait Program: Parser {
-    /// What its lines on standard error begin with.
+    /// The beginning of its lines on standard error.
     const NAME: &'static str;
 
-    /// How much it logs.
+    /// Returns its log options.
     fn log(&self) -> LogOptions;
 
-    /// Does what the command line says.
+    /// Runs the command.
     ///
     /// # Errors
-    /// Why it failed, with the exit status.
+    /// The reason for the failure, with the exit status.
     fn run(&self) -> Result<(), Failure>;
 }
 
@@ -87,7 +88,7 @@ pub fn main<P: Program>() -> ExitCode {
     }
 }
 
-/// Reads the command line; nothing if all that was wanted is help.
+/// Reads the command line. Returns `None` if only help was requested.
 fn parse<P: Program>() -> Result<Option<P>, Failure> {
     let error = match P::try_parse() {
         Ok(program) => return Ok(Some(program)),
@@ -105,7 +106,7 @@ fn parse<P: Program>() -> Result<Option<P>, Failure> {
     Err(Failure::usage(in_one_line(&error), &command))
 }
 
-/// What is wrong with a command line, with what may have been meant, and without the usage.
+/// Formats the error of a command line, with suggestions and without the usage.
 #[must_use]
 pub fn in_one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -115,7 +116,7 @@ pub fn in_one_line(error: &clap::Error) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| {
         !["Usage:", "For more information"].iter().any(|start| line.starts_with(start))
     });
-    // A tip says what may have been meant, and another how to pass an option on as a value.
+    // One tip suggests a correction, and another explains how to pass an option as a value.
     let lines = lines.filter(|line| !line.is_empty() && !line.contains("as a value"));
     let words: Vec<&str> = lines.collect();
     words.join(" ").trim_start_matches("error: ").replace(" tip: ", "; ")

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-/// Text, or base64 where it is not UTF-8.
+/// Text, or base64 if it is not UTF-8.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bytes<'r> {

@@ -1,4 +1,4 @@
-//! The trees of the paper for eight groups of shards, by name.
+//! The paper's trees for eight groups of shards, by name.
 
 use clap::ValueEnum;
 
@@ -9,12 +9,12 @@ pub enum Tree {
     Base,
     /// All groups are children of the first
     Breadth,
-    /// Each group is the child of the one before
+    /// Each group is the child of the previous one
     Depth,
 }
 
 impl Tree {
-    /// The parent of each of eight groups, by index.
+    /// Returns the parent of each of eight groups, by index.
     #[must_use]
     pub const fn parents(self) -> [Option<usize>; 8] {
         match self {

@@ -1,27 +1,27 @@
-//! Tables for people: numbers to the right, one line a row. At a terminal no line is wider than it:
-//! cells take several lines there, and where not even words fit beside each other, the cells of a
-//! row stand one below the other.
+//! Tables for people: numbers are right-aligned, and each row is one line. On a terminal, no line
+//! is wider than the terminal: cells are wrapped, and if not even single words fit next to each
+//! other, the cells of a row are printed below each other.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
 
-/// Between two columns.
+/// Width of the gap between two columns.
 const GAP: usize = 2;
 
-/// How far the lines are set in that continue one.
+/// Indentation of continuation lines.
 const INDENT: usize = 2;
 
 /// A table that grows row by row.
 #[derive(Debug)]
 pub struct Table {
     headings: Vec<String>,
-    /// Columns of text, from zero.
+    /// Columns with text, from zero.
     left: &'static [usize],
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these headings, as they stand in a line, with two spaces between them. The
+    /// Creates a table with these headings, given as one line with two spaces between them. The
     /// columns of `left` (from zero) hold text, the others numbers.
     #[must_use]
     pub fn new(headings: &str, left: &'static [usize]) -> Self {
@@ -29,12 +29,12 @@ impl Table {
         Self { headings, left, rows: Vec::new() }
     }
 
-    /// One more row. Cells that are missing at its end stay empty.
+    /// Adds a row. Missing cells at its end stay empty.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// As lines of at most `width` characters, if that is given.
+    /// Formats the table as lines of at most `width` characters, if that is given.
     fn lines(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = (0..self.headings.len())
             .map(|column| self.cells(column).map(length).max().unwrap_or(0))
@@ -47,7 +47,7 @@ impl Table {
             if total(&words) > room {
                 return self.one_below_the_other(room);
             }
-            // The widest column that can be cut gives way, until all fit.
+            // The widest column that can be wrapped is narrowed until all fit.
             while total(&widths) > room {
                 let cuttable = (0..widths.len()).filter(|column| widths[*column] > words[*column]);
                 let Some(widest) = cuttable.max_by_key(|column| widths[*column]) else { break };
@@ -58,13 +58,13 @@ impl Table {
         rows.map(|row| self.side_by_side(row, &widths)).collect()
     }
 
-    /// Heading and cells of a column.
+    /// Returns the heading and the cells of a column.
     fn cells(&self, column: usize) -> impl Iterator<Item = &str> {
         let rows = std::iter::once(&self.headings).chain(&self.rows);
         rows.filter_map(move |row| row.get(column)).map(String::as_str)
     }
 
-    /// A row, in as many lines as its longest cell needs.
+    /// Formats a row in as many lines as its longest cell needs.
     fn side_by_side(&self, row: &[String], widths: &[usize]) -> String {
         let cells: Vec<Vec<String>> =
             row.iter().zip(widths).map(|(cell, at)| cut(cell, *at)).collect();
@@ -88,7 +88,7 @@ impl Table {
         text
     }
 
-    /// Each row as a block of lines, each with a heading and its cell.
+    /// Formats each row as a block of lines, each with a heading and its cell.
     fn one_below_the_other(&self, room: usize) -> String {
         let headings = self.headings.iter().map(|heading| length(heading)).max().unwrap_or(0);
         let block = |row: &Vec<String>| {
@@ -112,12 +112,13 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Of a line with columns of these widths.
+/// Returns the width of a line with columns of these widths.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// A cell as lines of at most `width` characters, cut at spaces, and within words that are longer.
+/// Wraps a cell into lines of at most `width` characters, at spaces, and within words that are
+/// longer.
 fn cut(cell: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in cell.split(' ') {
@@ -145,16 +146,16 @@ impl fmt::Display for Table {
     }
 }
 
-/// The width of the terminal that standard output is, in characters; nothing if it is none, or if
-/// it does not say.
+/// Returns the width of the terminal on standard output in characters, or `None` if there is no
+/// terminal or its width is unknown.
 fn terminal_width() -> Option<usize> {
     let output = io::stdout();
     let size = output.is_terminal().then(|| rustix::termios::tcgetwinsize(&output).ok())??;
     Some(size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
-/// The same text. At a terminal its lines are cut at spaces, so that none is wider than it, and the
-/// rest of a line is set in.
+/// Wraps a text. On a terminal, its lines are cut at spaces so that none is wider than the
+/// terminal, and continuation lines are indented.
 #[must_use]
 pub fn wrapped(text: &str) -> String {
     match terminal_width() {
@@ -167,13 +168,13 @@ fn wrapped_to(text: &str, width: usize) -> String {
     text.lines().map(|line| in_lines(line, width)).collect()
 }
 
-/// A line as one or several.
+/// Wraps one line.
 fn in_lines(line: &str, width: usize) -> String {
     let (mut text, mut left, mut indent) = (String::new(), line, 0);
     loop {
         let room = width.saturating_sub(indent).max(1);
         let end = left.char_indices().nth(room).map(|(end, _)| end);
-        // Behind the spaces that it may begin with.
+        // Wraps after the leading spaces.
         let begin = left.len() - left.trim_start().len();
         let cut = end.and_then(|end| {
             let cut = left[..end].rfind(' ').filter(|cut| *cut > begin);
@@ -190,7 +191,7 @@ fn in_lines(line: &str, width: usize) -> String {
     }
 }
 
-/// A count of something a second, in the unit that suits it: `12.3 M`.
+/// Formats a rate per second in a suitable unit: `12.3 M`.
 pub fn scaled(value: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     match UNITS.iter().find(|(unit, _)| value >= *unit) {

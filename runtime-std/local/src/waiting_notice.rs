@@ -1,5 +1,5 @@
-//! A notice on standard error to a user whose process waits for others on shared memory: that other
-//! users have groups in folders of their own.
+//! A notice on standard error to a user whose process waits for others on shared memory: other
+//! users have groups in their own folders.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -8,24 +8,24 @@ use std::time::Duration;
 
 use tramontane_runtime::shared_memory::Root;
 
-/// A process that waits for longer prints the notice.
+/// A process that waits longer than this prints the notice.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
 
-/// A wait for others. The notice is printed while this lives, once.
+/// A wait for others. The notice is printed once while this lives.
 pub struct WaitingNotice {
-    /// Closed with the wait.
+    /// Closed when the wait ends.
     _over: Sender<()>,
 }
 
 impl WaitingNotice {
-    /// Begins to wait in a root. Nothing if the notice cannot be printed.
+    /// Begins to wait in a root. Returns `None` if the notice cannot be printed.
     pub fn begin(root: &Root) -> Option<Self> {
         let root = root.clone();
         let (over, is_over) = channel::<()>();
         let wait = move || {
             if is_over.recv_timeout(NOTICE_AFTER) == Err(RecvTimeoutError::Timeout) {
                 let text = notice(&root, &root.of_other_users());
-                // Without standard error there is no other place for it.
+                // If standard error fails, there is nowhere else to write.
                 let _ = text.map(|text| writeln!(io::stderr(), "{text}"));
             }
         };

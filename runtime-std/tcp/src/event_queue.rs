@@ -48,7 +48,7 @@ impl EventQueue {
             Notice::Block(event) => self.blocks.push_back(event),
             Notice::Completed(token) => self.events.push_back(Event::Completed(token)),
             Notice::Permission(event) => {
-                // Only the last event counts, so there are few, whatever a peer sends.
+                // Only the last event counts, so there are few for any input of a peer.
                 self.permissions.retain(|other| *other != event);
                 self.permissions.push_back(event);
             }

@@ -89,7 +89,7 @@ const CLOSED: u8 = 12;
 const READ: u8 = 13;
 const ANSWER: u8 = 14;
 
-/// A frame's bytes, of which the first [`Frame::length`] count.
+/// A frame's bytes. Only the first [`Frame::length`] count.
 pub(super) type FrameBytes = [u8; HEADER + OPEN_REST];
 
 impl Frame {

@@ -1,6 +1,6 @@
-//! What the tests of `tramontane-copy` have in common: what is copied, where to, and between whom.
+//! Shared parts of the tests of `tramontane-copy`: sources, destinations, and nodes.
 
-// Each test program uses its own part of it.
+// Each test program uses only some of these parts.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Place, free_addresses};
 
-/// Several messages, and a piece of one.
+/// Several messages, and a part of one.
 pub const LARGE: usize = 40 << 20;
 
-/// Everything that is to be copied: large and empty files, a directory in a directory, an empty
-/// one, a link, a mode.
+/// Makes the sources: large and empty files, a directory in a directory, an empty one, a link, a
+/// mode.
 pub fn sources(place: &Place) -> Vec<PathBuf> {
     let source = place.path().join("source");
     fs::create_dir_all(source.join("tree/inner/empty")).expect("directories");
@@ -31,7 +31,7 @@ pub fn sources(place: &Place) -> Vec<PathBuf> {
     vec![source.join("large"), source.join("tree")]
 }
 
-/// Empty directories to copy to.
+/// Makes empty directories to copy to.
 pub fn targets<const N: usize>(place: &Place) -> [PathBuf; N] {
     let directories: [PathBuf; N] =
         std::array::from_fn(|number| place.path().join(format!("to-{number}")));
@@ -39,12 +39,12 @@ pub fn targets<const N: usize>(place: &Place) -> [PathBuf; N] {
     directories
 }
 
-/// What `--to` takes.
+/// Formats directories for `--to`.
 pub fn joined(directories: &[PathBuf]) -> String {
     directories.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// What stands below a path: content or kind, and mode, by name.
+/// Returns everything below a path, by name: content or kind, and mode.
 pub fn content(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     let mut found = BTreeMap::new();
     let mut left = vec![root.to_path_buf()];
@@ -69,14 +69,14 @@ pub fn content(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     found
 }
 
-/// A group file of so many nodes on this host, over shared memory.
+/// Writes a group file of `nodes` nodes on this host, over shared memory.
 pub fn hosts_in_memory(place: &Place, nodes: usize) -> String {
     let nodes: String = (0..nodes).map(|id| format!("[[nodes]]\nid = {id}\n")).collect();
     let group = format!("name = \"hosts\"\nfabric = \"shm\"\n{nodes}");
     place.file("group.toml", group.as_bytes()).display().to_string()
 }
 
-/// A group file of so many nodes on this host, over TCP.
+/// Writes a group file of `nodes` nodes on this host, over TCP.
 pub fn hosts(place: &Place, nodes: usize) -> String {
     let mut group = String::from("name = \"hosts\"\nfabric = \"tcp\"\n");
     for (id, address) in free_addresses(nodes).into_iter().enumerate() {

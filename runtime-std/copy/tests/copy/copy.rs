@@ -10,10 +10,10 @@ use crate::copies::{LARGE, content, hosts, joined, sources, targets};
 use crate::support::{Place, children_of};
 use serde_json::Value;
 
-/// The buffers of three members are of 192 MiB.
+/// The buffers of three members have 192 MiB.
 const LARGER_THAN_ALL_BUFFERS: u64 = 512 << 20;
 
-/// A member's own buffers, those of the others that it maps, and the program.
+/// This covers a member's own buffers, those of the others that it maps, and the program.
 const MEMORY_MAX: u64 = 200 << 20;
 
 #[test]
@@ -78,7 +78,7 @@ fn memory_is_bounded_however_large_a_file_is() {
     }
 }
 
-/// The most memory that a process ever had, in bytes, that of others which it maps included.
+/// Returns the peak memory of a process in bytes, including memory of others that it maps.
 fn peak_memory(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

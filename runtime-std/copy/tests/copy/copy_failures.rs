@@ -1,4 +1,5 @@
-//! `tramontane-copy`: what a refused, interrupted or failed copy says, and what it leaves.
+//! The messages of a refused, interrupted or failed `tramontane-copy`, and the files that it
+//! leaves.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,10 +9,10 @@ use crate::copies::{content, hosts, joined, sources, targets};
 use crate::support::{Place, Process, children_of, send, wait_for};
 use rustix::process::Signal;
 
-/// More than the buffers of a root and a receiver hold.
+/// More than the buffers of a sender and a receiver hold.
 const MORE_THAN_BUFFERS: usize = 150 << 20;
 
-/// What one file holds so far.
+/// Returns the current length of one unpacked file.
 fn unpacked(to: &Path, name: &str) -> Option<u64> {
     fs::metadata(to.join(".tramontane-copy").join(name))
         .ok()
@@ -56,7 +57,7 @@ fn a_receiver_that_is_killed_ends_the_copy_for_all() {
         let place = Place::new();
         let sources = sources(&place);
         let to: [PathBuf; 3] = targets(&place);
-        // A copy that takes a while: blocks of 4 KB.
+        // Blocks of 4 KB make the copy take a while.
         let large = sources[0].display().to_string();
         let all = joined(&to);
         let mut copy = place.start(&[&large, "--to", &all, "--fabric", fabric, "--block", "4096"]);
@@ -118,7 +119,7 @@ fn a_file_that_changes_while_it_is_copied_is_nowhere_and_all_are_told() {
         let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
         let root = node("0", &[&file.display().to_string()]);
         wait_for("something to be unpacked", || unpacked(&to[0], "large"));
-        // While one takes nothing, the root cannot have read all of it.
+        // While one receiver takes nothing, the sender cannot have read everything.
         receivers[0].signal(Signal::STOP);
         File::options()
             .write(true)
@@ -157,7 +158,7 @@ fn a_place_within_what_is_copied_is_refused() {
     Process::start(command).wait().failed(2, &["./inner is within .", "outside of it"]);
     assert!(content(&source) == before, "nothing came");
 
-    // Beside it, with a name that begins in the same way.
+    // This directory is next to the source, and its name begins in the same way.
     let beside = place.path().join("source-beside");
     fs::create_dir(&beside).expect("a directory");
     place.run(&[&text, "--to", &beside.display().to_string()]).succeeded();
@@ -205,7 +206,7 @@ fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
     let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
     let files: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
     let root = node("0", &files.iter().map(String::as_str).collect::<Vec<_>>());
-    // It has looked for names before it unpacks.
+    // The receiver has checked for names before it unpacks.
     wait_for("something to be unpacked", || unpacked(&to[1], "large"));
     fs::write(to[1].join("tree"), b"somebody's").expect("a file");
     let [first, second] = receivers;
@@ -244,8 +245,8 @@ fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
         let file = place.file("file", b"content").display().to_string();
         let to: [PathBuf; 8] = targets(&place);
         let mut copy = place.start(&[&file, "--to", &joined(&to), "--join-timeout", "3600"]);
-        // Before the others are there to be met. A receiver that is stopped before it runs its
-        // program would stop the process that starts it.
+        // The signal comes before the others can be met. A receiver that is stopped before it runs
+        // its program would stop the process that starts it.
         let is_receiver = |pid: &u32| {
             fs::read_to_string(format!("/proc/{pid}/cmdline"))
                 .is_ok_and(|line| line.contains("--member"))
@@ -321,8 +322,7 @@ fn an_address_that_a_running_node_has_is_told() {
     );
 }
 
-/// The key seals what goes over TCP alone, so RDMA beside it is asked for in so many words, at each
-/// end.
+/// The key encrypts only TCP traffic, so RDMA with a key must be requested explicitly at each end.
 #[test]
 fn a_copy_in_clear_beside_a_key_is_asked_for() {
     let place = Place::new();
@@ -344,7 +344,7 @@ fn a_copy_in_clear_beside_a_key_is_asked_for() {
         let allowed = place.run(&[&base, &rest[..], &["--allow-clear"]].concat());
         assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
     }
-    // Wherever RDMA stands beside a key.
+    // Covers every combination of RDMA with a key.
     let verbs = group.replace("\"tcp\"", "\"verbs\"");
     let config = place.file("verbs.toml", format!("key_file = \"key\"\n{verbs}").as_bytes());
     let config = config.display().to_string();

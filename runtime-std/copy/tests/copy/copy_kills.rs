@@ -1,5 +1,5 @@
-//! `tramontane-copy`: members that are killed at any moment. All receivers that live have
-//! everything, or none of them has anything, and each says which.
+//! `tramontane-copy`: members that are killed at any moment. Either all surviving receivers have
+//! everything, or none has anything, and each reports which.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use crate::copies::{hosts, hosts_in_memory, targets};
 use crate::support::{Ended, Place, Process};
 use rustix::process::Signal;
 
-/// Copies whose members are killed, for each kind of victim and fabric.
+/// Number of copies whose members are killed, for each kind of victim and each fabric.
 const TRIES: u32 = 10;
 
-/// What is copied.
+/// Bytes of the copied file.
 const BYTES: usize = 24 << 20;
 
 const SENDER: usize = 0;
@@ -42,7 +42,7 @@ impl Copy {
         Self { members, to, place }
     }
 
-    /// How all members end, and what each receiver has.
+    /// Returns how all members ended, and whether each receiver has the file.
     fn end(self) -> (Vec<Ended>, [bool; 2]) {
         let ended = self.members.into_iter().map(Process::wait).collect();
         let has = [0, 1].map(|number| has_file(&self.to[number]));
@@ -51,7 +51,7 @@ impl Copy {
     }
 }
 
-/// Whether the file is there; then it is whole.
+/// Returns whether the file is there. If it is, it must be complete.
 fn has_file(to: &Path) -> bool {
     match std::fs::read(to.join("file")) {
         Ok(content) => {
@@ -73,7 +73,7 @@ fn whenever_a_member_is_killed_the_receivers_that_live_have_the_same() {
         let mut counts = [0; 2];
         for victim in [SENDER, 2] {
             for number in 0..TRIES {
-                // Most of the time they meet, which is not where a kill is worth most.
+                // Members spend most of the time meeting, when a kill is least useful.
                 let at = whole.mul_f64(0.3 + 0.7 * f64::from(number) / f64::from(TRIES));
                 let has = kill(fabric, victim, at);
                 counts[usize::from(has)] += 1;
@@ -83,7 +83,7 @@ fn whenever_a_member_is_killed_the_receivers_that_live_have_the_same() {
     }
 }
 
-/// Kills a member so long after the start; whether the receivers that live have it.
+/// Kills a member after `at`, and returns whether the surviving receivers have the file.
 fn kill(fabric: &str, victim: usize, at: Duration) -> bool {
     let copy = Copy::start(fabric);
     std::thread::sleep(at);
@@ -102,7 +102,7 @@ fn kill(fabric: &str, victim: usize, at: Duration) -> bool {
         let has = if member == SENDER { living[0] } else { has[member - 1] };
         match ended.status.code() {
             Some(0) => assert!(has, "{told}"),
-            // Some have it: this one, and the one that was killed may not.
+            // Some have it: this one does, and the killed one may not.
             Some(6) if has => {
                 let is_said = ["not every", "not known which"]
                     .iter()

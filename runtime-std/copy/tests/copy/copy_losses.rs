@@ -1,5 +1,5 @@
-//! `tramontane-copy`: members that are killed, stopped or interrupted, or whose disk fails, and
-//! what the others report of it.
+//! `tramontane-copy`: members that are killed, stopped or interrupted, or whose disk fails, and the
+//! reports of the others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use crate::copies::{content, hosts, targets};
 use crate::support::{Place, Process, children_of, send, wait_for};
 use rustix::process::Signal;
 
-/// More than the buffers of a root and a receiver hold.
+/// More than the buffers of a sender and a receiver hold.
 const MORE_THAN_BUFFERS: usize = 150 << 20;
 
-/// So much that all of it is packed while a receiver that has its beginning is stopped, and that no
-/// buffer is free then.
+/// Enough that everything is packed, and no buffer is free, while a receiver with the first part is
+/// stopped.
 const ALL_BUFFERS: usize = 30 << 20;
 
 /// A sender and its receivers, nodes of a group file, in the middle of a large file.
@@ -33,8 +33,8 @@ impl Hosts {
         Self::start_with(nodes, |place, arguments| Process::start(place.command(arguments)))
     }
 
-    /// With something of one's own for node 2. A member that is stopped is lost after 6 s, half of
-    /// the stall time. On a busy machine five members may need 4 s until the first byte comes.
+    /// Starts a copy with a special process for node 2. A stopped member is lost after 6 s, half of
+    /// the stall time. On a busy machine, five members may need 4 s until the first byte arrives.
     fn start_with(nodes: usize, second: impl Fn(&Place, &[&str]) -> Process) -> Self {
         let place = Place::new();
         let file = place.file("large", &vec![7; MORE_THAN_BUFFERS]).display().to_string();
@@ -65,7 +65,7 @@ impl Hosts {
         }
     }
 
-    /// The sender, and two receivers.
+    /// Returns the sender and two receivers.
     fn into_three(self) -> (Process, [Process; 2], Vec<PathBuf>, Place) {
         let receivers = <[Process; 2]>::try_from(self.receivers);
         (self.root, receivers.unwrap_or_else(|_| panic!("two receivers")), self.to, self._place)
@@ -94,7 +94,7 @@ fn a_receiver_that_is_killed_between_hosts_is_named_by_all() {
 
 #[test]
 fn a_receiver_that_cannot_write_is_named_by_all_with_what_its_system_said() {
-    // The limit stands for a full disk, which a test has none of.
+    // The limit imitates a full disk, which a test does not have.
     let limited = |place: &Place, arguments: &[&str]| {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "ulimit -f 20000; exec \"$0\" \"$@\""]);
@@ -134,7 +134,7 @@ fn a_receiver_is_interrupted_while_data_comes() {
     assert!(to.iter().all(|to| is_empty(to)), "nobody has it");
 }
 
-/// Whether all was packed, and the root waits for its receivers alone.
+/// Returns whether everything was packed, and the sender only waits for its receivers.
 fn has_packed(root: u32) -> Option<()> {
     let names: Vec<String> = fs::read_dir(format!("/proc/{root}/task"))
         .ok()?
@@ -145,13 +145,13 @@ fn has_packed(root: u32) -> Option<()> {
     (is_copying && names.iter().all(|name| name.trim() != "tramontane-pack")).then_some(())
 }
 
-/// Whether the receiver has the whole file already.
+/// Returns whether the receiver already has the whole file.
 fn is_there(to: &Path) -> Option<()> {
     to.join("large").exists().then_some(())
 }
 
-/// Tries again until a receiver was stopped in time: on a busy machine it may have all before the
-/// signal comes. Then, and only then, the copy succeeds.
+/// Repeats an attempt until a receiver was stopped in time: on a busy machine, it may have
+/// everything before the signal arrives. Only then may the copy succeed.
 fn until_in_time(attempt: impl Fn(&Place) -> (Option<i32>, PathBuf), stopped: i32) {
     for _ in 0..20 {
         let place = Place::new();
@@ -247,7 +247,7 @@ fn a_receiver_that_stays_stopped_is_told_by_the_others() {
     assert!(hosts.to.iter().all(|to| is_empty(to)), "no receiver has it");
 }
 
-/// To the two that go on the others are as if the network had split: they are the smaller side.
+/// To the two survivors, the network seems to have split, and they are the smaller side.
 #[test]
 fn members_without_a_majority_have_nothing_nor_have_the_others_without_the_sender() {
     let mut hosts = Hosts::start_of(5);

@@ -1,4 +1,4 @@
-//! The program `tramontane-copy` as its users meet it: real processes, their output and exit
+//! The program `tramontane-copy` as its users see it: real processes, their output, and their exit
 //! statuses.
 
 mod copies;

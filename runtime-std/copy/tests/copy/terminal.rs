@@ -1,4 +1,4 @@
-//! What a terminal shows of a copy.
+//! The terminal output of a copy.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ fn a_copy_that_is_interrupted_leaves_no_bar_and_tells_a_rate_that_can_be() {
     std::fs::create_dir(&to).expect("a folder");
     let text = |path: &Path| path.to_str().expect("a path").to_owned();
     let shown = on_terminal(&place, &format!("{} --to {}", text(&file), text(&to)));
-    // It stands still until there is a bar: then much more may have arrived than the bar has seen
-    // come.
+    // The copy is stopped until there is a bar: by then, much more may have arrived than the bar
+    // has seen.
     let copies = wait_for("a copy", || {
         let root = *children_of(shown.pid()).first()?;
         let members = children_of(root);

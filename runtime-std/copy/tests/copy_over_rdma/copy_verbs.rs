@@ -1,5 +1,5 @@
-//! `tramontane-copy` over RDMA: real files, real processes, compared byte by byte. These need a
-//! device: run them in the lab, with `hal-verbs/lab/ci groups`.
+//! `tramontane-copy` over RDMA: real files, real processes, compared byte by byte. These tests need
+//! a device: run them in the lab, with `hal-verbs/lab/ci groups`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::support::{Place, children_of, send, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// Bytes of what is copied: some blocks of a message, and the beginning of another.
+/// Bytes of the copied file: some blocks of a message, and the beginning of another.
 const BYTES: usize = 5 << 20;
 
 fn source(place: &Place, bytes: usize) -> (PathBuf, Vec<u8>) {

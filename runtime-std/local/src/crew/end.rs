@@ -1,10 +1,10 @@
-//! How a worker ended.
+//! The end of a worker.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-/// How a worker ended: its exit status, or nothing if it closed its output and still runs.
+/// The end of a worker: its exit status, or `None` if it closed its output and still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End(pub Option<ExitStatus>);
 

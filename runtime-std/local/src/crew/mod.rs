@@ -8,25 +8,26 @@
 //! | `end` | how a worker ended |
 //!
 //! # The messages
-//! A worker gets its task as JSON in its one argument. Afterwards the parent sends orders over the
-//! worker's standard input, and the worker sends reports over its standard output: one JSON value a
-//! line, of the types that their [`Role`] names. Standard error is the parent's own.
+//! A worker gets its task as JSON in its only argument. Afterwards, the parent sends orders over
+//! the worker's standard input, and the worker sends reports over its standard output: one JSON
+//! value per line, of the types that their [`Role`] names. The worker shares the parent's standard
+//! error.
 //!
 //! # Invariants
 //! - No worker outlives the crew: dropping a [`Crew`] releases all workers, waits a little longer
 //!   than [`GRACE`](crate::processes::GRACE), and kills the rest. If the parent is killed instead,
 //!   the leash of each worker ends it ([`crate::processes`]).
-//! - The parent learns of the end of each worker, after all reports of that worker.
+//! - The parent learns of a worker's end after all its reports.
 //!
 //! # How the commands use it
-//! - The benches start one worker a member and wait for one report of each: [`Crew::reports`].
+//! - The benches start one worker per member and wait for one report from each: [`Crew::reports`].
 //! - `demo` and `bench views` take events one at a time ([`Crew::next`]), send orders, and judge
 //!   silence and ends themselves.
-//! - `copy` on this machine has a root that works while its workers do. It starts a worker for each
-//!   place; a report is `Placed` or `Failed`. While the root sends, a thread or the root's own loop
-//!   calls [`Crew::next`] with a short timeout, and raises the root's cancel flag at the first
-//!   failure or end. Afterwards it goes on calling [`Crew::next`] up to its own time limit, and
-//!   takes the first cause.
+//! - `copy` on this machine has a root that works while its workers do. It starts one worker per
+//!   destination, whose report is `Placed` or `Failed`. While the root sends, a thread or the
+//!   root's own loop calls [`Crew::next`] with a short timeout, and raises the root's cancel flag
+//!   at the first failure or end. Afterwards it continues to call [`Crew::next`] up to its own time
+//!   limit, and takes the first cause.
 
 mod end;
 mod parent;

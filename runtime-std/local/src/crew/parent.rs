@@ -15,51 +15,52 @@ use super::role::{Assignment, Role};
 use crate::interrupt::{Interrupted, Interrupts};
 use crate::processes::{self, dismiss};
 
-/// How long the kernel may take to end a process that has closed its output: it first ends the
+/// Time that the kernel may take to end a process that has closed its output: it first ends the
 /// connections of RDMA devices.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Between two looks whether a process has ended.
+/// Interval between two checks whether a process has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Between two looks whether the parent was interrupted.
+/// Interval between two checks whether the parent was interrupted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How long the others may take to say why they cannot go on, once one worker has ended early.
+/// Time allowed for the other workers to report why they cannot continue, once one has ended early.
 const AFTERMATH: Duration = Duration::from_millis(800);
 
-/// A worker of a crew: the count of workers that were started before it.
+/// A worker of a crew: the number of workers that were started before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkerId(usize);
 
 impl WorkerId {
-    /// The count of workers that were started before it: its rank, if each member was started once
-    /// and in order.
+    /// Returns the number of workers that were started before it: its rank, if each member was
+    /// started once and in order.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0
     }
 }
 
-/// How a worker is started.
+/// The settings with which a worker is started.
 #[derive(Debug, Default)]
 pub struct Launch<'f> {
-    /// Descriptors that it inherits under the same numbers: the socket at which it is met.
+    /// Descriptors that the worker inherits under the same numbers: the socket at which others meet
+    /// it.
     pub inherited: Vec<BorrowedFd<'f>>,
-    /// The processor that it stays on, by number.
+    /// The processor on which the worker runs, by number.
     pub processor: Option<usize>,
 }
 
-/// What comes from a worker.
+/// An event of a worker.
 #[derive(Debug)]
 pub enum Event<M> {
-    /// It sent a report.
+    /// The worker sent a report.
     Report(M),
-    /// It ended. Nothing comes after this.
+    /// The worker ended. No further event follows.
     Ended(End),
 }
 
-/// Why a crew did not do its work.
+/// The reason why a crew did not finish its work.
 #[derive(Debug, thiserror::Error)]
 pub enum CrewError {
     /// The operating system did not start a process or a thread.
@@ -68,27 +69,27 @@ pub enum CrewError {
     /// A worker cannot be reached: it has ended, or is about to.
     #[error("cannot reach process {pid}: {source}")]
     Unreachable {
-        /// Its process id; zero if the crew has no such worker.
+        /// Process id of the worker; zero if the crew has no such worker.
         pid: u32,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A worker ended without a report.
     #[error("worker {worker} (process {pid}) {end} without a result; see its message above")]
     Ended {
-        /// By order of the starts, from zero.
+        /// Index of the worker in starting order, from zero.
         worker: usize,
-        /// Its process id.
+        /// Process id of the worker.
         pid: u32,
-        /// How it ended.
+        /// The worker's end.
         end: End,
     },
     /// Workers did not report in time.
     #[error("{missing} workers gave no result within {limit:?}; find out what holds them up")]
     TimedOut {
-        /// How many have not reported.
+        /// Number of workers that have not reported.
         missing: usize,
-        /// The time that they had.
+        /// The time limit.
         limit: Duration,
     },
     /// This process was interrupted.
@@ -96,9 +97,10 @@ pub enum CrewError {
     Interrupted(#[from] Interrupted),
 }
 
-/// The worker processes of one run. Dropping it ends them all.
+/// The worker processes of one run. Dropping the crew ends them all.
 ///
-/// It must stay on the thread that made it: to the kernel that thread is the parent of the workers.
+/// The crew must stay on the thread that made it, which the kernel regards as the parent of the
+/// workers.
 #[derive(Debug)]
 pub struct Crew<R: Role> {
     workers: BTreeMap<WorkerId, processes::Worker>,
@@ -116,7 +118,7 @@ impl<R: Role> Default for Crew<R> {
 }
 
 impl<R: Role> Crew<R> {
-    /// Starts one more worker.
+    /// Starts another worker.
     ///
     /// # Errors
     /// [`CrewError::Start`].
@@ -161,20 +163,20 @@ impl<R: Role> Crew<R> {
             .map_err(|source| CrewError::Unreachable { pid: self.pid(id), source })
     }
 
-    /// The process id of a worker; zero if the crew has no such worker.
+    /// Returns the process id of a worker; zero if the crew has no such worker.
     #[must_use]
     pub fn pid(&self, id: WorkerId) -> u32 {
         self.workers.get(&id).map_or(0, processes::Worker::pid)
     }
 
-    /// Kills a worker, if it still runs, and forgets it. What it sent before may still come.
+    /// Kills a worker, if it still runs, and forgets it. Its earlier reports may still arrive.
     pub fn remove(&mut self, id: WorkerId) {
         self.workers.remove(&id);
     }
 
-    /// The next event of any worker; none within `timeout`.
+    /// Returns the next event of any worker, or `None` if there is none within `timeout`.
     ///
-    /// It returns up to two seconds later if a worker has closed its output and does not end.
+    /// Returns up to two seconds later if a worker has closed its output and does not end.
     pub fn next(&mut self, timeout: Duration) -> Option<(WorkerId, Event<R::Report>)> {
         let (id, report) = self.receiver.recv_timeout(timeout).ok()?;
         let event = match report {
@@ -184,12 +186,11 @@ impl<R: Role> Crew<R> {
         Some((id, event))
     }
 
-    /// Waits for one report of each worker that was started, and gives them in the order of the
-    /// starts. Further reports of a worker replace its first.
+    /// Waits for one report from each started worker, and returns them in starting order. Further
+    /// reports of a worker replace its first.
     ///
     /// # Errors
-    /// The first worker that ended without a report; the limit passed; this process was
-    /// interrupted.
+    /// If a worker ended without a report, the time limit passed, or this process was interrupted.
     pub fn reports(
         &mut self,
         limit: Duration,
@@ -207,7 +208,8 @@ impl<R: Role> Crew<R> {
                 Some((id, Event::Report(report))) => drop(reports.insert(id, report)),
                 Some((id, Event::Ended(end))) if !reports.contains_key(&id) => {
                     let cause = self.first_cause(id, end);
-                    // A terminal interrupts all processes: that one may have ended by the same.
+                    // A terminal interrupts all processes, so the same signal may have ended the
+                    // worker.
                     interrupts.check()?;
                     return Err(cause);
                 }
@@ -217,8 +219,8 @@ impl<R: Role> Crew<R> {
         Ok(reports.into_values().collect())
     }
 
-    /// One worker ended early, and others follow since they lost a peer. Gives the one that was
-    /// killed, if one was, else the first that ended.
+    /// Finds the cause after one worker has ended early, because others end when they lose a peer.
+    /// Returns the worker that was killed, if there is one, or else the first that ended.
     fn first_cause(&mut self, id: WorkerId, end: End) -> CrewError {
         let mut cause = (id, end);
         let until = Instant::now() + AFTERMATH;
@@ -245,7 +247,7 @@ impl<R: Role> Drop for Crew<R> {
     }
 }
 
-/// Reads what a worker sends, in a thread of its own.
+/// Reads a worker's reports in a separate thread.
 fn receive<M: DeserializeOwned + Send + 'static>(
     id: WorkerId,
     output: ChildStdout,
@@ -254,7 +256,7 @@ fn receive<M: DeserializeOwned + Send + 'static>(
     std::thread::Builder::new().name("tramontane-crew".into()).spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                // The crew is gone: nobody wants the rest.
+                // The crew is gone, so nothing needs the rest.
                 Ok(report) => {
                     if sender.send((id, Some(report))).is_err() {
                         return;
@@ -270,7 +272,7 @@ fn receive<M: DeserializeOwned + Send + 'static>(
     Ok(())
 }
 
-/// The exit status of a process that has closed its output, once the kernel has ended it.
+/// Returns the exit status of a process that has closed its output, once the kernel has ended it.
 fn exit_status(worker: &mut processes::Worker) -> Option<std::process::ExitStatus> {
     let until = Instant::now() + END_MAX;
     loop {

@@ -11,26 +11,26 @@ use serde::Serialize;
 use super::role::{Assignment, Role};
 use crate::processes::Leash;
 
-/// Why this process is no worker.
+/// The reason why this process is not a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// Its argument is no assignment.
+    /// Its argument is not an assignment.
     #[error("not a task: {0}")]
     Task(serde_json::Error),
-    /// It was not started by this program.
+    /// This program did not start it.
     #[error(transparent)]
     Parent(io::Error),
-    /// It may not stay on its processor.
+    /// It may not run on its processor.
     #[error("cannot stay on processor {processor}: {source}")]
     Processor {
         /// By number.
         processor: usize,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// A worker's link to its parent.
+/// A worker's connection to its parent.
 #[derive(Debug)]
 pub struct Worker<R: Role> {
     leash: Leash,
@@ -38,8 +38,8 @@ pub struct Worker<R: Role> {
 }
 
 impl<R: Role> Worker<R> {
-    /// Reads the assignment, ties this process to its parent, and moves it to its processor. To be
-    /// called before other threads are started, since they inherit the processor.
+    /// Reads the assignment, ties this process to its parent, and moves it to its processor. Call
+    /// it before other threads are started, because they inherit the processor.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -56,8 +56,8 @@ impl<R: Role> Worker<R> {
         Ok((task, Self { leash, role: PhantomData }))
     }
 
-    /// Waits for the parent's next order; nothing once the parent released this worker. What is no
-    /// order is logged and left out.
+    /// Waits for the parent's next order. Returns `None` once the parent has released this worker.
+    /// An invalid order is logged and skipped.
     #[must_use]
     pub fn next_order(&self) -> Option<R::Order> {
         loop {
@@ -73,20 +73,20 @@ impl<R: Role> Worker<R> {
         while self.leash.next_line().is_some() {}
     }
 
-    /// Whether the parent released this worker, or is gone: it is to end.
+    /// Returns whether the parent released this worker or is gone, so that the worker must end.
     #[inline]
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.leash.is_cut()
     }
 
-    /// The flag behind [`Worker::is_released`], to end waits with.
+    /// Returns the flag of [`Worker::is_released`], by which waits can be ended.
     #[must_use]
     pub fn released(&self) -> &AtomicBool {
         self.leash.flag()
     }
 
-    /// Sends reports, from any thread.
+    /// Returns a sender of reports for any thread.
     #[must_use]
     pub const fn reporter(&self) -> Reporter<R::Report> {
         Reporter(PhantomData)
@@ -95,7 +95,7 @@ impl<R: Role> Worker<R> {
     /// Sends a report.
     ///
     /// # Errors
-    /// As [`Reporter::send`].
+    /// Sends a report: see [`Reporter::send`].
     pub fn report(&self, report: &R::Report) -> io::Result<()> {
         self.reporter().send(report)
     }
@@ -113,15 +113,15 @@ impl<M> Clone for Reporter<M> {
 
 impl<M> Copy for Reporter<M> {}
 
-/// Held while a line is written: a long one goes in parts, and threads take turns.
+/// Held while a line is written: a long line is written in parts, and threads take turns.
 static OUTPUT: Mutex<()> = Mutex::new(());
 
 impl<M: Serialize> Reporter<M> {
-    /// Sends a report, whole. It does not take the standard library's lock of the output, which the
-    /// command may hold.
+    /// Sends a complete report. It does not take the standard library's lock on the output, which
+    /// the command may hold.
     ///
     /// # Errors
-    /// If the parent does not read any more.
+    /// If the parent no longer reads.
     pub fn send(self, report: &M) -> io::Result<()> {
         let mut line = serde_json::to_vec(report)?;
         line.push(b'\n');

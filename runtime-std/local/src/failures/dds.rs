@@ -1,4 +1,4 @@
-//! The exit statuses of what can go wrong with DDS topics.
+//! The exit statuses of errors of DDS topics.
 
 use tramontane_dds::DdsError;
 

@@ -1,4 +1,4 @@
-//! What the errors of each layer come to: an exit status, and a line that says what to do.
+//! The conversion of each layer's errors to an exit status and a line that says what to do.
 
 #[cfg(feature = "dds")]
 mod dds;
@@ -22,7 +22,7 @@ use tramontane_runtime::shared_memory::Error as SharedMemoryError;
 
 use crate::exit::{Failure, Status, is_exhausted};
 
-/// Makes an error a failure, by a function.
+/// Implements the conversion of an error to a failure by a function.
 macro_rules! failures {
     ($($error:ty => $failure:expr;)+) => {
         $(impl From<$error> for Failure {
@@ -138,7 +138,7 @@ impl From<ControlEndpointsError> for Failure {
     }
 }
 
-/// The status of a node that did not become a member.
+/// Converts the error of a node that did not become a member.
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         use StartError as E;
@@ -184,7 +184,7 @@ impl From<StartError> for Failure {
     }
 }
 
-/// Whether another folder is wanted, and not a disk in order.
+/// Returns whether another folder is needed, rather than a repaired disk.
 fn is_of_the_folder(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
@@ -221,7 +221,7 @@ impl From<Stopped> for Failure {
     }
 }
 
-/// The status of a node whose logs cannot be used.
+/// Converts the error of a node whose logs cannot be used.
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
         match error {
@@ -236,7 +236,7 @@ impl From<DataError> for Failure {
     }
 }
 
-/// The status of a client that no member takes.
+/// Converts the error of a client that no member accepts.
 impl From<tramontane_client::OpenError> for Failure {
     fn from(error: tramontane_client::OpenError) -> Self {
         use tramontane_client::{ClientRefusal as R, OpenError as E};
@@ -252,7 +252,7 @@ impl From<tramontane_client::OpenError> for Failure {
     }
 }
 
-/// The status of lines that were not published.
+/// Converts the error of lines that were not published.
 impl From<tramontane_client::PublishError> for Failure {
     fn from(error: tramontane_client::PublishError) -> Self {
         use tramontane_client::PublishError as E;
@@ -266,7 +266,7 @@ impl From<tramontane_client::PublishError> for Failure {
     }
 }
 
-/// The status of a subscriber to which nothing more comes.
+/// Converts the error of a subscriber that receives nothing more.
 impl From<tramontane_client::SubscribeError> for Failure {
     fn from(error: tramontane_client::SubscribeError) -> Self {
         match error {
@@ -276,7 +276,7 @@ impl From<tramontane_client::SubscribeError> for Failure {
     }
 }
 
-/// The status of a log that is not opened.
+/// Converts the error of a log that cannot be opened.
 impl From<tramontane_log::OpenError> for Failure {
     fn from(error: tramontane_log::OpenError) -> Self {
         use tramontane_log::OpenError as O;
@@ -293,7 +293,7 @@ impl From<tramontane_log::OpenError> for Failure {
     }
 }
 
-/// The status of a log that takes nothing more.
+/// Converts the error of a log that cannot be written any longer.
 impl From<tramontane_log::WriteError> for Failure {
     fn from(error: tramontane_log::WriteError) -> Self {
         use tramontane_log::WriteError as W;
@@ -308,7 +308,7 @@ impl From<tramontane_log::WriteError> for Failure {
     }
 }
 
-/// The status of records that are not read.
+/// Converts the error of records that cannot be read.
 impl From<tramontane_log::ReadError> for Failure {
     fn from(error: tramontane_log::ReadError) -> Self {
         use tramontane_log::ReadError as R;
@@ -321,7 +321,7 @@ impl From<tramontane_log::ReadError> for Failure {
     }
 }
 
-/// The status of members on a network that did not meet.
+/// Converts the error of members on a network that did not meet.
 impl From<MeshError> for Failure {
     fn from(error: MeshError) -> Self {
         use MeshError as M;
@@ -339,7 +339,7 @@ impl From<MeshError> for Failure {
     }
 }
 
-/// The status of what RDMA refuses.
+/// Converts an error of RDMA.
 impl From<tramontane_verbs::JoinError> for Failure {
     fn from(error: tramontane_verbs::JoinError) -> Self {
         use tramontane_verbs::JoinError as E;

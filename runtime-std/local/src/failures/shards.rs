@@ -1,4 +1,4 @@
-//! The exit statuses of what can go wrong with shards.
+//! The exit statuses of errors of shards.
 
 use std::io;
 
@@ -18,7 +18,7 @@ impl From<NoSuchPlace> for Failure {
     }
 }
 
-/// The status of a process that did not become a replica or a client.
+/// Converts the error of a process that did not become a replica or a client.
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         use StartError as E;

@@ -12,7 +12,7 @@ use tramontane_tcp::{Settings, Tcp};
 
 use crate::support::{connections, ids, key, small};
 
-/// Duration of a pass. The end of a connection is reported within the passes of one test.
+/// Duration of a pass. The end of a connection must be reported within `passes_to_settle` of them.
 const PASS: Duration = Duration::from_micros(20);
 
 struct Connected {

@@ -164,7 +164,8 @@ fn a_list_without_a_right_is_passed_over_and_harms_nothing() {
     assert_eq!(members[0].events(), []);
 }
 
-/// At whatever point of a list a right ends, earlier writes are stored, and later ones are not.
+/// A right ends at each possible point of a list: earlier writes are stored, and later ones are
+/// not.
 #[test]
 fn a_right_that_ends_in_the_middle_of_a_list_ends_there() {
     for keyed in [false, true] {
