@@ -11,31 +11,32 @@ use tramontane_runtime::carrier::Carrier;
 /// Experiments.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Measure continuous sending: messages a second at each member (Spindle IV).
+    /// Measure continuous sending: messages per second at each member (Spindle IV).
     #[command(after_help = MULTICAST_EXAMPLES)]
     Multicast(Multicast),
     /// Measure block multicasts of large messages.
     #[command(after_help = BLOCKS_EXAMPLES)]
     Blocks(blocks::command::Arguments),
-    /// Measure the time from commit to delivery at a low rate, beside the hand-off of a cache line.
+    /// Measure the time from commit to delivery at a low rate, compared with the hand-off of a
+    /// cache line.
     Latency(Latency),
-    /// Measure what an idle group costs: processor time and posts.
+    /// Measure the cost of an idle group: processor time and posts.
     Idle(Idle),
-    /// Measure what it costs when a member is killed, is stopped or leaves under load, and check
-    /// that nothing is lost.
+    /// Measure the cost of a member being killed, stopped or leaving under load, and check that
+    /// nothing is lost.
     #[command(after_help = VIEWS_EXAMPLES)]
     Views(Views),
-    /// Hold what the papers say, and what this project wants, beside what the simulator gives.
+    /// Compare the papers' claims and this project's goals with the simulator's results.
     #[command(after_help = crate::record::command::EXAMPLES)]
     Record(crate::record::command::Arguments),
     /// Measure TRAM on this machine: messages to several groups, and leaders that are killed.
     #[command(after_help = crate::shards::command::EXAMPLES)]
     Shards(crate::shards::command::Arguments),
-    /// Measure groups that log: beside plain writers with as many syncs, and how long a restart of
-    /// all members takes.
+    /// Measure groups that log, compared with plain writers with as many syncs, and the duration of
+    /// a restart of all members.
     #[command(after_help = crate::durable::command::EXAMPLES)]
     Durable(crate::durable::command::Arguments),
-    /// One process of an experiment; started by the others.
+    /// Run one process of an experiment; started by the other commands.
     #[command(hide = true)]
     Worker(Worker),
 }
@@ -58,7 +59,7 @@ const MULTICAST_EXAMPLES: &str = "Examples:
 /// `bench multicast`.
 #[derive(Args, Clone, Debug)]
 pub struct Multicast {
-    /// What carries the writes
+    /// The fabric
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     pub fabric: Carrier,
@@ -74,19 +75,19 @@ pub struct Multicast {
     /// Slots of each sender
     #[arg(long, default_value_t = 100)]
     pub window: u32,
-    /// Messages of each sender [default: enough for about half a second]
+    /// Number of messages of each sender [default: enough for about half a second]
     #[arg(long)]
     pub messages: Option<u64>,
-    /// Spindle's techniques to switch off
+    /// Spindle's techniques to disable
     #[arg(long, value_enum, value_delimiter = ',')]
     pub without: Vec<Technique>,
-    /// Neither write nor read the messages' bytes, as perftest does
+    /// Neither write nor read the messages' bytes, like perftest
     #[arg(long)]
     pub untouched: bool,
     /// Which thread steps the member
     #[arg(long, value_enum, default_value = "caller")]
     pub drive: Drive,
-    /// Runs of each configuration; the median counts
+    /// Number of runs of each configuration; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Run a probe without a protocol in turn with each run, and print the ratio: over shared
@@ -94,11 +95,11 @@ pub struct Multicast {
     /// processes
     #[arg(long)]
     pub probe: bool,
-    /// Let the operating system place the processes, instead of pinning them to one processor
-    /// after the other
+    /// Let the operating system place the processes, instead of pinning them to the processors in
+    /// turn
     #[arg(long)]
     pub unpinned: bool,
-    /// Which device carries the writes.
+    /// The device that carries the writes.
     #[command(flatten)]
     pub device: tramontane_local::options::DeviceArguments,
     /// Print one JSON object
@@ -109,26 +110,26 @@ pub struct Multicast {
 /// `bench latency`.
 #[derive(Args, Clone, Debug)]
 pub struct Latency {
-    /// What carries the writes
+    /// The fabric
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     pub fabric: Carrier,
-    /// Which device carries the writes.
+    /// The device that carries the writes.
     #[command(flatten)]
     pub device: tramontane_local::options::DeviceArguments,
-    /// The number of members, of which the first sends
+    /// The number of members; the first one sends
     #[arg(long, default_value_t = 2)]
     pub nodes: u16,
     /// Bytes of a message, at least 8
     #[arg(long, default_value_t = 8)]
     pub bytes: u32,
-    /// Messages of each round
+    /// Number of messages in each round
     #[arg(long, default_value_t = 20_000)]
     pub messages: u64,
     /// The wait between two messages, in microseconds
     #[arg(long, default_value_t = 10)]
     pub interval_us: u64,
-    /// Put only the first member into the sender list, so that no null is owed
+    /// Put only the first member into the sender list, so that no nulls are required
     #[arg(long)]
     pub one_sender: bool,
     /// Rounds, each with a hand-off probe over shared memory; the median counts
@@ -165,39 +166,39 @@ differently, the command exits with status 7.";
 /// `bench views`.
 #[derive(Args, Clone, Debug)]
 pub struct Views {
-    /// What carries the writes
+    /// The fabric
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     pub fabric: Carrier,
     /// The number of members, all of which send
     #[arg(long, default_value_t = 4)]
     pub nodes: u16,
-    /// How members go, one way after the other [default: kill, stop, leave]
+    /// How a member goes, one way after another [default: kill, stop, leave]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub ways: Vec<Departure>,
-    /// How often a member goes and comes back
+    /// The number of times that a member goes and comes back
     #[arg(long, default_value_t = 30)]
     pub rounds: u32,
     /// A member whose heartbeat is overdue by this time is removed, in milliseconds
     #[arg(long, default_value_t = 200)]
     pub failure_timeout_ms: u64,
-    /// The time from one heartbeat to the next, in milliseconds
+    /// The time between two heartbeats, in milliseconds
     #[arg(long, default_value_t = 5)]
     pub heartbeat_ms: u64,
-    /// Measure instead what heartbeats cost a group whose membership does not change
+    /// Measure instead the cost of heartbeats in a group whose membership does not change
     #[arg(long)]
     pub steady: bool,
-    /// Measure instead the rate of large messages of this size in the one order, with one sender
+    /// Measure instead the rate of large messages of this size in the total order, with one sender
     /// and with all
     #[arg(long, value_name = "BYTES", conflicts_with = "steady")]
     pub large: Option<usize>,
     /// The wait between two messages of each member, in microseconds
     #[arg(long, default_value_t = 200)]
     pub pace_us: u64,
-    /// The longest time between two rounds in which nothing happens, in milliseconds
+    /// The longest quiet time between two rounds, in milliseconds
     #[arg(long, default_value_t = 100)]
     pub settle_ms: u64,
-    /// The seed that decides which member goes when
+    /// The seed that determines which member goes when
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON object
@@ -208,9 +209,9 @@ pub struct Views {
 /// `bench worker`.
 #[derive(Args, Clone, Debug)]
 pub struct Worker {
-    /// Of which experiment
+    /// The kind of experiment
     #[arg(value_enum)]
     pub kind: Kind,
-    /// What to do, as JSON
+    /// The task as JSON
     pub task: String,
 }

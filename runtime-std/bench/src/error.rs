@@ -1,4 +1,4 @@
-//! Why an experiment could not be done.
+//! Reasons that an experiment could not be carried out.
 
 use tramontane_core::layout::LayoutError;
 use tramontane_core::memory::OutOfRow;
@@ -10,45 +10,46 @@ use tramontane_runtime::group::{ConnectError, DescriptionError, StartError};
 use tramontane_runtime::member::{SendError, Stopped};
 use tramontane_runtime::shared_memory;
 
-/// Why an experiment could not be done.
+/// The reason that an experiment could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// Arguments that make no experiment; the text says what to change.
+    /// Arguments that do not describe an experiment; the text says what to change.
     #[error("{0}")]
     Arguments(String),
-    /// The machine, or another process of the experiment.
+    /// A problem of the machine, or of another process of the experiment.
     #[error("{0}")]
     Setup(String),
-    /// A folder that is to be measured cannot be written to, or is full.
+    /// A folder to be measured is not writable, or is full.
     #[error("cannot write to {}: {source}", path.display())]
     Disk {
         /// The folder.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The group is wrong.
+    /// The group is invalid.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The members did not come together.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// What earlier processes left cannot be removed.
+    /// Remains of earlier processes cannot be removed.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// The members have nowhere to meet.
     #[error(transparent)]
     Place(#[from] LocalError),
-    /// The processes were not started, or one ended early, or this one was interrupted.
+    /// The processes could not be started, one of them ended early, or this process was
+    /// interrupted.
     #[error(transparent)]
     Crew(#[from] CrewError),
-    /// This process is no worker of an experiment.
+    /// This process is not a worker of an experiment.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// Signals cannot be watched for.
+    /// Signals cannot be watched.
     #[error(transparent)]
     Signals(#[from] WatchError),
-    /// A member stopped in mid-run.
+    /// A member stopped during the run.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// A promise of the group was broken.

@@ -1,9 +1,9 @@
-//! What the processes of an experiment have in common: the kinds of experiment, and the trait that
-//! ties a task to its outcome.
+//! The common parts of an experiment's processes: the kinds of experiment, and the trait that
+//! connects a task with its outcome.
 //!
-//! The bench starts one process a member ([`crate::processes`]); each runs its task
-//! ([`crate::worker`]) and reports one outcome. A type that is an [`Experiment`] is the task; what
-//! it needs to know of the group is its [`Member`].
+//! The bench starts one process per member ([`crate::processes`]); each runs its task
+//! ([`crate::worker`]) and reports one outcome. A type that implements [`Experiment`] is the task;
+//! its [`Member`] provides the information about the group.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use tramontane_runtime::group::{
     Connected, Description, DescriptionBuilder, Running, StartOptions, View, ViewLayout, connect,
 };
 
-/// How long the processes of an experiment wait for each other at the start.
+/// Maximum time that the processes of an experiment wait for each other at the start.
 pub(crate) const JOIN_LIMIT: Duration = Duration::from_secs(20);
 
-/// The kinds of experiment that run as processes, as the hidden command names them.
+/// The kinds of experiment that run as processes, by their names in the hidden command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// One cache line back and forth.
     HandOff,
-    /// A ring each way without a protocol.
+    /// A ring in each direction without a protocol.
     BareRing,
     /// A mesh of TCP connections without a protocol.
     BareMesh,
@@ -36,11 +36,11 @@ pub enum Kind {
     Sending,
     /// One sender at a low rate, in a group of fixed membership.
     LowRate,
-    /// A group that has nothing to do, and sleeps.
+    /// A group that is idle, and sleeps.
     Idling,
     /// Block groups.
     Blocks,
-    /// Bytes of one mapping, as each receiver has them.
+    /// Messages from one mapping, received by one method.
     CopyLimit,
     /// A member of a group whose membership changes.
     ViewMember,
@@ -51,60 +51,61 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The words that start a process of this kind.
+    /// Returns the words that start a process of this kind.
     pub(crate) fn command(self) -> Vec<String> {
         vec!["bench".into(), "worker".into(), name(&self)]
     }
 }
 
-/// What each process of an experiment does: the task itself, as it is sent to them.
+/// The task of each process of an experiment, as it is sent to them.
 pub(crate) trait Experiment: Clone + Serialize + DeserializeOwned {
-    /// By which the process knows what it gets.
+    /// Tells the process which task it gets.
     const KIND: Kind;
-    /// What one process saw.
+    /// The measurements of one process.
     type Outcome: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Runs one process. What runs on beside the outcome is closed once all processes have theirs:
-    /// a member that goes earlier is lost to those that still deliver.
+    /// Runs one process. A member that is still running is returned with the outcome, and closed
+    /// once all processes have theirs: if it left earlier, members that still deliver would lose
+    /// it.
     fn run(&self, own: &Member) -> Result<(Self::Outcome, Option<Running>), BenchError>;
 }
 
-/// A group of this number of members in one subgroup, of whom the first `senders` send.
+/// Builds a group of this number of members in one subgroup; the first `senders` of them send.
 pub(crate) fn group(nodes: u16, senders: u16, window: u32, message_max: u32) -> DescriptionBuilder {
     let group = Description::builder("bench").nodes(nodes.into()).senders(senders.into());
     group.window(window).message_max(message_max)
 }
 
-/// One process of an experiment: its member, and where the group meets.
+/// One process of an experiment: its member, and the group's meeting place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Member {
     pub(crate) place: LocalPlace,
-    /// The own rank, which is the node's id.
+    /// The local rank, which is the node's id.
     pub(crate) rank: u16,
     pub(crate) group: Description,
 }
 
 impl Member {
-    /// Which nodes send, by id.
+    /// Returns the nodes that send, by id.
     pub(crate) fn senders(&self) -> &[u32] {
         self.group.subgroups[0].senders()
     }
 
-    /// Messages of all senders together, if each sends so many.
+    /// Returns the number of messages of all senders together, if each sends `messages`.
     pub(crate) fn messages_of_all(&self, messages: u64) -> u64 {
         messages * self.senders().len() as u64
     }
 
-    /// What this process starts with.
+    /// Returns the group and the options with which this process starts.
     pub(crate) fn start(&self) -> Result<(Description, StartOptions<'static>), BenchError> {
         let (group, mut options) = self.place.start(self.group.clone(), self.rank.into())?;
         options.time_limit = JOIN_LIMIT;
-        // Where membership may change: it is formed for this experiment alone.
+        // Applies if the membership may change: the group is formed only for this experiment.
         options.forming.new_group = true;
         Ok((group, options))
     }
 
-    /// The rows of all processes, for a probe over shared memory.
+    /// Returns the rows of all processes, for a probe over shared memory.
     pub(crate) fn connect(&self) -> Result<Connected, BenchError> {
         if !matches!(self.place, LocalPlace::SharedMemory(_)) {
             return Err(BenchError::Setup("a probe runs over shared memory".into()));
@@ -113,13 +114,13 @@ impl Member {
         Ok(connect(group, options, self.layout()?.get())?)
     }
 
-    /// How the rows are laid out.
+    /// Returns the layout of the rows.
     pub(crate) fn layout(&self) -> Result<ViewLayout, BenchError> {
         Ok(self.group.view_layout(&View::first(&self.group))?)
     }
 }
 
-/// What a process of an experiment gets.
+/// The data that a process of an experiment gets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task<E> {
     pub(crate) member: Member,

@@ -1,7 +1,7 @@
-//! Large messages in the one order of a group: how many bytes a second each member delivers.
-//! Senders write each byte, members read each.
+//! Large messages in the total order of a group: bytes per second delivered by each member. Senders
+//! write each byte, and members read each byte.
 //!
-//! Beside it, in turn: as many bytes in small messages of the same group, which is what they would
+//! In turn with it, as many bytes are sent as small messages of the same group, which shows their
 //! cost without blocks.
 
 use serde::Serialize;
@@ -18,22 +18,22 @@ use tramontane_local::interrupt::Interrupts;
 /// Bytes that each sender sends in a run.
 const SENDER_BYTES: usize = 512 << 20;
 
-/// Bytes of a small message: the paper's, and what a slot takes.
+/// Size of a small message: the paper's size, which fits in a slot.
 const SMALL_BYTES: u32 = 10_240;
 
-/// How many members send, and how fast that is.
+/// The number of senders, and the resulting rates.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     senders: u16,
-    /// Delivered at a member, as large messages.
+    /// Rate of large messages delivered at a member.
     large_bytes_per_s: Spread,
-    /// As messages of [`SMALL_BYTES`].
+    /// Rate of messages of [`SMALL_BYTES`].
     small_bytes_per_s: Spread,
-    /// Large by small, round by round.
+    /// The first divided by the second, round by round.
     ratio: Spread,
 }
 
-/// What `bench views --large` prints.
+/// The output of `bench views --large`.
 #[derive(Clone, Debug, Serialize)]
 pub struct LargeReport {
     machine: String,

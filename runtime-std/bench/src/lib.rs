@@ -1,6 +1,6 @@
-//! Experiments: Spindle's continuous sending over shared memory, TCP or RDMA, and probes of the
-//! machine's limit to compare with; RDMC's block multicasts; TRAM's shards; logs; members that come
-//! and go. And the record: what the papers say, beside what the simulator gives.
+//! Experiments: Spindle's continuous sending over shared memory, TCP or RDMA, compared with probes
+//! of the machine's limit; RDMC's block multicasts; TRAM's shards; logs; members that leave and
+//! return. In addition, the record compares the papers' claims with the simulator's results.
 //!
 //! | file | what it holds |
 //! |---|---|

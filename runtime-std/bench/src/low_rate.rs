@@ -1,4 +1,4 @@
-//! Experiments at rest and nearly so: latency at a low rate, and the price of an idle group.
+//! Experiments at low load: latency at a low rate, and the cost of an idle group.
 
 use serde::Serialize;
 
@@ -14,32 +14,31 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::{DeviceOptions, PostCounts};
 
-/// Hand-offs of one probe.
+/// Number of hand-offs in one probe.
 const HAND_OFFS: u64 = 200_000;
 
-/// What `bench latency` prints.
+/// The output of `bench latency`.
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyReport {
     /// The machine.
     pub machine: String,
-    /// What carried the writes: `shm` or `verbs`.
+    /// The fabric: `shm` or `verbs`.
     pub fabric: &'static str,
-    /// One cache line from one process to another, one way, in ns; over shared memory.
+    /// One-way time of a cache line from one process to another, in ns; over shared memory.
     pub hand_off_ns: Option<Spread>,
     /// Median time from commit to the sender's own delivery, in ns.
     pub own_ns: Spread,
-    /// Median time from commit to delivery at the last of the other members, in ns: one way.
+    /// Median one-way time from commit to delivery at the last of the other members, in ns.
     pub peer_ns: Spread,
-    /// Median time from commit to delivery at the last member, the sender included, in ns.
+    /// Median time from commit to delivery at the last member, including the sender, in ns.
     pub last_ns: Spread,
-    /// The 99th percentile of the latter.
+    /// The 99th percentile of `last_ns`.
     pub last_p99_ns: Spread,
-    /// The own delivery by the hand-off, round by round.
+    /// The sender's delivery divided by the hand-off, round by round.
     pub own_ratio: Option<Spread>,
-    /// The last member's delivery by the hand-off, round by round.
+    /// The last member's delivery divided by the hand-off, round by round.
     pub last_ratio: Option<Spread>,
-    /// What the fabric counted at each member, by rank, in the last round; empty where it does not
-    /// count.
+    /// The fabric's counts at each member, by rank, in the last round; empty if it does not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<PostCounts>,
 }
@@ -71,7 +70,7 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
     let (mut last, mut last_p99) = (vec![], vec![]);
     let mut counts = Vec::new();
     for _ in 0..arguments.rounds {
-        // A cache line's way is no measure for a network's.
+        // The latency of a cache line is no measure for a network.
         if arguments.fabric == Carrier::SharedMemory {
             let handed_off = processes::run(&pair, &HandOff { rounds: HAND_OFFS }, &start)?;
             let times: Vec<f64> = handed_off.iter().map(|outcome| outcome.one_way_ns).collect();
@@ -105,7 +104,7 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
     })
 }
 
-/// For each message, the time at the last of some members.
+/// Returns, for each message, the time at the last of some members.
 pub(crate) fn last_of(lists: &[&[u32]]) -> Vec<f64> {
     (0..lists.iter().map(|list| list.len()).min().unwrap_or(0))
         .map(|index| f64::from(lists.iter().map(|list| list[index]).max().unwrap_or(0)))
@@ -119,7 +118,7 @@ pub(crate) fn percentile(mut numbers: Vec<f64>, percent: usize) -> f64 {
 }
 
 impl LatencyReport {
-    /// The report for people.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         let line = |name: &str, spread: &Spread, ratio: Option<&Spread>| {
@@ -146,7 +145,7 @@ impl LatencyReport {
     }
 }
 
-/// What `bench idle` prints.
+/// The output of `bench idle`.
 #[derive(Clone, Debug, Serialize)]
 pub struct IdleReport {
     /// The machine.
@@ -155,7 +154,7 @@ pub struct IdleReport {
     pub processor_percent: Vec<f64>,
     /// Their sum.
     pub total_percent: f64,
-    /// Writes that all members posted while idle.
+    /// Number of writes that all members posted while idle.
     pub writes: u64,
 }
 
@@ -188,7 +187,7 @@ pub fn idle(arguments: &Idle, interrupts: &Interrupts) -> Result<IdleReport, Ben
 }
 
 impl IdleReport {
-    /// The report for people.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         format!(

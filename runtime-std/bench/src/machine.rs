@@ -1,6 +1,6 @@
 //! The machine that an experiment ran on.
 
-/// Processor and count, as far as Linux tells.
+/// Returns the processor model and the number of processors, as far as Linux reports them.
 #[must_use]
 pub fn machine() -> String {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,6 +1,6 @@
-//! The process of an experiment as a member of a group: continuous sending, a low rate, and rest.
-//! All that the benches know of such a group is here. Whether its membership may change is a
-//! setting of its description.
+//! The process of an experiment as a member of a group: continuous sending, a low rate, and idling.
+//! Everything that the benches know about such a group is here. Whether its membership may change
+//! is a setting of its description.
 
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -23,65 +23,65 @@ use tramontane_runtime::rdma::PostCounts;
 /// The one subgroup of these groups.
 const ALL: SubgroupId = SubgroupId(0);
 
-/// How long the last message may take.
+/// Maximum time for the last message.
 const LAST_LIMIT: Duration = Duration::from_secs(60);
 
-/// Continuous sending: as many messages as go. Those that do not fit a slot are large ones.
+/// Continuous sending, as fast as possible. Messages that do not fit in a slot are large ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sending {
     pub(crate) message_bytes: usize,
-    /// Of each sender.
+    /// Number of messages of each sender.
     pub(crate) messages: u64,
-    /// Which of the paper's techniques are on, as the core's bits.
+    /// The enabled techniques of the paper, as the core's bits.
     pub(crate) switch_bits: u8,
-    /// Leave the bytes of messages as they are.
+    /// Whether the bytes of messages are left untouched.
     pub(crate) untouched: bool,
     pub(crate) drive: Drive,
 }
 
-/// What one process of [`Sending`] saw.
+/// The measurements of one process of [`Sending`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sent {
-    /// Delivered here, own and peers' together; where a polling thread steps, from the first
-    /// delivery on.
+    /// Messages delivered here per second, local and peers' together; with a polling thread,
+    /// counted from the first delivery on.
     pub(crate) messages_per_s: f64,
-    /// Rounds used without a message; not counted where a polling thread steps.
+    /// Rounds used without a message; not counted with a polling thread.
     pub(crate) nulls: u64,
-    /// Writes posted; not counted there either.
+    /// Writes posted; not counted with a polling thread.
     pub(crate) writes: u64,
-    /// What the fabric counted, if it does.
+    /// The fabric's counts, if it counts.
     pub(crate) posts: Option<PostCounts>,
-    /// Of the bytes read: keeps them read.
+    /// A checksum of the bytes read, so that the reads are not optimised away.
     pub(crate) checksum: u64,
 }
 
-/// One sender at a low rate; all members note when each message comes.
+/// One sender at a low rate; all members record when each message arrives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LowRate {
-    /// At least eight.
+    /// Size of a message, at least eight bytes.
     pub(crate) message_bytes: usize,
     pub(crate) messages: u64,
-    /// Between two messages.
+    /// Time between two messages.
     pub(crate) interval_ns: u64,
 }
 
-/// What one process of [`LowRate`] saw.
+/// The measurements of one process of [`LowRate`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Latencies {
-    /// From commit to delivery here, of each message.
+    /// Time from commit to delivery here, for each message.
     pub(crate) latency_ns: Vec<u32>,
-    /// What the fabric counted, if it does.
+    /// The fabric's counts, if it counts.
     pub(crate) posts: Option<PostCounts>,
 }
 
-/// A group that has nothing to do, and sleeps.
+/// A group that is idle, and sleeps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Idling {
-    /// How long it is watched.
+    /// Duration of the observation.
     pub(crate) watch_ns: u64,
 }
 
-/// What one process of [`Idling`] saw.
+/// The measurements of one process of [`Idling`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rest {
     /// Share of one processor's time.
@@ -90,7 +90,7 @@ pub(crate) struct Rest {
     pub(crate) writes: u64,
 }
 
-/// Becomes a member, which this process steps.
+/// Starts a member that this process steps.
 fn start<R: Replica>(
     own: &experiment::Member,
     switches: Switches,
@@ -101,19 +101,19 @@ fn start<R: Replica>(
     Ok(start_stepped(description, options, replica)?)
 }
 
-/// Has a thread step a member from now on.
+/// Starts a thread that steps a member from now on.
 fn spawn<R: Replica + 'static>(member: Stepped<R>) -> Result<Running, BenchError> {
     Ok(member.spawn().map_err(StartError::from)?)
 }
 
-/// Reads each byte of what is delivered, or leaves it as it is.
+/// Reads each byte of delivered messages, or leaves them untouched.
 struct Reader {
     untouched: bool,
     checksum: u64,
 }
 
 impl Reader {
-    /// How many there were.
+    /// Reads messages, and returns their number.
     #[inline]
     fn read(&mut self, messages: &mut Messages<'_, '_>) -> u64 {
         let mut count = 0;
@@ -148,7 +148,7 @@ impl Experiment for Sending {
 }
 
 impl Sending {
-    /// With all techniques, each byte written and read, and a polling thread.
+    /// Creates a run with all techniques, each byte written and read, and a polling thread.
     pub(crate) fn polled_plainly(message_bytes: usize, messages: u64) -> Self {
         Self {
             message_bytes,
@@ -159,7 +159,7 @@ impl Sending {
         }
     }
 
-    /// The paper's continuous sending, in one loop: send while slots are free, then step.
+    /// Runs the paper's continuous sending in one loop: send while slots are free, then step.
     fn caller_driven(&self, own: &experiment::Member) -> Result<(Sent, Running), BenchError> {
         let mut member = start(own, self.switches(), self.reader())?;
         let mut sender = member.sender_of(ALL);
@@ -170,7 +170,7 @@ impl Sending {
         let (mut sent, mut delivered) = (0, 0);
         let begun = Instant::now();
         while delivered < total {
-            // Nothing is asked for at the end: a run that is dropped goes out as nulls.
+            // Nothing is reserved at the end, because a dropped run is sent as nulls.
             if sent < to_send
                 && let Some(sender) = &mut sender
                 && let Ok(run) = sender.try_reserve_run(self.most(sent))
@@ -250,7 +250,7 @@ impl Sending {
         }
     }
 
-    /// How many slots to take.
+    /// Returns the number of slots to take.
     fn most(&self, sent: u64) -> u32 {
         u32::try_from(self.messages - sent).unwrap_or(u32::MAX)
     }
@@ -264,7 +264,7 @@ impl Sending {
     }
 }
 
-/// Notes how long ago each message was committed.
+/// Records the time since each message was committed.
 struct Noting {
     clock: quanta::Clock,
     latency_ns: Vec<u32>,
@@ -316,7 +316,7 @@ impl Experiment for LowRate {
     }
 }
 
-/// A group that has nothing to do: what it costs, and what it posts, once it sleeps.
+/// An idle group: its cost and its posts, once it sleeps.
 impl Experiment for Idling {
     const KIND: Kind = Kind::Idling;
     type Outcome = Rest;

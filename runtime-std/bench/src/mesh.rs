@@ -1,12 +1,13 @@
-//! A probe of what bare TCP carries between the processes of a group: a mesh of plain connections,
-//! with nothing of the protocol on them.
+//! A probe of the throughput of bare TCP between the processes of a group: a mesh of plain
+//! connections without the protocol.
 //!
 //! Each process that sends in the group writes to all others, and each reads from all others, as
-//! much as goes and in large pieces: a thread for each connection and direction, which waits in the
-//! kernel. The bytes themselves are neither written nor read.
+//! fast as possible and in large pieces: one thread per connection and direction, which waits in
+//! the kernel. The bytes themselves are neither written nor read.
 //!
-//! The connections are those of the protocol: met in the same way, with the kernel's own buffer
-//! sizes. What comes is counted over one time at all processes, which stand at a barrier before it.
+//! The connections are those of the protocol: established in the same way, with the kernel's own
+//! buffer sizes. Bytes are counted during the same period at all processes, which wait at a barrier
+//! before it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -22,24 +23,24 @@ use crate::experiment::{Experiment, JOIN_LIMIT, Kind, Member};
 use tramontane_local::group::{LocalError, LocalPlace};
 use tramontane_runtime::group::{FIRST_VIEW, Running, StartError};
 
-/// What is written and read at once: as much as `iperf3` does.
+/// Bytes written and read at once, as in `iperf3`.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// How long a process goes on before it counts, until the kernel has grown its buffers, and after
-/// it has counted, for the sake of the others.
+/// Time that a process runs before it counts, until the kernel has grown its buffers, and after it
+/// has counted, because others still do.
 const MARGIN: Duration = Duration::from_millis(300);
 
 /// A mesh of TCP connections without a protocol.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BareMesh {
-    /// How long it counts.
+    /// Duration of the measurement.
     pub(crate) count_ms: u64,
 }
 
-/// What one process of [`BareMesh`] saw.
+/// The measurements of one process of [`BareMesh`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Received {
-    /// From other processes, while it counted.
+    /// Bytes per second from other processes during the measurement.
     pub(crate) bytes_per_s: f64,
 }
 
@@ -65,7 +66,7 @@ impl Experiment for BareMesh {
             let rate = bytes as f64 / start.elapsed().as_secs_f64();
             std::thread::sleep(MARGIN);
             for stream in &streams {
-                // It fails if the other end was faster.
+                // This fails if the other end was faster.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             rate
@@ -74,7 +75,7 @@ impl Experiment for BareMesh {
     }
 }
 
-/// Connections to all other processes, once all have them.
+/// Establishes the connections to all other processes, and waits until all have theirs.
 fn meet(own: &Member) -> Result<Vec<TcpStream>, BenchError> {
     let LocalPlace::Network { addresses, .. } = &own.place else {
         return Err(BenchError::Setup("a bare mesh is one of TCP connections".into()));

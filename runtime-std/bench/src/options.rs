@@ -1,23 +1,23 @@
-//! Options that several experiments have: which members send, how a member is driven, and which
-//! techniques are on.
+//! Options shared by several experiments: which members send, how a member is driven, and which
+//! techniques are enabled.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tramontane_core::multicast::Switches;
 
-/// How many of the members send.
+/// The number of members that send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Senders {
     /// Every member.
     All,
     /// Every other member.
     Half,
-    /// The first member alone.
+    /// Only the first member.
     One,
 }
 
 impl Senders {
-    /// The number of senders in a group of this number of members.
+    /// Returns the number of senders in a group of `nodes` members.
     #[must_use]
     pub const fn of(self, nodes: u16) -> u16 {
         match self {
@@ -28,7 +28,7 @@ impl Senders {
     }
 }
 
-/// Which thread steps the member.
+/// The thread that steps the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Drive {
@@ -38,24 +38,24 @@ pub enum Drive {
     Polled,
 }
 
-/// One of Spindle's techniques, to be switched off.
+/// One of Spindle's techniques, to be disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Technique {
-    /// Send one message a step.
+    /// Send one message per step.
     SendBatching,
-    /// Receive one message a step.
+    /// Receive one message per step.
     ReceiveBatching,
-    /// Deliver one message a step.
+    /// Deliver one message per step.
     DeliveryBatching,
     /// No null rounds.
     Nulls,
     /// Post after each stage.
     LatePosting,
-    /// All of them: the paper's baseline.
+    /// All techniques: the paper's baseline.
     All,
 }
 
-/// The switches that are left without some techniques.
+/// Returns the switches that remain without some techniques.
 #[must_use]
 pub fn switches_without(techniques: &[Technique]) -> Switches {
     techniques.iter().fold(Switches::all(), |switches, technique| {
@@ -70,7 +70,7 @@ pub fn switches_without(techniques: &[Technique]) -> Switches {
     })
 }
 
-/// The techniques that are on, in short.
+/// Returns a short list of the enabled techniques.
 pub(crate) fn techniques(switches: Switches) -> String {
     if switches == Switches::all() {
         return "all".into();

@@ -1,9 +1,9 @@
-//! Where results go. Whether they can go there is found out before anything is measured: a bench
-//! may run for an hour.
+//! The targets of results. They are checked before anything is measured, because a bench may run
+//! for an hour.
 
 use std::path::{Path, PathBuf};
 
-/// A file that is to be written: its folder is there.
+/// Parses a file to be written; its folder must exist.
 pub(crate) fn file(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     if path.is_dir() {
@@ -15,7 +15,7 @@ pub(crate) fn file(path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A folder into which files are to be written.
+/// Parses a folder for files to be written.
 pub(crate) fn folder(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     if path.is_dir() { Ok(path) } else { Err(missing(&path)) }

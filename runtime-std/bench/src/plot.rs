@@ -1,4 +1,4 @@
-//! Figures as SVG, over members or whatever else varies.
+//! Figures as SVG, over members or another variable.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use crate::error::BenchError;
 use crate::spread::Spread;
 
-/// Of the whole drawing, and of what stands beside the lines, in pixels.
+/// Sizes of the whole drawing, and of the labels around the lines, in pixels.
 const WIDTH: u32 = 1120;
 const LEGEND_WIDTH: u32 = 340;
 const HEIGHT: u32 = 560;
@@ -31,16 +31,16 @@ type Chart<'a, X, Y> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>;
 /// One line of a drawing.
 pub(crate) struct Series {
     pub(crate) label: String,
-    /// Where, and the figure there; where figures spread, that is drawn too.
+    /// The positions and their figures, drawn with their spread if there is one.
     pub(crate) points: Vec<(f64, Spread)>,
 }
 
-/// What is drawn.
+/// A drawing.
 pub(crate) struct Drawing {
     pub(crate) title: String,
-    /// What the horizontal axis counts.
+    /// The label of the horizontal axis.
     pub(crate) over: String,
-    /// Of the figures.
+    /// The unit of the figures.
     pub(crate) unit: String,
     /// Both axes.
     pub(crate) is_logarithmic: bool,
@@ -48,12 +48,12 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// Without lines yet.
+    /// Creates a drawing without lines.
     pub(crate) fn new(title: String, over: String, unit: String) -> Self {
         Self { title, over, unit, is_logarithmic: false, series: Vec::new() }
     }
 
-    /// Adds a point to the line of that label.
+    /// Adds a point to the line with that label.
     pub(crate) fn add(&mut self, label: String, place: f64, figure: Spread) {
         match self.series.iter_mut().find(|series| series.label == label) {
             Some(series) => series.points.push((place, figure)),
@@ -61,14 +61,15 @@ impl Drawing {
         }
     }
 
-    /// Writes it to a file.
+    /// Writes the drawing to a file.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if the file cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<(), BenchError> {
         let failed =
             |why: String| BenchError::Setup(format!("cannot draw {}: {why}", path.display()));
-        // Drawn into memory first, so that a full disk is an error here and not half a file.
+        // The drawing is rendered in memory first, so that a full disk causes an error here and not
+        // a partial file.
         let svg = self.svg().map_err(|error| failed(error.to_string()))?;
         std::fs::write(path, svg).map_err(|error| failed(error.to_string()))
     }
@@ -77,7 +78,7 @@ impl Drawing {
         self.series.iter().flat_map(|series| &series.points)
     }
 
-    /// Every place at which there is a point, once.
+    /// Returns every position that has a point, once.
     fn places(&self) -> Vec<f64> {
         let mut places: Vec<f64> = self.points().map(|(place, _)| *place).collect();
         places.sort_by(f64::total_cmp);
@@ -139,7 +140,7 @@ impl Drawing {
         Ok(())
     }
 
-    /// Beside the lines, since there may be as many as fill a drawing.
+    /// The legend is next to the lines, because they may fill the drawing.
     fn draw_legend(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
         for (index, (Series { label, .. }, y)) in
             self.series.iter().zip((50..).step_by(18)).enumerate()
@@ -153,14 +154,14 @@ impl Drawing {
     }
 }
 
-/// How a line, and its points, are drawn: the colours come again with empty points.
+/// Returns the style of a line and its points: colours are reused with empty points.
 fn looks(index: usize) -> (RGBColor, ShapeStyle) {
     let colour = COLOURS[index % COLOURS.len()];
     let is_full = (index / COLOURS.len()).is_multiple_of(2);
     (colour, if is_full { colour.filled() } else { colour.stroke_width(1) })
 }
 
-/// Round figures between two bounds, enough of them for any range.
+/// Returns round figures between two bounds, enough of them for any range.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let steps: &[f64] = match (high / low).log10() {
         ..0.8 => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
@@ -172,13 +173,13 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     all.filter(|tick| (low..=high).contains(tick)).collect()
 }
 
-/// A number without the zeros at its end.
+/// Formats a number without trailing zeros.
 fn short(number: f64) -> String {
     let text = format!("{number:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A count as short as it is whole: `12`, `256 Ki`, `64 Mi`.
+/// Formats a count with the largest exact unit: `12`, `256 Ki`, `64 Mi`.
 fn counted(count: f64) -> String {
     let count = count.round() as u64;
     match (count % (1 << 20), count % (1 << 10)) {

@@ -1,11 +1,10 @@
-//! Probes of the machine's limit: what two processes can do with nothing of the protocol between
-//! them.
+//! Probes of the machine's limit: two processes that communicate without the protocol.
 //!
 //! - The hand-off: one cache line back and forth.
-//! - The bare ring: one shared ring each way, each slot with a counter at its end as in the
-//!   protocol; each process writes its messages and reads every byte of both rings.
+//! - The bare ring: one shared ring in each direction, with a counter at the end of each slot as in
+//!   the protocol; each process writes its messages and reads every byte of both rings.
 //!
-//! They use the memory that the protocol uses: the rows of a group of two.
+//! Both use the protocol's memory: the rows of a group of two.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +30,7 @@ pub(crate) struct HandOff {
     pub(crate) rounds: u64,
 }
 
-/// What one process of [`HandOff`] saw.
+/// The measurements of one process of [`HandOff`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct HandedOff {
     pub(crate) one_way_ns: f64,
@@ -49,7 +48,7 @@ impl Experiment for HandOff {
     }
 }
 
-/// A ring each way without a protocol.
+/// A ring in each direction without a protocol.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BareRing {
     pub(crate) message_bytes: usize,
@@ -57,12 +56,12 @@ pub(crate) struct BareRing {
     pub(crate) messages: u64,
 }
 
-/// What one process of [`BareRing`] saw.
+/// The measurements of one process of [`BareRing`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Ringed {
-    /// Own and peer's together.
+    /// Messages per second, local and peer's together.
     pub(crate) messages_per_s: f64,
-    /// Of the bytes read: keeps them read.
+    /// A checksum of the bytes read, so that the reads are not optimised away.
     pub(crate) checksum: u64,
 }
 
@@ -84,7 +83,7 @@ impl Experiment for BareRing {
     }
 }
 
-/// Spins until `done`, and gives up after a long while.
+/// Spins until `done` returns true, and gives up after a long time.
 fn spin_until(mut done: impl FnMut() -> bool) -> Result<(), OutOfRow> {
     let mut spins = 0_u64;
     let mut since = None;
@@ -99,8 +98,8 @@ fn spin_until(mut done: impl FnMut() -> bool) -> Result<(), OutOfRow> {
     Ok(())
 }
 
-/// Passes a cache line back and forth `rounds` times; returns nanoseconds one way. It fails if the
-/// rows are too small, or the peer does not answer.
+/// Passes a cache line back and forth `rounds` times. Returns the one-way time in nanoseconds.
+/// Fails if the rows are too small, or the peer does not answer.
 fn hand_off(memory: &ViewMemory<'_>, rounds: u64) -> Result<f64, OutOfRow> {
     let own = memory.own;
     let cell = memory.row.cell(0)?;
@@ -120,7 +119,7 @@ fn hand_off(memory: &ViewMemory<'_>, rounds: u64) -> Result<f64, OutOfRow> {
 }
 
 /// A ring of the probe: raw slots, each with a counter at its end, and its reader's count of
-/// consumed.
+/// consumed messages.
 struct Ring {
     base: *mut u8,
     shape: RingShape,
@@ -128,28 +127,29 @@ struct Ring {
 
 impl Ring {
     fn of(row: &Row<'_>, shape: RingShape) -> Result<Self, OutOfRow> {
-        // The check that the shape lies in the row.
+        // Checks that the ring is within the row.
         row.ring(&shape)?;
-        // SAFETY: just checked to lie inside the row.
+        // SAFETY: the offset was just checked to be inside the row.
         Ok(Self { base: unsafe { row.base().as_ptr().add(shape.offset) }, shape })
     }
 
     #[inline]
     fn slot(&self, slot: usize) -> *mut u8 {
-        // SAFETY: callers count slots up to `shape.slots`.
+        // SAFETY: callers count slots up to `shape.slots`, so the offset is within the ring.
         unsafe { self.base.add(slot * self.shape.stride) }
     }
 
     #[inline]
     fn counter(&self, slot: usize) -> &AtomicU64 {
-        // SAFETY: the last 8 bytes of a slot, aligned since strides are multiples of 16.
+        // SAFETY: these are the last 8 bytes of a slot, which are aligned because strides are
+        // multiples of 16.
         unsafe { &*self.slot(slot).add(self.shape.stride - 8).cast::<AtomicU64>() }
     }
 
     #[inline]
     fn payload(&self, slot: usize, bytes: usize) -> &[u8] {
-        // SAFETY: a payload is at most a slot less its header; the writer leaves it alone until the
-        // reader published that it was consumed.
+        // SAFETY: a payload is at most a slot without its header, and the writer does not touch it
+        // until the reader has published that it was consumed.
         unsafe { std::slice::from_raw_parts(self.slot(slot), bytes) }
     }
 
@@ -161,8 +161,8 @@ impl Ring {
     }
 }
 
-/// Sends `messages` each way, of `bytes` each. It fails if the rows are too small, or the peer does
-/// not answer.
+/// Sends `messages` messages of `bytes` bytes in each direction. Fails if the rows are too small,
+/// or the peer does not answer.
 fn bare_ring(
     memory: &ViewMemory<'_>,
     shapes: [RingShape; 2],
@@ -173,7 +173,7 @@ fn bare_ring(
     let row = |index: usize| memory.rows.get(index).ok_or(OutOfRow);
     let mine = Ring::of(row(own)?, shapes[own])?;
     let theirs = Ring::of(row(1 - own)?, shapes[1 - own])?;
-    // The counts of consumed messages lie where the protocol keeps its frontiers.
+    // The counts of consumed messages use the cells of the protocol's frontiers.
     let consumed = memory.row.cell(2 * CACHE_LINE)?;
     let peer_consumed = row(1 - own)?.cell(2 * CACHE_LINE)?;
     let window = shapes[own].slots as usize;

@@ -1,4 +1,5 @@
-//! An experiment's processes: started together, one a member, and each gives one outcome.
+//! An experiment's processes: they are started together, one per member, and each returns one
+//! outcome.
 
 use std::time::Duration;
 
@@ -12,33 +13,33 @@ use tramontane_runtime::group::Description;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 
-/// Which processor each process stays on.
+/// The placement of processes on processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// One after the other on each processor.
+    /// Pinned to the processors in turn.
     Spread,
-    /// Wherever the operating system wants.
+    /// Chosen by the operating system.
     Free,
 }
 
-/// How an experiment's processes are started.
+/// The settings with which an experiment's processes are started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start<'s> {
-    /// What carries their writes.
+    /// The fabric.
     pub(crate) carrier: Carrier,
-    /// Over which device, if that is RDMA.
+    /// The device, if the fabric is RDMA.
     pub(crate) device: &'s DeviceOptions,
-    /// On which processors.
+    /// The placement on processors.
     pub(crate) placement: Placement,
-    /// What ends them early.
+    /// The signals that end them early.
     pub(crate) interrupts: &'s Interrupts,
 }
 
-/// Runs one process a member of the group, and returns what each saw, by rank. An experiment takes
-/// as long as its arguments ask for: there is no limit but a signal.
+/// Runs one process per member of the group, and returns their outcomes by rank. An experiment
+/// takes as long as its arguments request: only a signal limits it.
 ///
 /// # Errors
-/// The group is wrong, a process failed, or this one was interrupted.
+/// If the group is invalid, a process failed, or this one was interrupted.
 pub(crate) fn run<E: Experiment>(
     group: &Description,
     experiment: &E,
@@ -55,11 +56,12 @@ pub(crate) fn run<E: Experiment>(
         };
         crew.start(&Task { member, experiment: experiment.clone() }, &launch)?;
     }
-    // Only the members' sockets stay: a member that ends must not leave one that still answers.
+    // Only the members keep their sockets: if a member ends, no other process may still answer for
+    // it.
     drop(meeting);
     let outcomes = crew.reports(Duration::MAX, start.interrupts);
     drop(crew);
-    // Only what a killed process may have left.
+    // Removes only the remains of killed processes.
     Root::from_env().sweep()?;
     Ok(outcomes?)
 }

@@ -1,8 +1,8 @@
-//! Profiles: what machine the simulator stands for.
+//! Profiles: the machines that the simulator models.
 //!
-//! A profile is a file in `profiles/`. `base` is the name of another one, from which it takes what
-//! it does not set itself; without one it takes the defaults. Each value has a source, and a factor
-//! within which the true value is, where that is not the default's.
+//! A profile is a file in `profiles/`. `base` names another profile, which provides the values that
+//! the file does not set; without a base, the defaults apply. Each value has a source, and an
+//! uncertainty factor if it differs from the default's.
 //!
 //! ```text
 //! about = "Sixteen machines with 100 Gbit/s InfiniBand"
@@ -29,10 +29,10 @@ const PROFILES: [(&str, &str); 7] = [
     ("r320-tcp", include_str!("../profiles/r320-tcp.toml")),
 ];
 
-/// The longest chain of profiles of which one is the next one's base.
+/// Maximum length of a chain of bases.
 const BASES_MAX: usize = 8;
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
@@ -42,22 +42,22 @@ struct Contents {
     parameters: Table,
 }
 
-/// What is set on simulated machines.
+/// The parameters set on simulated machines.
 #[derive(Args, Clone, Debug, Default)]
 pub struct MachineArguments {
-    /// Gives a parameter of the simulated machines another value; several are given one after the
-    /// other, or with commas between them. The files in runtime-std/bench/profiles name them
+    /// Give a parameter of the simulated machines another value; repeat the option, or separate
+    /// several with commas. The files in runtime-std/bench/profiles list the names
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = assignment)]
     set: Vec<(String, u64)>,
 }
 
-/// The names of the profiles.
+/// Returns the names of the profiles.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|(name, _)| *name)
 }
 
 impl MachineArguments {
-    /// The machine of a profile, on which is set what is to be set.
+    /// Returns the machine of a profile, with the parameters set.
     ///
     /// # Errors
     /// [`BenchError::Arguments`].
@@ -70,7 +70,7 @@ impl MachineArguments {
     }
 }
 
-/// A profile, behind so many whose base is the next.
+/// Loads a profile that is the base of `depth` others.
 fn load(name: &str, depth: usize) -> Result<Profile, String> {
     let found = PROFILES.iter().find(|(other, _)| *other == name).filter(|_| depth < BASES_MAX);
     let (_, text) = found.ok_or_else(|| format!("there is no profile '{name}'"))?;

@@ -1,5 +1,5 @@
-//! How far an experiment is, on a terminal. An experiment that fails or is interrupted leaves
-//! nothing of it behind.
+//! The progress of an experiment, on a terminal. If an experiment fails or is interrupted, no trace
+//! of it remains.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_usize;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Between two looks whether a signal came.
+/// Time between two checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Between two pictures.
+/// Time between two updates.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A bar of this number of steps; gone when it is dropped.
+/// A bar with `steps` steps, which disappears when it is dropped.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Drawn on standard error, and only if that is a terminal.
+    /// Draws on standard error, and only if that is a terminal.
     pub(crate) fn new(steps: u64) -> Self {
         let style =
             ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}");
@@ -33,7 +33,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// The same for an experiment that does not look whether it was interrupted.
+    /// Creates a bar for an experiment that does not check for interrupts.
     pub(crate) fn cleared_by_signals(steps: u64) -> Self {
         let progress = Self::new(steps);
         if !progress.is_hidden() {
@@ -57,8 +57,8 @@ impl Drop for Progress {
     }
 }
 
-/// From now on a signal that ends the process clears the bar away first. Without a thread for it,
-/// it ends as it is.
+/// Makes a signal that ends the process clear the bar first. If the thread for that cannot be
+/// started, the bar remains.
 fn clear_on_signals(bar: &ProgressBar) {
     let (signal, bar) = (Arc::<AtomicUsize>::default(), bar.clone());
     let came = Arc::clone(&signal);
@@ -67,7 +67,7 @@ fn clear_on_signals(bar: &ProgressBar) {
             let signal = came.load(Ordering::Relaxed);
             if let (1.., Ok(signal)) = (signal, i32::try_from(signal)) {
                 bar.finish_and_clear();
-                // As without a watch: the shell sees which signal it was.
+                // As without a handler: the shell sees which signal it was.
                 let _ = emulate_default_handler(signal);
             }
             std::thread::sleep(LOOK_PAUSE);
@@ -75,7 +75,7 @@ fn clear_on_signals(bar: &ProgressBar) {
     };
     if std::thread::Builder::new().name("tramontane-bar".into()).spawn(watch).is_ok() {
         for number in [SIGINT, SIGTERM] {
-            // Where it cannot be watched, it does what it always does.
+            // If it cannot be watched, it has its default effect.
             let _ = register_usize(number, Arc::clone(&signal), number.cast_unsigned() as usize);
         }
     }

@@ -1,5 +1,5 @@
-//! Continuous sending with real processes, over shared memory or TCP, in turn with a probe that has
-//! no protocol, or over RDMA.
+//! Continuous sending with real processes: over shared memory or TCP in turn with a probe without a
+//! protocol, or over RDMA.
 
 use crate::command::Multicast;
 use crate::error::BenchError;
@@ -16,8 +16,8 @@ use tramontane_local::options::name;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 
-/// Messages of each sender where nothing else is said: about half a second's worth on a machine
-/// that touches 10 GB a second, or on a network of 4 GB a second.
+/// Returns the default number of messages of each sender: about half a second's worth on a machine
+/// that touches 10 GB per second, or on a network of 4 GB per second.
 fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
     let cost = match carrier {
         Carrier::SharedMemory => 30 + u64::from(bytes) / 8,
@@ -26,10 +26,10 @@ fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
     (500_000_000 / cost / u64::from(nodes.max(2) - 1)).max(1_000)
 }
 
-/// How long the bare mesh counts: as long as a run takes that has the usual count of messages.
+/// Duration of the bare mesh's measurement: as long as a run with the default number of messages.
 const MESH_COUNT_MS: u64 = 1_000;
 
-/// All rounds of one configuration.
+/// Runs all rounds of one configuration.
 ///
 /// # Errors
 /// [`BenchError`].
@@ -56,7 +56,7 @@ pub fn run(
         untouched: arguments.untouched,
         drive: arguments.drive,
     };
-    // A polling thread and a sender of one process are not to share a processor by force.
+    // A polling thread and a sender of one process must not be pinned to the same processor.
     let placement = match (arguments.unpinned, arguments.drive) {
         (false, Drive::Caller) => Placement::Spread,
         _ => Placement::Free,
@@ -105,7 +105,7 @@ pub fn run(
     })
 }
 
-/// Whether there is a probe of that fabric for this number of members.
+/// Checks that there is a probe of that fabric for this number of members.
 fn check_probe(carrier: Carrier, nodes: u16) -> Result<(), BenchError> {
     let what = match (carrier, nodes) {
         (Carrier::SharedMemory, 2) | (Carrier::Tcp, 2..) => return Ok(()),
@@ -123,11 +123,11 @@ fn check_probe(carrier: Carrier, nodes: u16) -> Result<(), BenchError> {
     Err(BenchError::Arguments(what.into()))
 }
 
-/// What the probe's median process reached: messages a second of the bare ring, bytes a second of
-/// the bare mesh.
+/// Returns the rate of the probe's median process: messages per second of the bare ring, bytes per
+/// second of the bare mesh.
 fn probe(group: &Description, sending: &Sending, start: &Start<'_>) -> Result<f64, BenchError> {
     match start.carrier {
-        // The mesh lies where the members do: its threads wait in the kernel as they do.
+        // The mesh is placed like the members: its threads wait in the kernel as they do.
         Carrier::Tcp => {
             let mesh = BareMesh { count_ms: MESH_COUNT_MS };
             let received = processes::run(group, &mesh, start)?;
@@ -143,13 +143,13 @@ fn probe(group: &Description, sending: &Sending, start: &Start<'_>) -> Result<f6
     }
 }
 
-/// Of each round, the run by the probe.
+/// Returns, for each round, the run's rate divided by the probe's.
 fn ratios(rates: &[f64], probes: &[f64]) -> Spread {
     Spread::of(&rates.iter().zip(probes).map(|(rate, probe)| rate / probe).collect::<Vec<_>>())
 }
 
-/// Messages of others that were delivered a second, at the median member. All deliver the same, and
-/// as many of each sender.
+/// Returns the messages from others delivered per second at the median member. All members deliver
+/// the same messages, with equal numbers from each sender.
 fn foreign_rate_of(outcomes: &[Sent], senders: u16) -> f64 {
     let foreign = |(rank, outcome): (usize, &Sent)| {
         let own = if rank < usize::from(senders) { 1.0 / f64::from(senders) } else { 0.0 };
@@ -158,7 +158,7 @@ fn foreign_rate_of(outcomes: &[Sent], senders: u16) -> f64 {
     median(&outcomes.iter().enumerate().map(foreign).collect::<Vec<_>>())
 }
 
-/// A figure at the median process.
+/// Returns a figure at the median process.
 fn median_of<O>(outcomes: &[O], figure: impl Fn(&O) -> f64) -> f64 {
     median(&outcomes.iter().map(figure).collect::<Vec<_>>())
 }

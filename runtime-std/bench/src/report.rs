@@ -1,4 +1,4 @@
-//! What an experiment prints: a table for people, an object for programs.
+//! The output of an experiment: a table for people, an object for programs.
 
 use serde::Serialize;
 
@@ -6,67 +6,67 @@ use crate::spread::Spread;
 use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::rdma::PostCounts;
 
-/// What a run is compared with: processes that carry bytes with nothing of the protocol, in turn
+/// A probe that a run is compared with: processes that carry bytes without the protocol, in turn
 /// with it.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Probe {
     /// The bare ring of two processes.
     Ring {
-        /// Messages a second at its median process, own and peer's.
+        /// Messages per second at its median process, its own and its peer's.
         messages_per_s: Spread,
-        /// The run's rate by the probe's, round by round.
+        /// The run's rate divided by the probe's, round by round.
         ratio: Spread,
     },
     /// The bare mesh of TCP connections.
     Mesh {
-        /// Bytes a second that its median process received from the others.
+        /// Bytes per second that its median process received from the others.
         received_bytes_per_s: Spread,
-        /// Bytes a second of others' messages that were delivered at the run's median member;
-        /// headers, and the member's own messages, are not counted.
+        /// Bytes per second of others' messages delivered at the run's median member, without
+        /// headers and without the member's own messages.
         delivered_bytes_per_s: Spread,
-        /// The second by the first, round by round.
+        /// The second divided by the first, round by round.
         ratio: Spread,
     },
 }
 
-/// One configuration's result.
+/// The result of one configuration.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// `shm`, `tcp` or `verbs`.
     pub fabric: &'static str,
     /// Members.
     pub nodes: u16,
-    /// Senders among them.
+    /// Number of senders among them.
     pub senders: u16,
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub bytes: u32,
-    /// Slots of a sender.
+    /// Number of slots of a sender.
     pub window: u32,
-    /// Which thread steps.
+    /// The thread that steps.
     pub drive: String,
-    /// Which of the paper's techniques are on.
+    /// The enabled techniques of the paper.
     pub techniques: String,
-    /// Messages delivered a second at the median member, own and others' together.
+    /// Messages delivered per second at the median member, its own and others' together.
     pub messages_per_s: Spread,
-    /// The same in bytes, of the median run.
+    /// The same rate in bytes, of the median run.
     pub bytes_per_s: f64,
-    /// Writes posted for each own message, to one peer; not counted where a polling thread steps.
+    /// Writes posted to one peer per local message; not counted with a polling thread.
     pub writes_per_message: Option<f64>,
-    /// Rounds used without a message, at all members, in the last run; not counted there either.
+    /// Rounds used without a message, at all members, in the last run; not counted with a polling
+    /// thread.
     pub nulls: Option<u64>,
-    /// The probe, where it was run.
+    /// The probe, if it was run.
     pub probe: Option<Probe>,
-    /// What the fabric counted at each member, by rank, in the last run; empty where it does not
-    /// count.
+    /// The fabric's counts at each member, by rank, in the last run; empty if it does not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<PostCounts>,
 }
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The machine that this ran on.
+    /// The machine on which this ran.
     pub machine: String,
     /// One a configuration.
     pub rows: Vec<Row>,
@@ -80,7 +80,7 @@ impl Report {
     }
 }
 
-/// The rows as a table.
+/// Formats the rows as a table.
 fn table(rows: &[Row]) -> String {
     let headings = "fabric  nodes  senders  bytes  drive  techniques  messages/s  (min..max)  \
                     bytes/s  writes  nulls  beside";
@@ -107,7 +107,7 @@ fn table(rows: &[Row]) -> String {
     )
 }
 
-/// What a row is to be compared with.
+/// Formats the probe with which a row is compared.
 fn beside(row: &Row) -> String {
     match &row.probe {
         None => String::new(),
@@ -123,7 +123,7 @@ fn beside(row: &Row) -> String {
     }
 }
 
-/// A share with its spread: `60 % (58..63)`.
+/// Formats a share with its spread: `60 % (58..63)`.
 fn percent(share: &Spread) -> String {
     let Spread { median, min, max } = share;
     format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max)

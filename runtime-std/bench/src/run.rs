@@ -1,4 +1,4 @@
-//! Each command of the benches: runs its experiment, and prints the report.
+//! The commands of the benches: each runs its experiment and prints the report.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use crate::{blocks, durable, large, low_rate, real, record, shards, steady, view
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
 
-/// Runs an experiment and prints what came of it to `out`.
+/// Runs an experiment and prints its results to `out`.
 ///
 /// # Errors
 /// [`BenchError`].

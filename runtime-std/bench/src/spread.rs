@@ -1,6 +1,6 @@
 //! Medians, and figures with their spread.
 
-/// The median of some numbers; zero of none.
+/// Returns the median of some numbers, or zero if there are none.
 #[must_use]
 pub fn median(numbers: &[f64]) -> f64 {
     let mut sorted = numbers.to_vec();
@@ -12,7 +12,7 @@ pub fn median(numbers: &[f64]) -> f64 {
     }
 }
 
-/// A median with the smallest and the largest.
+/// A median with the minimum and the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Spread {
     /// The median.
@@ -24,7 +24,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of some numbers.
+    /// Computes the spread of some numbers.
     #[must_use]
     pub fn of(numbers: &[f64]) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! The paper's continuous sending in a group whose membership may change: what heartbeats cost, and
-//! what fixed membership reaches.
+//! The paper's continuous sending in a group whose membership may change: the cost of heartbeats,
+//! and a comparison with fixed membership.
 
 use serde::Serialize;
 
@@ -14,16 +14,17 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{Description, DescriptionBuilder};
 use tramontane_runtime::rdma::DeviceOptions;
 
-/// A heartbeat so rare that a run sees none.
+/// A heartbeat interval so long that a run sees none.
 pub(crate) const NO_HEARTBEAT_MS: u64 = 600_000;
 
-/// Messages of each sender in a round.
+/// Number of messages of each sender in a round.
 const MESSAGES: u64 = 400_000;
 
-/// Bytes of each.
+/// Size of a message in bytes.
 const BYTES: u32 = 1_024;
 
-/// What `bench views --steady` prints: messages a second at a member, all senders' together.
+/// The output of `bench views --steady`: messages per second at a member, from all senders
+/// together.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SteadyReport {
     machine: String,
@@ -32,13 +33,13 @@ pub(crate) struct SteadyReport {
     heartbeat_ms: u64,
     with_heartbeats_messages_per_s: Spread,
     without_heartbeats_messages_per_s: Spread,
-    /// In a group of fixed membership, driven in the same way.
+    /// The rate in a group of fixed membership, driven in the same way.
     fixed_membership_messages_per_s: Spread,
-    /// With heartbeats by without, round by round.
+    /// The rate with heartbeats divided by that without, round by round.
     ratio: Spread,
 }
 
-/// Throughput with heartbeats by that without, in turn.
+/// Measures the throughput with and without heartbeats, in turn.
 pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyReport, BenchError> {
     let group = group(arguments.nodes, arguments.nodes, 100, BYTES);
     let sending = Sending::polled_plainly(BYTES as usize, MESSAGES);
@@ -47,7 +48,7 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyRe
     };
     let (mut with, mut without, mut fixed, mut ratios) = (vec![], vec![], vec![], vec![]);
     for round in 0..arguments.rounds {
-        // The first in a round finds the machine a little warmer or colder.
+        // The first in a round finds the machine slightly warmer or colder.
         let mut measured = [0.0, 0.0];
         let heartbeats_ms = [arguments.heartbeat_ms, NO_HEARTBEAT_MS];
         for index in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
@@ -70,12 +71,12 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyRe
     })
 }
 
-/// The group with heartbeats at this interval, all of whose members go on while it is measured.
+/// Describes the group with heartbeats at this interval. All its members stay while it is measured.
 pub(crate) fn beating(group: DescriptionBuilder, heartbeat_ms: u64) -> DescriptionBuilder {
     group.heartbeat_ms(heartbeat_ms, heartbeat_ms.max(2_000) * 3)
 }
 
-/// Messages a second at the median member.
+/// Returns the messages per second at the median member.
 pub(crate) fn messages_per_s(
     arguments: &Views,
     group: &Description,

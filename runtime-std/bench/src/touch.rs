@@ -1,7 +1,7 @@
-//! What every experiment does with a message: writes each byte in place, and reads each byte at
+//! The work of every experiment on a message: it writes each byte in place, and reads each byte at
 //! delivery.
 //!
-//! Probe and protocol share these functions, so that neither gains from a cheaper message.
+//! Probe and protocol share these functions, so that neither benefits from a cheaper message.
 
 /// Fills a message with bytes that depend on its number.
 #[inline]
@@ -9,7 +9,7 @@ pub fn write(payload: &mut [u8], number: u64) {
     payload.fill(number as u8);
 }
 
-/// Reads every byte; the sum keeps the reads from being left out.
+/// Reads every byte; the sum keeps the reads from being optimised away.
 #[inline]
 pub fn read(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks::<8>();

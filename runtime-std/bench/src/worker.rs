@@ -1,5 +1,4 @@
-//! One process of an experiment: it runs the task that it was started with, reports, and stays
-//! until all have reported.
+//! One process of an experiment: it runs its task, reports, and stays until all have reported.
 
 use crate::blocks::limit::CopyLimit;
 use crate::blocks::task::BlockTask;

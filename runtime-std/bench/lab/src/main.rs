@@ -1,5 +1,5 @@
-//! The program `tramontane-lab`: what measures, plans and judges, and what no user of a group
-//! needs.
+//! The program `tramontane-lab`: measurements, plans and judges, which users of a group do not
+//! need.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! One configuration: a round of it, the probes in turn with that, and what all rounds came to.
+//! One configuration: a round of it, its probes in turn with the round, and the results of all
+//! rounds.
 
 use super::command::Arguments;
 use super::disturbance::{self, Disturbance};
@@ -16,14 +17,15 @@ use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 
-/// Bytes that all receivers of a group get in a round, about: that many messages are measured.
+/// Approximate number of bytes that all receivers of a group get in a round; it determines the
+/// number of measured messages.
 const ROUND_BYTES: usize = 2 << 30;
 
-/// The most messages of a round that are measured.
+/// Maximum number of measured messages in a round.
 const MESSAGES_MAX: usize = 200;
 
-/// The most where links are slow on purpose: a message takes as long as it is meant to, and not as
-/// the machine can.
+/// Maximum number if links are slowed deliberately: a message then takes its intended time,
+/// regardless of the machine.
 const LIMITED_MESSAGES_MAX: usize = 5;
 
 /// One configuration.
@@ -33,37 +35,37 @@ pub(super) struct Case<'a> {
     pub(super) carrier: Carrier,
     pub(super) experiment: Option<Experiment>,
     pub(super) nodes: u16,
-    /// What each member does, but for the count of messages and the disturbance.
+    /// The task of each member, except for the number of messages and the disturbance.
     pub(super) task: BlockTask,
     pub(super) disturbance: Option<Disturbance>,
-    /// The case before it that differs by the disturbance alone.
+    /// The preceding case that differs only in the disturbance.
     pub(super) compared_with: Option<usize>,
 }
 
-/// What the rounds of a configuration came to, by round: milliseconds, but for the totals and the
-/// fairness.
+/// The results of a configuration's rounds, by round: in milliseconds, except for the totals and
+/// the fairness.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     pub(super) latencies: Vec<f64>,
     totals: Vec<f64>,
     fairness: Vec<f64>,
-    /// What a disturbance cost: a share of the full bandwidth, or of the pause.
+    /// The cost of a disturbance: a share of the full bandwidth, or of the pause.
     effects: Vec<f64>,
     pauses: Vec<f64>,
     methods: Vec<MeasuredMethod>,
 }
 
-/// What a probe came to.
+/// The results of a probe.
 #[derive(Debug, Default)]
 struct MeasuredMethod {
     latencies: Vec<f64>,
-    /// Bytes a second of processor time.
+    /// Bytes per second of processor time.
     processor_rates: Vec<f64>,
 }
 
 impl Case<'_> {
-    /// One round, and the probes in turn with it. `undisturbed_ms` is this round's figure of the
-    /// case that this one is compared with.
+    /// Runs one round, and the probes in turn with it. `undisturbed_ms` is this round's figure of
+    /// the case that this one is compared with.
     pub(super) fn round(
         &self,
         undisturbed_ms: Option<f64>,
@@ -92,7 +94,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Of the multicast's configuration only the members are used.
+    /// Only the members of the multicast's configuration are used.
     fn group(&self) -> Result<Description, BenchError> {
         Ok(experiment::group(self.nodes, 1, 1, 8).fixed().build()?)
     }
@@ -140,7 +142,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What all rounds came to.
+    /// Summarises the results of all rounds.
     pub(super) fn row(&self, measured: &Measured) -> Row {
         let latency_ms = Spread::of(&measured.latencies);
         Row {
@@ -208,7 +210,7 @@ impl Case<'_> {
         })
     }
 
-    /// What each member does in a round.
+    /// Returns the task of each member in a round.
     fn round_task(&self, undisturbed_ms: Option<f64>) -> BlockTask {
         let copies = usize::from(self.nodes - 1) * usize::from(self.task.senders);
         let most =
@@ -226,7 +228,8 @@ impl Case<'_> {
         }
     }
 
-    /// Bytes a second of all groups together, and the slowest group's by the fastest's.
+    /// Returns the bytes per second of all groups together, and the ratio of the slowest group's
+    /// rate to the fastest's.
     fn together(&self, outcomes: &[BlockOutcome]) -> (f64, f64) {
         let spans: Vec<Span> = outcomes.iter().filter_map(|outcome| outcome.span).collect();
         let all = Span {
@@ -242,7 +245,7 @@ impl Case<'_> {
     }
 }
 
-/// The median of some nanoseconds, in milliseconds.
+/// Returns the median of some durations in nanoseconds, in milliseconds.
 fn median_ms<'t>(times: impl IntoIterator<Item = &'t u32>) -> f64 {
     median(&times.into_iter().map(|time| f64::from(*time) / 1e6).collect::<Vec<_>>())
 }

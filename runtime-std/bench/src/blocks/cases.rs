@@ -1,6 +1,6 @@
-//! What is to be measured: each experiment's configurations, with what the arguments say instead.
+//! The cases to measure: each experiment's configurations, as modified by the arguments.
 //!
-//! A case that is compared with another stands behind it, so that each round has that one's figure
+//! A case that is compared with another follows it, so that each round has the other's figure
 //! first.
 
 use std::num::NonZeroU64;
@@ -18,21 +18,22 @@ use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::blocks::GroupOptions;
 use tramontane_runtime::carrier::Carrier;
 
-/// Members of a group. Each has a group for its reports to each root, and memory for all of them.
+/// Maximum number of members of a group. Each has a group for its reports to each root, and memory
+/// for all of them.
 const NODES_MAX: usize = 12;
 
-/// The largest message: a time of four seconds fits its latency.
+/// The largest message: latencies of up to four seconds can be stored.
 const BYTES_MAX: usize = 1 << 30;
 
-/// Messages before those that count: memory is mapped and pages are found at the first.
+/// Number of messages before the measured ones, during which memory is mapped and pages are faulted
+/// in.
 const WARM_UPS: u64 = 3;
 
-/// What a link of `delays` takes where nothing is said: on one machine links have no speed of their
-/// own, and the processors are to be at rest beside them.
+/// Default rate of a link in `delays`: on one machine links have no speed of their own, and the
+/// processors should be idle meanwhile.
 const LINK_BYTES_PER_S: NonZeroU64 = NonZeroU64::new(100_000_000).unwrap();
 
-/// What varies in an experiment where the arguments do not say it. Empty: what suits the fabric and
-/// the message.
+/// The default variations of an experiment. Empty means whatever suits the fabric and the message.
 #[derive(Default)]
 struct Usual {
     nodes: &'static [usize],
@@ -43,7 +44,7 @@ struct Usual {
 }
 
 impl Usual {
-    /// The experiment as the paper has it, as large as one machine can be.
+    /// Returns the experiment as in the paper, as large as one machine allows.
     const fn of(experiment: Option<Experiment>) -> Self {
         use AlgorithmName::{Chain, Interleaved, Pipeline, Sequential, Tree};
         const MIB: usize = 1 << 20;
@@ -89,7 +90,7 @@ impl Usual {
     }
 }
 
-/// Whether the arguments make cases.
+/// Checks that the arguments make valid cases.
 pub(super) fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
     let refused = |what: String| Err(BenchError::Arguments(what));
     if arguments.rounds == 0 {
@@ -123,13 +124,13 @@ pub(super) fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), Bench
     disturbance::check(arguments, &arguments.experiment, &nodes)
 }
 
-/// Whether an experiment itself says which members send.
+/// Returns whether an experiment itself determines which members send.
 const fn has_senders(experiment: Experiment) -> bool {
     matches!(experiment, Experiment::Overlap | Experiment::Delays)
 }
 
-/// Only over TCP does a member send at a rate: shared memory has no links, since a receiver takes
-/// what it needs from wherever it lies, and a device has its own pace.
+/// Checks the link options. Only over TCP can a member's rate be limited: shared memory has no
+/// links, because a receiver reads data in place, and a device has its own pace.
 fn check_links(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
     let given = [
         ("--slow-link", !arguments.slow_link.is_empty()),
@@ -144,7 +145,7 @@ fn check_links(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError
     }
 }
 
-/// All cases that are asked for, in order.
+/// Returns all requested cases, in order.
 pub(super) fn cases(arguments: &Arguments, carrier: Carrier) -> Result<Vec<Case<'_>>, BenchError> {
     let mut cases = Vec::new();
     let chosen: Vec<Option<Experiment>> = if arguments.experiment.is_empty() {
@@ -174,12 +175,12 @@ pub(super) fn cases(arguments: &Arguments, carrier: Carrier) -> Result<Vec<Case<
     Ok(cases)
 }
 
-/// What the arguments say, or what is usual.
+/// Returns the given values, or else the defaults.
 fn given<T: Copy>(said: &[T], usual: &[T]) -> Vec<T> {
     if said.is_empty() { usual.to_vec() } else { said.to_vec() }
 }
 
-/// Adds a case with every algorithm, block and number of senders that it is to be measured with.
+/// Adds a case with every algorithm, block size and number of senders to measure.
 fn add<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>, usual: &Usual) -> Result<(), BenchError> {
     let Case { arguments, task, .. } = *case;
     let window = arguments.window.map_or((task.receives, task.sends), |window| (window, window));
@@ -207,7 +208,7 @@ fn add<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>, usual: &Usual) -> Result<
     Ok(())
 }
 
-/// Adds a case undisturbed, and behind it with each disturbance.
+/// Adds an undisturbed case, followed by the case with each disturbance.
 fn add_delays<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>) {
     let (arguments, nodes) = (case.arguments, usize::from(case.nodes));
     let mut task = case.task;
@@ -231,7 +232,7 @@ fn add_delays<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>) {
     }));
 }
 
-/// What a group takes where nothing is said.
+/// Returns the default task for a fabric and message size.
 pub(crate) fn suiting(carrier: Carrier, bytes: usize) -> BlockTask {
     let options = GroupOptions::for_fabric(carrier, bytes);
     let is_usual = |name: &AlgorithmName| name.of_no_racks() == Some(options.algorithm);

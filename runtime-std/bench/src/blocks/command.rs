@@ -11,7 +11,7 @@ use tramontane_runtime::carrier::Carrier;
 /// `bench blocks`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// What carries the blocks
+    /// The fabric
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     pub fabric: Carrier,
@@ -34,42 +34,42 @@ pub struct Arguments {
     /// the experiment]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) algorithm: Vec<AlgorithmName>,
-    /// Sends, and receives, that a member has under way [default: that of the fabric]
+    /// Maximum number of sends, and of receives, in flight at a member [default: that of the
+    /// fabric]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=16))]
     pub window: Option<u16>,
-    /// Which members send, each in a group of its own with all others [default: one; for the
-    /// overlap experiment all three]
+    /// Which members send, each in its own group with all others [default: one; for the overlap
+    /// experiment all three]
     #[arg(long, value_enum)]
     pub senders: Option<Senders>,
-    /// Messages of each sender that a round measures [default: 2 GiB in all, from 3 to 200; at
-    /// most 5 if links are limited]
+    /// Measured messages of each sender in a round [default: 2 GiB in all, from 3 to 200; at most 5
+    /// if links are limited]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub messages: Option<u64>,
-    /// Links that the delays experiment slows to half speed, one after the other, over TCP
-    /// [default: of 0-1 and 5-7 those that exist]
+    /// Links that the delays experiment slows to half speed, one after another, over TCP [default:
+    /// those of 0-1 and 5-7 that exist]
     #[arg(long, value_name = "ONE-OTHER", value_delimiter = ',')]
     pub slow_link: Vec<Link>,
-    /// Members that the delays experiment pauses, one after the other [default: 0, 1 and the
-    /// last]
+    /// Members that the delays experiment pauses, one after another [default: 0, 1 and the last]
     #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
     pub delayed: Vec<u16>,
-    /// The length of a pause, in times of a block; it begins once a message has begun there;
+    /// The length of a pause, in block times; it begins once a message has begun at the member;
     /// several values give several runs [default: 1,4,16]
     #[arg(long, value_name = "BLOCKS", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub pause_blocks: Vec<u32>,
-    /// The limit of each link in bytes a second each way, over TCP [default: none; 100000000 for
-    /// the delays experiment]
+    /// The limit of each link in bytes per second in each direction, over TCP [default: none;
+    /// 100000000 for the delays experiment]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1_000_000..))]
     pub link_bytes_per_s: Option<u64>,
     /// Rounds of each run, each with new processes; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// In turn with each round over shared memory, measure what the machine can do without a group:
-    /// a memcpy at each receiver, and a look at every byte where it lies
+    /// In turn with each round over shared memory, measure the machine's limit without a group: a
+    /// memcpy at each receiver, and a read of every byte in place
     #[arg(long)]
     pub probe: bool,
-    /// Which device carries the blocks.
+    /// The device that carries the blocks.
     #[command(flatten)]
     pub device: tramontane_local::options::DeviceArguments,
     /// Print one JSON object

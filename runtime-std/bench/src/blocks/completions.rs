@@ -1,24 +1,25 @@
-//! When each receiver of a root had which message: each reports it in a group of its own.
+//! The times at which each receiver of a root had each message: each receiver reports them in a
+//! group of its own.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tramontane_runtime::blocks::{Buffer, Recipient};
 
-/// Between two looks whether the group has ended.
+/// Time between two checks whether the group has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Bytes of a report: a time.
+/// Size of a report in bytes: one time.
 pub(super) const REPORT_BYTES: usize = 8;
 
-/// One message, as far as it was reported.
+/// The reports on one message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Completion {
     receivers: usize,
     last_ns: u64,
 }
 
-/// What was reported, by message.
+/// The reports, by message.
 #[derive(Debug)]
 pub(super) struct Completions {
     receivers: usize,
@@ -39,13 +40,14 @@ impl Completions {
         let of_message = &mut reported[message];
         of_message.receivers += 1;
         of_message.last_ns = of_message.last_ns.max(at_ns);
-        // Only the last report wakes the root: the others are still at work.
+        // Only the last report wakes the root, because the other receivers are still working.
         if of_message.receivers == self.receivers {
             self.changed.notify_all();
         }
     }
 
-    /// Waits until all have a message: when the last had it. None if that does not come.
+    /// Waits until all receivers have a message. Returns when the last had it, or `None` if that
+    /// does not happen.
     pub(super) fn wait(
         &self,
         message: usize,

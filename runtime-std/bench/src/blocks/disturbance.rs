@@ -1,18 +1,18 @@
-//! What is out of order in the experiment `delays`: a link at half speed, or a member that pauses;
-//! and what the paper's analysis of the pipeline says of it (RDMC 4.5, RDM-9).
+//! Disturbances of the experiment `delays`: a link at half speed, or a member that pauses; and the
+//! paper's analysis of the pipeline (RDMC 4.5, RDM-9).
 
 use super::command::Arguments;
 use super::experiment::Experiment;
 use super::link::Link;
 use crate::error::BenchError;
 
-/// Links that are tried where none is named: at the root, and further out.
+/// The default slow links: one at the root, and one further out.
 const LINKS: [Link; 2] = [Link { one: 0, other: 1 }, Link { one: 5, other: 7 }];
 
-/// Pauses that are tried if none is named, in times of a block.
+/// The default pauses, in block times.
 const PAUSES: [u32; 3] = [1, 4, 16];
 
-/// One thing that is out of order.
+/// A single disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disturbance {
     /// A link has half the speed of the others.
@@ -21,7 +21,7 @@ pub(super) enum Disturbance {
     Pause { member: u16, blocks: u32 },
 }
 
-/// The links that are slowed, one after the other, in a group of this size.
+/// Returns the links that are slowed, one after another, in a group of this size.
 pub(super) fn links(arguments: &Arguments, nodes: usize) -> Vec<Link> {
     if !arguments.slow_link.is_empty() {
         return arguments.slow_link.clone();
@@ -29,8 +29,8 @@ pub(super) fn links(arguments: &Arguments, nodes: usize) -> Vec<Link> {
     LINKS.into_iter().filter(|link| usize::from(link.one.max(link.other)) < nodes).collect()
 }
 
-/// The members that pause, one after the other, in a group of this size: the root, some, and the
-/// last.
+/// Returns the members that pause, one after another, in a group of this size: the root, some
+/// others, and the last.
 pub(super) fn delayed(arguments: &Arguments, nodes: usize) -> Vec<u16> {
     if !arguments.delayed.is_empty() {
         return arguments.delayed.clone();
@@ -41,12 +41,12 @@ pub(super) fn delayed(arguments: &Arguments, nodes: usize) -> Vec<u16> {
     members
 }
 
-/// For how many blocks' time they pause.
+/// Returns the pauses in block times.
 pub(super) fn pauses(arguments: &Arguments) -> &[u32] {
     if arguments.pause_blocks.is_empty() { &PAUSES } else { &arguments.pause_blocks }
 }
 
-/// Whether what is asked for is of the experiment, and in the groups.
+/// Checks that the disturbance options suit the experiment and the groups.
 pub(super) fn check(
     arguments: &Arguments,
     chosen: &[Experiment],
@@ -75,8 +75,9 @@ pub(super) fn check(
     }
 }
 
-/// The least share of the full bandwidth that a pipeline keeps with one link at half speed: of its
-/// steps, the link is used in one of `l`, the members' logarithm, and takes two steps' time then.
+/// Returns the minimum share of the full bandwidth that a pipeline keeps with one link at half
+/// speed: the link is used in one of `l` steps, the logarithm of the number of members, and then
+/// takes the time of two steps.
 pub(super) fn share_left(steps: u64, members: usize) -> f64 {
     let dimensions = u64::from(members.next_power_of_two().ilog2()).max(1);
     steps as f64 / (steps + steps.div_ceil(dimensions)) as f64

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// One of the paper's experiments, as large as one machine can be.
+/// One of the paper's experiments, as large as one machine allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Experiment {
@@ -11,9 +11,9 @@ pub enum Experiment {
     Algorithms,
     /// Several block sizes, 4 members (Fig. 6)
     BlockSizes,
-    /// More and more members (Fig. 8)
+    /// An increasing number of members (Fig. 8)
     Scale,
-    /// Groups of the same members, in which one, half or all of them send (Fig. 10)
+    /// Groups of the same members, in which one, half or all members send (Fig. 10)
     Overlap,
     /// A slow link and a delayed member (4.5)
     Delays,

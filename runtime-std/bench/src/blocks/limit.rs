@@ -1,5 +1,5 @@
-//! The machine's limit: every receiver has a message from one shared mapping by one [`Method`], all
-//! at once, with nothing of a group between them.
+//! The machine's limit: every receiver gets a message from one shared mapping by one [`Method`],
+//! all at the same time, without any group.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -21,28 +21,30 @@ use tramontane_local::clock::{now_ns, thread_time_ns};
 use tramontane_local::mapped::Mapped;
 use tramontane_runtime::group::Running;
 
-/// Where the sender says which file it is: behind how far a process is, and when it was there.
+/// The offset at which the sender publishes its file, after its progress and the time of that
+/// progress.
 const FILE_CELL: usize = 2 * CACHE_LINE;
 
-/// Bits of a descriptor's number beside the process's.
+/// Bits for a descriptor's number; the remaining bits hold the process's.
 const DESCRIPTOR_BITS: u32 = 20;
 
-/// Between two looks of the sender.
+/// Time between two checks of the sender.
 const LOOK_INTERVAL: Duration = Duration::from_micros(50);
 
-/// How receivers have what lies in a sender's memory. What else was tried before the fabric took
-/// one: `docs/lab-notes/blocks-on-shared-memory.md`.
+/// The way in which receivers get a message from a sender's memory.
+/// `docs/lab-notes/blocks-on-shared-memory.md` lists other ways that were tried before one was
+/// chosen for the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Method {
-    /// A memcpy of the whole.
+    /// A memcpy of the whole message.
     Memcpy,
-    /// No copy: every byte is read where the sender has it.
+    /// No copy: every byte is read in the sender's memory.
     Lent,
 }
 
 impl Method {
-    /// Both, in the order in which they stand beside a group.
+    /// Both, in the order in which they are listed with a group.
     pub(super) const ALL: [Self; 2] = [Self::Memcpy, Self::Lent];
 
     /// In a word.
@@ -54,26 +56,26 @@ impl Method {
     }
 }
 
-/// Bytes of one mapping, as each receiver has them.
+/// Messages from one mapping, received by one method.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CopyLimit {
     pub(super) message_bytes: usize,
-    /// Messages that are measured.
+    /// Number of measured messages.
     pub(super) messages: u64,
-    /// Messages before those.
+    /// Number of messages before the measured ones.
     pub(super) warm_ups: u64,
-    /// How each receiver has them.
+    /// The method of each receiver.
     pub(super) method: Method,
 }
 
-/// What one process of [`CopyLimit`] saw.
+/// The measurements of one process of [`CopyLimit`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Copied {
-    /// From each measured message's start to the last receiver's end; at the sender.
+    /// At the sender: time from each measured message's start to the last receiver's end.
     pub(super) latency_ns: Vec<u32>,
-    /// Processor time of the measured copies; at a receiver.
+    /// At a receiver: processor time of the measured copies.
     pub(super) copying_ns: u64,
-    /// Of the bytes read: keeps them read.
+    /// A checksum of the bytes read, so that the reads are not optimised away.
     pub(super) checksum: u64,
 }
 
@@ -94,7 +96,7 @@ impl Experiment for CopyLimit {
     }
 }
 
-/// Waits until a process is so far.
+/// Waits until a process has reached `least`.
 fn wait(
     memory: &ViewMemory<'_>,
     rank: usize,
@@ -123,7 +125,7 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
     let file = memfd_create("tramontane-limit", MemfdFlags::CLOEXEC).map_err(failed)?;
     ftruncate(&file, task.message_bytes as u64).map_err(failed)?;
     let mut mapped = Mapped::writable(&file, task.message_bytes).map_err(unmappable)?;
-    // SAFETY: no receiver knows of it yet.
+    // SAFETY: no receiver knows of the mapping yet.
     unsafe { mapped.bytes_mut() }.fill(1);
     let descriptor = u64::from(file.as_raw_fd().unsigned_abs());
     let row = memory.row;
@@ -131,7 +133,7 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
     let others = 1..memory.members.len();
     let mut latency_ns = Vec::new();
     for message in 0..=task.warm_ups + task.messages {
-        // The first wait is for receivers that have mapped it.
+        // The first wait is for receivers to map the file.
         let mut last_ns = 0;
         for rank in others.clone() {
             wait(memory, rank, 0, message + 1, || std::thread::sleep(LOOK_INTERVAL))?;
@@ -141,7 +143,8 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
             let sent_ns = row.cell(CACHE_LINE)?.load();
             latency_ns.push(last_ns.saturating_sub(sent_ns).try_into().unwrap_or(u32::MAX));
         }
-        // SAFETY: receivers read only after the word below, and all are done with the one before.
+        // SAFETY: receivers read only after the store below, and all have finished with the
+        // previous message.
         mark(unsafe { mapped.bytes_mut() }, message);
         row.cell(CACHE_LINE)?.publish(now_ns());
         row.cell(0)?.publish(message + 1);
@@ -149,7 +152,7 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
     Ok(Copied { latency_ns, ..Copied::default() })
 }
 
-/// A process that has what the sender has.
+/// A process that receives the sender's messages.
 struct Receiver<'r> {
     memory: &'r ViewMemory<'r>,
     task: &'r CopyLimit,
@@ -168,7 +171,7 @@ impl<'r> Receiver<'r> {
         Ok(Self { memory, task, source, target: vec![1; task.message_bytes] })
     }
 
-    /// Takes all messages.
+    /// Receives all messages.
     fn run(&mut self) -> Result<Copied, BenchError> {
         let row = self.memory.row;
         let (mut checksum, mut copying_ns) = (0_u64, 0);
@@ -177,7 +180,8 @@ impl<'r> Receiver<'r> {
         for message in 0..warm_ups + self.task.messages {
             wait(self.memory, 0, 0, message + 1, std::thread::yield_now)?;
             let began_ns = thread_time_ns();
-            // SAFETY: the sender writes only between the last receiver's word and its own next.
+            // SAFETY: the sender writes only between the last receiver's store and its own next
+            // one.
             let source = unsafe { self.source.bytes() };
             match self.task.method {
                 Method::Memcpy => self.target.copy_from_slice(source),

@@ -5,17 +5,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The link between two members, by rank; on the command line `0-1`.
+/// The link between two members, by rank; `0-1` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// One of the two.
+    /// One of the two members.
     pub one: u16,
     /// The other.
     pub other: u16,
 }
 
 impl Link {
-    /// The other end, if a member is at one.
+    /// Returns the other end, if a member is at one end.
     pub(super) fn peer_of(self, member: u16) -> Option<u16> {
         match self {
             Self { one, other } if one == member => Some(other),

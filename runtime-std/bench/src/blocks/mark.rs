@@ -1,15 +1,15 @@
-//! The marks by which a message is known.
+//! The marks that identify a message.
 
-/// Between two marks: one a page.
+/// Distance between two marks: one per page.
 const MARK_INTERVAL: usize = 4096;
 
-/// Writes a message's number into each of its pages: each message differs from the one before, at
+/// Writes a message's number into each of its pages: each message differs from the previous one, at
 /// little cost.
 pub(super) fn mark(message: &mut [u8], number: u64) {
     message.iter_mut().step_by(MARK_INTERVAL).for_each(|byte| *byte = number as u8);
 }
 
-/// Whether every page bears the number.
+/// Returns whether every page has the number.
 pub(super) fn is_marked(message: &[u8], number: u64) -> bool {
     message.iter().step_by(MARK_INTERVAL).all(|byte| *byte == number as u8)
 }

@@ -1,11 +1,11 @@
 //! One process of a block experiment: a member of every group, and the root of one if it sends.
 //!
 //! # What is timed
-//! From just before the root's send to the moment at which a receiver is told that it has the whole
-//! message, by the machine's one clock; the last receiver counts. Each reports its time in a group
-//! of its own to the root, which sends the next message when it has all reports: this is not part
-//! of the time, but it goes on while others still receive. Every receiver then looks at each page
-//! of what it has.
+//! The time from just before the root's send until a receiver is told that it has the whole
+//! message, by the machine's single clock; the last receiver counts. Each receiver reports its time
+//! to the root in a group of its own, and the root sends the next message when it has all reports.
+//! This is not part of the measured time, but it happens while others still receive. Afterwards
+//! every receiver checks each page of the message.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -46,7 +46,7 @@ struct Member<'t> {
     node: BlockNode,
     nodes: Vec<NodeId>,
     task: &'t BlockTask,
-    /// If this member is delayed.
+    /// Present if this member is delayed.
     pauser: Option<Pauser>,
 }
 
@@ -73,7 +73,7 @@ impl Member<'_> {
         Ok(outcome)
     }
 
-    /// The members of a root's group, the root first.
+    /// Returns the members of a root's group, the root first.
     fn rotated(&self, root: NodeId) -> Vec<NodeId> {
         let place = self.place(root);
         let (before, after) = self.nodes.split_at(place);
@@ -88,7 +88,7 @@ impl Member<'_> {
         self.place(root) as u64
     }
 
-    /// The number of the group in which a receiver reports when it had a root's message.
+    /// Returns the number of the group in which a receiver reports that it has a root's message.
     fn report_number(&self, root: NodeId, receiver: NodeId) -> u64 {
         (self.nodes.len() * (1 + self.place(root)) + self.place(receiver)) as u64
     }
@@ -112,7 +112,7 @@ impl Member<'_> {
         let group =
             self.node.create(number, &[own, root], Self::report_options(), ReturnBuffers(give))?;
         let received = Arc::new(Received::default());
-        // Whole blocks come, and of a pipeline's at least two.
+        // Blocks arrive whole, and in a pipeline there are at least two.
         let block_bytes = self.task.block_bytes;
         let bytes = self.task.message_bytes.next_multiple_of(block_bytes).max(2 * block_bytes);
         let mut buffer = self.node.buffer(bytes)?;
@@ -156,7 +156,7 @@ impl Member<'_> {
             options,
             ReturnBuffers(give),
         )?;
-        // Behind the numbers of all groups for reports.
+        // After the numbers of all groups for reports.
         let number = (self.nodes.len() * (1 + self.nodes.len())) as u64;
         let pauser = self.pauser.clone();
         let pauser =
@@ -164,7 +164,7 @@ impl Member<'_> {
         Ok(Sending { group, completions, free, pauser })
     }
 
-    /// Sends all messages of the own group, and closes it.
+    /// Sends all messages of the local group, and closes it.
     fn send_all(&self, sending: &Sending) -> Result<BlockOutcome, BenchError> {
         let Sending { group, completions, free, pauser } = sending;
         let total = self.task.warm_ups + self.task.messages;
@@ -204,6 +204,6 @@ struct Sending {
     group: Group,
     completions: Arc<Completions>,
     free: Receiver<Buffer>,
-    /// If the root is delayed.
+    /// Present if the root is delayed.
     pauser: Option<RootPauser>,
 }

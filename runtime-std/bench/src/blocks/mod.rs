@@ -1,6 +1,6 @@
-//! `tramontane-lab bench blocks`: block groups of real processes of this machine, over shared
-//! memory, TCP or RDMA, in turn with what the machine can do. RDMC's experiments in the simulator
-//! are rows of the record (`claims/rdmc.toml`).
+//! `tramontane-lab bench blocks`: block groups of real processes on this machine, over shared
+//! memory, TCP or RDMA, in turn with probes of the machine's limit. RDMC's experiments in the
+//! simulator are rows of the record (`claims/rdmc.toml`).
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,9 +1,9 @@
-//! A delayed member: its polling thread stands still for a while, in each message that is measured.
+//! A delayed member: its polling thread sleeps for a while in each measured message.
 //!
-//! A node calls its recipients from the thread that polls, so a recipient that sleeps stops the
-//! node: a receiver's does when the first block of a message has come. The root has no recipient to
-//! call when its first blocks have gone; so it sends to itself, in a group of its own, right behind
-//! the message: that is complete at the next step, and its recipient sleeps.
+//! A node calls its recipients on the polling thread, so a recipient that sleeps stops the node. A
+//! receiver's recipient sleeps when the first block of a message has arrived. The root has no
+//! recipient to call when its first blocks have left; so it sends to itself, in a group of its own,
+//! right after the message. That message is complete at the next step, and its recipient sleeps.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use super::task::{LIMIT, Pause};
 use crate::error::BenchError;
 use tramontane_runtime::blocks::{BlockNode, Buffer, Group, GroupOptions, Recipient};
 
-/// Makes the thread that calls it pause, and keeps how long that was.
+/// Pauses the calling thread, and records the durations.
 #[derive(Clone, Debug)]
 pub(super) struct Pauser {
     lasting: Duration,
@@ -35,20 +35,20 @@ impl Pauser {
         self.lasted_ns.lock().unwrap_or_else(PoisonError::into_inner).push(lasted_ns);
     }
 
-    /// How long each pause was, in nanoseconds.
+    /// Returns the duration of each pause, in nanoseconds.
     pub(super) fn lasted_ns(&self) -> Vec<u32> {
         self.lasted_ns.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Makes a root pause.
+/// Pauses a root.
 pub(super) struct RootPauser {
     group: Group,
     free: Receiver<Buffer>,
 }
 
 impl RootPauser {
-    /// Prepares that, by a group of that number.
+    /// Prepares the pauses, using a group with that number.
     pub(super) fn new(node: &BlockNode, number: u64, pauser: Pauser) -> Result<Self, BenchError> {
         let (give, free) = mpsc::channel();
         let _ = give.send(node.buffer(1)?);
@@ -63,7 +63,7 @@ impl RootPauser {
         Ok(Self { group, free })
     }
 
-    /// The node pauses once it has taken up what was sent before.
+    /// Sends the message that makes the node pause, once the node has taken the earlier messages.
     pub(super) fn pause(&self) -> Result<(), BenchError> {
         let buffer = self.free.recv_timeout(LIMIT);
         let buffer = buffer
@@ -73,7 +73,7 @@ impl RootPauser {
     }
 }
 
-/// Sleeps where it should take what is complete.
+/// A recipient that sleeps when a message is complete.
 struct Sleeper {
     pauser: Pauser,
     give: Sender<Buffer>,

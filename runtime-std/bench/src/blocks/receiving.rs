@@ -1,4 +1,5 @@
-//! What a member receives of a root's messages: that each is what was sent, and when it was whole.
+//! The receiving side of a member for one root: it checks that each message is as it was sent, and
+//! records when it was complete.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -12,7 +13,7 @@ use crate::error::BenchError;
 use tramontane_local::clock::now_ns;
 use tramontane_runtime::blocks::{Buffer, Ended, Group, Recipient};
 
-/// Gives buffers back.
+/// Returns buffers.
 pub(super) struct ReturnBuffers(pub(super) Sender<Buffer>);
 
 impl Recipient for ReturnBuffers {
@@ -26,7 +27,7 @@ impl Recipient for ReturnBuffers {
     }
 }
 
-/// What was received of a root.
+/// The messages received from a root.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     messages: Mutex<u64>,
@@ -34,7 +35,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Whether this number of messages came, each as it was sent.
+    /// Checks that `total` messages arrived, each as it was sent.
     pub(super) fn check(&self, total: u64, ended: Option<Ended>) -> Result<(), BenchError> {
         if self.is_wrong.load(Ordering::Relaxed) {
             return Err(BenchError::Broken(
@@ -46,16 +47,16 @@ impl Received {
     }
 }
 
-/// Takes a root's messages, and reports when.
+/// Takes a root's messages, and reports their times.
 pub(super) struct Receiving {
     pub(super) buffer: Option<Buffer>,
     pub(super) received: Arc<Received>,
-    /// In which it reports when it had a message, and the buffers for that.
+    /// The group in which it reports that it had a message, and the buffers for the reports.
     pub(super) group: Group,
     pub(super) free: Receiver<Buffer>,
-    /// Messages before those that are measured.
+    /// Number of messages before the measured ones.
     pub(super) warm_ups: u64,
-    /// What makes it pause at the first block of those that are measured, if it is delayed.
+    /// Pauses at the first block of each measured message, if this member is delayed.
     pub(super) pauser: Option<Pauser>,
 }
 
@@ -74,7 +75,7 @@ impl Recipient for Receiving {
         }
         self.buffer = Some(buffer);
         *self.received.messages.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        // There is one more than messages under way.
+        // There is one more buffer than messages in flight.
         if let Ok(mut report) = self.free.try_recv() {
             report[..REPORT_BYTES].copy_from_slice(&now.to_ne_bytes());
             let _ = self.group.send(report, REPORT_BYTES);

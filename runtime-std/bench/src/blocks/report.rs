@@ -1,4 +1,4 @@
-//! What block groups reach on a real fabric, and what stands beside it.
+//! The results of block groups on a real fabric, and of the probes that they are compared with.
 
 use std::num::NonZeroU64;
 
@@ -10,56 +10,55 @@ use crate::spread::Spread;
 use tramontane_local::options::name;
 use tramontane_local::table::{Table, scaled};
 
-/// What a row is compared with: the same bytes to as many receivers, in turn with it.
+/// A probe that a row is compared with: the same bytes to as many receivers, in turn with it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Beside {
     pub(super) probe: Method,
-    /// From the start to the last receiver's end; of each round the median.
+    /// Time from the start to the last receiver's end; the median of each round.
     pub(super) latency_ms: Spread,
-    /// Its time by the row's, round by round: above one, the row is faster.
+    /// The probe's time divided by the row's, round by round: above one, the row is faster.
     pub(super) by_row: Spread,
-    /// Bytes a second of the processor time of all receivers: what others take of the processors is
-    /// not in it.
+    /// Bytes per second of the processor time of all receivers, excluding the processor time of
+    /// others.
     pub(super) bytes_per_processor_s: Spread,
 }
 
-/// What was out of order, and what the paper's analysis says of that, if it is of the row's
-/// algorithm.
+/// The disturbance, and the prediction of the paper's analysis, if it covers the row's algorithm.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Disturbed {
     #[serde(flatten)]
     pub(super) effect: Effect,
-    /// Whether the analysis is of this algorithm.
+    /// Whether the analysis covers this algorithm.
     pub(super) is_analysed: bool,
 }
 
-/// What it cost, round by round beside the same without it.
+/// The effect of a disturbance, round by round in comparison with the same case without it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Effect {
     /// A link at half speed.
     SlowLink {
         link: String,
-        /// Of the full bandwidth.
+        /// Share of the full bandwidth.
         share: Spread,
-        /// The least by the analysis.
+        /// The minimum according to the analysis.
         share_least: f64,
     },
-    /// A member that did nothing for a while once a message had begun there.
+    /// A member that was idle for a while once a message had begun there.
     Pause {
         member: u16,
-        /// In times of a block.
+        /// Duration in block times.
         blocks: u32,
-        /// How long that was.
+        /// Duration in milliseconds.
         pause_ms: Spread,
-        /// How much longer the message took, by the pause.
+        /// Additional time of the message, divided by the pause.
         cost: Spread,
-        /// The most by the analysis.
+        /// The maximum according to the analysis.
         cost_most: f64,
     },
 }
 
-/// One configuration's result.
+/// The result of one configuration.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,29 +66,29 @@ pub(super) struct Row {
     /// `shm`, `tcp` or `verbs`.
     pub(super) fabric: &'static str,
     pub(super) algorithm: &'static str,
-    /// Members of each group, its root among them.
+    /// Number of members of each group, including its root.
     pub(super) nodes: u16,
-    /// Groups at work at the same time, each with a root of its own.
+    /// Number of concurrent groups, each with a different root.
     pub(super) groups: u16,
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub(super) bytes: usize,
     pub(super) block_bytes: usize,
-    /// Receives and sends that are under way at a member.
+    /// Maximum numbers of receives and sends in flight at a member.
     pub(super) receives: u16,
     pub(super) sends: u16,
-    /// Messages of a root that are under way.
+    /// Maximum number of a root's messages in flight.
     pub(super) ahead: usize,
-    /// What each link takes each way, where it is limited.
+    /// Rate of each link in each direction, if it is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) link_bytes_per_s: Option<NonZeroU64>,
-    /// From the send to the moment at which the last receiver had it all, in milliseconds; of each
-    /// round the median.
+    /// Time from the send until the last receiver had the whole message, in milliseconds; the
+    /// median of each round.
     pub(super) latency_ms: Spread,
-    /// Bytes of a message by that time: what each receiver got a second.
+    /// Size of a message divided by that time: the rate of each receiver.
     pub(super) bytes_per_s: f64,
-    /// Bytes of all groups' messages, by the time that they took together.
+    /// Bytes of all groups' messages, divided by their total time.
     pub(super) total_bytes_per_s: Spread,
-    /// The slowest group's bytes a second by the fastest's.
+    /// The slowest group's rate divided by the fastest's.
     pub(super) fairness: Spread,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) disturbance: Option<Disturbed>,
@@ -97,7 +96,7 @@ pub(super) struct Row {
     pub(super) probes: Vec<Beside>,
 }
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Printed {
     /// The machine.
@@ -108,12 +107,12 @@ pub(super) struct Printed {
 const HEADINGS: &str = "fabric  algorithm  nodes  groups  bytes  block  window  ms  (min..max)  \
                         each  total  fairness  beside";
 
-/// Behind all rows.
+/// Printed after all rows.
 const LEGEND: &str = "ms: from the send until the last receiver has it all; each: bytes a second at a receiver; total: of all groups; \
                       fairness: the slowest group by the fastest; beside: ms, and that by the row's; GB/s of one processor\n";
 
 impl Printed {
-    /// For people: a table for each experiment.
+    /// Returns the text output: a table for each experiment.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n", self.machine);
         for rows in self.rows.chunk_by(|one, other| one.experiment == other.experiment) {

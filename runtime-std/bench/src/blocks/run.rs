@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
 
-/// Runs all configurations that are asked for.
+/// Runs all requested configurations.
 ///
 /// # Errors
 /// [`BenchError`].
@@ -27,7 +27,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
     Ok(print(out, arguments.json, &printed, Printed::text)?)
 }
 
-/// All cases in turn, round by round: what else the machine does meets all alike.
+/// Measures all cases in turn, round by round, so that other load on the machine affects all of
+/// them equally.
 fn measure(
     cases: &[Case<'_>],
     rounds: usize,

@@ -2,7 +2,7 @@
 
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 
-/// An algorithm as it is named on the command line.
+/// Returns an algorithm's name on the command line.
 pub(super) const fn name(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Sequential => "sequential",
@@ -14,7 +14,7 @@ pub(super) const fn name(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// Steps of a message's schedule; none if there is none.
+/// Returns the number of steps of a message's schedule, or `None` if there is no schedule.
 pub(super) fn steps(algorithm: Algorithm, members: usize, bytes: usize, block_bytes: usize) -> u64 {
     let blocks = u32::try_from(bytes.div_ceil(block_bytes)).ok();
     let shape = u16::try_from(members)

@@ -1,4 +1,4 @@
-//! What a process of a block experiment is to do, and what it saw.
+//! The task of a process of a block experiment, and its measurements.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -11,39 +11,39 @@ use crate::error::BenchError;
 use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::blocks::{Ended, GroupOptions};
 
-/// How long one message may take, and the end of a group.
+/// Maximum time for one message, and for the end of a group.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-/// Why there is no hybrid.
+/// The reason that there is no hybrid.
 pub(super) const RACKS: &str =
     "--algorithm hybrid needs racks, which one machine has not: take another";
 
-/// What a member of block groups does.
+/// The task of a member of block groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BlockTask {
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub(super) message_bytes: usize,
-    /// Messages of each root that are measured.
+    /// Number of measured messages of each root.
     pub(super) messages: u64,
-    /// How blocks go.
+    /// The algorithm that schedules blocks.
     pub(super) algorithm: AlgorithmName,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub(super) block_bytes: usize,
-    /// Receives under way at a member.
+    /// Maximum number of receives in flight at a member.
     pub(super) receives: u16,
-    /// Sends under way at a member.
+    /// Maximum number of sends in flight at a member.
     pub(super) sends: u16,
-    /// The number of members, from the first, that each send in a group of their own.
+    /// Number of members, from the first, that each send in their own group.
     pub(super) senders: u16,
-    /// Messages before those that are measured.
+    /// Number of messages before the measured ones.
     pub(super) warm_ups: u64,
-    /// Messages of a root that may be under way.
+    /// Maximum number of a root's messages in flight.
     pub(super) ahead: usize,
-    /// Bytes a second that each link takes each way, if it is limited.
+    /// Bytes per second of each link in each direction, if it is limited.
     pub(super) link_bytes_per_s: Option<NonZeroU64>,
-    /// A link that takes half of that.
+    /// A link with half of that rate.
     pub(super) slow_link: Option<Link>,
-    /// The member that is delayed, if there is one.
+    /// The pause of the delayed member, if there is one.
     pub(super) pause: Option<Pause>,
 }
 
@@ -59,7 +59,7 @@ impl BlockTask {
         })
     }
 
-    /// How fast a member may send to each node whose link is limited.
+    /// Returns the send rate of a member to each node whose link is limited.
     pub(super) fn rates(&self, own: u16, nodes: usize) -> Vec<(u32, NonZeroU64)> {
         let Some(rate) = self.link_bytes_per_s else { return Vec::new() };
         let slow = self.slow_link.and_then(|link| link.peer_of(own)).map(u32::from);
@@ -69,32 +69,32 @@ impl BlockTask {
     }
 }
 
-/// Which member pauses, and how long.
+/// The member that pauses, and the duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pause {
     /// By rank.
     pub(super) member: u16,
-    /// How long it does nothing.
+    /// Duration of the pause.
     pub(super) lasting_ns: u64,
 }
 
-/// What one process saw.
+/// The measurements of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BlockOutcome {
-    /// From each measured message's send to the moment at which it was everywhere; at a root.
+    /// At a root: time from each measured message's send until it was everywhere.
     pub(crate) latency_ns: Vec<u32>,
-    /// Of all measured messages; at a root.
+    /// At a root: the span of all measured messages.
     pub(super) span: Option<Span>,
-    /// How long each pause of a delayed member was.
+    /// Duration of each pause of a delayed member.
     pub(super) paused_ns: Vec<u32>,
 }
 
-/// A time by the machine's clock.
+/// An interval on the machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Span {
-    /// When the first message was sent.
+    /// The time at which the first message was sent.
     pub(super) begin_ns: u64,
-    /// When the last was everywhere.
+    /// The time at which the last message was everywhere.
     pub(super) end_ns: u64,
 }
 
@@ -104,7 +104,7 @@ impl Span {
     }
 }
 
-/// Why a group did not carry a message.
+/// Returns the error for a group that ended before it carried a message.
 pub(super) fn ended_early(ended: Option<&Ended>) -> BenchError {
     let why = ended
         .map_or_else(|| format!("a message was not everywhere after {LIMIT:?}"), Ended::to_string);

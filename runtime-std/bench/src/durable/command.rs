@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Of the command's help.
+/// Shown in the command's help.
 pub(crate) const EXAMPLES: &str = "Examples:
     tramontane-lab bench durable
     tramontane-lab bench durable --nodes 3,5 --bytes 1024,10240
@@ -27,10 +27,11 @@ pub struct Arguments {
     /// MiB of messages in each log when all members are killed
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
     pub mib: u64,
-    /// In how many parts they are sent; plain writers have their turn after each
+    /// The number of parts in which they are sent; the plain writers take their turn after each
+    /// part
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub rounds: u64,
-    /// A folder on the disk that is to be measured [default: that of temporary files]
+    /// A folder on the disk to measure [default: the folder for temporary files]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Print one JSON object

@@ -1,4 +1,4 @@
-//! What the processes of `bench durable` and their parent send to each other.
+//! The messages between the processes of `bench durable` and their parent.
 
 use std::path::PathBuf;
 
@@ -21,48 +21,48 @@ impl Role for DurableMember {
     type Report = Report;
 }
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// The group.
     pub(super) description: Description,
-    /// Which node it is.
+    /// The node's id.
     pub(super) node: u32,
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub(super) message_bytes: u32,
-    /// Where the group lives.
+    /// The folder of the group.
     pub(super) memory: PathBuf,
-    /// Where its log goes.
+    /// The folder of its log.
     pub(super) data: PathBuf,
-    /// Whether the group is formed, or restarts.
+    /// Whether the group is formed for the first time; otherwise it restarts.
     pub(super) is_first_start: bool,
 }
 
-/// What the parent asks of a process.
+/// An order of the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
-    /// To send so many messages, and to wait until so many in all are durable everywhere.
+    /// Send `messages` messages, and wait until `total` in all are durable everywhere.
     Send { messages: u64, total: u64 },
-    /// To say what it has delivered.
+    /// Report the deliveries.
     Tell,
 }
 
-/// What a process reports. Times are of the machine's monotonic clock, in ns.
+/// A report of a process. Times are of the machine's monotonic clock, in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
-    /// It is a member.
+    /// The process is a member.
     Joined { at_ns: u64 },
-    /// All messages that were awaited are durable everywhere.
+    /// All awaited messages are durable everywhere.
     Sent { from_ns: u64, until_ns: u64, syncs: u64 },
-    /// What it has delivered.
+    /// Its deliveries.
     Delivered(Delivered),
-    /// It cannot go on.
+    /// The process cannot continue.
     Failed(String),
 }
 
-/// A sequence of messages: how many, and a digest of all of them in their order.
+/// A sequence of messages: their number, and a digest of all of them in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Delivered {
     pub(super) count: u64,

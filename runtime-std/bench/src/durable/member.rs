@@ -17,18 +17,18 @@ use tramontane_runtime::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// How long a start or a send may take: a long log is read first.
+/// Maximum time of a start or a send: a long log is read first.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Between two looks at what is durable.
+/// Time between two checks for durable messages.
 const LOOK_PAUSE: Duration = Duration::from_micros(200);
 
-/// What the member has seen.
+/// The observations of the member.
 #[derive(Default)]
 struct Seen {
     delivered: Mutex<Delivered>,
     durable_everywhere: AtomicU64,
-    /// How often more became durable here: a sync each.
+    /// Number of times that more messages became durable here, each by one sync.
     syncs: AtomicU64,
 }
 
@@ -70,7 +70,7 @@ impl Replica for Digesting {
 pub(crate) fn run(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<DurableMember>::attach(task)?;
     let Err(error) = take_part(&task, &worker) else { return Ok(()) };
-    // The parent says it, once.
+    // The parent reports the error, once.
     worker.report(&Report::Failed(format!("node {}: {error}", task.node)))?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What logs cost a group, and how long a restart of all its members takes: real processes over
-//! shared memory, whose logs are on a disk.
+//! The cost of logs for a group, and the duration of a restart of all its members: real processes
+//! over shared memory, whose logs are on a disk.
 //!
 //! | file | subject |
 //! |---|---|
@@ -12,8 +12,9 @@
 //! | `report` | what came of it |
 //!
 //! # What is checked
-//! All members delivered one sequence, the same before they are killed and after they restarted:
-//! its count and its digest. Every message was reported as durable everywhere before the kill.
+//! All members delivered one sequence, the same before they are killed and after they restarted, as
+//! shown by its count and its digest. Every message was reported as durable everywhere before the
+//! kill.
 
 pub(crate) mod command;
 mod events;

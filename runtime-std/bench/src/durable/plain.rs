@@ -1,7 +1,8 @@
-//! Plain writers: each appends bytes to a file of its own, and syncs it as often as a log did.
+//! Plain writers: each appends bytes to a separate file, and syncs it as often as a log did.
 //!
-//! A writer goes on in its file round by round, as a log does. A disk that knows a place already
-//! takes it faster than a new one: a writer that began again would have the old places.
+//! A writer continues its file from round to round, as a log does. A disk overwrites an already
+//! allocated place faster than it allocates a new one, and a writer that started over would write
+//! to old places.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -17,17 +18,17 @@ impl PlainWriters {
     /// Makes the writers, each with an empty file in the folder.
     ///
     /// # Errors
-    /// A file cannot be made.
+    /// If a file cannot be created.
     pub(super) fn create(folder: &Path, writers: u16) -> io::Result<Self> {
         let files = (0..writers).map(|number| File::create(folder.join(format!("plain-{number}"))));
         Ok(Self { files: files.collect::<io::Result<_>>()? })
     }
 
-    /// Has all of them write so many bytes each, in so many commits, at once. Gives how long that
-    /// took.
+    /// Lets each writer write `bytes` bytes in `commits` commits, all writers at the same time.
+    /// Returns the duration.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// If a file cannot be written.
     pub(super) fn write(&mut self, bytes: u64, commits: u64) -> io::Result<Duration> {
         let commits = commits.max(1);
         let content = vec![7; usize::try_from(bytes.div_ceil(commits)).unwrap_or(usize::MAX)];

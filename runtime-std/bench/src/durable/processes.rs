@@ -1,4 +1,4 @@
-//! The processes of `bench durable`, and what they report.
+//! The processes of `bench durable`, and their reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::Description;
 
-/// Between two looks whether a signal came.
+/// Time between two checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// From one heartbeat to the next, and until a member without them is out. Members share processors
-/// with each other's logs, so this is long.
+/// Time between two heartbeats, which also determines the failure timeout. Members share processors
+/// with each other's logs, so it is long.
 const HEARTBEAT_MS: u64 = 50;
 const FAILURE_TIMEOUT_MS: u64 = 10_000;
 
-/// Slots of each sender.
+/// Number of slots of each sender.
 const WINDOW: u32 = 100;
 
 /// All members of the group.
@@ -33,7 +33,7 @@ pub(super) struct Processes<'i> {
 }
 
 impl<'i> Processes<'i> {
-    /// Starts members that have nothing yet.
+    /// Starts members without earlier state.
     pub(super) fn start(
         nodes: u16,
         message_bytes: u32,
@@ -62,7 +62,7 @@ impl<'i> Processes<'i> {
         Ok(all)
     }
 
-    /// Starts a process a node, and waits until all are members.
+    /// Starts one process per node, and waits until all are members.
     fn start_all(&mut self) -> Result<(), BenchError> {
         self.running.clear();
         for task in &self.tasks {
@@ -75,8 +75,8 @@ impl<'i> Processes<'i> {
         Ok(())
     }
 
-    /// Has each send, and gives how long it took until all of it was durable everywhere, and how
-    /// many syncs a member needed.
+    /// Lets each process send. Returns the time until everything was durable everywhere, and the
+    /// number of syncs that a member needed.
     pub(super) fn send(
         &mut self,
         messages: u64,
@@ -94,7 +94,7 @@ impl<'i> Processes<'i> {
         Ok((Duration::from_nanos(until_ns.saturating_sub(from_ns)), syncs / members))
     }
 
-    /// What all have delivered.
+    /// Returns the deliveries of all members.
     ///
     /// # Errors
     /// [`BenchError::Broken`] if they differ.
@@ -111,7 +111,7 @@ impl<'i> Processes<'i> {
         Ok(first)
     }
 
-    /// Kills all at once.
+    /// Kills all processes at once.
     pub(super) fn kill(&mut self) -> Result<(), BenchError> {
         for worker in &self.running {
             self.crew.signal(*worker, Signal::KILL)?;
@@ -122,7 +122,7 @@ impl<'i> Processes<'i> {
         Ok(())
     }
 
-    /// Starts all again on their logs. Gives how long it took until all were members.
+    /// Restarts all processes on their logs. Returns the time until all were members.
     pub(super) fn restart(&mut self) -> Result<Duration, BenchError> {
         for task in &mut self.tasks {
             task.is_first_start = false;
@@ -139,14 +139,14 @@ impl<'i> Processes<'i> {
         Ok(())
     }
 
-    /// Waits for one report of each process that runs, by node.
+    /// Waits for one report of each running process, by node.
     fn await_all<T>(&mut self, pick: impl Fn(Report) -> Option<T>) -> Result<Vec<T>, BenchError> {
         let mut found = BTreeMap::new();
         while found.len() < self.running.len() {
             self.interrupts.check().map_err(CrewError::from)?;
             let Some((worker, event)) = self.crew.next(LOOK_PAUSE) else { continue };
             let Some(node) = self.running.iter().position(|other| *other == worker) else {
-                // One that was killed.
+                // The process was killed.
                 continue;
             };
             match event {

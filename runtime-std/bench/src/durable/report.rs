@@ -1,4 +1,4 @@
-//! What `bench durable` prints.
+//! The output of `bench durable`.
 
 use std::path::PathBuf;
 
@@ -10,36 +10,36 @@ use tramontane_local::table::Table;
 /// One group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
-    /// Members, each with a log.
+    /// Number of members, each with a log.
     pub nodes: u16,
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub message_bytes: u32,
     /// MiB of messages in each log when all members were killed.
     pub log_mib: u64,
-    /// What became durable everywhere, in MB/s of messages in each log.
+    /// Messages that became durable everywhere, in MB/s of each log.
     pub logged_mb_per_s: Spread,
-    /// The same bytes by as many plain writers, with as many syncs each.
+    /// The same bytes written by as many plain writers, with as many syncs each.
     pub plain_mb_per_s: Spread,
-    /// What the group took of what plain writers took, round by round.
+    /// The group's rate divided by that of the plain writers, round by round.
     pub of_plain: Spread,
-    /// Syncs of a member a second.
+    /// Syncs per second of a member.
     pub syncs_per_s: Spread,
-    /// From the start of the first process to the membership of the last one, in s.
+    /// Time from the start of the first process to the membership of the last one, in s.
     pub restart_s: f64,
-    /// Messages in the order, before the kill and after the restart.
+    /// Number of messages in the order, before the kill and after the restart.
     pub messages: u64,
-    /// The digest of all of them at all members, before the kill and after the restart.
+    /// The digest of all messages at all members, before the kill and after the restart.
     pub digest: String,
 }
 
-/// What `bench durable` prints.
+/// The output of `bench durable`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DurableReport {
     /// The machine.
     pub machine: String,
-    /// Where the logs were.
+    /// The folder of the logs.
     pub folder: PathBuf,
-    /// In how many parts each case sent.
+    /// Number of parts in which each case sent.
     pub rounds: u64,
     /// By members and bytes.
     pub cases: Vec<Case>,

@@ -18,7 +18,7 @@ use tramontane_local::interrupt::Interrupts;
 /// Runs `bench durable`.
 ///
 /// # Errors
-/// [`BenchError`]; [`BenchError::Broken`] if members disagree, or lost what was durable.
+/// [`BenchError`]; [`BenchError::Broken`] if members disagree, or lost durable messages.
 pub(crate) fn run(
     arguments: &Arguments,
     interrupts: &Interrupts,
@@ -52,7 +52,7 @@ fn case(
 ) -> Result<Case, BenchError> {
     let (memory, disk) = (folder_in(Path::new("/dev/shm"))?, folder_in(disk)?);
     let parts = arguments.rounds * u64::from(nodes) * u64::from(bytes);
-    // Of each member in each round.
+    // For each member in each round.
     let messages = (arguments.mib << 20).div_ceil(parts);
     let round_messages = messages * u64::from(nodes);
     let round_bytes = round_messages * u64::from(bytes);
@@ -95,7 +95,7 @@ fn case(
     })
 }
 
-/// In each log, or by each writer.
+/// Returns the rate of each log, or of each writer.
 fn megabytes_per_s(bytes: u64, took: Duration) -> f64 {
     bytes as f64 / 1e6 / took.as_secs_f64()
 }

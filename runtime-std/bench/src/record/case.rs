@@ -1,4 +1,4 @@
-//! What is run for a figure. Equal cases are one run.
+//! The run behind a figure. Equal cases share one run.
 
 use serde::Deserialize;
 use toml::Table;
@@ -8,7 +8,7 @@ use super::sending::Sending;
 use super::transfer::{Breakdown, Storage, Transfer};
 use crate::error::BenchError;
 
-/// Anything that is run, as a table says it: `run` is its kind, the other fields are the kind's.
+/// A run as described by a table: `run` is its kind, and the other fields are the kind's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(tag = "run", rename_all = "kebab-case")]
 pub(super) enum Case {
@@ -16,7 +16,7 @@ pub(super) enum Case {
     Sending(Sending),
     /// Large messages in blocks.
     Transfer(Transfer),
-    /// Where the time of a transfer goes (RDMC Table 1, Fig. 5).
+    /// The breakdown of a transfer's time (RDMC Table 1, Fig. 5).
     Breakdown(Breakdown),
     /// A storage layer's writes to three replicas of fifteen, all by one algorithm (RDMC Fig. 9).
     Storage(Storage),
@@ -29,7 +29,7 @@ pub(super) enum Case {
 }
 
 impl Case {
-    /// What a table says.
+    /// Parses a table.
     ///
     /// # Errors
     /// [`BenchError::Arguments`].
@@ -44,13 +44,13 @@ impl Case {
         })
     }
 
-    /// Whether the record's seed changes nothing.
+    /// Returns whether the record's seed has no effect.
     pub(super) const fn has_own_seed(&self) -> bool {
         matches!(self, Self::LeaderChange(_))
     }
 }
 
-/// Which members send, or wait.
+/// The members that send, or wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Who {
@@ -59,12 +59,12 @@ pub(super) enum Who {
     All,
     /// Every other member.
     Half,
-    /// The first member alone.
+    /// Only the first member.
     One,
 }
 
 impl Who {
-    /// How many of so many.
+    /// Returns their number among `nodes` members.
     pub(super) const fn of(self, nodes: u16) -> u16 {
         match self {
             Self::All => nodes,

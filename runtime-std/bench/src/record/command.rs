@@ -7,7 +7,7 @@ use clap::Args;
 use super::rows::Paper;
 use crate::profiles::MachineArguments;
 
-/// Of the command's help.
+/// Shown in the command's help.
 pub(crate) const EXAMPLES: &str = "Examples:
     tramontane-lab bench record --paper spindle --seeds 1
     tramontane-lab bench record --only spindle-batching-16,spindle-final-gain
@@ -28,19 +28,19 @@ pub struct Arguments {
     /// Only these claims and goals, by id
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Runs of each case, each with another seed; the median counts
+    /// Number of runs of each case, each with a different seed; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub seeds: u64,
-    /// What is set on the papers' machines.
+    /// The parameters set on the papers' machines.
     #[command(flatten)]
     pub machine: MachineArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Write the record into this file too, as Markdown
+    /// Also write the record to this file, as Markdown
     #[arg(long, value_parser = crate::output::file, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Draw the papers' figures into SVG files in this folder
+    /// Draw the papers' figures as SVG files in this folder
     #[arg(long, value_parser = crate::output::folder, value_name = "FOLDER")]
     pub plots: Option<PathBuf>,
 }

@@ -1,8 +1,8 @@
 //! Table 1: all leaders crash at once, while clients send to all groups.
 //!
-//! The paper triggers three changes in one run. Here replicas that crashed stay away, so each
-//! change is a run of its own, with another seed. A message is delayed if it was under way when the
-//! leaders crashed and took longer than any before the crash.
+//! The paper triggers three changes in one run. Here crashed replicas stay down, so each change is
+//! a separate run with a different seed. A message is delayed if it was in flight when the leaders
+//! crashed and took longer than any before the crash.
 
 use serde::Deserialize;
 use tramontane_core::tram::{Answers, Limits};
@@ -17,14 +17,14 @@ use super::runs::Figures;
 use super::tree::Tree;
 use crate::error::BenchError;
 
-/// Clients, each with one message to all groups under way (8.7).
+/// Number of clients, each with one message to all groups in flight (8.7).
 const CLIENTS: u16 = 100;
 
 /// One change in the breadth tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LeaderChange {
-    /// Which of them: the seed.
+    /// The index of the change, used as the seed.
     change: u64,
 }
 
@@ -69,7 +69,8 @@ impl LeaderChange {
                 load.crash(process);
             }
         }
-        // Who is answered first sends again: by then all that was under way has its answers.
+        // Clients send again when they are answered: by then all messages in flight have their
+        // answers.
         let after = load.run(&workload, &schedule(3 * messages));
         let all = after.latencies_ns.iter().zip(&after.answered_ns);
         let was_under_way = |(latency, at): &(&u64, &u64)| **at - **latency <= crashed_at;
@@ -89,7 +90,7 @@ impl LeaderChange {
             ("deviation_us", (squares / count).sqrt()),
             ("min_us", delayed.iter().copied().fold(f64::INFINITY, f64::min)),
             ("max_us", max_us),
-            // What is not the time after which a leader without a heartbeat counts as gone.
+            // The part beyond the time after which a leader without a heartbeat is suspected.
             ("mean_beyond_us", mean_us - suspect_us),
             ("max_beyond_us", max_us - suspect_us),
             // The longest latency before the crash.

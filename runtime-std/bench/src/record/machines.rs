@@ -1,4 +1,4 @@
-//! The papers' machines: a profile each.
+//! The papers' machines, with one profile each.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use tramontane_fixtures::profile::Profile;
 use crate::error::BenchError;
 use crate::profiles::{MachineArguments, names};
 
-/// A profile for each machine, by its name with `_` for `-`.
+/// One profile for each machine, by its name with `_` instead of `-`.
 #[derive(Clone, Debug)]
 pub(super) struct Machines(BTreeMap<String, Profile>);
 
 impl Machines {
-    /// Those of the papers. What is set on the command line is set on all.
+    /// Loads the papers' machines. Parameters from the command line are set on all of them.
     ///
     /// # Errors
     /// [`BenchError::Arguments`].
@@ -21,7 +21,7 @@ impl Machines {
         Ok(Self(names().map(load).collect::<Result<_, BenchError>>()?))
     }
 
-    /// One of them.
+    /// Returns the machine of that name.
     ///
     /// # Errors
     /// [`BenchError::Arguments`] if there is none of that name.

@@ -1,9 +1,9 @@
-//! The record: what the papers' texts say, and what this project wants, beside what the simulator
-//! gives.
+//! The record: the papers' statements and this project's goals, compared with the simulator's
+//! results.
 //!
-//! What is said is data: rows of the files in `claims/`, each with a query of the runs that answer
-//! it. Nothing is read off a plot. A claim that no run can answer is a row too, with the reason. A
-//! run is shared by all rows that look at it.
+//! The statements are data: rows of the files in `claims/`, each with a query of the runs that
+//! answer it. No value is read off a plot. A claim that no run can answer is a row too, with the
+//! reason. A run is shared by all rows that use it.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,6 +1,7 @@
-//! Numbers in words.
+//! Formatting of numbers.
 
-/// `2: 9.87, 4: 9.71`; of a number without a place, the number.
+/// Formats numbers with their places, as in `2: 9.87, 4: 9.71`, or a number without a place by
+/// itself.
 pub(super) fn listed(places: &[String], numbers: &[f64]) -> String {
     if places.is_empty() {
         return numbers.iter().map(|number| short(*number)).collect();
@@ -11,7 +12,7 @@ pub(super) fn listed(places: &[String], numbers: &[f64]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 pub(super) fn short(number: f64) -> String {
     let digits = match number.abs() {
         100.0.. => 0,

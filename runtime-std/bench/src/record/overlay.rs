@@ -16,12 +16,11 @@ use crate::error::BenchError;
 pub(super) use super::leader_change::LeaderChange;
 pub(super) use super::writes::Writes;
 
-/// The machine of the paper, and the same with the kernel's TCP, for protocols that talk by
-/// messages.
+/// The machine of the paper, and the same with the kernel's TCP, for message-based protocols.
 pub(super) const MACHINE: &str = "r320_fdr";
 const MESSAGES_MACHINE: &str = "r320_tcp";
 
-/// Groups of the trees of eight.
+/// Number of groups of the trees of eight.
 pub(super) const GROUPS: u32 = 8;
 
 /// A protocol.
@@ -30,37 +29,38 @@ pub(super) const GROUPS: u32 = 8;
 enum System {
     Tram,
     RamCast,
-    /// By messages, and not replicated.
+    /// Message-based, and not replicated.
     Skeen,
-    /// The same, with crash faults. Of it the paper takes the base tree (8.6).
+    /// Message-based and not replicated, with crash faults. The paper runs it on the base tree
+    /// (8.6).
     ByzCast,
 }
 
-/// What this project adds to a protocol.
+/// This project's extensions of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Variant {
-    /// The protocol as its paper has it.
+    /// The protocol as in its paper.
     Paper,
-    /// Messages are passed on while they are replicated.
+    /// Messages are passed on while they are being replicated.
     Early,
-    /// A step takes all that is there.
+    /// A step takes everything available.
     Batching,
-    /// Messages are passed on to the leaders of children alone.
+    /// Messages are passed on only to the leaders of children.
     Leaders,
     /// All three.
     All,
-    /// All three, and entries refer to large payloads, which clients give to all replicas (TRM-9).
+    /// All three, and entries refer to large payloads, which clients write to all replicas (TRM-9).
     References,
 }
 
-/// How many clients send, each one message at a time.
+/// The number of clients, each with one message at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Demand {
-    /// One: latency without queues.
+    /// One client: latency without queues.
     Low,
-    /// As many as saturate a leader.
+    /// As many clients as saturate a leader.
     Saturating,
 }
 
@@ -72,11 +72,11 @@ pub(super) struct Ordered {
     tree: Tree,
     variant: Variant,
     demand: Demand,
-    /// Whether messages go to groups next to each other in the tree.
+    /// Whether messages go to adjacent groups in the tree.
     adjacent: bool,
     destinations: u32,
     payload_bytes: u32,
-    /// Of each group.
+    /// Number of replicas of each group.
     replicas: u16,
 }
 
@@ -96,30 +96,31 @@ impl Default for Ordered {
     }
 }
 
-/// Bytes of rings and logs of a run, at most: the entries of large messages are fewer.
+/// Maximum bytes of rings and logs of a run: large messages get fewer entries.
 const RING_BYTES: u32 = 2 << 20;
 
 /// The largest message that does not count as large: fewer clients saturate the ports with larger
 /// ones.
 const SMALL_BYTES: u32 = 1 << 10;
 
-/// From how many bytes on entries refer to payloads, where that is switched on.
+/// Payload size from which entries refer to payloads, if that is enabled.
 const REFERENCES_FROM: u32 = 4 << 10;
 
-/// The time to suspect where large messages fill the ports, in ns.
+/// Suspicion time if large messages fill the ports, in ns.
 const SUSPECT_LARGE_NS: u64 = 20_000_000;
 
-/// Between two steps of a replica that finds nothing, in ns, at most. It polls: what a step saw of
-/// others' counts may lead to work some steps later, and no step says so.
+/// Maximum time between two idle steps of a replica, in ns. It polls because a step's reading of
+/// others' counts may cause work some steps later, and no step reports that.
 pub(super) const IDLE_NS: u64 = 500;
 
 impl Ordered {
-    /// The same, where one group or all of them are drawn alike: such a case is run once.
+    /// Returns the case in a canonical form: with one group or all of them, both patterns draw the
+    /// same groups, so such a case is run once.
     pub(super) fn drawn(self) -> Self {
         Self { adjacent: self.adjacent && (2..GROUPS).contains(&self.destinations), ..self }
     }
 
-    /// How many clients send.
+    /// Returns the number of clients.
     const fn clients(&self) -> u16 {
         match (self.demand, self.payload_bytes) {
             (Demand::Low, _) => 1,
@@ -128,8 +129,9 @@ impl Ordered {
         }
     }
 
-    /// After how long a replica that is silent counts as gone. A heartbeat waits behind all that
-    /// its replica has posted. With all clients' large messages that is several milliseconds.
+    /// Returns the time after which a silent replica is suspected. A heartbeat waits for everything
+    /// that its replica has posted, which takes several milliseconds with all clients' large
+    /// messages.
     fn suspect_ns(&self) -> u64 {
         match (self.demand, self.payload_bytes) {
             (Demand::Saturating, bytes) if bytes > SMALL_BYTES => SUSPECT_LARGE_NS,
@@ -137,7 +139,7 @@ impl Ordered {
         }
     }
 
-    /// What the overlay allows.
+    /// Returns the limits of the overlay.
     fn limits(&self) -> Limits {
         let slots = |most: u32| (RING_BYTES / self.payload_bytes.max(1)).clamp(32, most);
         Limits {
@@ -149,7 +151,7 @@ impl Ordered {
         }
     }
 
-    /// What comes before all clients are at work is not measured.
+    /// Excludes the time before all clients are working from the measurement.
     fn schedule(&self) -> Schedule {
         let clients = usize::from(self.clients());
         let (warm_up, measured) = match self.demand {

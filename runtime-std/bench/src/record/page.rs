@@ -8,7 +8,7 @@ use super::rows::Figure;
 use crate::error::BenchError;
 use crate::plot::Drawing;
 
-/// The page. A record of one paper has that one's title.
+/// Returns the page. A record of one paper has that paper's title.
 pub(super) fn markdown(record: &Record, command: &str) -> String {
     let (title, is_one) = match &record.parts[..] {
         [part] => (part.title.as_str(), true),

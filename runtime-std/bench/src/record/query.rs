@@ -1,9 +1,9 @@
-//! Queries: what a row of the papers' claims asks of the runs.
+//! Queries of a row of the papers' claims to the runs.
 //!
 //! A query is arithmetic on figures of runs. `gb_per_s(batching, nodes=few, window=5)` is a figure
-//! of a named case with other values of some of its fields. A field that is given several values,
-//! in a list or by the name of one, makes a series. Operators work element by element; a single
-//! number goes with each element. A comparison is 1 or 0.
+//! of a named case with different values for some of its fields. A field with several values, given
+//! as a list or by the name of a list, makes a series. Operators work element by element; a single
+//! number is combined with each element. A comparison is 1 or 0.
 //!
 //! | function | of a series |
 //! |---|---|
@@ -30,7 +30,7 @@ use super::schedule;
 use crate::error::BenchError;
 use crate::spread::median;
 
-/// What a query is asked of.
+/// The context in which a query is answered.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'q> {
     pub(super) runs: &'q Runs<'q>,
@@ -41,11 +41,11 @@ pub(super) struct Asked<'q> {
     pub(super) lists: &'q Table,
 }
 
-/// A number, or several, each with the place where it was found.
+/// One or more numbers, each with its place in the series.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Series {
     pub(super) numbers: Vec<f64>,
-    /// None of a single number.
+    /// Empty for a single number.
     pub(super) places: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Series {
         Self::one(f64::from(u8::from(is_so)))
     }
 
-    /// The number, if there is one.
+    /// Returns the number, if there is exactly one.
     pub(super) fn number(&self) -> Result<f64, String> {
         match self.numbers[..] {
             [number] => Ok(number),
@@ -66,7 +66,7 @@ impl Series {
         }
     }
 
-    /// `2: 9.87, 4: 9.71`, or the number alone.
+    /// Formats the series as in `2: 9.87, 4: 9.71`, or as a single number.
     pub(super) fn words(&self) -> String {
         listed(&self.places, &self.numbers)
     }
@@ -104,20 +104,20 @@ impl Series {
         (end(self.numbers.first()), end(self.numbers.last()))
     }
 
-    /// Whether each is less than the one before. One that is greater by up to a hundredth counts as
-    /// the same, not as a rise.
+    /// Returns whether each number is less than the previous one. An increase of up to a hundredth
+    /// counts as equal, not as a rise.
     fn falls(&self) -> bool {
         let (first, last) = self.ends();
         self.is_each_step(|one, next| next <= one * 1.01) && last < first * 0.95
     }
 
-    /// The other way round.
+    /// Returns whether each number is greater than the previous one, with the same tolerance.
     fn rises(&self) -> bool {
         let (first, last) = self.ends();
         self.is_each_step(|one, next| next >= one * 0.99) && last > first * 1.05
     }
 
-    /// Whether the least is no less than so much of the greatest.
+    /// Returns whether the minimum is at least the maximum reduced by the share `within`.
     fn stays(&self, within: f64) -> bool {
         self.fold(f64::INFINITY, f64::min) >= self.fold(0.0, f64::max) * (1.0 - within)
     }
@@ -126,7 +126,7 @@ impl Series {
 /// Answers a query; `values` are those of the row.
 ///
 /// # Errors
-/// [`BenchError::Arguments`] if it is no query, or what a run says.
+/// [`BenchError::Arguments`] if it is not a valid query, or the error of a run.
 pub(super) fn answer(
     query: &str,
     asked: &Asked<'_>,
@@ -137,7 +137,7 @@ pub(super) fn answer(
     if reader.rest.trim().is_empty() { Ok(series) } else { Err(reader.wrong("operator")) }
 }
 
-/// Reads a query from left to right, and answers it meanwhile.
+/// Reads a query from left to right, and evaluates it on the way.
 struct Reader<'q> {
     rest: &'q str,
     asked: &'q Asked<'q>,
@@ -151,7 +151,7 @@ impl<'q> Reader<'q> {
         BenchError::Arguments(format!("a query has no {wanted} at '{}'", self.rest.trim()))
     }
 
-    /// Takes a sign or a word, if it is next.
+    /// Takes a symbol or a word, if it is next.
     fn take(&mut self, sign: &str) -> bool {
         let taken = self.rest.trim_start().strip_prefix(sign);
         self.rest = taken.unwrap_or(self.rest);
@@ -162,7 +162,7 @@ impl<'q> Reader<'q> {
         if self.take(sign) { Ok(()) } else { Err(self.wrong(sign)) }
     }
 
-    /// Takes what consists of such letters.
+    /// Takes the characters that match.
     fn span(&mut self, is_part: impl Fn(char) -> bool) -> &'q str {
         let rest = self.rest.trim_start();
         let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
@@ -277,12 +277,12 @@ impl<'q> Reader<'q> {
         applied(name, arguments)
     }
 
-    /// A figure of a case, whose name and fields are next.
+    /// Returns a figure of the case whose name and fields are next.
     fn figure(&mut self, figure: &str) -> Answer {
         let case = self.name();
         let fields = self.asked.cases.get(case).and_then(Field::as_table);
         let fields = fields.ok_or_else(|| self.wrong(&format!("function or case '{case}'")))?;
-        // Every combination of the values that are given.
+        // Every combination of the given values.
         let mut all = vec![(fields.clone(), Vec::new())];
         while self.take(",") {
             let field = self.name();
@@ -309,7 +309,7 @@ impl<'q> Reader<'q> {
         Ok(series)
     }
 
-    /// The value of a field, or several of them.
+    /// Returns the value of a field, or several of them.
     fn fields(&mut self) -> Result<Vec<Field>, BenchError> {
         if !self.take("[") {
             let name = self.name();
@@ -368,7 +368,7 @@ fn zip(one: Series, other: Series, with: impl Fn(f64, f64) -> f64) -> Answer {
     one.with(other, with).map_err(BenchError::Arguments)
 }
 
-/// A value as it is written in a query.
+/// Parses a value of a query.
 fn field(word: &str) -> Field {
     match (word.parse(), word) {
         (Ok(number), _) => Field::Integer(number),
@@ -377,7 +377,7 @@ fn field(word: &str) -> Field {
     }
 }
 
-/// A value as it stands beside a figure.
+/// Formats a value as the place of a figure.
 fn place(field: &Field) -> String {
     match field {
         Field::String(word) => word.clone(),
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
     use crate::profiles::MachineArguments;
 
-    /// Answers a query of which no run is asked.
+    /// Answers a query that needs no run.
     fn told(query: &str, values: &[Series]) -> Result<String, String> {
         let machines = Machines::load(&MachineArguments::default()).expect("they are here");
         let (cases, none) = (Mutex::default(), Table::new());

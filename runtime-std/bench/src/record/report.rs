@@ -1,4 +1,4 @@
-//! The record: a row for each claim, and how many held.
+//! The record: a row for each claim, and the number that held.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::verdict::Verdict;
 use crate::spread::Spread;
 use tramontane_local::table::Table;
 
-/// A claim and what came of it.
+/// A claim and its result.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) id: String,
@@ -19,22 +19,23 @@ pub(super) struct Row {
     pub(super) is_direction: bool,
     /// The simulator's number, over seeds.
     pub(super) simulated: Option<Spread>,
-    /// Of a direction: the figures.
+    /// For a direction: the figures.
     pub(super) seen: String,
     pub(super) ratio: Option<f64>,
     pub(super) verdict: Verdict,
-    /// Whether the number was looked at while the parameters were chosen.
+    /// Whether the number was known while the parameters were chosen.
     pub(super) is_in_view: bool,
-    /// How the words were understood, or why no run can answer.
+    /// The interpretation of the words, or the reason that no run can answer.
     pub(super) note: String,
 }
 
-/// How many claims of a paper held.
+/// The number of a paper's claims that held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Summary {
     numbers_held: usize,
     numbers: usize,
-    /// Of the numbers: those that were looked at while the parameters were chosen.
+    /// Number of the claims whose numbers were known while the parameters were chosen, and that
+    /// held.
     in_view_held: usize,
     in_view: usize,
     directions_held: usize,
@@ -51,7 +52,7 @@ pub(super) struct TableLine {
     pub(super) cells: Vec<(String, Spread)>,
 }
 
-/// What came of a paper.
+/// The results of a paper.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Part {
     /// The paper's name, or that of the file of rows.
@@ -67,7 +68,7 @@ pub(super) struct Part {
     pub(super) tables: Vec<(Figure, Vec<TableLine>)>,
 }
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Record {
     pub(super) seeds: u64,
@@ -76,7 +77,7 @@ pub(super) struct Record {
 }
 
 impl Summary {
-    /// Of a paper's rows.
+    /// Summarises a paper's rows.
     pub(super) fn of(rows: &[Row]) -> Self {
         let mut summary = Self::default();
         for row in rows {
@@ -130,7 +131,7 @@ impl Summary {
     }
 }
 
-/// A claim's number and unit.
+/// Formats a claim's number and unit.
 pub(super) fn stated(stated: Option<Stated>, unit: &str) -> String {
     let number = match stated {
         None => return String::new(),
@@ -145,7 +146,7 @@ pub(super) fn stated(stated: Option<Stated>, unit: &str) -> String {
 }
 
 impl Row {
-    /// The number with its spread, or the figures.
+    /// Formats the number with its spread, or the figures.
     pub(super) fn simulated(&self) -> String {
         match &self.simulated {
             None => self.seen.clone(),
@@ -156,7 +157,7 @@ impl Row {
         }
     }
 
-    /// The measured by the stated number.
+    /// Formats the measured number divided by the stated one.
     pub(super) fn ratio(&self) -> String {
         self.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
     }

@@ -1,4 +1,4 @@
-//! Rows: what the papers say and what we want, with a query each, from the files in `claims/`.
+//! Rows: the papers' statements and our goals, with a query each, from the files in `claims/`.
 
 use serde::{Deserialize, Serialize};
 use toml::Table;
@@ -13,20 +13,20 @@ pub enum Paper {
     Spindle,
     /// RDMC: a reliable RDMA multicast for large objects (DSN 2018)
     Rdmc,
-    /// TRAM: order across groups, beside RamCast, and our goals for it
+    /// TRAM: order across groups, compared with RamCast, and our goals for it
     Tram,
     /// The DDS's levels (Spindle IV-F), and our goals for them
     Dds,
 }
 
 impl Paper {
-    /// All of them.
+    /// All papers.
     pub(super) const ALL: [Self; 4] = [Self::Spindle, Self::Rdmc, Self::Tram, Self::Dds];
 
     /// Its rows.
     ///
     /// # Errors
-    /// [`BenchError::Setup`] if its file is wrong.
+    /// [`BenchError::Setup`] if its file is invalid.
     pub(super) fn rows(self) -> Result<Rows, BenchError> {
         let text = match self {
             Self::Spindle => include_str!("../../claims/spindle.toml"),
@@ -39,7 +39,7 @@ impl Paper {
 }
 
 impl Rows {
-    /// What a file says.
+    /// Parses a file.
     pub(super) fn of(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -53,19 +53,19 @@ impl Rows {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rows {
-    /// Of its part of a page.
+    /// The title of its part of a page.
     pub(super) title: String,
-    /// How its runs are made; of its part of a page.
+    /// A description of its runs, for its part of a page.
     #[serde(default)]
     pub(super) about: String,
     /// Values of fields by name.
     pub(super) lists: Table,
     /// Cases by name.
     pub(super) cases: Table,
-    /// What this project wants.
+    /// This project's goals.
     #[serde(default, rename = "goal")]
     pub(super) goals: Vec<Claim>,
-    /// What the paper says, in its order.
+    /// The paper's statements, in its order.
     #[serde(default, rename = "claim")]
     pub(super) claims: Vec<Claim>,
     /// Figures of the paper, as tables.
@@ -73,7 +73,7 @@ pub(super) struct Rows {
     pub(super) tables: Vec<Figure>,
 }
 
-/// What is said, as the record compares it.
+/// A stated value, in a form that the record can compare.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Stated {
@@ -98,13 +98,13 @@ pub(super) enum Bound {
 pub(super) struct Claim {
     /// Unique among all.
     pub(super) id: String,
-    /// Section, figure or table.
+    /// The section, figure or table.
     pub(super) section: String,
     /// The paper's words.
     pub(super) words: String,
-    /// None of a direction.
+    /// The stated value; `None` for a direction.
     pub(super) stated: Option<Stated>,
-    /// Of the stated number; nothing for a ratio or a direction.
+    /// The unit of the stated number; empty for a ratio or a direction.
     #[serde(default)]
     pub(super) unit: String,
     /// Queries whose answers the next ones use.
@@ -112,51 +112,51 @@ pub(super) struct Claim {
     pub(super) values: Vec<String>,
     /// The query of a number.
     pub(super) measure: Option<String>,
-    /// A query whether a direction holds, of the values.
+    /// The query that decides whether a direction holds for the values.
     pub(super) holds: Option<String>,
-    /// What is shown of a direction, with `{1}` for the first value; all values, unless said.
+    /// The text shown for a direction, with `{1}` for the first value; by default all values.
     #[serde(default)]
     pub(super) shows: String,
-    /// The number goes into the model, and says nothing of it: a query of a parameter, or nothing
-    /// if it is of the runs' configuration.
+    /// Present if the number is an input of the model and says nothing about its results: a query
+    /// of a parameter, or empty if the number is part of the runs' configuration.
     pub(super) input: Option<String>,
-    /// Why no run can answer it.
+    /// The reason that no run can answer it.
     pub(super) not_modelled: Option<String>,
-    /// Whether a parameter was set so that this number comes out. There is one for each paper.
+    /// Whether a parameter was fitted to this number. There is one such claim per paper.
     #[serde(default)]
     pub(super) fitted: bool,
-    /// Whether the number was looked at while the parameters of the paper's machine were chosen.
-    /// That it holds says less than that others do.
+    /// Whether the number was known while the parameters of the paper's machine were chosen. Such a
+    /// claim is weaker evidence than others.
     #[serde(default)]
     pub(super) in_view: bool,
-    /// How the words were understood, where they leave something open; and what is known of a
+    /// The interpretation of the words, if they leave something open; and the known causes of a
     /// failure.
     #[serde(default)]
     pub(super) note: String,
 }
 
-/// A figure of a paper as a table: a line for each case.
+/// A figure of a paper as a table, with one line per case.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Figure {
-    /// Nothing if it belongs to the one before it.
+    /// Empty if it belongs to the previous figure.
     #[serde(default)]
     pub(super) title: String,
-    /// What is in it.
+    /// The content.
     pub(super) what: String,
-    /// What its columns are.
+    /// The meaning of its columns.
     pub(super) over: String,
     pub(super) unit: String,
-    /// The line's name, and its query.
+    /// Each line's name and query.
     pub(super) lines: Vec<(String, String)>,
     pub(super) digits: usize,
     /// The name of its drawing, if it has one.
     #[serde(default)]
     pub(super) drawing: String,
-    /// Whether both axes of that are logarithmic.
+    /// Whether both axes of the drawing are logarithmic.
     #[serde(default)]
     pub(super) is_logarithmic: bool,
-    /// What stands below it.
+    /// The text below it.
     #[serde(default)]
     pub(super) note: String,
 }

@@ -1,4 +1,4 @@
-//! Runs what the rows ask for, judges them, and prints the record.
+//! Runs the cases that the rows need, judges the rows, and prints the record.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
     Ok(print(out, arguments.json, &record, Record::text)?)
 }
 
-/// The rows of the papers, or of a file, each with its name.
+/// Returns the rows of the papers, or of a file, each with its name.
 fn rows(arguments: &Arguments) -> Result<Vec<(String, Rows)>, BenchError> {
     if let Some(path) = &arguments.rows {
         let name = path.display().to_string();
@@ -60,7 +60,7 @@ fn rows(arguments: &Arguments) -> Result<Vec<(String, Rows)>, BenchError> {
     papers.iter().map(|paper| Ok((format!("{paper:?}"), paper.rows()?))).collect()
 }
 
-/// Leaves the rows that are asked for.
+/// Keeps only the requested rows.
 fn choose(chosen: &mut Vec<(String, Rows)>, only: &[String]) -> Result<(), BenchError> {
     if only.is_empty() {
         return Ok(());
@@ -83,7 +83,7 @@ fn choose(chosen: &mut Vec<(String, Rows)>, only: &[String]) -> Result<(), Bench
     Ok(())
 }
 
-/// Does the runs that the rows ask for.
+/// Carries out the runs that the rows need.
 fn prepare(
     chosen: &[(String, Rows)],
     machines: &Machines,
@@ -140,7 +140,7 @@ impl Judge<'_> {
         answer(query, &Asked { runs, machines: self.machines, cases, lists }, values)
     }
 
-    /// The row's values, and the answer to its query, if it has one.
+    /// Returns the row's values, and the answer to its query, if it has one.
     fn answers(
         &self,
         claim: &Claim,
@@ -197,7 +197,7 @@ impl Judge<'_> {
         Ok(row)
     }
 
-    /// Holds a measured number beside the stated one.
+    /// Compares a measured number with the stated one.
     fn judge(claim: &Claim, measured: f64, row: &mut Row) {
         let Some(stated) = claim.stated else {
             row.verdict = Verdict::Measured;
@@ -210,7 +210,7 @@ impl Judge<'_> {
         row.verdict = if claim.fitted { Verdict::Fitted } else { verdict(is_held) };
     }
 
-    /// In how many seeds a direction holds.
+    /// Returns the number of seeds in which a direction holds.
     fn times(&self, claim: &Claim) -> Result<String, BenchError> {
         let mut times = 0;
         for seed in self.seeds {
@@ -242,7 +242,7 @@ const fn verdict(is_held: bool) -> Verdict {
     if is_held { Verdict::Held } else { Verdict::Failed }
 }
 
-/// What is shown of a direction's values.
+/// Formats a direction's values.
 fn shown(claim: &Claim, values: &[Series]) -> String {
     let words: Vec<String> = values.iter().map(Series::words).collect();
     if claim.shows.is_empty() {

@@ -18,12 +18,12 @@ pub(super) struct Cache<'m> {
     done: Mutex<BTreeMap<(Case, u64), Figures>>,
 }
 
-/// The runs that a query looks at.
+/// The runs that a query uses.
 #[derive(Clone, Copy)]
 pub(super) enum Runs<'c> {
-    /// Of some seeds: a figure is the median over them.
+    /// Completed runs of some seeds: a figure is the median over them.
     Done(&'c Cache<'c>, &'c [u64]),
-    /// Nothing is run: what is asked for is written down, and every figure is one.
+    /// No runs: requested cases are collected, and every figure is 1.
     Asked(&'c Mutex<BTreeSet<Case>>),
 }
 
@@ -32,20 +32,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'m> Cache<'m> {
-    /// Nothing is done yet.
+    /// Creates a cache without runs.
     pub(super) fn new(machines: &'m Machines) -> Self {
         Self { machines, done: Mutex::default() }
     }
 
-    /// How many runs were done.
+    /// Returns the number of completed runs.
     pub(super) fn runs(&self) -> usize {
         lock(&self.done).len()
     }
 
-    /// Does runs ahead, as many at a time as there are processors. `after` is called after each.
+    /// Carries out runs in advance, as many at a time as there are processors. `after` is called
+    /// after each run.
     ///
     /// # Errors
-    /// That of the first run that failed.
+    /// The error of the first run that failed.
     pub(super) fn prepare(
         &self,
         cases: &BTreeSet<Case>,
@@ -71,7 +72,8 @@ impl<'m> Cache<'m> {
         })
     }
 
-    /// A figure of a case, which is run unless it was; with no name, whether it runs.
+    /// Returns a figure of a case, which is run if it has not been; without a name, returns whether
+    /// it runs.
     fn figure(&self, case: &Case, seed: u64, name: Option<&str>) -> Result<f64, BenchError> {
         let key = (*case, if case.has_own_seed() { 0 } else { seed });
         let of = |figures: &Figures| match name {
@@ -105,10 +107,10 @@ impl<'m> Cache<'m> {
 }
 
 impl Runs<'_> {
-    /// A figure of a case.
+    /// Returns a figure of a case.
     ///
     /// # Errors
-    /// That of a run, or [`BenchError::Arguments`] if it has no such figure.
+    /// The error of a run, or [`BenchError::Arguments`] if it has no such figure.
     pub(super) fn figure(&self, case: Case, name: &str) -> Result<f64, BenchError> {
         match self {
             Self::Done(cache, seeds) => {

@@ -1,4 +1,4 @@
-//! What the pipeline's schedule says by itself, without a run (RDMC 4.4 and 4.5.3).
+//! Properties of the pipeline's schedule, without a run (RDMC 4.4 and 4.5.3).
 
 use tramontane_core::ids::{Block, Rank, Step};
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
@@ -11,12 +11,13 @@ fn pipeline(members: f64, blocks: f64) -> Result<Schedule, BenchError> {
     schedule.ok_or_else(|| BenchError::Setup("there is no such schedule".into()))
 }
 
-/// How many steps a message takes.
+/// Returns the number of steps of a message.
 pub(super) fn steps(members: f64, blocks: f64) -> Result<f64, BenchError> {
     Ok(pipeline(members, blocks)?.steps() as f64)
 }
 
-/// How many steps ago a block came that is sent in a steady step, on average, the root's apart.
+/// Returns how many steps ago the blocks sent in a steady step arrived, on average, without the
+/// root's.
 pub(super) fn slack(members: f64, blocks: f64) -> Result<f64, BenchError> {
     let schedule = pipeline(members, blocks)?;
     let members = members as u16;

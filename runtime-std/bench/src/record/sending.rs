@@ -1,5 +1,5 @@
-//! Small messages, sent continuously (Spindle IV): of Derecho as the paper describes it, before
-//! Spindle and with each of its steps, or of our own core.
+//! Small messages, sent continuously (Spindle IV): by Derecho as the paper describes it, before
+//! Spindle and with each of its steps, or by our own core.
 
 use serde::Deserialize;
 use tramontane_core::ids::NodeId;
@@ -14,40 +14,40 @@ use super::case::Who;
 use super::runs::Figures;
 use crate::error::BenchError;
 
-/// Derecho, with so many of Spindle's steps.
+/// Derecho with the first steps of Spindle, up to a given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Variant {
     /// Derecho before Spindle: it delivers in batches.
     Baseline,
-    /// The baseline that receives in batches too.
+    /// The baseline with batched receives.
     Receive,
-    /// The same that sends in batches too: all of Spindle's batching.
+    /// The same with batched sends: all of Spindle's batching.
     Batching,
     /// The same with nulls.
     Nulls,
-    /// The same that posts outside the lock: all of Spindle.
+    /// The same with posts outside the lock: all of Spindle.
     Spindle,
 }
 
-/// For how long a sender waits after each message.
+/// The time that a sender waits after each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Wait {
-    /// So many nanoseconds.
+    /// A number of nanoseconds.
     Ns(u64),
-    /// For ever: it declares itself a sender, and sends nothing.
+    /// Forever: it is declared a sender, but sends nothing.
     ForEver(ForEver),
 }
 
-/// The word for it.
+/// The keyword for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ForEver {
     ForEver,
 }
 
-/// Where members keep what they deliver.
+/// The storage of delivered messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Storage {
@@ -60,35 +60,36 @@ pub(super) enum Storage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Sending {
-    /// Of the core: the steps that our switches come nearest to; the baseline is none of them.
+    /// For the core: the steps that correspond most closely to our switches; the baseline
+    /// corresponds to none of them.
     variant: Variant,
-    /// Whether our own core runs, in place of Derecho.
+    /// Whether our own core runs instead of Derecho.
     is_core: bool,
-    /// Sends wait until so many messages are ready: what III-A tried and left.
+    /// Number of ready messages that sends wait for: tried and rejected in III-A.
     fixed_batch: Option<u16>,
     nodes: u16,
     senders: Who,
     bytes: u32,
     window: u32,
-    /// Of each sender; otherwise enough for the start not to matter.
+    /// Number of messages of each sender; by default enough to make the start negligible.
     messages: Option<u64>,
-    /// Subgroups, each of all nodes.
+    /// Number of subgroups, each with all nodes.
     subgroups: u16,
-    /// Whether all subgroups send; otherwise the first alone.
+    /// Whether all subgroups send; otherwise only the first does.
     all_active: bool,
     wait: Wait,
-    /// Which senders wait.
+    /// The senders that wait.
     waiting: Who,
-    /// Time that the application's upcall takes.
+    /// Time of the application's upcall.
     upcall_ns: u64,
     /// Whether the application copies messages into slots and out of them.
     copies: bool,
-    /// Whether samples are delivered out of order, as soon as they are here.
+    /// Whether samples are delivered out of order, as soon as they arrive.
     unordered: bool,
     storage: Storage,
 }
 
-/// The usual run: 10 KB, a window of 100, one subgroup, everyone sends.
+/// The usual run: 10 KB, a window of 100, one subgroup, all members send.
 impl Default for Sending {
     fn default() -> Self {
         Self {
@@ -112,8 +113,8 @@ impl Default for Sending {
     }
 }
 
-/// What a disk writes, and how long it takes to make that durable, where the machine's profile says
-/// nothing of disks: assumed, as the paper does not say which it had.
+/// The rate of a disk and the time of a sync, if the machine's profile does not give them: assumed,
+/// because the paper does not say which disk it used.
 const DISK_BYTES_PER_US: u64 = 2_000;
 const DISK_SYNC_NS: u64 = 20_000;
 
@@ -133,7 +134,7 @@ impl Sending {
         if self.is_core { self.run_core(profile, seed) } else { self.run_derecho(&profile, seed) }
     }
 
-    /// Enough for a window to fill often.
+    /// Returns enough messages to fill a window often.
     fn messages(&self) -> u64 {
         let usual = (12_000 / u64::from(self.senders.of(self.nodes)))
             .clamp(1_000, 2_000)
@@ -228,7 +229,7 @@ impl Sending {
     }
 }
 
-/// The figures of Derecho, at the mean member unless said.
+/// Returns the figures of Derecho, for the mean member unless noted.
 fn figures(setup: &Run, report: &Report) -> Figures {
     let messages = setup.messages as f64;
     let senders = setup.senders as u64;
@@ -236,9 +237,9 @@ fn figures(setup: &Run, report: &Report) -> Figures {
     let mut figures = Figures::from([
         ("gb_per_s", report.bytes_per_s / 1e9),
         ("messages_per_s", report.messages_per_s),
-        // From commit to delivery.
+        // Time from commit to delivery.
         ("latency_us", report.latency_ns / 1e3),
-        // Updates handed to the card for all peers, for each message of a sender.
+        // Updates handed to the NIC for all peers, per message of a sender.
         ("puts", report.puts / messages),
         ("posting_us", report.posting_ns / 1e3 / messages),
         ("posting_share", report.posting_share),
@@ -249,17 +250,18 @@ fn figures(setup: &Run, report: &Report) -> Figures {
         ("send_batch", report.send_batches.mean()),
         ("receive_batch", report.receive_batches.mean()),
         ("delivery_batch", report.delivery_batches.mean()),
-        // Shares of batches: of fewer than 5, and of multiples of the senders.
+        // Shares of batches: those with fewer than 5 messages, and those whose size is a multiple
+        // of the number of senders.
         ("small_send_batches", report.send_batches.share(|size| size < 5)),
         ("whole_delivery_batches", report.delivery_batches.share(whole)),
     ]);
     if setup.delayed > 0 {
-        // The first senders wait. Receive predicates that sent nulls there, and at one that does
-        // not wait, for each message of a sender.
+        // The first senders wait. These are the receive predicates that sent nulls there, and at a
+        // sender that does not wait, per message of a sender.
         let nulls = |sender: usize| report.null_iterations.get(sender).map(|of| *of as f64);
         figures.extend(nulls(0).map(|of| ("waiting_nulls", of / messages)));
         figures.extend(nulls(setup.delayed).map(|of| ("other_nulls", of / messages)));
-        // From one delivery to the next, of the first sender's messages.
+        // Time from one delivery to the next, for the first sender's messages.
         let since_ns = report.since_previous_ns.first();
         figures.extend(since_ns.map(|since_ns| ("between_us", since_ns / 1e3)));
     }

@@ -1,5 +1,5 @@
-//! Messages in blocks, by our core's schedules and transfers on RDMC's machines: transfers, where
-//! the time of one goes, and a storage layer's writes.
+//! Messages in blocks, by our core's schedules and transfers on RDMC's machines: transfers, the
+//! breakdown of a transfer's time, and a storage layer's writes.
 
 use serde::Deserialize;
 use tramontane_core::rdmc::Algorithm as CoreAlgorithm;
@@ -16,7 +16,7 @@ use super::runs::Figures;
 use crate::error::BenchError;
 use crate::spread::median;
 
-/// How blocks go.
+/// The algorithm that schedules blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Algorithm {
@@ -37,11 +37,11 @@ impl Algorithm {
     }
 }
 
-/// How completions are learned of (RDMC Fig. 11).
+/// The notification of completions (RDMC Fig. 11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Notice {
-    /// By polling, and by interrupts where nothing came for 50 ms.
+    /// By polling, and by interrupts after 50 ms without a completion.
     Hybrid,
     Interrupts,
     Polling,
@@ -53,9 +53,9 @@ pub(super) enum Notice {
 pub(super) enum BlockMachine {
     /// RDMC's sixteen.
     Fractus,
-    /// Of the Lawrence Livermore National Laboratory.
+    /// The machine of the Lawrence Livermore National Laboratory.
     Sierra,
-    /// Of EmuLab, with a slow network between racks.
+    /// The machine of EmuLab, with a slow network between racks.
     Apt,
 }
 
@@ -77,23 +77,23 @@ pub(super) struct Transfer {
     algorithm: Algorithm,
     nodes: usize,
     mib: usize,
-    /// Of a message, in place of `mib`.
+    /// Size of a message in bytes, instead of `mib`.
     bytes: Option<usize>,
     block_kib: usize,
-    /// Whether a block is no larger than the message.
+    /// Whether the block size is reduced to the size of a smaller message.
     fits: bool,
-    /// Messages of each group, one after the other.
+    /// Number of messages of each group, one after another.
     messages: usize,
-    /// Whether each member is the root of a group of all; otherwise the first alone.
+    /// Whether each member is the root of a group of all members; otherwise only the first is.
     all_send: bool,
-    /// What blocks take on one link, in percent of the usual.
+    /// Time of blocks on one link, in percent of the usual time.
     slow_percent: u64,
-    /// For how many blocks' time one member stands still in the middle.
+    /// Number of block times for which one member is stopped in the middle.
     pause_blocks: u64,
     /// Whether only ports take time, as in the paper's analysis (4.5).
     ports_alone: bool,
     notice: Notice,
-    /// Whether the card relays by itself.
+    /// Whether the NIC relays by itself.
     offloaded: bool,
 }
 
@@ -137,9 +137,9 @@ impl Transfer {
             ("messages_per_s", messages * 1e9 / took_ns),
             // The busy share of a receiver's processor.
             ("processor_share", awake_ns / (self.nodes as f64 * took_ns)),
-            // From the send to the last completion.
+            // Time from the send to the last completion.
             ("latency_us", us(group.latency_ns(0))),
-            // From the first receiver's completion to the last's.
+            // Time from the first receiver's completion to the last's.
             ("skew_us", us(group.skew_ns(0))),
         ]))
     }
@@ -179,8 +179,8 @@ impl Transfer {
         setup
     }
 
-    /// Which host each member is on. On Apt the batch system decides, and the members of a rack are
-    /// not next to each other in the group (RDMC 5.1); elsewhere it does not matter.
+    /// Returns the host of each member. On Apt the batch system decides, and the members of a rack
+    /// are not adjacent in the group (RDMC 5.1); on other machines it does not matter.
     fn hosts(&self, seed: u64) -> Vec<usize> {
         let mut hosts: Vec<usize> = (0..self.nodes).collect();
         if self.machine == BlockMachine::Apt {
@@ -193,7 +193,7 @@ impl Transfer {
     }
 }
 
-/// The same ports, of which nothing else takes time.
+/// Returns the same ports, without any other costs.
 fn ports_alone(profile: &Profile) -> Profile {
     Profile {
         port_bytes_per_us: profile.port_bytes_per_us,
@@ -209,12 +209,12 @@ fn ports_alone(profile: &Profile) -> Profile {
     }
 }
 
-/// A setup as the paper has it, on a machine.
+/// Sets up a transfer as in the paper, on a machine.
 fn on(profile: Profile, setup: Setup) -> Setup {
     Setup { profile, window: PAPER_WINDOW, ..setup }
 }
 
-/// Runs a setup in which nothing may go wrong.
+/// Runs a setup that must not fail.
 fn simulated(setup: &Setup) -> Result<Report, BenchError> {
     let report = simulate(setup);
     match report.faults.first() {
@@ -227,14 +227,14 @@ fn took_ns(report: &Report) -> f64 {
     report.last_completion().unwrap_or(START_NS).saturating_sub(START_NS).max(1) as f64
 }
 
-/// Where the time of 256 MB in blocks of 1 MB from one sender to three receivers of Stampede goes:
-/// by line of Table 1, at the last receiver; and how long the sender waits before a send (Fig. 5).
-/// The relay is away for 100 us, as in the paper's transfer.
+/// The breakdown of the time for 256 MB in blocks of 1 MB from one sender to three receivers on
+/// Stampede: the lines of Table 1, at the last receiver, and the sender's waiting time before a
+/// send (Fig. 5). The relay is delayed by 100 us, as in the paper's transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Breakdown {}
 
-/// The first member that passes blocks on, and the last that gets one by it.
+/// The first member that relays blocks, and the last that gets one through it.
 const RELAY: usize = 1;
 const FARTHEST: usize = 3;
 
@@ -271,8 +271,8 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// What happens when where nothing else is in the way, but the relay's processor is away for 100 us
-/// when a block of the root is there, after four fifths of them.
+/// Returns the timeline of an otherwise undisturbed transfer in which the relay's processor is
+/// stopped for 100 us when a block of the root has arrived, after four fifths of the blocks.
 fn delayed(mut setup: Setup) -> Result<Timeline, BenchError> {
     setup.profile.preempt_every_ns = 0;
     let calm = simulated(&setup)?.timeline;
@@ -287,25 +287,25 @@ fn no_relay() -> BenchError {
     BenchError::Setup("no block came by one relay".into())
 }
 
-/// Objects of log-normal sizes, each to a random three of fifteen replicas. Once with time between
-/// them, for their latency; once all at once, for the throughput.
+/// Objects with log-normal sizes, each written to a random three of fifteen replicas: once with
+/// pauses in between, to measure latency, and once all together, to measure throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Storage {
     algorithm: Algorithm,
 }
 
-/// Writes of the storage layer: far fewer than the paper's millions.
+/// Number of writes of the storage layer: far fewer than the paper's millions.
 const WRITES: usize = 150;
 
-/// Replicas, besides the node that writes (RDMC 5.2.2).
+/// Number of replicas, not counting the node that writes (RDMC 5.2.2).
 const REPLICAS: usize = 15;
 
 /// Median and mean of the trace's object sizes, in bytes (RDMC 5.2.2).
 const MEDIAN_BYTES: f64 = 12e6;
 const MEAN_BYTES: f64 = 29e6;
 
-/// The smallest and the largest: "from hundreds of bytes to hundreds of MB".
+/// The smallest and the largest size: "from hundreds of bytes to hundreds of MB".
 const SMALLEST_BYTES: f64 = 300.0;
 const LARGEST_BYTES: f64 = 500e6;
 
@@ -330,7 +330,8 @@ impl Storage {
         ]))
     }
 
-    /// Each write follows the one before by `apart` times what that one's bytes take on a port.
+    /// Sets up the writes. Each follows the previous one by `apart` times the port's time for the
+    /// previous one's bytes.
     fn setup(&self, profile: &Profile, writes: &[(usize, usize)], apart: u64, seed: u64) -> Setup {
         let algorithm = self.algorithm.of_core();
         let mut groups: Vec<GroupPlan> =
@@ -338,7 +339,7 @@ impl Storage {
         let mut at_ns = START_NS;
         for (group, bytes) in writes {
             groups[*group].messages.push(MessagePlan { bytes: *bytes, at_ns });
-            // A millisecond for what is not in the port's time.
+            // A millisecond for the time that the port's time does not include.
             at_ns += apart * (profile.port_ps(*bytes as u64) / 1000 + 250_000);
         }
         groups.retain(|group| !group.messages.is_empty());
@@ -346,7 +347,7 @@ impl Storage {
     }
 }
 
-/// The groups of three replicas, behind the node that writes.
+/// Returns the groups of three replicas, each with the writing node first.
 fn trios() -> impl Iterator<Item = Vec<usize>> {
     let pairs = |one| (one + 1..=REPLICAS).map(move |other| (one, other));
     (1..=REPLICAS).flat_map(pairs).flat_map(|(one, other)| {
@@ -354,7 +355,7 @@ fn trios() -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// A random trio for each write, and a log-normal size.
+/// Draws a random trio and a log-normal size for each write.
 fn writes(seed: u64) -> Vec<(usize, usize)> {
     let mut random = Random::stream(seed, "storage");
     let trios = trios().count();
@@ -366,7 +367,7 @@ fn writes(seed: u64) -> Vec<(usize, usize)> {
     (0..WRITES).map(|_| write()).collect()
 }
 
-/// A standard normal number: the sum of twelve uniform ones, less six.
+/// Returns a standard normal number: the sum of twelve uniform ones, minus six.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.below(1 << 52) as f64 / (1_u64 << 52) as f64).sum::<f64>() - 6.0
 }

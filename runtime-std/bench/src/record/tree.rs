@@ -1,9 +1,9 @@
 //! The trees over which messages are ordered.
 //!
-//! The paper's figure 4 is lost from the text that we have. What the text says of its three trees
-//! of eight groups decides their shapes: in the breadth tree all groups but one are children of the
-//! root; in the base and the depth tree a message takes further hops. They are the trees that
-//! `tramontane shards --example-config` prints.
+//! The paper's figure 4 is missing from our copy of the text. The text's statements about its three
+//! trees of eight groups determine their shapes: in the breadth tree all groups but one are
+//! children of the root; in the base and the depth tree a message takes further hops. They are the
+//! trees that `tramontane shards --example-config` prints.
 
 use serde::Deserialize;
 use tramontane_core::ids::GroupId;
@@ -19,14 +19,14 @@ pub(super) enum Tree {
     Base,
     /// Eight groups: a root with seven children.
     Breadth,
-    /// Eight groups, each the child of the one before.
+    /// Eight groups, each the child of the previous one.
     Depth,
     /// A root with two children (8.5).
     Three,
 }
 
 impl Tree {
-    /// The parent of each group.
+    /// Returns the parent of each group.
     const fn parents(self) -> &'static [Option<u16>] {
         match self {
             Self::Base => &[None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2), Some(3)],
@@ -36,7 +36,7 @@ impl Tree {
         }
     }
 
-    /// The overlay, with so many replicas in each group.
+    /// Returns the overlay, with `replicas` replicas in each group.
     ///
     /// # Errors
     /// [`BenchError::Arguments`] if there is no such overlay.

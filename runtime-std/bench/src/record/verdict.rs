@@ -1,28 +1,28 @@
-//! When a claim holds.
+//! The rules by which a claim holds.
 
 use serde::Serialize;
 
 use super::number::short;
 use super::rows::{Bound, Stated};
 
-/// How far a number may be from the paper's: a quarter of it.
+/// Maximum deviation of a number from the paper's: a quarter of it.
 const BAND: f64 = 0.25;
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Verdict {
     /// The number is within its band, or the direction is as stated.
     Held,
-    /// It is not.
+    /// The number is outside its band, or the direction differs.
     Failed,
     /// The number is a parameter of the model.
     Input,
-    /// A parameter was set so that it comes out.
+    /// A parameter was fitted to the number.
     Fitted,
     /// No run can answer it.
     NotModelled,
-    /// Nothing is stated.
+    /// No value is stated.
     Measured,
 }
 
@@ -40,11 +40,11 @@ impl Verdict {
     }
 }
 
-/// Of shares above this many percent a note says whether what they leave is within the band as
-/// well: of 97.6 % it is the 2.4 % that a model can get wrong.
+/// For shares above this percentage, a note says whether the remainder is within the band as well:
+/// for 97.6 %, a model can only be wrong about the other 2.4 %.
 const NEARLY_ALL: f64 = 75.0;
 
-/// Whether a measured number is what was stated, within the band.
+/// Returns whether a measured number matches the stated one within the band.
 pub(super) fn holds(stated: Stated, measured: f64) -> bool {
     match stated {
         Stated::Number(value) => is_near(value, measured),
@@ -56,8 +56,8 @@ pub(super) fn holds(stated: Stated, measured: f64) -> bool {
     }
 }
 
-/// What a share of nearly all leaves, in words, if that is outside of the band. It decides nothing:
-/// the band is of the number that the paper states.
+/// Returns the remainder of a share of nearly all, in words, if it is outside the band. It decides
+/// nothing, because the band applies to the number that the paper states.
 pub(super) fn leaves(stated: Stated, measured: f64, unit: &str) -> Option<String> {
     match stated {
         Stated::Number(value) if unit == "%" && (NEARLY_ALL..100.0).contains(&value) => {
@@ -73,7 +73,8 @@ fn is_near(value: f64, measured: f64) -> bool {
     (measured - value).abs() <= BAND * value.abs()
 }
 
-/// The measured number by the stated one: of a range by its nearer end, and one within it.
+/// Returns the measured number divided by the stated one. For a range, it is divided by the nearer
+/// end; within the range, the ratio is one.
 pub(super) fn ratio(stated: Stated, measured: f64) -> Option<f64> {
     match stated {
         Stated::Number(value) => Some(measured / value),
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(leaves(Stated::Number(100.0), 99.0, "%"), None, "it leaves nothing");
     }
 
-    /// The paper itself passes its own record, and twice of it does not.
+    /// The paper's own numbers pass the record, and twice those numbers do not.
     #[test]
     fn exact_figures_hold_and_far_ones_fail() {
         for paper in Paper::ALL {

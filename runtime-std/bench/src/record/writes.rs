@@ -1,4 +1,4 @@
-//! Figure 2: how long it takes to write to several peers, until the last completion was taken.
+//! Figure 2: the time to write to several peers, until the last completion was polled.
 
 use serde::Deserialize;
 use tramontane_core::fabric::{ErrorKind, Event, Fabric as _, Kind, Token, Write};
@@ -11,16 +11,16 @@ use super::overlay::MACHINE;
 use super::runs::Figures;
 use crate::error::BenchError;
 
-/// Bytes of a write: a cache line.
+/// Size of a write in bytes: one cache line.
 const BYTES: usize = 64;
 
-/// A write to each of so many targets.
+/// One write to each of several targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Writes {
     targets: u32,
-    /// Whether each is posted once the one before it is completed; otherwise all of them are, and
-    /// then all completions are awaited.
+    /// Whether each write is posted after the previous one has completed; otherwise all are posted,
+    /// and then all completions are awaited.
     in_turn: bool,
 }
 
@@ -58,10 +58,10 @@ impl Writes {
     }
 }
 
-/// Virtual time in which processes that open views meet.
+/// Virtual time in which processes that open views learn of each other.
 const MEET_NS: u64 = 1_000_000;
 
-/// Writes in some views, and takes the completions.
+/// Writes in some views, and polls the completions.
 fn write(network: &SharedNetwork, writer: &mut SimFabric, views: &[u64]) -> Result<(), ErrorKind> {
     let write = [Write::of_row(0, BYTES, Kind::Content)];
     let now = network.borrow().now();

@@ -4,23 +4,24 @@ use clap::{Args, ValueEnum};
 
 use tramontane_runtime::carrier::Carrier;
 
-/// Of the command's help.
+/// Shown in the command's help.
 pub(crate) const EXAMPLES: &str = "Examples:
     tramontane-lab bench shards
     tramontane-lab bench shards --fabric shm --system tram --destinations 1,2,8 --rounds 9 --json
     tramontane-lab bench shards --fabric shm --kills 50";
 
-/// TRAM as it runs on this machine.
+/// The variants of TRAM that run on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TramSystem {
-    /// TRAM as a program runs it: each replica is a process.
+    /// TRAM as in a program: each replica is a process.
     Tram,
-    /// The same, and entries refer to all messages' payloads, which clients write to each replica.
+    /// The same, with entries that refer to the payloads of all messages, which clients write to
+    /// each replica.
     TramReferences,
 }
 
 impl TramSystem {
-    /// As it is named in tables.
+    /// Returns its name in tables.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tram => "TRAM",
@@ -32,23 +33,23 @@ impl TramSystem {
 /// `bench shards`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// What carries the writes
+    /// The fabrics
     #[arg(long, value_parser = tramontane_local::options::carrier(), value_delimiter = ',',
           default_values_t = [Carrier::SharedMemory, Carrier::Tcp])]
     pub fabric: Vec<Carrier>,
-    /// How payloads go
+    /// How payloads travel
     #[arg(long, value_enum, value_delimiter = ',',
           default_values = ["tram", "tram-references"])]
     pub system: Vec<TramSystem>,
-    /// To how many groups each message goes, and how many there are: the first is the
-    /// parent of the others
+    /// The number of destination groups of each message, which is also the number of groups; the
+    /// first is the parent of the others
     #[arg(long, value_delimiter = ',', default_values_t = [1_u16, 2])]
     pub destinations: Vec<u16>,
-    /// Messages of a client that may be unanswered under load
+    /// Maximum number of unanswered messages of a client under load
     #[arg(long, default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub window: u32,
-    /// Messages of each client under load; a tenth of them one at a time
+    /// Number of messages of each client under load; a tenth as many are sent one at a time
     #[arg(long, default_value_t = 200_000,
           value_parser = clap::value_parser!(u32).range(10..))]
     pub messages: u32,
@@ -56,12 +57,12 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = [64_u32],
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub bytes: Vec<u32>,
-    /// Runs of each configuration; the median counts
+    /// Number of runs of each configuration; the median counts
     #[arg(long, default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub rounds: u64,
-    /// Kill the leader of one group so many times under load instead, and measure how
-    /// long it is until the next leader delivers
+    /// Instead, kill the leader of one group this many times under load, and measure the time until
+    /// the next leader delivers
     #[arg(long, default_value_t = 0)]
     pub kills: u32,
     /// Print one JSON object

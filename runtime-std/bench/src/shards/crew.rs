@@ -1,4 +1,4 @@
-//! The parent of TRAM's replicas: it starts them, kills leaders, and hears who leads.
+//! The parent of TRAM's replicas: it starts them, kills leaders, and learns which replica leads.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,29 +11,29 @@ use tramontane_runtime::shards::{Description, Places};
 use super::replica::{ReplicaProcess, Report, Task};
 use crate::error::BenchError;
 
-/// How long replicas may take until they count.
+/// Maximum time until replicas count.
 const VOTES_LIMIT: Duration = Duration::from_secs(30);
 
-/// Between two looks at signals.
+/// Time between two checks for signals.
 const TICK: Duration = Duration::from_millis(5);
 
-/// A replica, as its parent sees it.
+/// A replica from its parent's view.
 #[derive(Debug)]
 struct Member {
     name: String,
     votes: bool,
-    /// When it last began to lead.
+    /// The time at which it last began to lead.
     leads_at_ns: Option<u64>,
 }
 
-/// Something that a replica reported of its leading.
+/// A replica's report about its leadership.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Leading {
     Begun { at_ns: u64 },
     Delivered { at_ns: u64 },
 }
 
-/// All replicas of an overlay, each in a process of its own. Dropping it ends them.
+/// All replicas of an overlay, each in a separate process. Dropping this value ends them.
 pub(super) struct Replicas<'i> {
     overlay: Description,
     crew: Crew<ReplicaProcess>,
@@ -42,7 +42,7 @@ pub(super) struct Replicas<'i> {
 }
 
 impl<'i> Replicas<'i> {
-    /// Starts all, and waits until they count.
+    /// Starts all replicas, and waits until they count.
     pub(super) fn start(
         overlay: &Description,
         places: &Places,
@@ -64,7 +64,7 @@ impl<'i> Replicas<'i> {
         Ok(())
     }
 
-    /// How often somebody began to lead meanwhile.
+    /// Waits until all replicas have a vote. Returns how often a replica began to lead meanwhile.
     pub(super) fn wait_until_all_vote(&mut self) -> Result<u32, BenchError> {
         let until = Instant::now() + VOTES_LIMIT;
         let mut begun = 0;
@@ -78,7 +78,7 @@ impl<'i> Replicas<'i> {
         Ok(begun)
     }
 
-    /// Kills whoever began to lead last. Gives its name, and when that was.
+    /// Kills the replica that began to lead last. Returns its name and the time of the kill.
     pub(super) fn kill_leader(&mut self) -> Option<(String, u64)> {
         let latest = |(_, member): &(&WorkerId, &Member)| member.leads_at_ns;
         let leads = self.members.iter().filter(|(_, member)| member.leads_at_ns.is_some());
@@ -90,11 +90,11 @@ impl<'i> Replicas<'i> {
         Some((member.name, at_ns))
     }
 
-    /// Takes one report, if one comes in time.
+    /// Takes one report, if one arrives in time.
     pub(super) fn hear(&mut self, timeout: Duration) -> Result<Option<Leading>, BenchError> {
         self.interrupts.check().map_err(tramontane_local::crew::CrewError::from)?;
         let Some((worker, event)) = self.crew.next(timeout) else { return Ok(None) };
-        // Of one that was killed, what it had reported before still comes.
+        // Earlier reports of a killed replica still arrive.
         let Some(member) = self.members.get_mut(&worker) else { return Ok(None) };
         match event {
             Event::Report(Report::Votes) => member.votes = true,

@@ -1,4 +1,4 @@
-//! What a client does: it keeps a number of messages under way, until all are answered.
+//! The load of a client: it keeps a number of messages in flight until all are answered.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,31 +8,31 @@ use tramontane_runtime::shards::{Answers, Client, Destinations, SendError};
 use crate::error::BenchError;
 use crate::low_rate::percentile;
 
-/// How long an answer may take.
+/// Maximum time for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a client saw.
+/// The measurements of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) messages_per_s: f64,
-    /// From a multicast to the answers of all destinations: the median, the 99th percentile, and
-    /// the longest.
+    /// Time from a multicast to the answers of all destinations: the median, the 99th percentile,
+    /// and the maximum.
     pub(super) latency_us: [f64; 3],
 }
 
-/// What a client multicasts.
+/// The messages that a client multicasts.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) to: Destinations,
     pub(super) payload: Vec<u8>,
-    /// How many messages.
+    /// Number of messages.
     pub(super) messages: u64,
-    /// How many of them may be under way.
+    /// Maximum number of them in flight.
     pub(super) under_way: u64,
 }
 
 impl Load {
-    /// Runs until all is answered.
+    /// Runs until all messages are answered.
     pub(super) fn run(&self, client: &mut Client) -> Result<Seen, BenchError> {
         let begun = Instant::now();
         let mut sent_at: Vec<Instant> = Vec::with_capacity(self.messages as usize);
@@ -50,7 +50,8 @@ impl Load {
             }
             let answered = client.wait(PATIENCE).map_err(|error| broken(&error))?;
             let mut answered = Some(answered.ok_or_else(late)?);
-            // Once for all that came together: a reading costs as much as a small message.
+            // Once for all answers that arrived together: reading the clock costs as much as a
+            // small message.
             now = Instant::now();
             while let Some(one) = answered {
                 let place = one.id.number - first.unwrap_or(one.id.number);
@@ -66,7 +67,7 @@ impl Load {
         })
     }
 
-    /// Runs until it is told to stop, and shows the longest time without an answer.
+    /// Runs until it is told to stop, and publishes the longest time without an answer.
     pub(super) fn run_until(
         &self,
         client: &mut Client,
@@ -93,7 +94,7 @@ impl Load {
     }
 }
 
-/// A client that cannot go on.
+/// Returns the error for a client that cannot continue.
 pub(super) fn broken(error: &dyn std::error::Error) -> BenchError {
     BenchError::Broken(error.to_string())
 }

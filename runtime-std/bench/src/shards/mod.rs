@@ -1,7 +1,7 @@
 //! `tramontane-lab bench shards`: TRAM with real processes on this machine, over shared memory
 //! and TCP.
 //!
-//! Each replica is a process, and the client this one.
+//! Each replica is a separate process, and the client is this process.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The process of a replica: its application counts nothing, and says when it first delivers as
-//! the leader.
+//! The process of a replica: its application does nothing with messages, and reports its first
+//! delivery as the leader.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::load::broken;
 use crate::error::BenchError;
 use crate::experiment::Kind;
 
-/// Between two looks whether the replica counts, or has ended.
+/// Time between two checks whether the replica counts, or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The process of a replica.
@@ -28,24 +28,24 @@ impl Role for ReplicaProcess {
     type Report = Report;
 }
 
-/// Which replica a process is.
+/// The identity of a process's replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) overlay: Description,
     pub(super) name: String,
 }
 
-/// What a replica's process reports to the run that started it.
+/// A report of a replica's process to the run that started it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
-    /// It counts in quorums.
+    /// The replica counts in quorums.
     Votes,
-    /// It leads, since then.
+    /// The replica has led since that time.
     Leads { at_ns: u64 },
-    /// It has delivered its first message as the leader.
+    /// The replica has delivered its first message as the leader.
     Delivers { at_ns: u64 },
-    /// It cannot go on.
+    /// The replica cannot continue.
     Failed(String),
 }
 
@@ -56,7 +56,7 @@ struct Application {
 }
 
 impl Application {
-    /// The parent may be gone; then there is nobody to tell.
+    /// The parent may be gone; then the report is lost.
     fn report(&self, report: &Report) {
         let _ = self.reporter.send(report);
     }
@@ -76,10 +76,10 @@ impl Replica for Application {
     }
 }
 
-/// Runs it until the parent releases it.
+/// Runs the replica until the parent releases it.
 ///
 /// # Errors
-/// [`BenchError`]. The parent was told.
+/// [`BenchError`], which has already been reported to the parent.
 pub(crate) fn run(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<ReplicaProcess>::attach(task)?;
     let outcome = serve(&task, &worker);

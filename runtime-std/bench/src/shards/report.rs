@@ -1,4 +1,4 @@
-//! What came of the runs on this machine.
+//! The results of the runs on this machine.
 
 use serde::Serialize;
 use tramontane_local::table::Table;
@@ -16,16 +16,16 @@ pub(super) struct Row {
     destinations: u16,
     replicas: u16,
     bytes: u32,
-    /// Messages of each client that are under way at a time.
+    /// Maximum number of each client's messages in flight.
     under_way: u32,
     messages_per_s: Spread,
-    /// From a multicast to the answers of all destinations.
+    /// Time from a multicast to the answers of all destinations.
     median_us: Spread,
     p99_us: Spread,
     max_us: Spread,
 }
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,

@@ -1,5 +1,5 @@
-//! Runs what is asked for on this machine: the systems in turn, round by round, so that all see the
-//! machine alike.
+//! Runs the requested configurations on this machine: the systems take turns, round by round, so
+//! that all run under the same conditions.
 
 use std::io::Write;
 
@@ -18,14 +18,14 @@ use crate::error::BenchError;
 use crate::machine::machine;
 use crate::progress::Progress;
 
-/// A configuration: a system, and what it runs over.
+/// A configuration: a system and its fabric.
 #[derive(Clone, Copy, Debug)]
 struct Configuration {
     system: TramSystem,
     setting: Setting,
 }
 
-/// Runs what is asked for, and prints what came of it.
+/// Runs the requested configurations and prints the results.
 ///
 /// # Errors
 /// [`BenchError`].
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
     } else {
         report.rows = loads(arguments, carriers, &interrupts)?;
     }
-    // What processes that were killed may have left.
+    // Removes possible remains of killed processes.
     Root::from_env().sweep()?;
     Ok(print(out, arguments.json, &report, Report::text)?)
 }

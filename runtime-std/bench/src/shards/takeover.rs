@@ -1,6 +1,6 @@
-//! Leaders that are killed under load: how long it is until the next one delivers.
+//! Leaders that are killed under load, and the time until the next one delivers.
 //!
-//! A kill is `SIGKILL`. Before the next one, the replica that was killed is back and counts again.
+//! A kill is `SIGKILL`. Before the next kill, the killed replica is back and counts again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use super::tram::{Setting, connect};
 use crate::error::BenchError;
 use crate::low_rate::percentile;
 
-/// How long the next leader may take.
+/// Maximum time for the next leader.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Between a return and the next kill.
+/// Time between a return and the next kill.
 const CALM: Duration = Duration::from_millis(200);
 
-/// A time of all kills, in milliseconds.
+/// A measured time over all kills, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Times {
     pub(super) median: f64,
@@ -29,18 +29,19 @@ pub(super) struct Times {
     pub(super) max: f64,
 }
 
-/// What was seen of the kills over one fabric.
+/// The measurements of the kills over one fabric.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Takeovers {
     pub(super) fabric: &'static str,
     pub(super) kills: usize,
-    /// From the kill until another replica leads.
+    /// Time from the kill until another replica leads.
     pub(super) leads_ms: Times,
-    /// From the kill to the first delivery of the next leader.
+    /// Time from the kill to the first delivery of the next leader.
     pub(super) delivers_ms: Times,
     /// The longest time without an answer.
     pub(super) unanswered_ms: Times,
-    /// Leaders that came after a kill, beyond the first: until the killed replica counts again.
+    /// Number of further leaders after the first one that follows a kill, until the killed replica
+    /// counts again.
     pub(super) further_leaders: u32,
 }
 
@@ -133,7 +134,7 @@ fn kill(replicas: &mut Replicas<'_>, longest_gap_ns: &AtomicU64) -> Result<Takeo
             None => {}
         }
     }
-    // A client that was just about to sleep sees the answers a little later.
+    // A client that was just about to sleep sees the answers slightly later.
     replicas.hear(Duration::from_millis(5))?;
     let unanswered_ms = longest_gap_ns.load(Ordering::Relaxed) as f64 / 1e6;
     replicas.start_one(name)?;

@@ -1,4 +1,4 @@
-//! TRAM under load: its replicas are processes, and its client is this one.
+//! TRAM under load: its replicas are separate processes, and its client is this process.
 
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
@@ -11,24 +11,24 @@ use super::crew::Replicas;
 use super::load::{Load, Seen, broken};
 use crate::error::BenchError;
 
-/// Replicas of each group.
+/// Number of replicas of each group.
 pub(super) const REPLICAS: u16 = 3;
 
-/// What a run is of.
+/// The configuration of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) carrier: Carrier,
-    /// Groups, and destinations of each message.
+    /// Number of groups, and of destinations of each message.
     pub(super) groups: u16,
     pub(super) window: u32,
     pub(super) messages: u32,
     pub(super) bytes: u32,
-    /// Entries refer to payloads.
+    /// Whether entries refer to payloads.
     pub(super) references: bool,
 }
 
 impl Setting {
-    /// The first group is the parent of the others.
+    /// Returns the overlay. The first group is the parent of the others.
     pub(super) fn overlay(&self) -> Result<Description, BenchError> {
         let name = GroupName::unique("bench-shards")?;
         let parents: Vec<Option<usize>> =
@@ -53,7 +53,7 @@ impl Setting {
         (0..self.groups).map(GroupId).fold(Destinations::default(), Destinations::with)
     }
 
-    /// One message at a time, and then as many as there may be.
+    /// Returns the two loads: one message at a time, and then the maximum number.
     pub(super) fn loads(&self) -> [Load; 2] {
         let load = |messages: u32, under_way: u32| Load {
             to: self.to(),
@@ -75,7 +75,7 @@ pub(super) fn run(setting: &Setting, interrupts: &Interrupts) -> Result<[Seen; 2
     Ok([single.run(&mut client)?, full.run(&mut client)?])
 }
 
-/// A client, which has met the replicas.
+/// Connects a client to the replicas.
 pub(super) fn connect(setting: &Setting, overlay: &Description) -> Result<Client, BenchError> {
     let connected = Client::connect(overlay, setting.to(), StartOptions::default());
     connected.map_err(|error| broken(&error))

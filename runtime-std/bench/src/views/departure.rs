@@ -1,9 +1,9 @@
-//! How a member goes.
+//! The ways in which a member goes.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// How a member goes.
+/// The way in which a member goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Departure {

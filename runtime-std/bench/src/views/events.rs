@@ -1,5 +1,5 @@
-//! What the processes of `bench views` and their parent send to each other, and the names of
-//! messages and logs.
+//! The messages between the processes of `bench views` and their parent, and the names of messages
+//! and logs.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::experiment::Kind;
 use tramontane_local::crew::Role;
 use tramontane_runtime::group::Description;
 
-/// Bytes of a message.
+/// Size of a message in bytes.
 pub(super) const MESSAGE_BYTES: u32 = 64;
 
 /// A process of `bench views`.
@@ -29,24 +29,24 @@ impl Role for ViewMember {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Incarnation {
     pub(super) node: u32,
-    /// Starts of the node before this one.
+    /// Number of earlier starts of the node.
     pub(super) start: u32,
 }
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// The group.
     pub(super) description: Description,
-    /// Which node it is, and which start of that node.
+    /// The node and its start.
     pub(super) own: Incarnation,
-    /// Where its logs go, and, over shared memory, where the group lives.
+    /// The folder of its logs and, over shared memory, of the group.
     pub(super) folder: PathBuf,
-    /// Between two messages.
+    /// Time between two messages.
     pub(super) pace_us: u64,
 }
 
-/// What a process reports. Times are of the machine's monotonic clock, in ns.
+/// A report of a process. Times are of the machine's monotonic clock, in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
@@ -56,26 +56,26 @@ pub(super) enum Report {
     Delivered { view: u64, at_ns: u64 },
     /// A promise was broken.
     Broken(String),
-    /// It is about to end.
+    /// The process is about to end.
     Ended { at_ns: u64, left: bool, why: String },
 }
 
-/// What the parent asks of a process.
+/// An order of the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
-    /// To leave the group.
+    /// Leave the group.
     Leave,
 }
 
-/// Which message: the sender's node and start, and its number.
+/// The identity of a message: the sender's node and start, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) sender: Incarnation,
     pub(super) number: u64,
 }
 
-/// Bytes of a name, in messages, logs and states.
+/// Size of a name in bytes, in messages, logs and states.
 pub(super) const NAME_BYTES: usize = 16;
 
 impl Named {
@@ -101,14 +101,14 @@ impl Named {
     }
 }
 
-/// The log of one member in one view.
+/// Returns the name of one member's log in one view.
 pub(super) fn log_name(view: u64, of: Incarnation) -> String {
     let Incarnation { node, start } = of;
     format!("view-{view}-{node}-{start}.log")
 }
 
-/// The file in which a process keeps how many of its messages its receipts call delivered: one
-/// number.
+/// Returns the name of the file in which a process stores the number of its messages that are
+/// delivered according to its receipts.
 pub(super) fn promises_name(of: Incarnation) -> String {
     let Incarnation { node, start } = of;
     format!("promised-{node}-{start}")

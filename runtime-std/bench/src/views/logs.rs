@@ -1,5 +1,5 @@
 //! The logs of the views, compared with each other and with the receipts of their processes. This
-//! shares nothing with the code that delivered.
+//! shares no code with the delivery.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,18 +7,18 @@ use std::path::Path;
 use crate::error::BenchError;
 use crate::views::events::{Incarnation, NAME_BYTES, Named, log_name, promises_name};
 
-/// What the members that go on have delivered of each process, through all views so far.
+/// The deliveries of the surviving members from each process, through all views so far.
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
     of: BTreeMap<Incarnation, u64>,
-    /// Messages of processes that ended, which their receipts call delivered.
+    /// Number of messages of ended processes that are delivered according to their receipts.
     pub(super) promised: u64,
 }
 
 impl Delivered {
     /// Compares the logs of one view, and removes them. `goes_on` are the members that installed
-    /// the next view from this one; what receipts of the others call delivered, these must have.
-    /// Gives how many deliveries there were.
+    /// the next view from this one; they must have every message that is delivered according to the
+    /// receipts of the others. Returns the number of deliveries.
     pub(super) fn compare(
         &mut self,
         folder: &Path,
@@ -47,8 +47,8 @@ impl Delivered {
     }
 }
 
-/// Compares the logs of one view. Gives how many deliveries there were, and the log of the
-/// members that go on.
+/// Compares the logs of one view. Returns the number of deliveries, and the log of the surviving
+/// members.
 fn compare(
     folder: &Path,
     view: u64,

@@ -1,5 +1,5 @@
-//! One process of `bench views`: it sends at a steady pace, checks and logs what it delivers, and
-//! reports what happens to it.
+//! One process of `bench views`: it sends at a steady pace, checks and logs its deliveries, and
+//! reports events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -25,19 +25,19 @@ use tramontane_runtime::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// How long a send may wait: as long as a change may take.
+/// Maximum time that a send waits: as long as a change may take.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// What the receipts of a process's own messages say.
+/// The receipts of a process's own messages.
 struct Promises {
-    /// Sent, and not known to be delivered.
+    /// Messages sent and not known to be delivered.
     open: VecDeque<Receipt>,
     delivered: u64,
     file: File,
 }
 
 impl Promises {
-    /// Looks what became of messages, and keeps that where a killed process leaves it.
+    /// Checks the receipts, and stores the result where it survives a kill.
     fn look(&mut self) -> io::Result<()> {
         let before = self.delivered;
         while self.open.front().is_some_and(|receipt| receipt.fate() == Fate::Delivered) {
@@ -51,7 +51,7 @@ impl Promises {
     }
 }
 
-/// The application: the next number of each sender's start is its state.
+/// The application: its state is the next number of each sender's start.
 struct Ledger {
     task: Task,
     reporter: Reporter<Report>,
@@ -64,7 +64,7 @@ struct Ledger {
 
 impl Ledger {
     fn report(&self, report: &Report) {
-        // Without a parent nobody reads it, and the leash sees to the end.
+        // Without a parent there is no reader, and the leash ends this process.
         let _ = self.reporter.send(report);
     }
 
@@ -101,7 +101,7 @@ impl Replica for Ledger {
             self.is_first = false;
             self.report(&Report::Delivered { view: self.view, at_ns: now_ns() });
         }
-        // Written at once: what a killed process delivered is in its log.
+        // Written at once, so that the deliveries of a killed process are in its log.
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.write_all(&self.lines)) {
             self.report(&Report::Broken(format!("cannot write a log: {error}")));
         }

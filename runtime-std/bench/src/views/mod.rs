@@ -1,5 +1,5 @@
-//! What a change of membership costs, and whether it keeps what it promises: real processes under
-//! load, of which one at a time is killed, stopped or asked to leave, and then started again.
+//! The cost of a membership change, and a check of its promises: real processes under load; one at
+//! a time is killed, stopped or asked to leave, and then started again.
 //!
 //! | file | subject |
 //! |---|---|
@@ -12,10 +12,10 @@
 //! | `report` | what came of it |
 //!
 //! # What is checked
-//! - At each member, each start of a sender: its messages come as 0, 1, 2, ... through all views
-//!   and with the state that a joiner takes over: nothing lost, doubled or reordered.
-//! - Of each view: members that go on to the next one delivered the same, in the same order
-//!   (VIE-8); members that do not, a part of it from the start (VIE-6).
+//! - At each member, for each start of a sender: its messages arrive as 0, 1, 2, ... through all
+//!   views and with the state that a joiner takes over, with nothing lost, duplicated or reordered.
+//! - In each view: members that continue to the next view delivered the same messages in the same
+//!   order (VIE-8); other members delivered a prefix of them (VIE-6).
 //! - A member that is started again is in a view of all members again.
 
 pub mod departure;

@@ -1,4 +1,4 @@
-//! The processes of `bench views`, and what their reports say of the group.
+//! The processes of `bench views`, and the state of the group according to their reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,24 +22,24 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, OperatorClient};
 use tramontane_runtime::shared_memory::Root;
 
-/// How long anything may take.
+/// Maximum time for anything.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Slots of each sender.
+/// Number of slots of each sender.
 const WINDOW: u32 = 100;
 
-/// Between two looks at the clock.
+/// Time between two checks of the clock.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// One view, as far as its members have reported it.
+/// One view, as reported by its members so far.
 #[derive(Debug, Default)]
 struct Known {
     members: Vec<u32>,
-    /// The processes that installed it, and when each first delivered in it, in ns.
+    /// The processes that installed it, with the time of each one's first delivery in it, in ns.
     installed: BTreeMap<Incarnation, Option<u64>>,
 }
 
-/// What was checked in the end.
+/// The results of the final checks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Checked {
     pub(super) views: u64,
@@ -48,27 +48,27 @@ pub(super) struct Checked {
     pub(super) removed_by_mistake: u64,
 }
 
-/// All processes, and what they reported.
+/// All processes, and their reports.
 pub(super) struct Observer<'i> {
-    /// First, so that all processes have ended when the folder goes.
+    /// The first field, so that all processes have ended when the folder is removed.
     crew: Crew<ViewMember>,
     template: Task,
     folder: TempDir,
     random: Random,
     interrupts: &'i Interrupts,
-    /// The process of each node that runs, or ran last.
+    /// The current or latest process of each node.
     running: BTreeMap<u32, Running>,
     processes: BTreeMap<WorkerId, Incarnation>,
-    /// The processes that were made to go, or have ended.
+    /// The processes that were ordered to go, or have ended.
     is_going: BTreeSet<Incarnation>,
-    /// When each ended, in ns.
+    /// The end of each process, in ns.
     ended: BTreeMap<Incarnation, u64>,
     views: BTreeMap<u64, Known>,
     checked: Checked,
     delivered: Delivered,
 }
 
-/// The last process of a node.
+/// The latest process of a node.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     worker: WorkerId,
@@ -125,12 +125,12 @@ impl<'i> Observer<'i> {
         self.start_one(Incarnation { node, start: own.start + 1 })
     }
 
-    /// A number below `below`.
+    /// Returns a random number below `below`.
     pub(super) fn draw(&mut self, below: u64) -> u64 {
         self.random.below(below)
     }
 
-    /// One of the nodes, at random.
+    /// Returns a random node.
     pub(super) fn pick(&mut self) -> u32 {
         let nodes: Vec<u32> = self.running.keys().copied().collect();
         nodes[self.random.index(nodes.len())]
@@ -168,8 +168,8 @@ impl<'i> Observer<'i> {
         Ok(how(&mut self.crew, running.worker)?)
     }
 
-    /// Waits for the first delivery of every member that stays, in a view without that node: when
-    /// they were, in ns.
+    /// Waits for the first delivery of every remaining member in a view without that node. Returns
+    /// the times, in ns.
     pub(super) fn await_delivery_without(
         &mut self,
         gone: u32,
@@ -190,13 +190,13 @@ impl<'i> Observer<'i> {
         })
     }
 
-    /// Waits until a process has ended: when that was, in ns.
+    /// Waits until a process has ended. Returns the time, in ns.
     pub(super) fn await_end(&mut self, node: u32, patience: Duration) -> Result<u64, BenchError> {
         let own = self.of_node(node)?.own;
         self.await_that("it does not end", patience, |observer| observer.ended.get(&own).copied())
     }
 
-    /// Waits until all nodes are in one view, and have delivered in it.
+    /// Waits until all nodes are in one view and have delivered in it.
     pub(super) fn await_all_in(&mut self, patience: Duration) -> Result<(), BenchError> {
         self.await_that("not all are in one view", patience, |observer| {
             let (_, known) = observer.views.last_key_value()?;
@@ -223,14 +223,15 @@ impl<'i> Observer<'i> {
             }
             if let Some((worker, event)) = self.crew.next(LOOK_PAUSE) {
                 let noted = self.note(worker, event);
-                // A terminal interrupts all processes: one may have ended by the same.
+                // A terminal interrupts all processes: one may have ended because of the same
+                // signal.
                 self.interrupts.check().map_err(CrewError::from)?;
                 noted?;
             }
         }
     }
 
-    /// All that is known of a group that does not do what it should.
+    /// Describes the state of a group that does not make progress.
     fn stuck(&self, what: &str, patience: Duration) -> String {
         let last = self.views.last_key_value();
         let statuses =
@@ -268,7 +269,7 @@ impl<'i> Observer<'i> {
             Event::Report(Report::Ended { at_ns, why, .. }) => {
                 self.ended.insert(own, at_ns);
                 if self.is_going.insert(own) {
-                    // It was slower than the failure timeout, and joins again.
+                    // The process was slower than the failure timeout, and joins again.
                     self.checked.removed_by_mistake += 1;
                     tracing::warn!(?own, why, "a running member was removed");
                     self.start_again(own.node)?;
@@ -307,7 +308,7 @@ impl<'i> Observer<'i> {
         Ok(())
     }
 
-    /// Ends all, and checks what is left.
+    /// Ends all processes, and checks the rest.
     pub(super) fn end(mut self) -> Result<Checked, BenchError> {
         self.check_logs()?;
         Ok(self.checked)
@@ -319,14 +320,15 @@ fn describe(arguments: &Views) -> Result<Description, BenchError> {
     let group = group.window(WINDOW).message_max(MESSAGE_BYTES).fabric(arguments.fabric);
     let group = group.heartbeat_ms(arguments.heartbeat_ms, arguments.failure_timeout_ms);
     let count = if arguments.fabric == Carrier::SharedMemory { 0 } else { arguments.nodes };
-    // Free at this moment, all of them at once; a node that is started again needs its own.
+    // All of these are free at the same time; a node that is started again needs its own.
     let sockets = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let sockets = sockets.collect::<io::Result<Vec<_>>>().map_err(LocalError::from)?;
     let addresses = sockets.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>();
     Ok(group.addresses(&addresses.map_err(LocalError::from)?).build()?)
 }
 
-/// What the system says that each thread of a process is doing: for a report of what should not be.
+/// Returns the system's description of each thread of a process, for a report of an unexpected
+/// state.
 fn state_of(pid: u32) -> String {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return "ended".into() };
     let read = |path: &std::path::Path| {

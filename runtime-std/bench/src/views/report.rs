@@ -1,4 +1,4 @@
-//! What `bench views` prints.
+//! The output of `bench views`.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use crate::views::departure::Departure;
 use tramontane_local::options::name;
 use tramontane_local::table::Table;
 
-/// What the rounds came to.
+/// The results of the rounds.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    /// From the order to the first delivery in the view without the member: at each member that
-    /// stays, in ms.
+    /// Time from the order to the first delivery in the view without the member, at each remaining
+    /// member, in ms.
     to_delivery: BTreeMap<Departure, Vec<Vec<f64>>>,
-    /// From the order to the end of the leaver, in ms.
+    /// Time from the order to the end of the leaver, in ms.
     to_left: Vec<f64>,
-    /// From the new start to the view of all, in ms.
+    /// Time from the new start to the view of all members, in ms.
     to_back: Vec<f64>,
 }
 
@@ -53,54 +53,54 @@ impl Rounds {
     }
 }
 
-/// The rounds of one way.
+/// The rounds of one way of going.
 #[derive(Clone, Debug, Serialize)]
 pub struct WaySummary {
     /// The way.
     pub way: Departure,
     /// How many.
     pub rounds: usize,
-    /// From the order to the first delivery in the view without the member, over all members that
-    /// stay, in ms.
+    /// Time from the order to the first delivery in the view without the member, over all remaining
+    /// members, in ms.
     pub delivery_ms: Option<Spread>,
-    /// The same at the last of them, over the rounds.
+    /// The same time at the last of them, over the rounds.
     pub last_delivery_ms: Option<Spread>,
-    /// From the order to the end of the leaver, in ms.
+    /// Time from the order to the end of the leaver, in ms.
     pub left_ms: Option<Spread>,
-    /// From a new start to the view of all, in ms; over all ways.
+    /// Time from a new start to the view of all members, in ms, over all ways.
     pub back_ms: Option<Spread>,
 }
 
-/// The spread of some durations in ms; nothing of none.
+/// Returns the spread of some durations in ms, or `None` if there are none.
 fn spread(durations_ms: &[f64]) -> Option<Spread> {
     (!durations_ms.is_empty()).then(|| Spread::of(durations_ms))
 }
 
-/// What `bench views` prints.
+/// The output of `bench views`.
 #[derive(Clone, Debug, Serialize)]
 pub struct ViewsReport {
     /// The machine.
     pub machine: String,
-    /// What carried the writes.
+    /// The fabric.
     pub fabric: &'static str,
     /// Members.
     pub nodes: u16,
-    /// A member whose heartbeat was overdue by this time was removed.
+    /// The time after which a member with an overdue heartbeat was removed.
     pub failure_timeout_ms: u64,
-    /// From one heartbeat to the next.
+    /// Time between two heartbeats.
     pub heartbeat_ms: u64,
-    /// The seed that decided which member went when.
+    /// The seed that determined which member went when.
     pub seed: u64,
     /// By way.
     pub ways: Vec<WaySummary>,
-    /// Views whose logs were compared.
+    /// Number of views whose logs were compared.
     pub views: u64,
-    /// Deliveries in them, all members together.
+    /// Number of deliveries in them by all members.
     pub messages: u64,
-    /// Messages of members that went, which had been told that these are delivered: the others have
-    /// them.
+    /// Number of messages of members that went, which were reported to these members as delivered:
+    /// the others have them.
     pub promised: u64,
-    /// Live members that were removed: the machine is too busy for the failure
+    /// Number of live members that were removed, because the machine is too busy for the failure
     /// timeout.
     pub removed_by_mistake: u64,
 }

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsRep
         ));
     }
     if arguments.fabric == Carrier::Verbs {
-        // Before any process is started: each of them would say the same.
+        // Checked before any process is started, because each of them would report the same error.
         rdma::choose(&DeviceOptions::default()).map_err(LocalError::from)?;
     }
     let ways = if arguments.ways.is_empty() {
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsRep
     })
 }
 
-/// One member goes, the others go on, and it comes back.
+/// Lets one member go while the others continue, and waits until it is back.
 fn one_round(
     observer: &mut Observer<'_>,
     arguments: &Views,

@@ -1,4 +1,5 @@
-//! The output of the member under test: a line for each message, written before the upcall returns.
+//! The output of the member under test: one line for each message, written before the upcall
+//! returns.
 
 use std::borrow::Cow;
 use std::io::{self, Write as _};
@@ -12,7 +13,7 @@ use super::payload;
 use super::protocol::Answer;
 use tramontane_runtime::group::Message;
 
-/// Writes one line at once. Both the main thread and the polling thread answer.
+/// Writes one line at once. Both the main thread and the polling thread write answers.
 pub(super) fn write_line(answer: &Answer<'_>) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
@@ -21,20 +22,20 @@ pub(super) fn write_line(answer: &Answer<'_>) -> io::Result<()> {
     out.flush()
 }
 
-/// The nodes behind the suite's names.
+/// The nodes and groups for the suite's names.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// By node id.
+    /// The names by node id.
     pub(super) nodes: Vec<String>,
     /// By subgroup.
     pub(super) groups: Vec<String>,
 }
 
-/// Reports to the driver what is delivered.
+/// Reports deliveries to the driver.
 #[derive(Debug)]
 pub(super) struct Delivery {
     names: Arc<Names>,
-    /// How much longer the next upcall takes, in ms; taken by it.
+    /// Additional time that the next upcall takes, in ms; reset by that upcall.
     pause_ms: Arc<AtomicU64>,
     lines: Vec<u8>,
 }
@@ -46,14 +47,14 @@ impl Delivery {
 }
 
 impl Names {
-    /// The name of a node, by its id: its place among the nodes.
+    /// Returns the name of a node by its id, which is its position among the nodes.
     pub(super) fn node(&self, id: u32) -> Option<&str> {
         self.nodes.get(usize::try_from(id).ok()?).map(String::as_str)
     }
 }
 
 impl Delivery {
-    /// Writes a line for each message of a subgroup, and gives how many there were.
+    /// Writes a line for each message of a subgroup, and returns the number of messages.
     pub(super) fn report<'m>(
         &mut self,
         subgroup: SubgroupId,
@@ -73,8 +74,7 @@ impl Delivery {
                 digest: payload::digest(payload).map(Cow::from),
                 replayed: is_replayed,
             };
-            // A vector takes whatever is written to it, and these types are JSON whatever they
-            // hold.
+            // Writing to a vector cannot fail, and these types are always valid JSON.
             let _ = serde_json::to_writer(&mut self.lines, &answer);
             self.lines.push(b'\n');
             count += 1;

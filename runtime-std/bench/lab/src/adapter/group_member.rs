@@ -1,4 +1,4 @@
-//! A member of groups whose members order messages among themselves.
+//! A member of groups whose members order messages themselves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{self, Forming, Running, SendLargeError, Sender, StartOptions};
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// What is claimed, whatever carries the group.
+/// The features claimed for every fabric.
 const FEATURES: [&str; 11] = [
     "pause",
     "stats",
@@ -37,36 +37,36 @@ const FEATURES: [&str; 11] = [
     "join",
 ];
 
-/// What is claimed besides where the groups are logged: else nothing survives in storage.
+/// The additional features claimed if the groups are logged; without a log nothing survives in
+/// storage.
 const LOGGED_FEATURES: [&str; 2] = ["restart", "durable"];
 
-/// How many times longer than the driver's deadline a start may take. The protocol lets a deadline
-/// last so much longer on a busy machine.
+/// Factor by which a start may exceed the driver's deadline. The protocol allows deadlines to be
+/// extended on a busy machine.
 const DEADLINE_STRETCH: u32 = 20;
 
-/// How long one send may wait for room before the answer is that its outcome is unknown.
+/// Maximum time that one send waits for room; then the answer is that its outcome is unknown.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a leave may take.
+/// Maximum duration of a leave.
 const LEAVE_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a member that lost its majority waits for the driver's stop, before it answers that it
-/// halted: the driver may be stopping all members, one after the other.
+/// Time that a member without a majority waits for the driver's stop before it answers that it
+/// halted: the driver may be stopping all members, one after another.
 const NO_MAJORITY_WAIT: Duration = Duration::from_millis(500);
 
-/// How long a member that is to stop may take for what is under way: acknowledgements that others
-/// wait for.
+/// Time that a stopping member gives messages in flight: acknowledgements that others wait for.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A member that has joined.
 pub(super) struct GroupMember {
     running: Running,
     features: Vec<&'static str>,
-    /// By group name: the subgroups in which this member sends, or not.
+    /// By group name: the sender of each subgroup, or `None` if this member does not send there.
     groups: HashMap<String, Option<Sender>>,
     pause_ms: Arc<AtomicU64>,
     message_bytes_max: u32,
-    /// When this member was first seen to have stopped.
+    /// The time at which this member was first seen to have stopped.
     stopped_since: Option<Instant>,
 }
 
@@ -115,16 +115,16 @@ impl GroupMember {
         }
         match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
             Ok(()) => answer(&Answer::Ok { message: Some(message) }),
-            // Without a slot nothing was sent.
+            // Without a slot, nothing was sent.
             Err(error) => refuse(code_of(&error), true, error.to_string()),
         }
     }
 
-    /// Why this member goes on no more, if so.
+    /// Returns the reason if this member has stopped.
     fn given_up(&mut self) -> Option<Stopped> {
         let stopped = self.running.stopped()?;
         let patience = match stopped {
-            // A member that is stopped ends without a report, and its group with it.
+            // A stopped member ends without a report, and its group with it.
             Stopped::Halted { why: Halt::NoMajority, .. } => NO_MAJORITY_WAIT,
             _ => Duration::ZERO,
         };
@@ -132,10 +132,11 @@ impl GroupMember {
         (since.elapsed() >= patience).then_some(stopped)
     }
 
-    /// Leaves the groups for good.
+    /// Leaves the groups permanently.
     fn leave(&mut self) -> Result<(), Failure> {
         let running = &self.running;
-        // What was taken is delivered before this member goes, unless others send without end.
+        // Accepted messages are delivered before this member leaves, unless others send without
+        // pause.
         let _ = running.settle(LEAVE_LIMIT / 4);
         running.ask_to_leave();
         let started = Instant::now();
@@ -196,7 +197,7 @@ impl NodeUnderTest for GroupMember {
     }
 }
 
-/// The protocol's code for an error.
+/// Returns the protocol's code for an error.
 fn code_of(error: &SendLargeError) -> &'static str {
     match error {
         SendLargeError::Send(SendError::Stopped(_)) => "stopped",
@@ -204,12 +205,12 @@ fn code_of(error: &SendLargeError) -> &'static str {
         SendLargeError::Send(SendError::TooLarge { .. })
         | SendLargeError::TooLarge { .. }
         | SendLargeError::NotAllowed => "too-large",
-        // A second try would not help.
+        // A retry would not help.
         _ => "stopped",
     }
 }
 
-/// Becomes a member of groups whose membership changes, from the start or later.
+/// Becomes a member of groups with changing membership, at the start or later.
 fn start(
     init: &Init,
     own: u32,
@@ -223,10 +224,10 @@ fn start(
         description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
     let options = StartOptions {
         device: arguments.device.options(),
-        // The driver says when it was too long, by what the machine grants it.
+        // The driver decides when it was too long, based on the machine's speed.
         time_limit: Duration::from_millis(init.limits.deadline_ms) * DEADLINE_STRETCH,
         cancel: interrupts.flag(),
-        // A later start finds what it was a member of in its folder, and goes on with that.
+        // A later start finds its earlier membership in its folder, and continues with it.
         forming: Forming { new_group: !arguments.logged || init.inc == 1, ..Forming::default() },
         data: arguments.logged.then(|| init.storage.clone()),
         ..StartOptions::new(own)

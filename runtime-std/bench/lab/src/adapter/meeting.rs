@@ -1,5 +1,5 @@
-//! The group that the members of one run of the suite are: under a name, or at ports that they find
-//! through the folder that they share.
+//! The group formed by the members of one run of the suite: it has a name, or uses ports that they
+//! find through their shared folder.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,21 +14,21 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::shared_memory::GroupName;
 
-/// From one heartbeat to the next.
+/// Time between two heartbeats.
 const HEARTBEAT_MS: u64 = 20;
 
-/// Until a member counts as dead without a heartbeat: longer than any pause that the suite asks
-/// for, and short against its deadline, by which it says how slow the machine may be. A process
-/// that ends is noticed at once.
+/// Time without a heartbeat after which a member is suspected: longer than any pause that the suite
+/// requests, and short compared with the suite's deadline, which indicates how slow the machine may
+/// be. A process that ends is noticed at once.
 const FAILURE_TIMEOUT_MIN_MS: u64 = 1_500;
 const FAILURE_TIMEOUTS_PER_DEADLINE: u64 = 10;
 
-/// Longer messages than this go by block multicast, in the same order: so both ways are judged. It
-/// is what every group takes.
+/// Longer messages travel by block multicast, in the same order, so both paths are judged. Every
+/// group accepts this size.
 const SMALL_MAX: u32 = 1024;
 
-/// The group as all members of a run describe it, joiners included. The members of the first view
-/// are not compared.
+/// Describes the group in the same way for all members of a run, including joiners. The members of
+/// the first view are not compared.
 pub(super) fn describe(
     init: &Init,
     carrier: Carrier,
@@ -47,7 +47,7 @@ pub(super) fn describe(
         .collect();
     if carrier != Carrier::SharedMemory {
         description.fabric = carrier;
-        // The suite's networks are its own.
+        // The suite uses separate networks.
         description.allow_clear = true;
         let ports = ports(init).map_err(|error| Failure::system("cannot choose ports", &error))?;
         for ((node, named), port) in description.nodes.iter_mut().zip(&init.nodes).zip(ports) {
@@ -67,8 +67,8 @@ pub(super) fn describe(
         }
         let (members, senders) = (ids(&group.members)?, ids(&group.senders)?);
         initial.extend(members.iter().copied());
-        // Any node may become a member of the only group later, and send in it. The suite lists
-        // those that are members at first.
+        // If there is only one group, any node may become a member later, and send in it. The suite
+        // lists the initial members.
         let is_only = init.groups.len() == 1;
         let members = if is_only { everyone.clone() } else { members };
         let senders = if is_only { everyone.clone() } else { senders };
@@ -87,8 +87,8 @@ pub(super) fn describe(
     Ok(description)
 }
 
-/// A port for each node, chosen by the first member that comes: below those that the system gives
-/// to connections.
+/// Returns a port for each node, chosen by the first member that starts, below the range that the
+/// system gives to connections.
 pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
     std::fs::create_dir_all(&init.shared)?;
     let path = init.shared.join("tramontane.ports");
@@ -103,7 +103,7 @@ pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
         }
     }
     std::fs::write(&draft, serde_json::to_vec(&chosen)?)?;
-    // The first member has chosen for all; a file that is there is whole.
+    // The first member has chosen for all; an existing file is complete.
     let linked = std::fs::hard_link(&draft, &path);
     std::fs::remove_file(&draft)?;
     if let Err(error) = linked
@@ -114,7 +114,7 @@ pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
     Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
 }
 
-/// Ports to try, from a random one on.
+/// Returns ports to try, beginning with a random one.
 fn candidates() -> io::Result<impl Iterator<Item = u16>> {
     const LOWEST: u16 = 10_000;
     const COUNT: u16 = 20_000;
@@ -123,7 +123,7 @@ fn candidates() -> io::Result<impl Iterator<Item = u16>> {
     Ok((0..COUNT).map(move |step| LOWEST + (first + step) % COUNT))
 }
 
-/// The members of one run have its shared folder in common, and no other run has it.
+/// The members of one run share its folder, and no other run uses it.
 pub(super) fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
     let folder = init.shared.as_os_str().as_encoded_bytes();
     let name = format!("conformance-{:016x}", xxhash_rust::xxh3::xxh3_64(folder));

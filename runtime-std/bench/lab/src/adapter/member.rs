@@ -1,4 +1,4 @@
-//! The member under test: what it sends, and what it delivers.
+//! The member under test: its sends and deliveries.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::delivery::{Delivery, Names, write_line};
 use super::protocol::Answer;
 use tramontane_runtime::group::{Messages, Replica, SendLargeError, Sender, ViewChanged};
 
-/// Sends a message that is built in place; as a large one if it fits no slot.
+/// Sends a message that is built in place, as a large one if it fits in no slot.
 pub(super) fn send_with(
     sender: &mut Sender,
     bytes: usize,
@@ -32,12 +32,12 @@ pub(super) struct MemberUnderTest {
     names: Arc<Names>,
     /// By subgroup: the nodes that may be members, in the group's own order.
     members: Vec<Vec<u32>>,
-    /// By subgroup, where all of them are logged. What a log had before this start is a delivery
-    /// too: one that is replayed.
+    /// By subgroup, if all of them are logged. Entries that the log had before this start are
+    /// deliveries too, and are replayed.
     logged: Option<Vec<Reported>>,
 }
 
-/// What was told of a logged subgroup.
+/// The reports on a logged subgroup.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reported {
     delivered: u64,
@@ -60,7 +60,7 @@ impl Replica for MemberUnderTest {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         let Some(logged) = &mut self.logged else {
-            // What came before this member did is no delivery of its own.
+            // Messages from before this member's start are not its own deliveries.
             self.delivery.report(subgroup, messages.filter(|message| !message.is_replayed));
             return;
         };
@@ -70,9 +70,9 @@ impl Replica for MemberUnderTest {
         }
     }
 
-    /// The counts are of all messages since the group began, and so are this start's deliveries:
-    /// it begins with all that its log has. After a restart of all, only what a majority has is
-    /// sure to be there.
+    /// The counts cover all messages since the group began, and so do this start's deliveries: it
+    /// begins with everything in its log. After a restart of all members, only messages that a
+    /// majority has are certain to be there.
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
         let reported = self.logged.as_mut().and_then(|logged| logged.get_mut(subgroup.index()));
         let (Some(reported), Some(group)) = (reported, self.names.groups.get(subgroup.index()))
@@ -82,7 +82,7 @@ impl Replica for MemberUnderTest {
         let count = durable.majority.0.min(reported.delivered);
         if count > reported.durable {
             reported.durable = count;
-            // Without a driver nothing reads this.
+            // Without a driver there is no reader.
             let _ = write_line(&Answer::Durable { group, upto: count - 1 });
         }
     }
@@ -102,13 +102,12 @@ impl Replica for MemberUnderTest {
             }
             let names = present.iter().filter_map(|node| self.names.node(*node)).collect();
             let answer = Answer::View { group, view: change.view.id.0, members: names };
-            // A vector takes whatever is written to it, and these types are JSON whatever they
-            // hold.
+            // Writing to a vector cannot fail, and these types are always valid JSON.
             let _ = serde_json::to_writer(&mut lines, &answer);
             lines.push(b'\n');
         }
         let mut out = io::stdout().lock();
-        // Without a driver nothing reads this.
+        // Without a driver there is no reader.
         let _ = out.write_all(&lines).and_then(|()| out.flush());
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &AdapterOptions) -> Result<(), Failure> {
     }
 }
 
-/// Becomes what `init` says.
+/// Joins as `init` specifies.
 fn join(
     init: &Init,
     arguments: &AdapterOptions,

@@ -1,4 +1,4 @@
-//! A node that is driven: its commands, and its answers.
+//! A driven node: its commands and its answers.
 
 use std::io::{self, BufRead as _};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -10,22 +10,22 @@ use super::refusal::not_understood;
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 
-/// Between two looks at signals and at the member's state.
+/// Time between two checks for signals and of the member's state.
 pub(super) const TICK: Duration = Duration::from_millis(20);
 
 /// A node that can be asked to send.
 pub(super) trait NodeUnderTest {
-    /// Carries out commands until the last.
+    /// Carries out commands until the last one.
     fn serve(self: Box<Self>, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure>;
 }
 
-/// Says that multicasts can be taken, and what is claimed.
+/// Announces that multicasts are accepted, and the claimed features.
 pub(super) fn greet(features: &[&str]) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     answer(&Answer::InitOk { name: "tramontane", version, features })
 }
 
-/// To a command that makes no sense here.
+/// Answers a command that is invalid here.
 pub(super) fn answer_unknown() -> Result<(), Failure> {
     let text = "this member cannot do that".to_owned();
     answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })
@@ -35,10 +35,10 @@ pub(super) fn answer(answer: &Answer<'_>) -> Result<(), Failure> {
     write_line(answer).map_err(|error| Failure::output(&error))
 }
 
-/// Commands as they come; the end of the input is a stop.
+/// Commands in order of arrival; the end of the input is a stop.
 pub(super) type Commands = Receiver<Result<DriverCommand, Failure>>;
 
-/// Reads commands in a thread that no other thread waits for: a read cannot be cancelled.
+/// Reads commands in a thread that no other thread waits for, because a read cannot be cancelled.
 pub(super) fn read_commands() -> Result<Commands, Failure> {
     let (sender, commands) = mpsc::channel();
     let read = move || {
@@ -53,7 +53,7 @@ pub(super) fn read_commands() -> Result<Commands, Failure> {
                 return;
             }
         }
-        // The program may be over already.
+        // The program may have ended already.
         let _ = sender.send(Ok(DriverCommand::Stop));
     };
     let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(read);
@@ -61,7 +61,7 @@ pub(super) fn read_commands() -> Result<Commands, Failure> {
     Ok(commands)
 }
 
-/// The next command, if one comes in time.
+/// Returns the next command, if one arrives in time.
 pub(super) fn next(
     commands: &Commands,
     interrupts: &Interrupts,

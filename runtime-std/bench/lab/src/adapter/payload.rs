@@ -1,10 +1,10 @@
-//! What the suite's messages carry: their name and a space, again and again.
+//! The payload of the suite's messages: their name and a space, repeated.
 
 use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
-/// The longest name that is looked for; what has no space by then is shown so far.
+/// Maximum length of a name; without a space within it, the payload is shown up to there.
 const NAME_BYTES_MAX: usize = 256;
 
 /// Fills a payload with the message's name.
@@ -15,15 +15,15 @@ pub(super) fn fill(payload: &mut [u8], name: &str) {
     }
 }
 
-/// The name in a payload; none in an empty one. Bytes that are no name are shown as well as they
-/// can be: the judge must see what was delivered.
+/// Returns the name in a payload, or `None` if it is empty. Bytes that are not a valid name are
+/// shown as well as possible, because the judge must see what was delivered.
 pub(super) fn name(payload: &[u8]) -> Option<Cow<'_, str>> {
     let head = &payload[..payload.len().min(NAME_BYTES_MAX)];
     let end = head.iter().position(|byte| *byte == b' ').unwrap_or(head.len());
     (!payload.is_empty()).then(|| String::from_utf8_lossy(&head[..end]))
 }
 
-/// The first 16 digits of SHA-256; none of nothing.
+/// Returns the first 16 digits of the SHA-256 digest, or `None` for an empty payload.
 pub(super) fn digest(payload: &[u8]) -> Option<String> {
     let bytes = Sha256::digest(payload);
     let digits = bytes.iter().take(8).map(|byte| format!("{byte:02x}"));

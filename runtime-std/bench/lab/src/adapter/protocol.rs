@@ -1,17 +1,17 @@
-//! The lines that pass between the conformance suite's driver and this member, version 1 of its
+//! The lines exchanged between the conformance suite's driver and this member, in version 1 of its
 //! adapter protocol.
 //!
-//! Stated here on its own: the suite judges this program, and shares no code with it.
+//! Defined independently: the suite judges this program, and shares no code with it.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The version that is spoken.
+/// The protocol version.
 pub(super) const VERSION: u32 = 1;
 
-/// What the driver asks.
+/// A request of the driver.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum DriverCommand {
@@ -27,7 +27,7 @@ pub(super) enum DriverCommand {
     Leave,
     Stats,
     Stop,
-    /// What this program does not know, or cannot do.
+    /// A command that this program does not know or support.
     #[serde(other)]
     Unknown,
 }
@@ -37,14 +37,14 @@ pub(super) enum DriverCommand {
 pub(super) struct Init {
     pub(super) protocol: u32,
     pub(super) node: String,
-    /// Which start of this node it is, from one.
+    /// The number of this start of the node, from one.
     #[serde(default = "first_start")]
     pub(super) inc: u32,
     pub(super) nodes: Vec<Node>,
     pub(super) groups: Vec<Group>,
     pub(super) limits: Limits,
     pub(super) shared: PathBuf,
-    /// This node's own folder, which later starts find again.
+    /// This node's own folder, which later starts reuse.
     pub(super) storage: PathBuf,
 }
 
@@ -55,7 +55,7 @@ const fn first_start() -> u32 {
 #[derive(Debug, Deserialize)]
 pub(super) struct Node {
     pub(super) node: String,
-    /// Of no use over shared memory.
+    /// Unused over shared memory.
     pub(super) address: String,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Group {
     pub(super) group: String,
     pub(super) members: Vec<String>,
     pub(super) senders: Vec<String>,
-    /// All that are or may become members. Drivers of earlier versions do not say it.
+    /// All current and potential members. Drivers of earlier versions do not send it.
     #[serde(default)]
     pub(super) all_members: Vec<String>,
 }
@@ -72,15 +72,15 @@ pub(super) struct Group {
 #[derive(Debug, Deserialize)]
 pub(super) struct Limits {
     pub(super) message_bytes_max: u32,
-    /// Drivers of earlier versions do not say it: then nothing is huge.
+    /// Drivers of earlier versions do not send it; then no message is huge.
     #[serde(default)]
     pub(super) huge_bytes_max: u32,
-    /// How many multicasts may be unanswered.
+    /// Maximum number of unanswered multicasts.
     pub(super) window: u32,
     pub(super) deadline_ms: u64,
 }
 
-/// What this member answers.
+/// An answer of this member.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Answer<'a> {
@@ -101,11 +101,11 @@ pub(super) enum Answer<'a> {
         text: String,
     },
     Deliver {
-        /// Nothing where the message has no bytes, and so no room for its name.
+        /// `None` if the message is empty and so has no room for its name.
         message: Option<Cow<'a, str>>,
         sender: &'a str,
         group: &'a str,
-        /// Nothing in a group that has none.
+        /// `None` in a group without views.
         #[serde(skip_serializing_if = "Option::is_none")]
         view: Option<u64>,
         sequence: u64,

@@ -1,11 +1,11 @@
-//! Why no member was started.
+//! The reason that a member was not started.
 
 use super::protocol::Init;
 use tramontane_local::exit::Failure;
 
-/// Why no member was started.
+/// The reason that a member was not started.
 pub(super) enum Refusal {
-    /// This program cannot do it.
+    /// This program does not support it.
     Unsupported(String),
     Failed(Failure),
 }
@@ -20,7 +20,7 @@ pub(super) fn not_understood(what: impl std::fmt::Display) -> Failure {
     Failure::input(what, "only the conformance suite starts this command")
 }
 
-/// The id of a node, by its name.
+/// Returns the id of a node by its name.
 pub(super) fn node_id(init: &Init, name: &str) -> Result<u32, Refusal> {
     let found = (0..).zip(&init.nodes).find(|(_, node)| node.node == name);
     found.map(|(id, _)| id).ok_or_else(|| {

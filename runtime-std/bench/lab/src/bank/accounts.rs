@@ -1,8 +1,8 @@
 //! The bank: accounts in every group, and transfers between accounts of any groups.
 //!
-//! A transfer says for each account by how much it changes. A replica applies what concerns its own
-//! group. What all transfers change together is nothing, so all the money is there in the end if
-//! each group has applied each transfer that concerns it, once.
+//! A transfer gives the change of each account. A replica applies the changes of its own group. The
+//! changes of a transfer add up to zero, so all the money is there in the end if each group has
+//! applied each of its transfers once.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,16 +17,16 @@ use tramontane_conformance::history::Event;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Reporter;
 
-/// Accounts of a group.
+/// Number of accounts of a group.
 pub(super) const ACCOUNTS: u32 = 100;
 
-/// What each account has at first.
+/// Opening balance of each account.
 pub(super) const OPENING: i64 = 1_000;
 
-/// Deliveries between two records that they will survive.
+/// Number of deliveries between two durability records.
 const DURABLE_EVERY: usize = 32;
 
-/// How an account changes.
+/// The change of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) group: GroupId,
@@ -34,10 +34,10 @@ pub(super) struct Change {
     pub(super) by: i64,
 }
 
-/// Bytes of a change.
+/// Size of a change in bytes.
 const CHANGE_BYTES: usize = 14;
 
-/// A transfer as a message.
+/// Encodes a transfer as a message.
 pub(super) fn encode(changes: &[Change]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(changes.len() * CHANGE_BYTES);
     for change in changes {
@@ -48,7 +48,7 @@ pub(super) fn encode(changes: &[Change]) -> Vec<u8> {
     bytes
 }
 
-/// A message as a transfer.
+/// Decodes a message as a transfer.
 fn decode(bytes: &[u8]) -> impl Iterator<Item = Change> + '_ {
     bytes.chunks_exact(CHANGE_BYTES).filter_map(|bytes| {
         let (group, rest) = bytes.split_first_chunk()?;
@@ -62,32 +62,32 @@ fn decode(bytes: &[u8]) -> impl Iterator<Item = Change> + '_ {
     })
 }
 
-/// A message that was delivered: its client, the client's incarnation, and its number there.
+/// The name of a delivered message: its client, the client's incarnation, and its number there.
 type Name = (u16, u32, u64);
 
-/// What all replicas of a group have alike.
+/// The state shared by all replicas of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     balances: Vec<i64>,
     delivered: Vec<Name>,
-    /// Of all messages in their order.
+    /// The digest of all messages in order.
     digest: u64,
 }
 
-/// What two replicas compare.
+/// The values that two replicas compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Totals {
-    /// Messages that the state holds.
+    /// Number of messages in the state.
     pub(super) messages: u64,
-    /// Of all of them in their order, and of the balances.
+    /// The digest of all messages in order, and of the balances.
     pub(super) digest: u64,
     /// The money of the group.
     pub(super) money: i64,
-    /// Messages that this process was handed itself.
+    /// Number of messages delivered to this process itself.
     pub(super) delivered: u64,
 }
 
-/// Who a replica is, in a history.
+/// The identity of a replica in a history.
 #[derive(Clone, Debug)]
 pub(super) struct Who {
     pub(super) group: GroupId,
@@ -106,7 +106,7 @@ pub(super) struct Bank {
 }
 
 impl Bank {
-    /// One in which each account has its opening balance.
+    /// Creates a bank in which each account has its opening balance.
     pub(super) fn new(
         who: Who,
         history: HistoryFile,
@@ -129,7 +129,7 @@ impl Bank {
         }
     }
 
-    /// Shows what two replicas compare, after so many more messages.
+    /// Publishes the values that two replicas compare, after `more` further messages.
     fn show(&mut self, more: u64) {
         let bytes: Vec<u8> =
             self.state.balances.iter().flat_map(|balance| balance.to_le_bytes()).collect();
@@ -155,7 +155,7 @@ impl Bank {
         }
     }
 
-    /// Writes that what was delivered so far will survive.
+    /// Returns a record that the deliveries so far are durable, when one is due.
     fn durable(&self) -> Option<Event<'_>> {
         let count = self.state.delivered.len();
         let upto = u64::try_from(count.checked_sub(1)?).ok()?;
@@ -210,7 +210,7 @@ impl Replica for Bank {
             term: Some(term),
         };
         self.history.write([event]);
-        // The parent may be gone: this process ends then.
+        // The parent may be gone; then this process ends.
         let _ = self.reporter.send(&BankReport::Leads { term });
     }
 }

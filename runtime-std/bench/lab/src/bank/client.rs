@@ -1,8 +1,7 @@
-//! The process of a client of the demo: it makes transfers.
+//! The process of a client of the demo, which makes transfers.
 //!
-//! A client has messages under way of one way through the tree at a time: those with another
-//! lowest common ancestor wait until all before are answered. So its messages have one order in
-//! each group.
+//! A client's messages in flight all have the same lowest common ancestor: messages with another
+//! one wait until all earlier ones are answered. So its messages have one order in each group.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,29 +19,29 @@ use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_local::exit::{Failure, Status};
 
-/// How long it waits for an answer before it looks at its orders again.
+/// Time that it waits for an answer before it checks its orders again.
 const TICK: Duration = Duration::from_millis(2);
 
-/// How long the last answers may take.
+/// Maximum time for the last answers.
 const LAST: Duration = Duration::from_secs(20);
 
-/// The most that goes from one account to others.
+/// Maximum amount that one account transfers to another.
 const AMOUNT_MAX: u64 = 100;
 
-/// A client that is at it.
+/// A client that makes transfers.
 struct Transfers {
     client: Client,
     name: String,
     history: HistoryFile,
     random: Random,
     sent: Vec<Sent>,
-    /// The transfers that are not answered, by number: their places in `sent`.
+    /// The unanswered transfers, by number: their positions in `sent`.
     under_way: BTreeMap<u64, usize>,
-    /// Where those are ordered first.
+    /// The group that orders those first.
     ordered_at: Option<GroupId>,
 }
 
-/// Runs it until it has done what the parent ordered.
+/// Runs the client until it has carried out the parent's orders.
 pub(super) fn run(
     task: &Task,
     seed: u64,
@@ -87,7 +86,7 @@ pub(super) fn run(
         let outcome = transfers.make(rate, is_to_stop).and_then(|()| transfers.end(reporter));
         if let Err(failure) = &outcome {
             let (status, text) = (failure.status.code(), failure.text().to_owned());
-            // The thread that takes orders ends once the parent has heard.
+            // The thread that takes orders ends once the parent has received this.
             report(reporter, &BankReport::Failed { status, text })?;
         }
         outcome
@@ -95,7 +94,7 @@ pub(super) fn run(
 }
 
 impl Transfers {
-    /// Makes transfers until it is to stop.
+    /// Makes transfers until it is told to stop.
     fn make(&mut self, rate: f64, is_to_stop: &AtomicBool) -> Result<(), Failure> {
         let begun = Instant::now();
         while !is_to_stop.load(Ordering::Relaxed) {
@@ -128,7 +127,7 @@ impl Transfers {
         report(reporter, &BankReport::Done { name, inc, sent })
     }
 
-    /// A transfer between one to all groups: from one account to one in each.
+    /// Draws a transfer between one to all groups: from one account to one in each.
     fn draw(&mut self) -> (Destinations, Vec<Change>) {
         let groups = self.client.places().overlay().len() as u64;
         let count = 1 + self.random.below(groups);
@@ -156,12 +155,12 @@ impl Transfers {
         u32::try_from(self.random.below(u64::from(ACCOUNTS))).unwrap_or(0)
     }
 
-    /// Waits until nothing is under way that is ordered first elsewhere.
+    /// Waits until no message is in flight that is ordered first by another group.
     fn wait_for_way(&mut self, to: Destinations, is_to_stop: &AtomicBool) -> Result<(), Failure> {
         let way = self.client.places().overlay().lowest_common_ancestor(to);
         while self.ordered_at != way && !self.under_way.is_empty() {
             if is_to_stop.load(Ordering::Relaxed) {
-                // What it drew is not sent: only what was sent before is waited for.
+                // The drawn transfer is not sent; only earlier messages are waited for.
                 break;
             }
             self.take_answers(TICK)?;
@@ -190,7 +189,7 @@ impl Transfers {
         }
     }
 
-    /// Writes that a message was multicast, before it is sent.
+    /// Records that a message is multicast, before it is sent.
     fn record(&self, msg: &str, to: Destinations, t_ns: u64) {
         let places = self.client.places();
         let groups = to.iter().map(|group| places.group_name(group).into()).collect();

@@ -1,8 +1,8 @@
-//! The histories of a demo: each process writes its own, and the parent brings them into one order
-//! of time and has them judged by the conformance suite.
+//! The histories of a demo: each process writes its own; the parent merges them by time and has
+//! them judged by the conformance suite.
 //!
-//! What was written before a process was killed is in its file: each delivery is one call of the
-//! system.
+//! Records written before a process was killed are in its file, because each delivery is one system
+//! call.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -23,7 +23,7 @@ impl HistoryFile {
         Ok(Self { file: File::create(path)? })
     }
 
-    /// Writes these records, all in one call.
+    /// Writes these records in one system call.
     pub(super) fn write<'e>(&self, events: impl IntoIterator<Item = Event<'e>>) {
         let mut lines = Vec::new();
         let mut writer = Writer::new(&mut lines);
@@ -37,12 +37,12 @@ impl HistoryFile {
     }
 }
 
-/// The name of a message: its client, the client's incarnation, and its number there.
+/// Returns the name of a message: its client, the client's incarnation, and its number there.
 pub(super) fn message_name((client, incarnation, number): (u16, u32, u64)) -> String {
     format!("c{client}/{incarnation}/{number}")
 }
 
-/// When a record was made.
+/// Returns the time of a record.
 fn time_of(event: &Event<'_>) -> u64 {
     match event {
         Event::Start { t_ns, .. }
@@ -62,14 +62,14 @@ fn time_of(event: &Event<'_>) -> u64 {
     }
 }
 
-/// All records of a run, in the order of time.
+/// All records of a run, in order of time.
 pub(super) struct Merged {
     lines: Vec<(u64, String)>,
 }
 
 impl Merged {
-    /// Those of the parent, and those in the files of its processes. A last line that a kill has
-    /// cut off was of something that did not happen yet.
+    /// Merges the records of the parent and those in the files of its processes. A last line cut
+    /// off by a kill is ignored, because its event did not happen yet.
     pub(super) fn new(own: &[Event<'_>], files: &[PathBuf]) -> io::Result<Self> {
         let mut lines = Vec::new();
         for event in own {
@@ -77,7 +77,7 @@ impl Merged {
         }
         for file in files {
             let text = match std::fs::read_to_string(file) {
-                // It was killed before it began.
+                // The process was killed before it began.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 read => read?,
             };
@@ -97,7 +97,7 @@ impl Merged {
         self.lines.iter().filter_map(|(_, line)| parse(line).ok())
     }
 
-    /// Writes it all down.
+    /// Writes all records to a file.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
         for (_, line) in &self.lines {
@@ -106,7 +106,7 @@ impl Merged {
         file.flush()
     }
 
-    /// What the suite says.
+    /// Returns the suite's verdict.
     pub(super) fn judge(&self) -> io::Result<String> {
         let mut text = String::new();
         for (_, line) in &self.lines {
@@ -119,7 +119,7 @@ impl Merged {
     }
 }
 
-/// `passed`, or what is not so.
+/// Returns `passed`, or a description of the failure.
 fn in_words(verdict: &Verdict) -> String {
     let wrong: Vec<String> = verdict
         .judgements

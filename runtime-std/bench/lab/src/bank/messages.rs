@@ -1,4 +1,4 @@
-//! What the demo's parent and its processes send to each other.
+//! The messages between the demo's parent and its processes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,58 +22,58 @@ impl Role for ShardsMember {
     type Report = BankReport;
 }
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) overlay: Description,
-    /// Where it writes its history.
+    /// The file for its history.
     pub(super) history: PathBuf,
     pub(super) part: BankPart,
-    /// How long to wait for the others.
+    /// Maximum time to wait for the others.
     pub(super) join_timeout: Duration,
 }
 
-/// What it is.
+/// Its role.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BankPart {
-    /// A replica of that name, which is started for the so-manieth time, from 1.
+    /// The replica of that name, in its start number `inc`, from 1.
     Replica { name: String, inc: u32 },
-    /// A client that makes so many transfers a second at most, drawn from a seed.
+    /// A client that makes at most `rate` transfers per second, drawn from a seed.
     Client { seed: u64, rate: f64 },
 }
 
-/// What the parent asks of a process.
+/// An order of the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BankOrder {
-    /// Of a client: begin.
+    /// For a client: begin.
     Go,
-    /// Of a client: end, once all is answered.
+    /// For a client: end once everything is answered.
     Stop,
-    /// Of a replica: tell what it holds.
+    /// For a replica: report its state.
     Tell,
 }
 
-/// What a process reports.
+/// A report of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BankReport {
-    /// A replica is in its group; a client has met all groups.
+    /// A replica is in its group; a client is connected to all groups.
     Joined,
-    /// A replica counts in quorums, or does so again.
+    /// A replica counts in quorums, perhaps again.
     Votes,
     /// A replica leads.
     Leads { term: u64 },
-    /// What a replica holds.
+    /// The state of a replica.
     Holds(Totals),
-    /// What a client has sent, and how long it took.
+    /// The transfers that a client has sent, and their durations.
     Done { name: String, inc: u32, sent: Vec<Sent> },
-    /// It cannot go on.
+    /// The process cannot continue.
     Failed {
         /// The exit status.
         status: u8,
-        /// What is wrong and what to do.
+        /// The cause and the remedy.
         text: String,
     },
 }
@@ -82,8 +82,8 @@ pub(super) enum BankReport {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Sent {
     pub(super) at_ns: u64,
-    /// Nothing if it was not answered.
+    /// `None` if it was not answered.
     pub(super) answered_ns: Option<u64>,
-    /// The groups that it was for, a bit each.
+    /// Its destination groups, one bit each.
     pub(super) destinations: u64,
 }

@@ -1,5 +1,5 @@
-//! `tramontane-lab bank`: a bank over eight groups of three, whose leaders are killed while
-//! money goes from group to group.
+//! `tramontane-lab bank`: a bank over eight groups of three, whose leaders are killed while money
+//! is transferred between groups.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -49,36 +49,36 @@ pub(super) const EXAMPLES: &str = "  tramontane-lab bank
       groups as a chain, over TCP, for a minute; the result as JSON";
 
 /// Run a bank over eight groups of three replicas: clients transfer money between one to eight
-/// groups, and leaders are killed meanwhile; in the end all money must be there
+/// groups while leaders are killed; in the end all the money must be there
 #[derive(Args, Debug)]
 pub(super) struct BankOptions {
     /// The tree of the groups
     #[arg(long, value_name = "TREE", default_value = "base")]
     tree: Tree,
-    /// How long clients make transfers, in seconds
+    /// Time during which clients make transfers, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     duration: Duration,
-    /// How many clients there are, each of which is a process
+    /// The number of clients; each is a process
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u16).range(1..=16))]
     clients: u16,
-    /// Transfers a second at most, of all clients
+    /// Maximum number of transfers per second, by all clients
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
-    /// From one kill of a leader to the next, in seconds
+    /// Time between two kills of a leader, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     kill_interval: Duration,
-    /// Refer to messages of so many bytes or more, as references_from of an overlay file says; a
+    /// Refer to messages of this size in bytes or more, like references_from in an overlay file; a
     /// transfer has 14 bytes for each account [default: none, leaders copy all]
     #[arg(long, value_name = "BYTES")]
     references_from: Option<u32>,
-    /// What transfers and kills are drawn from
+    /// The seed from which transfers and kills are drawn
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     join: JoinOption,
-    /// What carries the writes
+    /// The fabric
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     fabric: Carrier,
@@ -127,13 +127,13 @@ pub(super) fn run(options: &BankOptions) -> Result<(), Failure> {
     if verdict.is_err() {
         let saved = outcome.1.save(&kept);
         saved.map_err(|error| Failure::system("cannot keep the history", &error))?;
-        // It stays for whoever looks into it.
+        // The folder is kept for whoever wants to examine it.
         let _ = folder.keep();
     }
     verdict
 }
 
-/// What the suite says, and all else.
+/// Judges a run by the suite and by the bank's own checks.
 fn judge(plan: &Plan, run: &Run) -> Result<(Outcome, Merged), Failure> {
     let places = Places::new(&plan.overlay, plan.overlay.overlay()?);
     let mut events = vec![Event::Run {
@@ -160,7 +160,7 @@ fn judge(plan: &Plan, run: &Run) -> Result<(Outcome, Merged), Failure> {
     Ok((Outcome::of(plan, &places, run, &merged, suite), merged))
 }
 
-/// Runs a process of the demo, and reports to its parent what went wrong, if anything.
+/// Runs a process of the demo, and reports any failure to its parent.
 pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
     let (task, worker) = Worker::<ShardsMember>::attach(task)
         .map_err(|error| Failure::usage(error, "start it with 'tramontane-lab bank'"))?;
@@ -172,7 +172,7 @@ pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
     let Err(failure) = outcome else { return Ok(()) };
     if !failure.text().is_empty() {
         let (status, text) = (failure.status.code(), failure.text().to_owned());
-        // The parent may be gone; then this has nowhere to go.
+        // The parent may be gone; then this report is lost.
         let _ = reporter.send(&BankReport::Failed { status, text });
     }
     Err(Failure::silent(failure.status))

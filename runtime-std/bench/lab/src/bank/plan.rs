@@ -1,4 +1,4 @@
-//! What a run is to do.
+//! The plan of a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,10 +12,10 @@ pub(super) struct Plan {
     pub(super) clients: u16,
     pub(super) duration: Duration,
     pub(super) kill_interval: Duration,
-    /// Transfers a second, of all clients.
+    /// Transfers per second of all clients.
     pub(super) rate: f64,
     pub(super) seed: u64,
-    /// Where histories go.
+    /// The folder for histories.
     pub(super) folder: PathBuf,
     pub(super) join_timeout: Duration,
 }

@@ -12,10 +12,10 @@ use super::messages::{BankOrder, BankReport, ShardsMember, Task};
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_local::exit::{Failure, Status};
 
-/// Between two looks whether the replica counts, or has ended.
+/// Time between two checks whether the replica counts, or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Runs it until the parent releases it.
+/// Runs the replica until the parent releases it.
 pub(super) fn run(
     task: &Task,
     name: &str,
@@ -56,7 +56,7 @@ pub(super) fn run(
     ended
 }
 
-/// Reports once the replica counts in quorums, and why it ended, if it does.
+/// Reports when the replica counts in quorums and, if it ends, the reason.
 fn watch(
     running: &Running,
     reporter: Reporter<BankReport>,
@@ -79,7 +79,7 @@ fn watch(
     Ok(())
 }
 
-/// Reports. The parent may be gone: then this process ends.
+/// Sends a report. The parent may be gone; then this process ends.
 pub(super) fn report(reporter: Reporter<BankReport>, report: &BankReport) -> Result<(), Failure> {
     reporter.send(report).map_err(|_| Failure::silent(Status::Other))
 }

@@ -15,31 +15,31 @@ use tramontane_local::table::Table;
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
-    /// Transfers that clients multicast.
+    /// Number of transfers that clients multicast.
     transfers: u64,
-    /// How many of them were delivered: by one replica of each of their groups, as their clients
-    /// were told.
+    /// Number of those that were delivered by one replica of each of their groups, according to
+    /// their clients.
     delivered: u64,
-    /// Leaders that were killed.
+    /// Number of leaders killed.
     leader_kills: usize,
-    /// How long those transfers took that a kill delayed, in ms. Null if none was.
+    /// Durations of the transfers that a kill delayed, in ms. Null if there were none.
     delayed_ms: Option<Spread>,
-    /// From a kill to the first delivery by the next leader of the group, in ms. Null if no group
-    /// had one.
+    /// Time from a kill to the first delivery by the next leader of the group, in ms. Null if no
+    /// group had one.
     takeover_ms: Option<Spread>,
-    /// All the money is there.
+    /// Whether all the money is there.
     conserved: bool,
-    /// All replicas of each group hold the same.
+    /// Whether all replicas of each group have the same state.
     replicas_equal: bool,
-    /// What the conformance suite says of the histories.
+    /// The conformance suite's verdict on the histories.
     suite: String,
     transfers_per_s: f64,
     seconds: f64,
-    /// Deliveries by all replicas.
+    /// Number of deliveries by all replicas.
     deliveries: u64,
 }
 
-/// A middle and a greatest value.
+/// A median and a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spread {
     median: f64,
@@ -47,7 +47,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of times in nanoseconds.
+    /// Computes the spread of times in nanoseconds.
     fn of(mut times_ns: Vec<u64>) -> Option<Self> {
         times_ns.sort_unstable();
         let ms = |ns: u64| (ns / 1_000) as f64 / 1_000.0;
@@ -56,7 +56,7 @@ impl Spread {
     }
 }
 
-/// A group without its leader, from the kill to the next leader's first delivery.
+/// A period in which a group has no leader, from the kill to the next leader's first delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
     group: GroupId,
@@ -65,7 +65,7 @@ struct Gap {
 }
 
 impl Outcome {
-    /// Looks at all that came of a run.
+    /// Evaluates the results of a run.
     pub(super) fn of(
         plan: &Plan,
         places: &Places,
@@ -114,7 +114,7 @@ impl Outcome {
         table.to_string()
     }
 
-    /// Whether all is as it should be.
+    /// Returns an error unless everything is as it should be.
     pub(super) fn verdict(&self, kept: &str) -> Result<(), Failure> {
         let wrong = if !self.conserved {
             "money was lost, or made"
@@ -149,7 +149,7 @@ fn is_equal(places: &Places, held: &[Vec<Totals>]) -> bool {
     held.len() == groups.len() && groups.into_iter().zip(held).all(is_whole)
 }
 
-/// The gaps that kills made: a kill after which nobody led before the end has none.
+/// Returns the gaps caused by kills. A kill after which there is no leader before the end has none.
 fn gaps(places: &Places, kills: &[Kill], merged: &Merged) -> Vec<Gap> {
     let mut open: Vec<(Kill, Option<(String, u32)>)> = Vec::new();
     let mut waiting: Vec<Kill> = kills.to_vec();
@@ -181,7 +181,7 @@ fn gaps(places: &Places, kills: &[Kill], merged: &Merged) -> Vec<Gap> {
     found
 }
 
-/// How long the transfers took that passed through a group while it had no leader.
+/// Returns the durations of the transfers that passed through a group while it had no leader.
 fn delayed(places: &Places, gaps: &[Gap], sent: &[Sent]) -> Vec<u64> {
     let took = |sent: &Sent| {
         let answered = sent.answered_ns?;
@@ -194,8 +194,8 @@ fn delayed(places: &Places, gaps: &[Gap], sent: &[Sent]) -> Vec<u64> {
     sent.iter().filter_map(took).collect()
 }
 
-/// All groups that order a message: its destinations, and what lies above them up to the lowest one
-/// that reaches all.
+/// Returns all groups that order a message: its destinations, and the groups above them up to the
+/// lowest one that reaches all.
 fn way(places: &Places, to: Destinations) -> Destinations {
     let overlay = places.overlay();
     let Some(top) = overlay.lowest_common_ancestor(to) else { return to };

@@ -1,5 +1,5 @@
-//! The parent of the demo: it starts replicas and clients, kills leaders, and finds out in the end
-//! what all of them hold.
+//! The parent of the demo: it starts replicas and clients, kills leaders, and finally asks all of
+//! them for their state.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,30 +17,30 @@ use tramontane_local::crew::{Crew, Event as CrewEvent, Launch, WorkerId};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 
-/// Between two looks at signals.
+/// Time between two checks for signals.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How long all replicas may take to hold the same in the end.
+/// Maximum time until all replicas have the same state in the end.
 const SETTLE: Duration = Duration::from_secs(30);
 
-/// Between two questions what they hold.
+/// Time between two requests for their state.
 const ASK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A leader that was killed.
+/// A killed leader.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kill {
     pub(super) group: GroupId,
     pub(super) at_ns: u64,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) kills: Vec<Kill>,
-    /// What each replica holds in the end, group by group.
+    /// The state of each replica in the end, group by group.
     pub(super) held: Vec<Vec<Totals>>,
     pub(super) sent: Vec<Sent>,
-    /// The parent's records, and the files of the others'.
+    /// The parent's records, and the files of the other processes' records.
     pub(super) events: Vec<Event<'static>>,
     pub(super) files: Vec<PathBuf>,
     pub(super) seconds: f64,
@@ -50,7 +50,7 @@ pub(super) struct Run {
 #[derive(Debug)]
 struct BankProcess {
     name: String,
-    /// None for a client.
+    /// `None` for a client.
     group: Option<GroupId>,
     inc: u32,
     has_joined: bool,
@@ -60,7 +60,7 @@ struct BankProcess {
     is_done: bool,
 }
 
-/// All processes, as the parent sees them.
+/// All processes, from the parent's view.
 pub(super) struct Supervisor<'p> {
     plan: &'p Plan,
     places: Places,
@@ -71,7 +71,7 @@ pub(super) struct Supervisor<'p> {
 }
 
 impl<'p> Supervisor<'p> {
-    /// Runs the demo to its end. No process is left, however it ends.
+    /// Runs the demo to its end. However it ends, no process remains.
     pub(super) fn run(plan: &'p Plan, interrupts: &Interrupts) -> Result<Run, Failure> {
         let places = Places::new(&plan.overlay, plan.overlay.overlay()?);
         let random = Random::stream(plan.seed, "kills");
@@ -127,8 +127,8 @@ impl<'p> Supervisor<'p> {
         Ok(())
     }
 
-    /// Kills a leader at each interval, and starts it again: of a group of which all replicas
-    /// count.
+    /// Kills a leader at each interval and restarts it. Only a group in which all replicas count is
+    /// chosen.
     fn kill_leaders(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let begun = Instant::now();
         let mut next_kill = self.plan.kill_interval;
@@ -146,7 +146,7 @@ impl<'p> Supervisor<'p> {
         Ok(())
     }
 
-    /// The leader of a group of which all replicas are there and count.
+    /// Returns the leader of a group in which all replicas are running and count.
     fn choose_leader(&mut self) -> Option<(WorkerId, GroupId)> {
         let is_whole = |group: GroupId| {
             let of_group = self.members.values().filter(|member| member.group == Some(group));
@@ -174,7 +174,7 @@ impl<'p> Supervisor<'p> {
         self.start_replica(name, group, inc + 1)
     }
 
-    /// Lets the clients end, waits until all replicas count again and hold the same, and releases
+    /// Ends the clients, waits until all replicas count again and have the same state, and releases
     /// them.
     fn end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         self.order_clients(BankOrder::Stop);
@@ -227,7 +227,7 @@ impl<'p> Supervisor<'p> {
 
     fn order_clients(&mut self, order: BankOrder) {
         for (worker, _) in self.members.iter().filter(|(_, member)| member.group.is_none()) {
-            // One that cannot be reached has ended, and the next event says so.
+            // A process that cannot be reached has ended, and the next event says so.
             let _ = self.crew.order(*worker, &order);
         }
     }
@@ -251,10 +251,10 @@ impl<'p> Supervisor<'p> {
         Ok(())
     }
 
-    /// Takes one report, if one comes in time.
+    /// Takes one report, if one arrives in time.
     fn take_event(&mut self, timeout: Duration) -> Result<(), Failure> {
         let Some((worker, event)) = self.crew.next(timeout) else { return Ok(()) };
-        // What comes from one that was killed is over.
+        // Reports of a killed process are ignored.
         let Some(member) = self.members.get_mut(&worker) else { return Ok(()) };
         match event {
             CrewEvent::Report(BankReport::Joined) => member.has_joined = true,

@@ -1,4 +1,4 @@
-//! A plan as a drawing: a line for each member, time to the right, an arrow for each block.
+//! A plan as a drawing: one line per member, time to the right, one arrow per block.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -6,11 +6,11 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::schedule::{Plan, Send};
 use tramontane_local::exit::Failure;
 
-/// More lines than these are a carpet.
+/// With more lines than this, a drawing is unreadable.
 const MEMBERS_MAX: u16 = 64;
 const STEPS_MAX: u64 = 200;
 
-/// Pixels of a step, of a member's line, and of the border.
+/// Sizes in pixels: of a step, of a member's line, and of the border.
 const STEP: i32 = 96;
 const LINE: i32 = 44;
 const LEFT: i32 = 60;
@@ -62,8 +62,8 @@ fn drawn(plan: &Plan, svg: &mut String) -> Result<(), Box<dyn std::error::Error>
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// From the sender's line at the step's beginning to the receiver's at its end, with the block's
-/// number.
+/// Draws an arrow from the sender's line at the step's beginning to the receiver's at its end, with
+/// the block's number.
 fn arrow(area: &Area<'_>, plan: &Plan, send: &Send) -> Result<(), Box<dyn std::error::Error>> {
     let x = LEFT + i32::try_from(send.step)? * STEP;
     let (from, to) = ((x + 8, line(send.from)), (x + STEP - 14, line(send.to)));
@@ -71,7 +71,7 @@ fn arrow(area: &Area<'_>, plan: &Plan, send: &Send) -> Result<(), Box<dyn std::e
     let colour = HSLColor(hue, 0.75, 0.4);
     area.draw(&PathElement::new([from, to], colour.stroke_width(2)))?;
     area.draw(&Circle::new(to, 4, colour.filled()))?;
-    // Near the receiver's end arrows are apart, since no member receives twice in a step.
+    // Arrows do not overlap near the receiver's end, because no member receives twice in a step.
     let at = (to.0 - (to.0 - from.0) / 5, to.1 - (to.1 - from.1) / 5);
     area.draw(&Circle::new(at, 9, WHITE.filled()))?;
     area.draw(&label(send.block.to_string(), at, &colour))?;

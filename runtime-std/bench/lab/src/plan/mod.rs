@@ -1,5 +1,5 @@
-//! `tramontane-lab plan`: which member sends which block to which other in which step, before
-//! anything is sent (RDM-8).
+//! `tramontane-lab plan`: which member sends which block to which other member in which step,
+//! before anything is sent (RDM-8).
 
 mod draw;
 mod schedule;
@@ -27,16 +27,17 @@ pub(super) const EXAMPLES: &str = "  tramontane-lab plan --members 8 --blocks 5
   tramontane-lab plan --members 7 --blocks 3 --svg >plan.svg
       as a drawing";
 
-/// The most members times steps of a plan that is printed: the summary remembers when blocks came.
+/// Maximum product of members and steps in a printed plan, because the summary stores the arrival
+/// of every block.
 const CELLS_MAX: u64 = 5_000_000;
 
 /// Print or draw the schedule of a block multicast.
 #[derive(Args, Debug)]
 pub(super) struct PlanOptions {
-    /// How blocks go
+    /// The algorithm that schedules blocks
     #[arg(long, value_enum, default_value_t = AlgorithmName::Pipeline)]
     algorithm: AlgorithmName,
-    /// The number of members, the root included
+    /// The number of members, including the root
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     members: u16,
     /// The number of blocks of the message
@@ -111,7 +112,7 @@ fn plan_of(arguments: &PlanOptions) -> Result<Plan, Failure> {
     Ok(Plan { name, schedule, rank })
 }
 
-/// One JSON object. Sends are written as they are worked out.
+/// Prints one JSON object. Sends are written as they are computed.
 fn json(plan: &Plan, output: &mut impl Write) -> io::Result<()> {
     let shape = plan.schedule.shape();
     let name = serde_json::to_string(&plan.name)?;
@@ -144,7 +145,7 @@ fn text(plan: &Plan, output: &mut impl Write) -> io::Result<()> {
             // Writing to a string cannot fail.
             let _ = write!(line, "  {from}>{to}:{block}");
         }
-        // One member may have nothing to do.
+        // A single member may have nothing to do in a step.
         if !line.is_empty() {
             writeln!(output, "{step:>4}{line}")?;
         }

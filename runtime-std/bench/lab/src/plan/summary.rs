@@ -1,5 +1,4 @@
-//! What a plan amounts to: steps, how much each link carries, and how much time there is to be
-//! late.
+//! A summary of a plan: steps, the load of each link, and the slack.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,21 +12,21 @@ use super::schedule::Send;
 #[derive(Debug)]
 pub(super) struct Summary {
     members: u16,
-    /// The member whose part is counted, if not the whole.
+    /// The member whose part is counted, or `None` for the whole.
     rank: Option<u16>,
     steps: u64,
     sends: u64,
     receives: u64,
-    /// Blocks that cross each link, which has a direction.
+    /// Number of blocks on each link, which has a direction.
     links: HashMap<(u16, u16), u64>,
-    /// The step in which a member got a block.
+    /// The step in which a member received a block.
     came: HashMap<(u16, u32), u64>,
     relayed: u64,
     slack: u64,
     slack_min: Option<u64>,
 }
 
-/// The blocks that cross a link.
+/// The load of a link in blocks.
 #[derive(Debug, Serialize)]
 struct Load {
     from: u16,
@@ -40,20 +39,21 @@ struct Load {
 pub(super) struct Finished {
     steps: u64,
     sends: u64,
-    /// Of one member's part: in the whole, each send is received.
+    /// Only for one member's part: in the whole, each send is received.
     #[serde(skip_serializing_if = "Option::is_none")]
     receives: Option<u64>,
-    /// Links that carry anything, each direction for itself.
+    /// Number of used links, counting each direction separately.
     links: usize,
-    /// Blocks on the link that carries most.
+    /// Number of blocks on the busiest link.
     blocks_per_link_max: u64,
-    /// Blocks that the busiest member sends; of one member's part nothing is known of others.
+    /// Number of blocks that the busiest member sends; `None` for one member's part, which says
+    /// nothing about others.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks_sent_max: Option<u64>,
-    /// How many steps a block had been at whom sends it on, on the average; the root's sends apart
+    /// Mean number of steps between the arrival of a block and its relay, without the root's sends
     /// (RDMC 4.5).
     slack_mean: Option<f64>,
-    /// And at the least.
+    /// Minimum of the same number.
     slack_min: Option<u64>,
     /// By sender, then by receiver.
     load: Vec<Load>,
@@ -97,7 +97,7 @@ impl Summary {
         for ((from, _), blocks) in &self.links {
             sent[usize::from(*from)] += blocks;
         }
-        // Counts of what was printed: far below what a float holds exactly.
+        // Counts of printed items, far below the limit of exact floats.
         let mean = |relayed| self.slack as f64 / relayed as f64;
         let mut load: Vec<Load> = self
             .links

@@ -1,6 +1,6 @@
-//! `tramontane-lab adapter`: the suite's protocol over standard input and output. That what it says
-//! is true is for the suite to find out; here, that it speaks the protocol at all, and what it says
-//! to what it cannot do.
+//! `tramontane-lab adapter`: the suite's protocol over standard input and output. The suite checks
+//! that its statements are true; these tests check that it speaks the protocol at all, and how it
+//! answers unsupported requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use crate::support::{Place, Process};
 use serde_json::{Value, json};
 
-/// A member under a driver that is this test.
+/// A member whose driver is this test.
 struct Member {
     child: Child,
     input: Option<ChildStdin>,
@@ -40,7 +40,8 @@ impl Member {
         writeln!(input, "{command}").expect("the member reads");
     }
 
-    /// The next line that is no view; it must come, for the test ends with the member.
+    /// Returns the next line that is not a view. It must arrive, because the test ends with the
+    /// member.
     fn answer(&mut self) -> Value {
         loop {
             let answer = self.line();
@@ -56,7 +57,7 @@ impl Member {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Answers up to the n-th of a type; gives those of that type.
+    /// Reads answers up to the n-th of a type, and returns those of that type.
     fn answers(&mut self, kind: &str, count: usize) -> Vec<Value> {
         let mut found = Vec::new();
         while found.len() < count {
@@ -102,7 +103,7 @@ fn three_members_tell_one_order_and_each_messages_own_bytes() {
     const EACH: usize = 40;
     for number in 0..EACH {
         for (own, member) in members.iter_mut().enumerate() {
-            // A message of no bytes is a message, and has no room for a name.
+            // A message may be empty, and then has no room for a name.
             let bytes = if number % 4 == 3 { 0 } else { 100 };
             member.ask(&json!({"type": "multicast", "message": format!("n{own}/1/{number}"), "groups": ["g0"], "bytes": bytes}));
         }
@@ -202,7 +203,7 @@ fn an_outside_sender_is_unsupported() {
     assert_eq!(member.answer()["type"], "halt");
 }
 
-/// Two groups of one replica, and a client.
+/// Returns the `init` of two groups of one replica, and a client.
 fn init_of_shards(place: &Place, own: usize) -> Value {
     let mut init = init(place, own, 3);
     for (group, replica) in [(0, "n1"), (1, "n0")] {
@@ -232,7 +233,7 @@ fn shards_deliver(arguments: &[&str]) {
         assert_eq!(replica.answers("leader", 1)[0]["group"], group);
     }
     assert_eq!(client.answer()["type"], "init_ok");
-    // A message of no bytes is a message, and what is for fewer groups does not overtake.
+    // A message may be empty, and a message for fewer groups does not overtake.
     let asked = [(json!(["g0", "g1"]), 100), (json!(["g1"]), 0), (json!(["g1"]), 50)];
     for (number, (groups, bytes)) in asked.iter().enumerate() {
         let message = format!("n2/1/{number}");

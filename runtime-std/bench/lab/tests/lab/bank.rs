@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::support::Place;
 use serde_json::Value;
 
-/// How long clients make transfers.
+/// Returns how long clients make transfers.
 fn seconds() -> String {
     std::env::var("TRAMONTANE_SHARDS_SECONDS").unwrap_or_else(|_| "2".to_owned())
 }

@@ -1,15 +1,15 @@
-//! `tramontane-lab bench blocks`: what it prints, and what it refuses. Times are not judged here.
+//! `tramontane-lab bench blocks`: its output and its refusals. Times are not judged here.
 
 use crate::bench;
 use crate::support::Place;
 use serde_json::Value;
 
-/// Whether there is a spread of figures above zero.
+/// Returns whether there is a spread of positive figures.
 fn figure(value: &Value) -> bool {
     value["median"].as_f64().is_some_and(|figure| figure > 0.0)
 }
 
-/// What stands beside a row under that name.
+/// Returns the probe of that name in a row.
 fn probe<'r>(row: &'r Value, name: &str) -> Option<&'r Value> {
     row["probes"].as_array()?.iter().find(|probe| probe["probe"] == name)
 }
@@ -85,8 +85,8 @@ fn a_delayed_member_pauses_for_as_long_as_it_is_told_and_its_group_goes_on() {
                 (pause["member"].as_u64(), pause["blocks"].as_u64()),
                 (Some(member), Some(40))
             );
-            // Ten blocks in a pipeline of three are eleven steps; a sleep may last longer, never
-            // shorter.
+            // Ten blocks in a pipeline of three members take eleven steps; a sleep may last longer,
+            // but never shorter.
             let paused_ms = pause["pause_ms"]["median"].as_f64().expect("a time");
             assert!(paused_ms >= undisturbed_ms * 40.0 / 11.0 - 0.001, "{undisturbed_ms}: {row}");
             let cost = pause["cost"]["median"].as_f64().expect("a share");
@@ -117,8 +117,8 @@ fn links_over_tcp_are_held_to_their_speed_and_a_slow_one_to_half_of_it() {
     let report = bench(&place, &[&arguments[..], &limited[..], &few[..]].concat());
     let rows = report["rows"].as_array().expect("rows");
     let latency_ms = |row: &Value| row["latency_ms"]["median"].as_f64().expect("a time");
-    // What the kernel holds back takes its time however fast, or slow, the machine is: 400 ms, and
-    // 800; a little goes ahead.
+    // Data held back by the kernel takes a fixed time, regardless of the machine's speed: 400 ms
+    // and 800 ms; a small amount is sent ahead.
     assert!(latency_ms(&rows[0]) > 300.0, "{report}");
     let slow = rows.iter().find(|row| row["disturbance"]["kind"] == "slow_link").expect("a row");
     assert_eq!(slow["disturbance"]["link"], "0-1");

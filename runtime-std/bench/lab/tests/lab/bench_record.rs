@@ -1,4 +1,4 @@
-//! `tramontane-lab bench record`: rows are answered by runs, judged, and printed. One seed decides
+//! `tramontane-lab bench record`: rows are answered by runs, judged, and printed. A seed determines
 //! a run, so nothing here depends on the machine.
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::bench;
 use crate::support::Place;
 
-/// The rows that were asked for, of one paper.
+/// Returns the requested rows of one paper.
 fn rows(arguments: &[&str]) -> Vec<Value> {
     let record = bench(&Place::new(), &[&["record", "--seeds", "1"], arguments].concat());
     let part = &record["parts"][0];
@@ -19,8 +19,8 @@ fn verdicts(only: &str) -> Vec<String> {
     rows(&["--only", only]).iter().map(verdict).collect()
 }
 
-/// RDMC's tables and figures as its text has them: where the time of a transfer goes, the
-/// algorithms beside each other, block sizes, a storage layer, overlapping groups, interrupts.
+/// RDMC's tables and figures according to its text: the breakdown of a transfer's time, a
+/// comparison of the algorithms, block sizes, a storage layer, overlapping groups, interrupts.
 #[test]
 fn figures_of_rdmc_hold() {
     let held = "rdmc-table-total,rdmc-table-blocks,rdmc-network-share,rdmc-preempted-relay,\

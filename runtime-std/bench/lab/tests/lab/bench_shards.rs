@@ -1,4 +1,4 @@
-//! `tramontane-lab bench shards`: short runs of it. No figure is compared with a number.
+//! `tramontane-lab bench shards`: short runs. No figure is compared with a number.
 
 use crate::bench;
 use crate::support::Place;

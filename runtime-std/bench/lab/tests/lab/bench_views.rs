@@ -1,12 +1,13 @@
-//! Real processes that are killed, stopped and asked to leave under load, each delivery checked.
+//! Real processes that are killed, stopped and asked to leave under load, with every delivery
+//! checked.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::process::Command;
 
-/// Ten kills and as many leaves, and stops, which take as long as the failure timeout: generous,
-/// since others run on this machine. Of five, one may be taken for dead by mistake beside the one
-/// that goes.
+/// Ten kills, ten leaves and ten stops, each taking as long as the failure timeout. The timeout is
+/// generous, because other processes run on this machine. With five members, one may be suspected
+/// by mistake in addition to the one that leaves.
 fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
     let output = Command::new(crate::PROGRAM)
         .args(["bench", "views", "--fabric", fabric, "--ways", ways, "--rounds", rounds, "--json"])

@@ -1,4 +1,4 @@
-//! `tramontane-lab bench`: what it prints, and what it refuses. Rates are not judged here.
+//! `tramontane-lab bench`: its output and its refusals. Rates are not judged here.
 
 use crate::bench;
 use crate::support::Place;
@@ -38,7 +38,7 @@ fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
             "one round: {probe}"
         );
         let all = row["bytes_per_s"].as_f64().expect("a rate");
-        // Of three senders, two thirds of what is delivered is others'.
+        // With three senders, two thirds of the deliveries come from others.
         assert!(
             row["nodes"] != 3 || (delivered / all * 1.5 - 1.0).abs() < 1e-9,
             "{delivered} of {all}"

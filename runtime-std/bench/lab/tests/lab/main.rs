@@ -1,5 +1,4 @@
-//! The program `tramontane-lab` as its users meet it: real processes, their output and exit
-//! statuses.
+//! The program `tramontane-lab` from a user's view: real processes, their output and exit statuses.
 
 mod adapter;
 mod bank;
@@ -19,10 +18,10 @@ use support::Place;
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tramontane-lab");
 
-/// What an experiment prints as JSON.
+/// Returns the JSON output of an experiment.
 #[track_caller]
 fn bench(place: &Place, arguments: &[&str]) -> serde_json::Value {
-    // Simulated runs take a quarter of a minute on a machine at rest.
+    // Simulated runs take a quarter of a minute on an idle machine.
     let run = &mut place.start(&[&["bench"], arguments, &["--json"]].concat());
     let output = run.wait_patiently().succeeded();
     serde_json::from_slice(&output).expect("JSON")

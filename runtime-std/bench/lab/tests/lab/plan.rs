@@ -1,5 +1,5 @@
-//! `tramontane-lab plan`: what it prints and draws is the schedule, and what cannot be is told in
-//! one line.
+//! `tramontane-lab plan`: it prints and draws the schedule, and reports an impossible plan in one
+//! line.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn the_summary_says_what_limits_an_algorithm() {
     assert_eq!(summary("sequential")["blocks_sent_max"], 7 * 20);
     assert_eq!(summary("chain")["blocks_per_link_max"], 20);
     assert_eq!(summary("chain")["slack_min"], 1);
-    // A link of the pipeline is used in every third step only.
+    // A link of the pipeline is used only in every third step.
     assert!(summary("pipeline")["blocks_per_link_max"].as_u64() < Some(10));
     assert!(summary("pipeline")["slack_mean"].as_f64() > summary("chain")["slack_mean"].as_f64());
     assert_eq!(summary("sequential")["slack_mean"], Value::Null);
@@ -101,7 +101,7 @@ fn people_get_a_line_a_step_and_a_drawing_an_arrow_a_block() {
     assert_eq!(drawing.matches("\nstep ").count(), 5);
 }
 
-/// The last of a sequential send receives five blocks at the end, and has nothing to do before.
+/// The last member of a sequential send receives five blocks at the end, and is idle before.
 #[test]
 fn one_members_part_says_what_it_sends_and_what_it_receives() {
     let place = Place::new();

@@ -1,4 +1,5 @@
-//! What a terminal shows of experiments: tables that fit it, and nothing of a bar after ^C.
+//! The terminal output of experiments: tables that fit the width, and no trace of a progress bar
+//! after ^C.
 
 use crate::support::Place;
 use crate::support::terminal::{

@@ -1,4 +1,4 @@
-//! A client under test: it multicasts what it is asked to, in order.
+//! A client under test: it multicasts the requested messages, in order.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use tramontane_runtime::shards::{
     Answers, Client, Destinations, GroupId, Places, SendError, StartError, StartOptions,
 };
 
-/// How long it looks for answers before it looks for commands again.
+/// Time that it waits for answers before it checks for commands again.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How long a client that is to stop may take for what is under way.
+/// Time that a stopping client gives messages in flight.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// A message that waits.
+/// A waiting message.
 struct Waiting {
     message: String,
     bytes: usize,
@@ -29,7 +29,7 @@ struct Waiting {
     destinations: Destinations,
 }
 
-/// A client that is connected.
+/// A connected client.
 pub(super) struct ClientUnderTest {
     client: Client,
     features: Vec<&'static str>,
@@ -39,7 +39,7 @@ pub(super) struct ClientUnderTest {
 }
 
 impl ClientUnderTest {
-    /// Connects it to all groups, and says to them which node it is.
+    /// Connects it to all groups, and tells them its node.
     pub(super) fn connect(
         run: &Run,
         init: &Init,
@@ -69,7 +69,7 @@ impl ClientUnderTest {
         Ok(Self { client, features, waiting, in_order, payload: Vec::new() })
     }
 
-    /// Puts a message behind those that wait.
+    /// Queues a message after those that wait.
     fn take(&mut self, message: String, groups: &[String], bytes: usize) -> Result<(), Failure> {
         let names = groups.iter().map(String::as_str);
         match addressed(self.client.places(), names) {
@@ -81,7 +81,7 @@ impl ClientUnderTest {
         }
     }
 
-    /// Sends those that may go now, in their order.
+    /// Sends the messages that may be sent now, in order.
     fn send_waiting(&mut self) -> Result<(), Failure> {
         while let Some(next) = self.waiting.pop_front() {
             let Waiting { message, bytes, first, destinations } = &next;
@@ -106,7 +106,7 @@ impl ClientUnderTest {
         Ok(())
     }
 
-    /// Sends what was taken, and looks for answers, at most so long.
+    /// Sends the accepted messages and waits for answers, at most for `patience`.
     fn take_answers(&mut self, patience: Duration) -> Result<(), Failure> {
         let patience = if self.in_order.is_empty() { Duration::ZERO } else { patience };
         let mut answered = self.client.wait(patience);
@@ -123,7 +123,7 @@ impl ClientUnderTest {
         }
     }
 
-    /// Waits for what is under way, for a moment.
+    /// Waits a short time for messages in flight.
     fn stop(&mut self) -> Result<(), Failure> {
         let started = Instant::now();
         while !self.in_order.is_empty() && started.elapsed() < SETTLE {
@@ -161,7 +161,7 @@ impl NodeUnderTest for ClientUnderTest {
     }
 }
 
-/// The group that orders messages for these groups first, and the groups.
+/// Returns the group that orders messages for these groups first, and the groups.
 fn addressed<'n>(
     places: &Places,
     names: impl IntoIterator<Item = &'n str>,
@@ -175,7 +175,7 @@ fn refuse(message: &str, code: &str, text: String) -> Result<(), Failure> {
     answer(&Answer::Error { code, definite: true, message: Some(message), text })
 }
 
-/// The protocol's code for an error.
+/// Returns the protocol's code for an error.
 const fn code_of(error: SendError) -> &'static str {
     match error {
         SendError::TooLong => "too-large",

@@ -1,7 +1,7 @@
 //! The overlay of one run of the suite, and a node's part in it.
 //!
-//! Everything comes from what is alike in every `init` of a run: the groups and their members, in
-//! their order. So all nodes have the same overlay, whenever they start.
+//! Everything follows from the parts that are the same in every `init` of a run: the groups and
+//! their members, in order. So all nodes have the same overlay, whenever they start.
 
 use std::time::Duration;
 
@@ -14,19 +14,20 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shards::{Description, GroupDescription, Places, ReplicaId, Replicas};
 
-/// From one heartbeat to the next.
+/// Time between two heartbeats.
 const HEARTBEAT_MS: u64 = 20;
 
-/// Until a replica counts as dead without a heartbeat: short against the time for which the driver
-/// waits for another leader, and as long as its deadline says that the machine may be slow.
+/// Time without a heartbeat after which a replica is suspected: short compared with the time for
+/// which the driver waits for another leader, and as long as its deadline allows for a slow
+/// machine.
 const FAILURE_TIMEOUT_MS_MAX: u64 = 1_000;
 const FAILURE_TIMEOUTS_PER_DEADLINE: u64 = 10;
 
-/// Small enough that a run takes everything more than once.
+/// Small enough that a run reuses every entry.
 const LOG_ENTRIES: u32 = 128;
 const PARENT_WINDOW: u32 = 32;
 
-/// What the command line says of the overlay.
+/// The overlay settings of the command line.
 #[derive(Clone, Debug)]
 pub(in crate::adapter) struct Setting {
     pub(in crate::adapter) tree: Tree,
@@ -35,14 +36,14 @@ pub(in crate::adapter) struct Setting {
     pub(in crate::adapter) references_from: Option<u32>,
 }
 
-/// What the node is.
+/// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodePart {
     Replica(ReplicaId),
     Client,
 }
 
-/// A run of the suite, as one node sees it.
+/// A run of the suite, from one node's view.
 pub(super) struct Run {
     pub(super) description: Description,
     pub(super) places: Places,
@@ -51,7 +52,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// That of an `init`.
+    /// Creates the run of an `init`.
     pub(super) fn of(init: &Init, setting: Setting) -> Result<Self, Refusal> {
         let groups = groups_of(init);
         check_disjoint(init, &groups)?;
@@ -63,17 +64,17 @@ impl Run {
     }
 }
 
-/// The names of the replicas of each group, by rank.
+/// Returns the names of the replicas of each group, by rank.
 fn groups_of(init: &Init) -> Vec<(&Group, &[String])> {
     init.groups.iter().map(|group| (group, replicas_of(group))).collect()
 }
 
 fn replicas_of(group: &Group) -> &[String] {
-    // Drivers of earlier versions say no more than who runs.
+    // Drivers of earlier versions send only the running members.
     if group.all_members.is_empty() { &group.members } else { &group.all_members }
 }
 
-/// No node is in two groups, and replicas send nothing.
+/// Checks that no node is in two groups, and that replicas do not send.
 fn check_disjoint(init: &Init, groups: &[(&Group, &[String])]) -> Result<(), Refusal> {
     for node in init.nodes.iter().map(|node| &node.node) {
         let own = groups.iter().filter(|(_, members)| members.contains(node)).count();
@@ -102,12 +103,12 @@ fn describe(
     description.fabric = fabric;
     description.rdma = device;
     description.references_from = references_from;
-    // The suite's networks are its own.
+    // The suite uses separate networks.
     description.allow_clear = true;
     description.heartbeat_ms = HEARTBEAT_MS;
     description.failure_timeout_ms =
         (init.limits.deadline_ms / FAILURE_TIMEOUTS_PER_DEADLINE).min(FAILURE_TIMEOUT_MS_MAX);
-    // A client that was cut off for a while goes on.
+    // A client that was cut off for a while continues.
     description.client_lease_ms = init.limits.deadline_ms;
     description.client_window = init.limits.window;
     description.parent_window = PARENT_WINDOW;
@@ -130,7 +131,7 @@ fn describe(
     Ok(description)
 }
 
-/// How many they are, or where they listen.
+/// Returns the number of replicas, or the addresses at which they listen.
 fn replicas(
     init: &Init,
     members: &[String],
@@ -173,7 +174,7 @@ mod tests {
     use tramontane_runtime::rdma::DeviceOptions;
     use tramontane_runtime::shards::GroupId;
 
-    /// An `init` with two groups of three and two clients, for one of the nodes.
+    /// Returns an `init` with two groups of three and two clients, for one of the nodes.
     fn init(node: &str, senders: &str, running: &str) -> Init {
         let nodes: Vec<String> =
             (0..8).map(|n| format!(r#"{{"node":"n{n}","address":"127.0.0.1"}}"#)).collect();

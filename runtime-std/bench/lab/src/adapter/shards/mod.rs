@@ -1,4 +1,5 @@
-//! A node of shards: a replica of the group that has it as a member, or a client if none has.
+//! A node of shards: a replica of the group that has it as a member, or a client if it is in no
+//! group.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -7,9 +8,10 @@
 //! | `client`, `order` | a client; which of its messages may go while others are under way |
 //!
 //! # Who sent a message
-//! The suite's names of nodes are not those of the overlay, which names a client by its number and
-//! incarnation. So the first message of a client says its node's name to all groups. It waits for
-//! the answers before it can be asked to send, and is not told to the driver.
+//! The suite's node names are not those of the overlay, which identifies a client by its number and
+//! incarnation. So the first message of a client tells all groups its node name. The client waits
+//! for the answers before it accepts requests to send, and this message is not reported to the
+//! driver.
 
 mod client;
 mod meeting;
@@ -27,7 +29,7 @@ use replica::ReplicaUnderTest;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
 
-/// What is claimed, whatever carries the shards.
+/// The features claimed for every fabric.
 const FEATURES: [&str; 8] = [
     "order-across-groups",
     "outside-senders",
@@ -39,7 +41,7 @@ const FEATURES: [&str; 8] = [
     "large-messages",
 ];
 
-/// Becomes what `init` says.
+/// Joins as `init` specifies.
 pub(super) fn join(
     init: &Init,
     setting: Setting,

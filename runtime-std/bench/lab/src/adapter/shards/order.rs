@@ -1,9 +1,9 @@
-//! Which of a client's messages may go while others are under way.
+//! Decides which of a client's messages may be sent while others are in flight.
 //!
 //! Messages with the same lowest common ancestor are delivered in the order in which they were
-//! multicast, and there is no such order between others. So a message waits for the answers of
-//! those that are ordered elsewhere and have a destination in common with it: the promise that is
-//! judged is about the messages of one client to one group.
+//! multicast; other messages have no such order. So a message waits for the answers of those that
+//! are ordered elsewhere and share a destination with it: the judged promise concerns the messages
+//! of one client to one group.
 
 use tramontane_runtime::shards::{Destinations, GroupId, MessageId};
 
@@ -16,12 +16,12 @@ struct UnderWay {
     destinations: Destinations,
 }
 
-/// What is under way.
+/// The messages in flight.
 #[derive(Debug, Default)]
 pub(super) struct InOrder(Vec<UnderWay>);
 
 impl InOrder {
-    /// Whether a message that is ordered first by that group may go now.
+    /// Returns whether a message that is ordered first by that group may be sent now.
     pub(super) fn may_go(&self, first: GroupId, destinations: Destinations) -> bool {
         let follows =
             |other: &UnderWay| other.first == first || !other.destinations.meets(destinations);
@@ -33,7 +33,7 @@ impl InOrder {
         self.0.push(UnderWay { id, first, destinations });
     }
 
-    /// Its answers came.
+    /// Removes a message whose answers have arrived.
     pub(super) fn answered(&mut self, id: MessageId) {
         self.0.retain(|message| message.id != id);
     }

@@ -13,17 +13,17 @@ use tramontane_runtime::shards::{
     ReplicaId, ReplicaState, Running, StartError, StartOptions, start,
 };
 
-/// Between two looks whether it has a vote.
+/// Time between two checks whether it has a vote.
 const VOTE_PAUSE: Duration = Duration::from_millis(10);
 
-/// A replica that runs.
+/// A running replica.
 pub(super) struct ReplicaUnderTest {
     running: Running,
     features: Vec<&'static str>,
 }
 
 impl ReplicaUnderTest {
-    /// Starts it. A replica that came back is there once it counts again.
+    /// Starts a replica. A restarted replica is ready once it counts again.
     pub(super) fn start(
         run: &Run,
         replica: ReplicaId,
@@ -38,7 +38,7 @@ impl ReplicaUnderTest {
         let running = start(&run.description, replica, options, application);
         interrupts.check()?;
         let running = running.map_err(Failure::from)?;
-        // Nothing is shown before its first step.
+        // No status is published before its first step.
         while !running.status().state.counts() && running.status().state != ReplicaState::Halted {
             interrupts.check()?;
             if let Some(stopped) = running.stopped() {
@@ -60,7 +60,8 @@ impl NodeUnderTest for ReplicaUnderTest {
         loop {
             match next(commands, interrupts, TICK)? {
                 Some(Ok(DriverCommand::Stop)) => {
-                    // It would lead now, if the leader has ended: nothing follows the last line.
+                    // It would lead now if the leader has ended, and nothing may follow the last
+                    // line.
                     self.running.close();
                     return answer(&Answer::Halt { reason: "done", text: None });
                 }

@@ -1,5 +1,5 @@
-//! The application of a replica under test: it tells the driver what is delivered. Its state is the
-//! list of that, and the names of clients.
+//! The application of a replica under test: it reports deliveries to the driver. Its state is the
+//! list of deliveries, and the names of clients.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,15 +12,15 @@ use crate::adapter::payload;
 use crate::adapter::protocol::Answer;
 use tramontane_runtime::shards::{Delivered, MessageId, Replica};
 
-/// What all replicas of a group have alike.
+/// The state shared by all replicas of a group.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// The node of each start of a client, by its number and incarnation.
+    /// The node of each client incarnation, by the client's number and incarnation.
     nodes: BTreeMap<String, String>,
     delivered: Vec<Told>,
 }
 
-/// A message as the driver is told of it.
+/// A message as reported to the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Told {
     message: Option<String>,
@@ -33,7 +33,7 @@ struct Told {
 pub(super) struct Application {
     group: String,
     state: State,
-    /// Nothing was delivered, and no state was taken over.
+    /// Whether nothing was delivered, and no state was taken over.
     is_new: bool,
 }
 
@@ -42,8 +42,8 @@ impl Application {
         Self { group, state: State::default(), is_new: true }
     }
 
-    /// Tells the driver of all deliveries from a place on: the line is there before the upcall
-    /// returns. What is delivered is kept by the group while a majority of it runs.
+    /// Reports all deliveries from a position on to the driver: each line is written before the
+    /// upcall returns. The group keeps deliveries while a majority of it runs.
     fn tell(&self, from: usize, replayed: bool) -> io::Result<()> {
         for (sequence, told) in self.state.delivered.iter().enumerate().skip(from) {
             let Told { message, sender, bytes, digest } = told;
@@ -65,7 +65,7 @@ impl Application {
     }
 }
 
-/// What names a start of a client.
+/// Returns the name of a client incarnation.
 fn client(id: MessageId) -> String {
     format!("{}/{}", id.client, id.incarnation)
 }
@@ -74,7 +74,7 @@ impl Replica for Application {
     fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
         self.is_new = false;
         let Delivered { id, payload, .. } = *message;
-        // The first message of a client says which node it is.
+        // The first message of a client names its node.
         if id.number == 0 {
             let node = String::from_utf8_lossy(payload).into_owned();
             self.state.nodes.insert(client(id), node);
@@ -82,7 +82,8 @@ impl Replica for Application {
         }
         let told = Told {
             message: payload::name(payload).map(Cow::into_owned),
-            // Of a client that has not said it nothing is known, and the driver will say so.
+            // For a client that has not sent its name nothing is known, and the driver will report
+            // it.
             sender: self.state.nodes.get(&client(id)).cloned().unwrap_or_default(),
             bytes: payload.len(),
             digest: payload::digest(payload),
@@ -94,7 +95,7 @@ impl Replica for Application {
     }
 
     fn snapshot(&mut self) -> Box<dyn Read + Send> {
-        // A vector takes whatever is written to it, and a list of texts is JSON.
+        // Writing to a vector cannot fail, and a list of texts is valid JSON.
         Box::new(io::Cursor::new(serde_json::to_vec(&self.state).unwrap_or_default()))
     }
 
@@ -104,7 +105,7 @@ impl Replica for Application {
         if !self.state.delivered.starts_with(&before) {
             return Err(io::Error::other("it does not begin with what was delivered here"));
         }
-        // One that runs already has missed the rest, and delivers it now.
+        // A replica that is already running has missed the rest, and delivers it now.
         let replayed = std::mem::replace(&mut self.is_new, false);
         self.tell(before.len(), replayed)
     }
