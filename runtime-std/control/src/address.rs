@@ -1,4 +1,4 @@
-//! Where a process listens.
+//! The addresses at which processes listen.
 
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
@@ -8,20 +8,20 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name of a host.
+/// Maximum length of a host's name.
 const NAME_MAX: usize = 253;
 
-/// Where a process listens, over TCP or on this machine alone.
+/// The address at which a process listens, over TCP or only on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A host and a port.
     Tcp(HostAddress),
-    /// The file of a Unix socket. The file's permissions say who may connect.
+    /// The file of a Unix socket. The file's permissions decide which users may connect.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// The IP address, over TCP, if a host's name does not stand for it.
+    /// Returns the IP address of a TCP address that does not use a host's name.
     #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
@@ -30,7 +30,8 @@ impl Address {
         }
     }
 
-    /// The same, or the first one that a host's name stands for now. It may wait for a name server.
+    /// Does the same, but resolves a host's name to its first address. It may wait for a name
+    /// server.
     #[must_use]
     pub fn resolved_ip(&self) -> Option<IpAddr> {
         match self {
@@ -39,8 +40,8 @@ impl Address {
         }
     }
 
-    /// Whether nothing that is said there leaves this machine: a Unix socket, or a loopback
-    /// address.
+    /// Returns whether no traffic with this address leaves the machine: a Unix socket, or a
+    /// loopback address.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -65,8 +66,8 @@ impl fmt::Display for Address {
     }
 }
 
-/// A host, by its address or its name, and a port. A name is looked up for each connection anew:
-/// its address may have changed.
+/// A host, by its address or its name, and a port. A name is resolved again for each connection,
+/// because its address may have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostAddress(Host);
@@ -78,7 +79,7 @@ enum Host {
     Name(String, u16),
 }
 
-/// Text that is no host and port.
+/// Text that is not a host and port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no address; write HOST:PORT, such as 10.9.0.1:7000, [fd00::1]:7000 or alpha.example:7000"
@@ -86,7 +87,7 @@ enum Host {
 pub struct HostAddressError(String);
 
 impl HostAddress {
-    /// The address and port, if a host's name does not stand for it.
+    /// Returns the address and port, unless the host is given by name.
     #[must_use]
     pub const fn literal(&self) -> Option<SocketAddr> {
         match self.0 {
@@ -95,7 +96,8 @@ impl HostAddress {
         }
     }
 
-    /// Whether it is a loopback address, or `localhost`. Any other name may lead elsewhere.
+    /// Returns whether it is a loopback address, or `localhost`. Any other name may refer to
+    /// another machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match &self.0 {
@@ -104,8 +106,8 @@ impl HostAddress {
         }
     }
 
-    /// Whether a process can connect to it: neither all addresses of a machine (`0.0.0.0`, `::`)
-    /// nor one of many machines, and with a port.
+    /// Returns whether a process can connect to it: it has a port, and is neither the wildcard
+    /// address (`0.0.0.0`, `::`) nor a multicast or broadcast address.
     #[must_use]
     pub const fn is_destination(&self) -> bool {
         match &self.0 {
@@ -119,11 +121,10 @@ impl HostAddress {
         }
     }
 
-    /// The addresses that it stands for now: one at least. It may wait for a name server, for many
-    /// seconds.
+    /// Returns its current addresses, at least one. It may wait many seconds for a name server.
     ///
     /// # Errors
-    /// What the system says of the name.
+    /// The system's error for the name.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let (name, port) = match &self.0 {
             Host::Literal(address) => return Ok(vec![*address]),
@@ -139,7 +140,7 @@ impl HostAddress {
 
 impl From<SocketAddr> for HostAddress {
     fn from(address: SocketAddr) -> Self {
-        // One that is an IPv4 address in other words is the same one.
+        // An IPv4 address mapped to IPv6 equals the plain IPv4 address.
         let canonical = address.ip().to_canonical();
         let is_other = canonical != address.ip();
         let address = if is_other { SocketAddr::new(canonical, address.port()) } else { address };
@@ -161,7 +162,7 @@ impl FromStr for HostAddress {
                 && !label.starts_with('-')
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        // What ends with a number is an address that was mistyped.
+        // Text that ends in a number is a mistyped address.
         let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
         let labels = || name.strip_suffix('.').unwrap_or(name).split('.');
         let is_name = name.len() <= NAME_MAX

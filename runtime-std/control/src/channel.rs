@@ -1,22 +1,22 @@
-//! One connection: messages with a length before them, encrypted where there is a key.
+//! One connection: messages with a length prefix, encrypted if there is a key.
 //!
-//! A call never reads beyond the message that it was asked for. If its time runs out in the middle
-//! of a message, the part that came stays here, and the next call goes on from there.
+//! A call never reads beyond the requested message. If its time runs out in the middle of a
+//! message, the received part is kept, and the next call continues from there.
 
 use super::deadline::{ChannelError, Deadline};
 use super::handshake::TransportState;
 use super::stream::Stream;
 
-/// The longest message, so that it and its seal fit into one of Noise's.
+/// Maximum length of a message, so that it and its seal fit into a Noise message.
 pub const MESSAGE_MAX: usize = FRAME_MAX - SEAL;
 
-/// The longest frame: its length has 16 bits.
+/// Maximum length of a frame, whose length field has 16 bits.
 pub(super) const FRAME_MAX: usize = 65_535;
 
-/// What the cipher adds.
+/// Bytes that the cipher adds.
 pub(super) const SEAL: usize = 16;
 
-/// The length before each frame.
+/// Bytes of the length prefix of each frame.
 const LENGTH_BYTES: usize = 2;
 
 /// One connection, after the preambles.
@@ -28,12 +28,12 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Encrypted, if there is a cipher.
+    /// Makes a channel, which is encrypted if there is a cipher.
     pub(super) const fn new(stream: Stream, cipher: Option<TransportState>) -> Self {
         Self { stream, cipher, incoming: Incoming::new() }
     }
 
-    /// Sends a message of at most [`MESSAGE_MAX`]. If that fails, nothing that is sent later can be
+    /// Sends a message of at most [`MESSAGE_MAX`]. If this fails, later messages cannot be
     /// understood.
     pub(super) fn send(
         &mut self,
@@ -44,7 +44,7 @@ impl Channel {
         self.stream.write_all(&frame, deadline)
     }
 
-    /// Takes the next message. Once the time was up, it may be asked for again.
+    /// Receives the next message. After a timeout it may be called again.
     pub(super) fn receive(&mut self, deadline: Deadline<'_>) -> Result<Vec<u8>, ChannelError> {
         let frame = self.incoming.frame(&self.stream, deadline)?;
         open(self.cipher.as_mut(), frame)
@@ -54,7 +54,7 @@ impl Channel {
         &self.stream
     }
 
-    /// Whether no message has come in part.
+    /// Returns whether no message has been received in part.
     pub(super) const fn is_between_messages(&self) -> bool {
         self.incoming.filled == 0
     }
@@ -64,7 +64,7 @@ impl Channel {
     }
 }
 
-/// A frame, as far as it has come.
+/// A frame, as far as it has been received.
 #[derive(Debug)]
 struct Incoming {
     bytes: Vec<u8>,
@@ -76,7 +76,7 @@ impl Incoming {
         Self { bytes: Vec::new(), filled: 0 }
     }
 
-    /// Reads on until the frame is whole.
+    /// Reads until the frame is whole.
     fn frame(&mut self, stream: &Stream, deadline: Deadline<'_>) -> Result<&[u8], ChannelError> {
         self.fill(stream, LENGTH_BYTES, deadline)?;
         let whole = LENGTH_BYTES + usize::from(u16::from_le_bytes([self.bytes[0], self.bytes[1]]));
@@ -85,7 +85,7 @@ impl Incoming {
         Ok(&self.bytes[LENGTH_BYTES..whole])
     }
 
-    /// Reads until so many bytes are there.
+    /// Reads until `count` bytes are there.
     fn fill(
         &mut self,
         stream: &Stream,
@@ -102,7 +102,7 @@ impl Incoming {
     }
 }
 
-/// A frame with its length before it.
+/// Returns a frame with its length prefix.
 pub(super) fn framed(bytes: &[u8]) -> Result<Vec<u8>, ChannelError> {
     let length = u16::try_from(bytes.len()).map_err(|_| ChannelError::Malformed)?;
     let mut frame = length.to_le_bytes().to_vec();
@@ -110,7 +110,7 @@ pub(super) fn framed(bytes: &[u8]) -> Result<Vec<u8>, ChannelError> {
     Ok(frame)
 }
 
-/// A message as a frame.
+/// Encrypts a message, if there is a cipher, into a frame.
 pub(super) fn seal(
     cipher: Option<&mut TransportState>,
     message: &[u8],
@@ -121,7 +121,7 @@ pub(super) fn seal(
     framed(&sealed[..length])
 }
 
-/// A frame, without its length, as a message.
+/// Decrypts a frame without its length prefix into a message.
 pub(super) fn open(
     cipher: Option<&mut TransportState>,
     frame: &[u8],

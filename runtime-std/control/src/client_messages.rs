@@ -1,7 +1,7 @@
-//! What outside clients and the members that serve them say to each other (EXT-1), in a session of
+//! Messages between external clients and the members that serve them (EXT-1), in a session of
 //! [`Purpose::Client`](super::Purpose::Client).
 //!
-//! A session is for one thing, which its first request decides:
+//! A session has one task, which its first request decides:
 //!
 //! ```text
 //! publisher                          member
@@ -24,15 +24,16 @@
 //! Query                 ---->
 //!                       <----        Answer
 //! ```
-//! A member that has nothing to say for [`ALIVE_PAUSE`] says `Alive`. A client that hears nothing
-//! for [`SILENCE_MAX`] goes to another member: one that is stopped keeps its connections open.
+//! A member that has sent nothing for [`ALIVE_PAUSE`] sends `Alive`. A client that receives nothing
+//! for [`SILENCE_MAX`] connects to another member, because a stopped member keeps its connections
+//! open.
 //!
 //! # Invariants
-//! - What a client publishes is numbered without a gap, from zero in each of its lives: its
-//!   *ordinals*.
-//! - A *place* counts the messages of the subgroup that were handed over since the group began. All
-//!   members number alike.
-//! - A [`Position`] says which messages those were: whoever resumes compares it with the member's.
+//! - A client's lines are numbered from zero without gaps in each of its incarnations: these
+//!   numbers are its *ordinals*.
+//! - A *place* counts the messages of the subgroup that were delivered since the group began. All
+//!   members use the same numbers.
+//! - A [`Position`] identifies those messages: a client that resumes compares it with the member's.
 
 use std::fmt;
 use std::time::Duration;
@@ -41,25 +42,25 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// After so long without another message, a member says that it is there.
+/// Time without another message after which a member says that it is alive.
 pub const ALIVE_PAUSE: Duration = Duration::from_millis(500);
 
-/// After so long without a message, a client takes its member for stopped or lost.
+/// Time without a message after which a client assumes that its member has stopped or is lost.
 pub const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// The longest name of a client, in bytes.
+/// Maximum length of a client's name, in bytes.
 pub const NAME_MAX: usize = 64;
 
-/// The longest request beside the lines that it carries, in bytes.
+/// Maximum length of a request in addition to its lines, in bytes.
 pub const REQUEST_AROUND: usize = 1 << 10;
 
-/// The most places of one `Compare`.
+/// Maximum number of places in one `Compare`.
 pub const COMPARED_MAX: usize = 64;
 
-/// The most lines of one `Publish`.
+/// Maximum number of lines in one `Publish`.
 pub const LINES_MAX: usize = 1 << 10;
 
-/// What a client is known by in the whole group.
+/// The identity of a client in the whole group.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -71,22 +72,22 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// A client, and which of its lives: a client that begins anew has another incarnation.
+/// A client and its incarnation: a client that restarts has another incarnation.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct ClientLife {
     /// The client.
     pub id: ClientId,
-    /// Which life.
+    /// The incarnation.
     pub incarnation: u64,
 }
 
-/// How far a message has come (DUR-2). Each level holds only where all before it do, but for
-/// `DurableHere`, which says nothing of other members' disks.
+/// The progress of a message (DUR-2). Each level implies all earlier ones, except `DurableHere`,
+/// which implies nothing about other members' disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Level {
-    /// Delivered at the client's member: so every member that goes on has it.
+    /// Delivered at the client's member, so that every surviving member has it.
     #[default]
     Delivered,
     /// On the disk of the client's member.
@@ -98,12 +99,12 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, in their order.
+    /// All levels, in ascending order.
     pub const ALL: [Self; 4] =
         [Self::Delivered, Self::DurableHere, Self::DurableMajority, Self::DurableEverywhere];
 }
 
-/// How many of something have reached each level.
+/// Numbers of messages that have reached each level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
     /// Delivered.
@@ -117,7 +118,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// How many have reached a level.
+    /// Returns the number that have reached a level.
     #[must_use]
     pub const fn at(&self, level: Level) -> u64 {
         match level {
@@ -129,7 +130,7 @@ impl Reached {
     }
 }
 
-/// Bytes of a message, lent.
+/// Borrowed bytes of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes<'m>(pub &'m [u8]);
 
@@ -157,35 +158,35 @@ impl<'de: 'm, 'm> Deserialize<'de> for Bytes<'m> {
     }
 }
 
-/// Where a client wants to go, and as what it is known there.
+/// The subgroup that a client wants, and its name there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target<'m> {
-    /// The group's name; any group if it is empty.
+    /// Name of the group; empty for any group.
     pub group: &'m str,
-    /// The subgroup's name; the first that takes clients if it is empty.
+    /// Name of the subgroup; empty for the first one that accepts clients.
     pub subgroup: &'m str,
-    /// What people call the client.
+    /// Name of the client, for people.
     pub name: &'m str,
 }
 
 /// A client's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientRequest<'m> {
-    /// Publish as this client. One that has been attached before is not new.
+    /// Publish as this client. A client that was attached before is not new.
     Attach {
-        /// Where.
+        /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
-        /// Which client.
+        /// Client.
         life: ClientLife,
-        /// Whether this life begins.
+        /// Whether this incarnation begins.
         is_new: bool,
-        /// The level that it waits for.
+        /// Level that the client waits for.
         level: Level,
     },
-    /// Lines in a row.
+    /// Consecutive lines.
     Publish {
-        /// The ordinal of the first.
+        /// Ordinal of the first line.
         first: u64,
         /// The lines.
         #[serde(borrow)]
@@ -193,46 +194,46 @@ pub enum ClientRequest<'m> {
     },
     /// Subscribe.
     Subscribe {
-        /// Where.
+        /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
-        /// The first place that is wanted; what comes next if it is none.
+        /// First place wanted; `None` for the next message.
         from: Option<u64>,
-        /// The level that messages must have reached; without one, that which the member chooses:
-        /// the lowest one that no crash takes back.
+        /// Level that messages must have reached; `None` lets the member choose the lowest one that
+        /// no crash takes back.
         level: Option<Level>,
     },
-    /// How things stand.
+    /// Ask for the status.
     Query {
-        /// Where.
+        /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
     },
-    /// The client ends, and has no more to say. Its lease ends at once.
+    /// The client ends, and will publish no more. Its lease ends at once.
     End,
-    /// Subscribe, and be told of views and of clients that are forgotten, in the order.
+    /// Subscribe, including views and forgotten clients, in the order.
     Follow {
-        /// Where.
+        /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
-        /// The place that is next; without one it takes over the application's state first.
+        /// Next place; `None` to receive the application's state first.
         from: Option<u64>,
     },
-    /// Asks which order the member has. The session goes on with another request.
+    /// Ask for the member's order. The session continues with another request.
     Compare {
-        /// Where.
+        /// Subgroup.
         #[serde(borrow)]
         target: Target<'m>,
-        /// The places whose digests are wanted: [`COMPARED_MAX`] at most.
+        /// Places whose digests are wanted: [`COMPARED_MAX`] at most.
         places: Vec<u64>,
     },
 }
 
-/// A position in the order of a subgroup. It is equal for two orders if the messages before it are:
-/// senders, clients and bytes.
+/// A position in the order of a subgroup. Two orders have the same position if the messages before
+/// it are equal: senders, clients and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The place that is next.
+    /// Next place.
     pub place: u64,
     /// A digest of the messages before that place. Zero if there are none.
     pub digest: u64,
@@ -258,153 +259,152 @@ impl Position {
     }
 }
 
-/// What a member's order is.
+/// A member's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compared {
-    /// The member's view. All that was delivered before it is before `end`.
+    /// The member's view. Everything delivered in earlier views is before `end`.
     pub view: u64,
-    /// Where the order ends.
+    /// End of the order.
     pub end: Position,
-    /// The digests at the places that were asked for; none at those that are not known any more, or
-    /// not there yet.
+    /// Digests at the requested places; `None` for places that are no longer known, or not reached
+    /// yet.
     pub digests: Vec<Option<u64>>,
 }
 
 /// A member's replies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientReply<'m> {
-    /// Not here, not now, or not at all. The session ends.
+    /// The request is refused, here, now or in general. The session ends.
     Refused(ClientRefusal),
     /// The client is attached.
     Attached {
         /// Ordinals below this were delivered.
         next: u64,
-        /// The longest line, in bytes.
+        /// Maximum length of a line, in bytes.
         line_max: u32,
-        /// How long the client is remembered while no member hears it, in ms.
+        /// Time for which the client is remembered while no member hears it, in ms.
         lease_ms: u64,
     },
     /// Ordinals below these have reached the levels.
     Reached(Reached),
-    /// The client is subscribed. Said again once the order has come to a place that was not there.
+    /// The client is subscribed. Sent again once the order has reached a place that did not exist
+    /// before.
     Subscribed {
-        /// The place that is next.
+        /// Next place.
         next: u64,
-        /// The digest of the order up to that place, if it is known.
+        /// Digest of the order up to that place, if known.
         digest: Option<u64>,
-        /// Some positions before that place, from the oldest on.
+        /// Some earlier positions, the oldest first.
         earlier: Vec<Position>,
         /// The member's view.
         view: u64,
-        /// The level that messages must have reached.
+        /// Level that messages must have reached.
         level: Level,
     },
-    /// These places are gone here.
+    /// These places are no longer available here.
     Gap {
-        /// The first.
+        /// First missing place.
         from: u64,
-        /// The first that is not.
+        /// First available place.
         to: u64,
     },
-    /// Messages in a row.
+    /// Consecutive messages.
     Messages(#[serde(borrow)] Vec<PublishedMessage<'m>>),
-    /// How things stand.
+    /// The status.
     Answer(GroupAnswer),
-    /// The member is there.
+    /// The member is alive.
     Alive,
-    /// A part of the application's state. What there is of it is whole with `Following`.
+    /// A part of the application's state, which is complete once `Following` arrives.
     State(#[serde(borrow)] Bytes<'m>),
-    /// The client follows from this position on: what comes next has its place.
+    /// The client follows from this position on: the next message has its place.
     Following {
-        /// Where.
+        /// Position.
         position: Position,
-        /// Some positions before that one, from the oldest on.
+        /// Some earlier positions, the oldest first.
         earlier: Vec<Position>,
         /// The member's view.
         view: u64,
-        /// It has been sent the state at this position, which may have no bytes.
+        /// Whether the state at this position was sent; it may be empty.
         has_state: bool,
     },
     /// A view began.
     View(ViewBegun),
-    /// The group has forgotten a client: what it said before, in its life up to here, it says no
-    /// more.
+    /// The group has forgotten a client, whose current incarnation publishes no more.
     Forgotten(ClientId),
-    /// A view has closed the subgroup: nothing comes behind what came before that view. The session
-    /// ends.
+    /// A view has closed the subgroup: no messages follow those before that view. The session ends.
     Closed,
-    /// What the member's order is.
+    /// The member's order.
     Compared(Compared),
 }
 
-/// A view, as a follower is told of it.
+/// A view, as reported to a follower.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewBegun {
-    /// Which.
+    /// View id.
     pub view: u64,
     /// Its members, of all subgroups.
     pub members: Vec<u32>,
-    /// Those that have joined in it, also where a former process of the node was a member before.
+    /// Members that joined in it, even if an earlier process of the node was a member before.
     pub joined: Vec<u32>,
 }
 
 /// A message as a subscriber gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedMessage<'m> {
-    /// Its place.
+    /// Place of the message.
     pub place: u64,
-    /// The view that it was delivered in.
+    /// View in which it was delivered.
     pub view: u64,
-    /// Its place among the messages of that view, which may leave numbers out.
+    /// Position among the messages of that view; numbers may be skipped.
     pub place_in_view: u64,
-    /// The member that sent it, for itself or for a client.
+    /// Member that sent it, for itself or for a client.
     pub sender: u32,
-    /// The client that published it; none if the member did.
+    /// Client that published it; `None` if the member did.
     pub client: Option<ClientId>,
-    /// The bytes.
+    /// Message content.
     #[serde(borrow)]
     pub payload: Bytes<'m>,
 }
 
-/// How things stand at a member.
+/// The status of a group at a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupAnswer {
-    /// The group.
+    /// Group name.
     pub group: String,
-    /// The subgroup.
+    /// Subgroup name.
     pub subgroup: String,
-    /// The node that answers.
+    /// Node that answers.
     pub node: u32,
-    /// Its view.
+    /// View of that node.
     pub view: u64,
-    /// The view's members.
+    /// Members of the view.
     pub members: Vec<u32>,
-    /// The first place that the member still has.
+    /// First place that the member still has.
     pub first: u64,
-    /// How many messages were delivered since the group began, and how many of them are durable.
+    /// Numbers of messages delivered since the group began, and of those that are durable.
     pub reached: Reached,
-    /// Clients that the group remembers.
+    /// Number of clients that the group remembers.
     pub clients: u64,
-    /// The longest line, in bytes.
+    /// Maximum length of a line, in bytes.
     pub line_max: u32,
 }
 
-/// Why a client was refused. What goes after "the member refused this client: ".
+/// The reason why a client was refused, worded to follow "the member refused this client: ".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ClientRefusal {
-    /// The group takes no clients.
+    /// The group accepts no clients.
     #[error("the group takes no clients; set clients = true in a subgroup of its group file")]
     NotAllowed,
-    /// Another group is there.
+    /// Another group is at the address.
     #[error("another group is there; look at the addresses")]
     OtherGroup,
-    /// There is no such subgroup, or it takes no clients.
+    /// The subgroup does not exist, or accepts no clients.
     #[error("the group has no such subgroup that takes clients; name one that does")]
     NoSubgroup,
     /// The member does not belong to the subgroup, or does not send in it.
     #[error("that member does not send in the subgroup; give the address of one that does")]
     NotHere,
-    /// It is no member yet, or none any more.
+    /// The node is not a member, or not yet or no longer one.
     #[error("that node is no member now; try again, or give more addresses")]
     NotNow,
     /// Another client has the id.
@@ -416,43 +416,43 @@ pub enum ClientRefusal {
          may have been delivered; look, and publish the rest as a new client"
     )]
     LeaseOver,
-    /// The group remembers too many clients that publish, or too many of the client's source.
+    /// The group remembers too many publishing clients, or too many from the client's source.
     #[error(
         "the group remembers 4096 clients at most, and of one address or user no more than there \
          is room for others; let clients end properly, which are forgotten at once, or wait until \
          leases have ended (client_lease_ms)"
     )]
     TooMany,
-    /// The member has too many clients, or too many of the client's source.
+    /// The member has too many clients, or too many from the client's source.
     #[error(
         "the member serves 1024 clients at most, and of one address or user no more than there is \
          room for others; give the addresses of more members, or end clients"
     )]
     MemberFull,
-    /// The level that is wanted needs a log.
+    /// The requested level needs a log.
     #[error("the subgroup has no log, so that nothing is durable; ask for the level delivered")]
     NotLogged,
-    /// It took nothing for too long, or was further behind than the member keeps messages.
+    /// The client received nothing for too long, or lagged by more messages than the member keeps.
     #[error("it was too slow, and was cut; read faster, or subscribe from the place that is next")]
     TooSlow,
 }
 
 impl ClientRefusal {
-    /// Whether another member, or the same one later, may take the client.
+    /// Returns whether another member, or the same one later, may accept the client.
     #[must_use]
     pub const fn is_for_now(self) -> bool {
         matches!(self, Self::NotHere | Self::NotNow | Self::MemberFull)
     }
 }
 
-/// A message as bytes.
+/// Encodes a message.
 #[must_use]
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
-    // Numbers and bytes into memory: nothing that can fail.
+    // Numbers and bytes are written to memory, which cannot fail.
     postcard::to_stdvec(message).unwrap_or_default()
 }
 
-/// Bytes as a message; none if they are not one.
+/// Decodes a message; returns `None` if the bytes are not one.
 #[must_use]
 pub fn decode<'m, T: Deserialize<'m>>(bytes: &'m [u8]) -> Option<T> {
     match postcard::take_from_bytes(bytes) {
@@ -514,7 +514,7 @@ mod tests {
         }
     }
 
-    /// Orders are told apart by each of their messages, wherever it stands.
+    /// Orders that differ in any message are distinguished, wherever that message is.
     #[test]
     fn position_differs_with_any_message_before_it() {
         let message = |sender, client, payload| PublishedMessage {
@@ -543,7 +543,7 @@ mod tests {
         assert_eq!(order(&[elsewhen, b]), one, "not which view it was");
     }
 
-    /// A length that was made up must not make anybody take memory for it.
+    /// A forged length must not cause an allocation.
     #[test]
     fn a_length_that_cannot_be_takes_no_memory() {
         let mut bytes = encode(&ClientRequest::Publish { first: 0, lines: Vec::new() });

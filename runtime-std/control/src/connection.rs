@@ -1,9 +1,9 @@
-//! What a connection is good for once the members have met: a stream of bytes, with the cipher of
-//! its handshake.
+//! The use of a connection once the members have met: a stream of bytes, with the cipher of its
+//! handshake.
 //!
-//! Where there is a key, the stream is cut into *records*: a length of 16 bits, and as many sealed
-//! bytes. Each is one message of the handshake's own transport (Noise, 5), so a record that was
-//! changed, left out, repeated or moved is noticed, whoever did it.
+//! With a key, the stream is cut into *records*: a length of 16 bits, followed by as many sealed
+//! bytes. Each record is one message of the handshake's transport (Noise, section 5), so any record
+//! that was changed, omitted, repeated or moved is detected.
 
 use std::net::TcpStream;
 
@@ -11,26 +11,26 @@ use super::channel::{Channel, FRAME_MAX, SEAL};
 use super::handshake::TransportState;
 use super::stream::Stream;
 
-/// What precedes a record's sealed bytes: how many they are, 16 bits, least byte first.
+/// Bytes of a record's header: the number of sealed bytes, 16 bits, in little-endian byte order.
 pub const RECORD_HEADER: usize = 2;
 
-/// The most bytes of one record, its header included.
+/// Maximum bytes of one record, including its header.
 pub const RECORD_MAX: usize = RECORD_HEADER + FRAME_MAX;
 
-/// The most bytes that one record carries.
+/// Maximum content of one record, in bytes.
 pub const RECORD_CONTENT_MAX: usize = FRAME_MAX - SEAL;
 
 /// A connection to another member, taken over from the mesh.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket: it blocks, and sends without waiting for more.
+    /// The socket: it is blocking, and sends without delay.
     pub stream: TcpStream,
-    /// What everything on it is sealed with from now on, if the members have a key.
+    /// The cipher for everything sent from now on, if the members have a key.
     pub cipher: Option<Cipher>,
 }
 
 impl Connection {
-    /// None if it is not one over TCP, or a part of a message was read from it.
+    /// Returns `None` if the connection is not over TCP, or part of a message was read from it.
     pub(super) fn new(channel: Channel) -> Option<Self> {
         let is_whole = channel.is_between_messages();
         match channel.into_parts() {
@@ -42,19 +42,19 @@ impl Connection {
     }
 }
 
-/// Seals what one end says, and opens what it hears.
+/// Seals the bytes that this end sends, and opens those that it receives.
 #[derive(Debug)]
 pub struct Cipher {
     state: TransportState,
 }
 
-/// Bytes that cannot be sealed or opened: too many, or not what the other end sealed.
+/// Bytes that cannot be sealed or opened: too many, or not sealed by the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are not what the other end sealed, or too many")]
 pub struct CipherError;
 
 impl Cipher {
-    /// Puts `content` into a record at the start of `record`, and gives the record's length.
+    /// Seals `content` into a record at the start of `record`, and returns the record's length.
     ///
     /// # Errors
     /// If `content` is longer than [`RECORD_CONTENT_MAX`], or `record` too short for it.
@@ -66,12 +66,12 @@ impl Cipher {
         Ok(RECORD_HEADER + length)
     }
 
-    /// Opens a record without its header into the start of `content`, and gives the content's
+    /// Opens a record without its header into the start of `content`, and returns the content's
     /// length.
     ///
     /// # Errors
-    /// If it is not the next record of the other end, or `content` is too short. Nothing that comes
-    /// later can be opened then.
+    /// If it is not the next record of the other end, or `content` is too short. Later records
+    /// cannot be opened after that.
     pub fn open(&mut self, sealed: &[u8], content: &mut [u8]) -> Result<usize, CipherError> {
         self.state.read_message(sealed, content).map_err(|_| CipherError)
     }

@@ -1,11 +1,11 @@
-//! How many connections a listener holds: strangers, which are still in their greeting, and known
-//! clients.
+//! Limits on the connections that a listener holds: unauthenticated peers, which are still being
+//! greeted, and known clients.
 //!
-//! Both have a bound of their own. When a stranger comes and all slots for strangers are taken, the
-//! host with the most strangers loses the slot of its oldest one, whose connection is closed. So
-//! silent strangers cannot keep out a member, which is known within a few round trips. A host that
-//! connects again and again takes slots from itself, not from others. The bound is one of threads
-//! too: a slot is free only once its thread is done.
+//! Each kind has its own limit. When an unauthenticated peer connects and all slots for such peers
+//! are taken, the host with the most of them loses its oldest one, whose connection is closed. So
+//! silent peers cannot keep out a member, which is known within a few round trips, and a host that
+//! connects repeatedly takes slots only from itself. The limit also bounds threads, because a slot
+//! becomes free only when its thread has finished.
 
 use std::net::{IpAddr, Shutdown};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::descriptors::Shortage;
 use super::listener::Listener;
 use super::stream::Stream;
 
-/// How long one greeting may take, from the first byte to the last verdict.
+/// Maximum duration of a greeting, from the first byte to the last verdict.
 pub(super) const GREETING_MAX: Duration = Duration::from_secs(5);
 
 /// The slots of one listener.
@@ -36,7 +36,7 @@ pub(super) struct ConnectionLimit {
 struct LimitState {
     is_closed: bool,
     next: u64,
-    /// Oldest first.
+    /// Ordered from the oldest.
     slots: Vec<Slot>,
 }
 
@@ -49,15 +49,16 @@ impl LimitState {
         self.slots.len() - self.strangers()
     }
 
-    /// How many slots of strangers a host holds.
+    /// Returns the number of slots that a host's unauthenticated peers hold.
     fn strangers_of(&self, host: Option<IpAddr>) -> usize {
         self.slots.iter().filter(|slot| slot.stranger.is_some() && slot.host == host).count()
     }
 
-    /// Ends the oldest stranger of the host with the most of them. Its thread gives up the slot.
+    /// Disconnects the oldest unauthenticated peer of the host with the most of them. Its thread
+    /// frees the slot.
     fn send_one_away(&mut self) {
         let strangers = self.slots.iter().filter(|slot| slot.stranger.is_some());
-        // `max_by_key` takes the last of the largest: in reverse order that is the oldest.
+        // `max_by_key` returns the last of several maxima: in reverse order that is the oldest.
         let chosen = strangers.rev().max_by_key(|slot| self.strangers_of(slot.host));
         if let Some((slot, stream)) = chosen.and_then(|slot| Some((slot, slot.stranger.as_ref()?)))
         {
@@ -71,9 +72,9 @@ impl LimitState {
 struct Slot {
     number: u64,
     stop: Arc<AtomicBool>,
-    /// Where it connected from; none is this machine, over a Unix socket.
+    /// The host that connected; `None` for this machine, over a Unix socket.
     host: Option<IpAddr>,
-    /// A handle of the connection to end it by, as long as it is a stranger's.
+    /// A handle for closing the connection while its peer is unauthenticated.
     stranger: Option<Stream>,
 }
 
@@ -83,7 +84,7 @@ impl ConnectionLimit {
         Self { strangers_max: strangers_max.max(1), known_max, state, vacated, shortage }
     }
 
-    /// Gives no more slots, and tells all holders to stop.
+    /// Grants no more slots, and tells all holders to stop.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -97,17 +98,19 @@ impl ConnectionLimit {
     }
 
     fn state(&self) -> MutexGuard<'_, LimitState> {
-        // Nothing in here is left half done by a panic.
+        // A panic leaves no partial change in here.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses a connection because something ran out, and ends a stranger, which has some of it.
+    /// Refuses a connection for lack of a resource, and disconnects an unauthenticated peer, which
+    /// holds some of it.
     fn lacks(&self, what: &std::io::Error) {
         self.shortage.refuse(what);
         self.state().send_one_away();
     }
 
-    /// A slot for a new connection; none once this is closed, or if the system has no handle left.
+    /// Acquires a slot for a new connection. Returns `None` once the limit is closed, or if the
+    /// system has no descriptor left.
     fn acquire(&self, stream: &Stream, address: &Address) -> Option<Permit<'_>> {
         let handle = stream.try_clone().inspect_err(|error| self.lacks(error)).ok()?;
         let mut state = self.state();
@@ -127,7 +130,7 @@ impl ConnectionLimit {
     }
 }
 
-/// A slot that is taken, until this is dropped.
+/// A slot, which is freed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Permit<'g> {
     limit: &'g ConnectionLimit,
@@ -136,18 +139,18 @@ pub(super) struct Permit<'g> {
 }
 
 impl Permit<'_> {
-    /// Becomes true when the holder of the slot is to stop.
+    /// Returns the flag that becomes true when the holder of the slot is to stop.
     pub(super) const fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
-    /// Where refusals are counted.
+    /// Returns the counter of refused connections.
     pub(super) const fn shortage(&self) -> &Shortage {
         &self.limit.shortage
     }
 
-    /// The client is no stranger any more. False if there are too many known clients, with `kept`
-    /// slots left to others, or if the holder is to stop.
+    /// Marks the client as known. Returns false if there are too many known clients, with `kept`
+    /// slots reserved for others, or if the holder is to stop.
     pub(super) fn become_known(&self, kept: usize) -> bool {
         let mut state = self.limit.state();
         let is_full = state.known().saturating_add(kept) >= self.limit.known_max;
@@ -170,7 +173,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Accepts connections, each on a thread of its own that calls `greet`, until the limit is closed.
+/// Accepts connections until the limit is closed; each is greeted by `greet` on a separate thread.
 pub(super) fn accept_connections<'s, 'e: 's, G>(
     scope: &'s Scope<'s, 'e>,
     listener: &Listener,
@@ -185,8 +188,8 @@ pub(super) fn accept_connections<'s, 'e: 's, G>(
             Ok(accepted) => accepted,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
             Err(error) => {
-                // Out of descriptors, for example: clients go on waiting, and this loop does not
-                // spin.
+                // The system may be out of descriptors, for example: clients keep waiting, and this
+                // loop does not spin.
                 limit.lacks(&error);
                 std::thread::sleep(SLICE);
                 continue;
@@ -213,7 +216,7 @@ mod tests {
         SocketAddr::from(([10, 0, 0, number], 7000)).into()
     }
 
-    /// A connection from a host. The other end is kept, so that only the limit closes it.
+    /// Connects from a host. The other end is kept, so that only the limit closes the connection.
     fn connect<'g>(limit: &'g ConnectionLimit, from: u8, ends: &mut Vec<UnixStream>) -> Permit<'g> {
         let (stream, end) = UnixStream::pair().expect("sockets");
         ends.push(end);
@@ -228,7 +231,7 @@ mod tests {
         for _ in 0..20 {
             let next = std::thread::scope(|scope| {
                 let next = scope.spawn(|| connect(&limit, 2, &mut Vec::new()));
-                // The oldest stranger of that host is told to stop, and stops.
+                // The oldest peer of that host is told to stop, and stops.
                 while !flood[0].stop().load(Ordering::Relaxed) {
                     std::thread::yield_now();
                 }

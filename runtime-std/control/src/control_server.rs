@@ -1,5 +1,5 @@
-//! The control server of a running process: it listens as long as the process likes, greets each
-//! client, and hands over those that it admits.
+//! The control server of a running process: it listens for as long as the process wants, greets
+//! each client, and hands over those that it admits.
 
 use std::collections::BTreeSet;
 use std::io::Result;
@@ -21,35 +21,35 @@ use super::refusal::Refusal;
 use super::session::Session;
 use super::stream::Stream;
 
-/// The most greetings at once at a control server, each at most five seconds. With one more, the
-/// oldest of the host with the most of them is closed. Fewer if the process may open fewer than
-/// 512 descriptors.
+/// Maximum number of simultaneous greetings at a control server, each of at most five seconds. One
+/// more closes the oldest of the host with the most of them. The limit is lower if the process may
+/// open fewer than 512 descriptors.
 pub const GREETINGS_MAX: usize = 64;
 
-/// The most clients at once that a control server has handed over, and whose callback has not
+/// Maximum number of clients that a control server has handed over and whose callback has not
 /// returned. One more is refused as [`Refusal::Busy`].
 pub const CLIENTS_MAX: usize = 128;
 
-/// How many of these are kept for [`Purpose::Peer`]: operators and joiners that stay must not keep
-/// members from connecting.
+/// Number of these reserved for [`Purpose::Peer`], so that long sessions of operators and joiners
+/// do not keep members from connecting.
 pub const PEER_SLOTS: usize = 32;
 
-/// A client that was admitted: it has the key, if there is one, and the group's digest.
+/// An admitted client: it has the key, if there is one, and the group's digest.
 #[derive(Debug)]
 pub struct Client {
-    /// What it connected for; never [`Purpose::Meet`].
+    /// The purpose of the connection; never [`Purpose::Meet`].
     pub purpose: Purpose,
     /// The node that it claims to be: not this one, unless it is an operator.
     pub node: NodeId,
-    /// The life of its process.
+    /// Incarnation of its process.
     pub incarnation: u64,
-    /// The session with it. While the callback runs, its calls end when the server is dropped;
-    /// afterwards the session goes on without the server.
+    /// The session with the client. While the callback runs, its calls end when the server is
+    /// dropped; afterwards the session continues without the server.
     pub session: Session,
 }
 
-/// Serves until it is dropped. The drop waits for the callbacks that run, so a callback must not
-/// drop it; callbacks that only use their session end within about 50 ms.
+/// A server that runs until it is dropped. The drop waits for the running callbacks, so a callback
+/// must not drop it; callbacks that only use their session end within about 50 ms.
 #[derive(Debug)]
 pub struct ControlServer {
     address: Address,
@@ -58,14 +58,14 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Starts to serve. `client` is called for each client that is admitted, on a thread of its
-    /// own; it decides what becomes of the client, and may keep the session. Only `nodes` are
-    /// admitted as peers or joiners: another id is refused before anything is kept for it. Without
-    /// a key everything crosses in clear, so the caller makes sure that the address [is
-    /// local](Address::is_local), or that it trusts the network.
+    /// Starts the server. `client` is called for each admitted client, on a separate thread; it
+    /// decides how to serve the client, and may keep the session. Only `nodes` are admitted as
+    /// peers or joiners: another id is refused before any state is kept for it. Without a key all
+    /// traffic is unencrypted, so the caller must ensure that the address [is
+    /// local](Address::is_local), or that the network is trusted.
     ///
     /// # Errors
-    /// The system's error: no thread, or a socket that cannot be used so.
+    /// The system's error: no thread is available, or the socket cannot be used in this way.
     pub fn open(
         listener: Listener,
         identity: Identity,
@@ -89,7 +89,7 @@ impl ControlServer {
         Ok(Self { address, limit, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     #[must_use]
     pub const fn address(&self) -> &Address {
         &self.address
@@ -100,13 +100,13 @@ impl Drop for ControlServer {
     fn drop(&mut self) {
         self.limit.close();
         if let Some(thread) = self.thread.take() {
-            // A callback that panicked has said so itself.
+            // A panic of a callback has already been reported.
             let _ = thread.join();
         }
     }
 }
 
-/// What the server's threads share.
+/// The state that the server's threads share.
 struct Acceptor<V> {
     identity: Identity,
     /// The nodes that may be peers, or join.
@@ -137,16 +137,16 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
         }
     }
 
-    /// Whether the client is admitted, with a connection whose descriptor may be one that is kept
-    /// free of external clients.
+    /// Decides whether the client is admitted; `is_kept` says that its connection has a descriptor
+    /// reserved from external clients.
     fn judge(
         &self,
         hello: &Hello,
         permit: &Permit<'_>,
         is_kept: bool,
     ) -> std::result::Result<(), Refusal> {
-        // Before all else: a member that meets has another digest, and learns with its next session
-        // whether the rest differs too.
+        // This comes first: a member that meets has another digest, and learns from its next
+        // session whether the rest differs too.
         if hello.purpose == Purpose::Meet {
             return Err(Refusal::Running);
         }

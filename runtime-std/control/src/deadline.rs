@@ -1,35 +1,35 @@
-//! How long a call on a connection may wait, what ends it early, and how it may end.
+//! The time limit of a call on a connection, its early end, and its errors.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a call waits before it looks whether it should stop.
+/// Time that a call waits before it checks whether it should stop.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
-/// The stop flag of a call that nothing stops early.
+/// The stop flag of a call that cannot be stopped early.
 pub(super) static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// How a message did not come or go.
+/// The reason why a message was not sent or received.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChannelError {
     /// The caller asked to stop.
     #[error("stopped")]
     Stopped,
-    /// The time is up.
+    /// The time limit has passed.
     #[error("too slow")]
     TimeUp,
-    /// The other end closed.
+    /// The other end closed the connection.
     #[error("closed by the other end")]
     Closed,
-    /// It cannot be deciphered, or is too long.
+    /// The message cannot be deciphered, or is too long.
     #[error("not understood")]
     Malformed,
     /// The handshake shows that the other end has another key.
     #[error("another key")]
     #[cfg_attr(not(feature = "keys"), expect(dead_code))]
     WrongKey,
-    /// The system says so.
+    /// An error of the system.
     #[error("{0}")]
     Io(std::io::Error),
 }
@@ -52,7 +52,7 @@ impl From<rustix::io::Errno> for ChannelError {
     }
 }
 
-/// How long a call may wait, and what ends it early.
+/// The time limit of a call, and the flag that ends it early.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline<'p> {
     pub(super) until: Instant,
@@ -60,18 +60,19 @@ pub(super) struct Deadline<'p> {
 }
 
 impl<'p> Deadline<'p> {
-    /// So long from now. A limit beyond the clock's end is one of a year.
+    /// Returns a deadline `time_limit` from now. A limit beyond the clock's range is replaced by
+    /// one year.
     pub(super) fn new(time_limit: Duration, stop: &'p AtomicBool) -> Self {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         Self { until: Instant::now() + time_limit.min(YEAR), stop }
     }
 
-    /// At most so long from now.
+    /// Limits the deadline to `most` from now.
     pub(super) fn within(self, most: Duration) -> Self {
         Self { until: self.until.min(Instant::now() + most), ..self }
     }
 
-    /// The time of one wait.
+    /// Returns the duration of one wait.
     pub(super) fn slice(&self) -> Result<Duration, ChannelError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ChannelError::Stopped);

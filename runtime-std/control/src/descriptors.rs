@@ -1,5 +1,5 @@
-//! How a control server shares out the descriptors of its process (`ulimit -n`), so that external
-//! clients leave some to members, operators and files.
+//! How a control server divides the descriptors of its process (`ulimit -n`), so that external
+//! clients leave some for members, operators and files.
 
 use std::fmt::Display;
 use std::os::fd::{AsFd, AsRawFd as _};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
-/// The most descriptors that no external client gets.
+/// Maximum number of descriptors reserved from external clients.
 const KEPT_MAX: usize = 256;
 
-/// One part of so many of all descriptors is the number of slots for connections of one kind.
+/// Divisor of the descriptor limit that gives the number of slots for connections of one kind.
 const SLOTS: usize = 8;
 
-/// The shortest time between two warnings.
+/// Minimum time between two warnings.
 const WARNING_PAUSE: Duration = Duration::from_secs(10);
 
 fn limit() -> usize {
@@ -22,31 +22,32 @@ fn limit() -> usize {
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// The number of slots for connections, `most` or fewer: a stranger has two descriptors.
+/// Returns the number of slots for connections, at most `most`; a peer being greeted uses two
+/// descriptors.
 pub(super) fn slots(most: usize) -> usize {
     most.min(limit() / SLOTS).max(1)
 }
 
-/// Whether a descriptor that was just opened is one of those that no external client gets: the
-/// system gives the lowest number that is free.
+/// Returns whether a newly opened descriptor is one of those reserved from external clients: the
+/// system always assigns the lowest free number.
 pub(super) fn is_kept(descriptor: impl AsFd) -> bool {
     let (limit, number) = (limit(), descriptor.as_fd().as_raw_fd());
     usize::try_from(number).is_ok_and(|number| number >= limit - KEPT_MAX.min(limit / 2))
 }
 
-/// Connections that were refused because something ran out, of which a warning now and then tells.
+/// Connections refused for lack of a resource, reported by occasional warnings.
 #[derive(Debug, Default)]
 pub(super) struct Shortage(Mutex<Refused>);
 
 #[derive(Debug, Default)]
 struct Refused {
     warned: Option<Instant>,
-    /// Connections that were refused since then.
+    /// Connections refused since then.
     count: u64,
 }
 
 impl Shortage {
-    /// One more connection is refused.
+    /// Counts a refused connection.
     pub(super) fn refuse(&self, why: impl Display) {
         let mut refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         refused.count += 1;

@@ -1,4 +1,4 @@
-//! Everything that can keep members from meeting, as one line that says what to do.
+//! Errors that keep members from meeting, each as one line that says what to do.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,58 +8,58 @@ use tramontane_core::ids::{NodeId, Rank};
 use super::address::Address;
 use super::refusal::Refusal;
 
-/// Why members did not come together.
+/// The reason why members did not meet.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeshError {
-    /// The own rank or the list of addresses does not fit the members.
+    /// The local rank or the list of addresses does not fit the members.
     #[error(
         "rank {own} of {members} members with {addresses} addresses; give one address a member"
     )]
     Addresses {
-        /// The own rank.
+        /// Local rank.
         own: Rank,
-        /// How many members.
+        /// Number of members.
         members: usize,
-        /// How many addresses.
+        /// Number of addresses.
         addresses: usize,
     },
-    /// Keys would cross a network in clear.
+    /// Traffic would cross a network unencrypted.
     #[error(
         "{address} is not on this machine, and there is no key; give all members one key file (openssl rand \
          -hex 32), or allow traffic in clear on a network that you trust"
     )]
     KeyNeeded {
-        /// The first such address.
+        /// First address that is not local.
         address: Address,
     },
-    /// Somebody listens at the own address already.
+    /// Another process already listens at the local address.
     #[error("{address} is in use; is this member running already? Stop it, or take another port")]
     AddressInUse {
-        /// The own address.
+        /// Local address.
         address: Address,
     },
-    /// The own address cannot be listened at.
+    /// This process cannot listen at the local address.
     #[error(
         "cannot listen at {address}: {source}; is it an address, or a folder, of this machine?"
     )]
     Listen {
-        /// The own address.
+        /// Local address.
         address: Address,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Members that did not come before the time was up.
+    /// Some members did not arrive in time.
     #[error(
         "{} not reached within {:.1} s{}; start them, allow more time, or look at the network",
         Members(missing), waited.as_secs_f64(), Hint(refused.as_ref())
     )]
     Missing {
-        /// Their ids.
+        /// Ids of the missing members.
         missing: Vec<NodeId>,
-        /// How long this member waited.
+        /// Time that this member waited.
         waited: Duration,
-        /// A connection that was refused meanwhile: its address, and why.
+        /// A connection refused meanwhile: its address, and the reason.
         refused: Option<(Address, Refusal)>,
     },
     /// A peer has another key.
@@ -67,17 +67,17 @@ pub enum MeshError {
     WrongKey {
         /// The peer.
         peer: NodeId,
-        /// Where it listens.
+        /// Address at which the peer listens.
         address: Address,
     },
-    /// Either the peer or this member has a key, and the other has none.
+    /// Either the peer or this member has a key, but not both.
     #[error(
         "member {peer} at {address} and this one disagree on whether there is a key; give it to all or to none"
     )]
     KeyMode {
         /// The peer.
         peer: NodeId,
-        /// Where it listens.
+        /// Address at which the peer listens.
         address: Address,
     },
     /// A peer was started with another configuration.
@@ -87,10 +87,10 @@ pub enum MeshError {
     WrongDigest {
         /// The peer.
         peer: NodeId,
-        /// Its digest.
+        /// Digest of the peer.
         digest: u64,
     },
-    /// A peer is at another view.
+    /// A peer is in another view.
     #[error("member {peer} is at another view; start all members anew")]
     WrongView {
         /// The peer.
@@ -101,28 +101,28 @@ pub enum MeshError {
         "the program at {address} is another version of this one, or another program; run the same one everywhere"
     )]
     WrongVersion {
-        /// Where it listens.
+        /// Address at which that program listens.
         address: Address,
     },
-    /// Two processes have one id.
+    /// Two processes have the same id.
     #[error(
         "another process is member {id} already (told by {address}); stop it, or take another id"
     )]
     DuplicateId {
-        /// The id that is taken.
+        /// Id that is taken.
         id: NodeId,
-        /// The address of the member that said so, or the entry that repeats it.
+        /// Address of the member that reported it, or of the duplicate entry.
         address: Address,
     },
     /// An address leads to another member, or to one that does not know this one.
     #[error("{address} is not member {expected} of this group; look at the list of addresses")]
     WrongPeer {
-        /// The member that should be there.
+        /// Expected member.
         expected: NodeId,
         /// The address.
         address: Address,
     },
-    /// The group runs already at a peer: nobody meets there any more.
+    /// The group already runs at a peer, so members no longer meet.
     #[error(
         "the group runs already, as member {peer} says; join the running group, or stop all its members first"
     )]
@@ -130,27 +130,27 @@ pub enum MeshError {
         /// The peer.
         peer: NodeId,
     },
-    /// A message that does not fit.
+    /// A message is too long.
     #[error(
         "{bytes} bytes are to be exchanged with a peer, more than a message holds; use fewer regions"
     )]
     TooLong {
-        /// Its size.
+        /// Length of the message, in bytes.
         bytes: usize,
     },
-    /// A peer that had come ended.
+    /// A peer that had arrived has ended.
     #[error("member {peer} ended while the group was starting; start all again")]
     PeerGone {
         /// The peer.
         peer: NodeId,
     },
-    /// A peer that had come does not go on.
+    /// A peer that had arrived does not respond.
     #[error("member {peer} does not go on; is it stopped? Start all again, or allow more time")]
     Silent {
         /// The peer.
         peer: NodeId,
     },
-    /// A peer sent what makes no sense.
+    /// A peer sent bytes that make no sense.
     #[error(
         "member {peer} sent what this program does not understand; run the same one everywhere"
     )]
@@ -161,17 +161,17 @@ pub enum MeshError {
     /// The caller asked to stop waiting.
     #[error("interrupted while waiting for the other members")]
     Cancelled,
-    /// The operating system refused something else.
+    /// Another error of the operating system.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// What it said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
-/// Ids as people list them: "member 3", "members 1, 4".
+/// Displays ids as people list them: "member 3", "members 1, 4".
 struct Members<'e>(&'e [NodeId]);
 
 impl fmt::Display for Members<'_> {

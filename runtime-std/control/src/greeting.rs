@@ -1,4 +1,4 @@
-//! The first words on a connection, at both ends: preambles, the handshake if there is a key,
+//! The first exchange on a connection, at both ends: preambles, the handshake if there is a key,
 //! hellos and verdicts.
 
 use super::channel::Channel;
@@ -9,22 +9,23 @@ use super::key::SharedKey;
 use super::refusal::{Refusal, decode_verdict, encode_verdict};
 use super::stream::Stream;
 
-/// What one end brings.
+/// The identity and key of one end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'g> {
     pub(super) hello: Hello,
-    /// The digest of clients that do not come to meet.
+    /// Digest for clients whose purpose is not to meet.
     pub(super) clients_digest: u64,
     pub(super) key: Option<&'g SharedKey>,
 }
 
-/// Both ends agree: the other end's hello, and the channel to it.
+/// A successful greeting: the other end's hello, and the channel to it.
 type Greeted = (Hello, Channel);
 
-/// Why the connecting end was refused, and the digest of the other end if it has sent one.
+/// The reason why the connecting end was refused, and the digest of the other end if it has sent
+/// one.
 pub(super) type Refused = (Refusal, Option<u64>);
 
-/// The connecting end of a greeting.
+/// Performs the connecting end of a greeting.
 pub(super) fn send_greeting(
     terms: Terms<'_>,
     stream: Stream,
@@ -42,8 +43,8 @@ pub(super) fn send_greeting(
     Ok(verdict.map(|()| (hello, channel)).map_err(|refusal| (refusal, Some(hello.digest))))
 }
 
-/// The accepting end of a greeting; `judge` decides. A refusal comes with the hello that was
-/// refused, if one came.
+/// Performs the accepting end of a greeting; `judge` decides. A refusal includes the refused hello,
+/// if one arrived.
 pub(super) fn accept_greeting(
     terms: Terms<'_>,
     stream: Stream,
@@ -56,7 +57,7 @@ pub(super) fn accept_greeting(
     };
     let hello = Hello::decode(&channel.receive(deadline)?).ok_or(ChannelError::Malformed)?;
     let verdict = judge(&hello);
-    // The answer repeats what the other end came for.
+    // The answer repeats the other end's purpose.
     let digest =
         if hello.purpose == Purpose::Meet { terms.hello.digest } else { terms.clients_digest };
     let answer = Hello { purpose: hello.purpose, digest, ..terms.hello };
@@ -69,7 +70,7 @@ pub(super) fn accept_greeting(
     })
 }
 
-/// The other end's verdict.
+/// Receives the other end's verdict.
 pub(super) fn receive_verdict(
     channel: &mut Channel,
     deadline: Deadline<'_>,
@@ -77,7 +78,7 @@ pub(super) fn receive_verdict(
     decode_verdict(&channel.receive(deadline)?).ok_or(ChannelError::Malformed)
 }
 
-/// Preambles, and the handshake if there is a key.
+/// Exchanges preambles, and performs the handshake if there is a key.
 fn preambles(
     key: Option<&SharedKey>,
     stream: Stream,

@@ -1,4 +1,4 @@
-//! Both ends prove that they have the key, and agree on a cipher.
+//! The handshake: both ends prove that they have the key, and agree on a cipher.
 
 pub(super) use snow::TransportState;
 
@@ -9,17 +9,18 @@ use super::stream::Stream;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
-/// The longest message of the handshake: a key and a seal. Nothing longer is taken from a stranger.
+/// Maximum length of a handshake message: a key and a seal. Longer ones are not read from an
+/// unauthenticated peer.
 const HANDSHAKE_MAX: usize = 256;
 
-/// Which end begins.
+/// The end that begins, or the end that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakeEnd {
     Connecting,
     Accepting,
 }
 
-/// Performs the handshake. `prologue` is what was sent before, which both must have received alike.
+/// Performs the handshake. `prologue` is the earlier traffic, which must be the same at both ends.
 pub(super) fn handshake(
     stream: &Stream,
     key: &SharedKey,
@@ -37,7 +38,8 @@ fn builder<'b>(key: &'b SharedKey, prologue: &'b [u8]) -> Result<snow::Builder<'
     snow::Builder::new(PATTERN.parse()?).psk(0, key.bytes())?.prologue(prologue)
 }
 
-/// The first message is the connecting end's; an empty frame is the answer to one of another key.
+/// Performs the connecting end, which sends the first message; an empty frame answers a message
+/// with another key.
 fn connect(
     stream: &Stream,
     key: &SharedKey,

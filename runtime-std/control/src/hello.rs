@@ -1,21 +1,21 @@
-//! What the two ends of a connection say to each other first.
+//! The first messages between the two ends of a connection.
 
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::refusal::Refusal;
 
-/// The version of what the two ends of a connection exchange: the greeting, and what fabrics
-/// exchange after it. Programs of two versions refuse each other, so it rises with every change of
-/// a byte.
+/// The version of everything that the two ends of a connection exchange: the greeting, and the
+/// later traffic of fabrics. Programs of different versions refuse each other, so the version
+/// increases with every change of a byte.
 pub const VERSION: u16 = 9;
 
-/// The preamble's first bytes.
+/// First bytes of the preamble.
 const MAGIC: &[u8; 8] = b"tramontn";
 
-/// The preamble's size, the same for ever.
+/// Size of the preamble, which never changes.
 pub(super) const PREAMBLE_BYTES: usize = 16;
 
-/// What crosses in clear before anything else: program, version, and whether there is a key.
+/// The unencrypted data before anything else: program, version, and whether there is a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Preamble {
     version: u16,
@@ -35,13 +35,13 @@ impl Preamble {
         bytes
     }
 
-    /// None if it is another program's.
+    /// Decodes a preamble; returns `None` if it is another program's.
     pub(super) fn decode(bytes: &[u8; PREAMBLE_BYTES]) -> Option<Self> {
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
         bytes.starts_with(MAGIC).then_some(Self { version, keyed: bytes[10] != 0 })
     }
 
-    /// Whether the two can go on.
+    /// Checks whether the two ends can continue.
     pub(super) fn check(self, other: Option<Self>) -> Result<(), Refusal> {
         match other {
             Some(other) if other.version == self.version => {
@@ -56,23 +56,23 @@ impl Preamble {
     }
 }
 
-/// What a client connects for. The numbers are part of the protocol, and stay.
+/// The purpose of a client's connection. The numbers are part of the protocol, and are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Purpose {
-    /// To start the group together with all other members. [`Mesh::join`](super::Mesh::join) alone
-    /// uses it.
+    /// Start the group together with all other members. Only [`Mesh::join`](super::Mesh::join) uses
+    /// it.
     Meet = 0,
-    /// A member wants a connection to another one.
+    /// Connect a member to another member.
     Peer = 1,
-    /// A node wants to become a member of the running group.
+    /// Join the running group as a new member.
     Join = 2,
-    /// An operator asks for something. It is no member, and may have any node id.
+    /// Serve an operator, who is not a member and may have any node id.
     Ask = 3,
-    /// A client from outside publishes, subscribes or asks. It is no member, has no group file, and
-    /// so no digest: what it may do follows from the key, if there is one.
+    /// Serve an external client that publishes, subscribes or asks. It is not a member, has no
+    /// group file, and therefore no digest: its rights follow from the key, if there is one.
     Client = 4,
-    /// A node that restarts together with others asks one of them.
+    /// Ask another node during a restart.
     Restart = 5,
 }
 
@@ -90,15 +90,15 @@ impl Purpose {
     }
 }
 
-/// Which process connects, what for, and its configuration.
+/// The connecting process, its purpose, and its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) purpose: Purpose,
-    /// Used by members that meet. Others leave it at zero, since views change during a session.
+    /// Used by members that meet. Others leave it at zero, because views change during a session.
     pub(super) view: ViewId,
     pub(super) digest: u64,
     pub(super) node: NodeId,
-    /// Another one each time a process starts.
+    /// Different for each start of a process.
     pub(super) incarnation: u64,
 }
 
@@ -116,7 +116,7 @@ impl Hello {
         bytes
     }
 
-    /// None if it is not one.
+    /// Decodes a hello; returns `None` if the bytes are not one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (purpose, rest) = bytes.split_first()?;
         let (view, rest) = rest.split_first_chunk()?;
@@ -133,7 +133,7 @@ impl Hello {
         })
     }
 
-    /// Whether both agree, as far as it matters to what the other end came for.
+    /// Checks whether both ends agree, as far as the other end's purpose requires.
     pub(super) fn check(&self, other: &Self) -> Result<(), Refusal> {
         if self.purpose != Purpose::Client && other.digest != self.digest {
             Err(Refusal::Digest)
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(Hello::decode(&[0; HELLO_BYTES + 1]), None);
     }
 
-    /// Bytes that change need another version; then these are written anew.
+    /// If the bytes change, the version must increase, and these bytes must be updated.
     #[test]
     fn the_bytes_of_a_greeting_belong_to_its_version() {
         let hello = Hello {

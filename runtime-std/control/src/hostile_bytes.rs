@@ -1,5 +1,5 @@
-//! Hostile bytes where a connection begins: for a fuzzer, and for the tests here, which make them
-//! at random.
+//! Hostile bytes at the start of a connection: for a fuzzer, and for the tests here, which generate
+//! them at random.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -17,20 +17,20 @@ use super::key::SharedKey;
 use super::session::Session;
 use super::stream::Stream;
 
-/// Longer than any call here waits: all bytes are there, and the other end has closed.
+/// Longer than any call here waits, because all bytes are there and the other end has closed.
 const LONG: Duration = Duration::from_secs(10);
 
-/// What a socket holds while nobody reads.
+/// Bytes that a socket holds without a reader.
 const BYTES_MAX: usize = 32 << 10;
 
-/// The longest message that is received after a greeting.
+/// Maximum length of a message that is received after a greeting.
 const SAID_MAX: u64 = 1000;
 
-/// Takes bytes as a connecting end's greeting, and as an accepting end's; then as the message after
-/// it. The first byte says whether there is a key.
+/// Feeds bytes to the connecting end of a greeting, and to the accepting end; then as the message
+/// after it. The first byte says whether there is a key.
 ///
 /// # Panics
-/// If bytes that are no greeting are accepted, or a message is longer than allowed.
+/// If bytes that are not a greeting are accepted, or a message is longer than allowed.
 pub fn greeting(bytes: &[u8]) {
     let Some((mode, bytes)) = bytes.split_first() else { return };
     let key = (mode & 1 == 1).then(|| SharedKey::from_bytes([7; 32]));
@@ -49,7 +49,7 @@ pub fn greeting(bytes: &[u8]) {
     }
 }
 
-/// A connection whose other end has sent these bytes, and nothing more.
+/// Returns a connection whose other end has sent these bytes, and nothing more.
 fn saying(bytes: &[u8]) -> (Stream, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().expect("sockets");
     theirs.write_all(bytes).expect("it holds them");
@@ -76,7 +76,7 @@ mod tests {
     use super::super::channel::framed;
     use super::*;
 
-    /// The bytes of a client that is admitted.
+    /// Returns the bytes of a client that is admitted.
     fn words() -> Vec<u8> {
         let identity = Identity { node: NodeId(2), incarnation: 2, digest: 7 };
         let hello = framed(&identity.hello(Purpose::Ask).encode()).expect("short");
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_greeting_is_understood_here() {
-        // Otherwise what is tried below ends at the first byte.
+        // Otherwise the attempts below would end at the first byte.
         let (ours, _end) = saying(&words()[1..]);
         let identity = Identity { node: NodeId(1), incarnation: 1, digest: 7 };
         let (terms, never) = (

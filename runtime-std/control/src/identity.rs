@@ -1,4 +1,4 @@
-//! How a process identifies itself to those that connect to it or that it connects to.
+//! How a process identifies itself at both ends of a connection.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -6,8 +6,8 @@ use tramontane_core::ids::{NodeId, ViewId};
 
 use super::hello::{Hello, Purpose};
 
-/// A number for the life of a process, which tells it from an earlier process of the same node:
-/// random, 64 bits.
+/// Returns a random 64-bit number that distinguishes a process from earlier processes of the same
+/// node.
 ///
 /// # Errors
 /// If the system has no random numbers.
@@ -24,21 +24,21 @@ pub fn incarnation() -> std::io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// How a process identifies itself, at its [`ControlServer`](super::ControlServer) and as a client
-/// of another's.
+/// The identity of a process, at its [`ControlServer`](super::ControlServer) and as a client of
+/// another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The node, or [`Identity::NO_MEMBER`].
     pub node: NodeId,
-    /// The life of its process: see [`incarnation`].
+    /// Incarnation of its process: see [`incarnation`].
     pub incarnation: u64,
-    /// The digest of the group's description, the same in all its views. A process with another one
-    /// is refused.
+    /// The digest of the group's description, the same in all its views. A process with another
+    /// digest is refused.
     pub digest: u64,
 }
 
 impl Identity {
-    /// The id of an operator, which is no member and will not be one. Only [`Purpose::Ask`] goes
+    /// The id of an operator, who is not a member and never will be. Only [`Purpose::Ask`] is valid
     /// with it.
     pub const NO_MEMBER: NodeId = NodeId(u32::MAX);
 

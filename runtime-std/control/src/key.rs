@@ -6,49 +6,49 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Why a key could not be read.
+/// The reason why a key could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is not 64 hexadecimal digits.
+    /// The text is not 64 hexadecimal digits.
     #[error("{}: a key is 64 hexadecimal digits; make one with: openssl rand -hex 32", path.display())]
     Malformed {
-        /// Where it was read from.
+        /// File that was read.
         path: PathBuf,
     },
-    /// Others could have read it.
+    /// Other users could have read the key.
     #[error("{}: other users may read the key; set its mode to 600, and take a new key", path.display())]
     Exposed {
-        /// Where it was read from.
+        /// File that was read.
         path: PathBuf,
     },
-    /// Nothing here can seal with it.
+    /// This program cannot seal with a key.
     #[error("{}: this program was built without keys; build it with the feature 'keys' of the package tramontane or tramontane-client", path.display())]
     NotBuilt {
-        /// Where it was to be read from.
+        /// File that was to be read.
         path: PathBuf,
     },
-    /// It could not be read.
+    /// The file could not be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Where it was read from.
+        /// File that was to be read.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
-/// 256 bits that all members know and nobody else does.
+/// 256 bits known only to the members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedKey([u8; 32]);
 
 impl SharedKey {
-    /// From the bytes themselves, which should be random.
+    /// Makes a key from the bytes themselves, which should be random.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// From 64 hexadecimal digits; none if it is anything else.
+    /// Parses 64 hexadecimal digits; returns `None` for anything else.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let text = text.trim().as_bytes();
@@ -64,7 +64,7 @@ impl SharedKey {
         Some(Self(key))
     }
 
-    /// From a file with 64 hexadecimal digits, which nobody else may read.
+    /// Reads a key from a file with 64 hexadecimal digits, which no other user may read.
     ///
     /// # Errors
     /// See [`KeyError`].

@@ -1,24 +1,24 @@
 //! How the members of a group find each other, over TCP or Unix sockets, before the first write and
 //! while the group runs.
 //!
-//! Nothing here knows of RDMA or of shared memory: any fabric can start this way, and there is one
-//! control plane for all.
+//! This crate does not depend on RDMA or shared memory: any fabric can start in this way, and there
+//! is one control plane for all.
 //!
-//! - **Meeting** ([`Mesh`]). A member listens, connects to all members of lower rank with retries
-//!   until its time is up, and accepts those of higher rank. Each pair compares protocol version,
+//! - **Meeting** ([`Mesh`]). A member listens, connects to all members of lower rank, retrying
+//!   until its time limit, and accepts those of higher rank. Each pair compares protocol version,
 //!   view, layout digest and node ids. Then every member may [`Mesh::exchange`] messages with all
 //!   others, any number of times, and wait at a [`Mesh::barrier`] (VIE-12). At the end the
 //!   connections become the streams of a fabric over TCP ([`Mesh::into_connections`]), or sessions
 //!   ([`Mesh::into_sessions`]).
-//! - **Sessions** ([`ControlServer`], [`open_session`]). A process keeps a control server open as
-//!   long as it runs. Nodes connect to it to join, peers of a later view to exchange writes,
-//!   operators to ask. Each gets a [`Session`], if both have the key and the group's digest. A
+//! - **Sessions** ([`ControlServer`], [`open_session`]). A process keeps a control server open for
+//!   as long as it runs. Nodes connect to it to join, peers of a later view to exchange writes, and
+//!   operators to ask. Each gets a [`Session`] if both ends have the key and the group's digest. A
 //!   session over TCP may become the stream of a fabric.
 //!
-//! The same [`Listener`] serves both, one after the other. A client that comes to a meeting for
-//! something else is told [`Refusal::NotRunning`], unless it is an operator and the meeting has a
-//! handler that serves operators ([`MeetingHandler`]). A member that comes to a control server to
-//! meet is told [`Refusal::Running`].
+//! The same [`Listener`] serves both, one after the other. A client that connects to a meeting for
+//! another purpose gets [`Refusal::NotRunning`], unless it is an operator and the meeting has a
+//! handler that serves operators ([`MeetingHandler`]). A member that connects to a control server
+//! to meet gets [`Refusal::Running`].
 //!
 //! # The course of a connection
 //! ```text
@@ -32,46 +32,47 @@
 //! verdict                         ----->
 //!                                 <-----  in a meeting: a last verdict, whether the id is taken
 //! ```
-//! The view is compared in a meeting only: clients of a control server take any view.
+//! The view is compared only in a meeting: clients of a control server accept any view.
 //!
 //! # Keys
 //! With a [`SharedKey`], the handshake is `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` by the `snow`
 //! crate. All members hold one key and no other identity, so there are no static keys (`NN`);
-//! `psk0` proves the key in the very first message, so that a stranger costs a few hashes. Fresh
-//! Diffie-Hellman keys on both sides keep what was exchanged secret even if the shared key is lost
-//! later (HAL-7). A process with the key may claim to be any member: the key keeps strangers out,
-//! and does not tell members apart.
+//! `psk0` proves the key in the very first message, so that an unauthenticated peer costs only a
+//! few hashes. Fresh Diffie-Hellman keys on both sides keep the traffic secret even if the shared
+//! key is lost later (HAL-7). A process with the key may claim to be any member: the key keeps
+//! others out, but does not distinguish members.
 //!
-//! Without a key everything crosses in clear. A [`Mesh`] takes that only where all addresses [are
-//! local](Address::is_local), or where the caller says that it may ([`MeshOptions::allow_clear`]);
-//! for a [`ControlServer`] and an [`open_session`] the caller decides by the address. A Unix socket
-//! needs no key: its file lets in processes of the same user alone, and root's. A loopback port
-//! lets in every process of the machine.
+//! Without a key all traffic is unencrypted. A [`Mesh`] accepts that only if all addresses [are
+//! local](Address::is_local), or if the caller allows it ([`MeshOptions::allow_clear`]); for a
+//! [`ControlServer`] and an [`open_session`] the caller decides by the address. A Unix socket needs
+//! no key: its file admits only processes of the same user, and root's. A loopback port admits
+//! every process of the machine.
 //!
-//! # What a stranger can cost
-//! - It can hold slots: twice the members and eight in a meeting, [`GREETINGS_MAX`] at a control
-//!   server, each a thread and two descriptors, for five seconds. That keeps no member out: when
-//!   all slots are taken, the oldest one of the host with the most of them is closed. To keep a
-//!   member out it has to connect so often that all slots change hands during that member's
-//!   greeting, up to its hello: two round trips with a key, one without.
-//! - With a key, it can make a process read 256 bytes and compute a few hashes. A stranger that
-//!   recorded the first message of a member's handshake may repeat it: that costs two products on
-//!   the curve, and one message of 64 KiB that does not open. Without a key any process may send
-//!   such a message, and one that knows the group's digest is no stranger.
-//! - It can answer at the address of a member that has not started yet. What it sends before it has
-//!   shown the key ends nothing: members retry until their time is up, and report what answered
-//!   ([`MeetingHandler::met_stranger`]).
+//! # Cost of unauthenticated peers
+//! - It can hold slots for five seconds, each a thread and two descriptors: twice the number of
+//!   members plus eight in a meeting, [`GREETINGS_MAX`] at a control server. That keeps no member
+//!   out: when all slots are taken, the oldest one of the host with the most of them is closed. To
+//!   keep a member out, the peer would have to connect so often that all slots change hands during
+//!   that member's greeting, up to its hello: two round trips with a key, one without.
+//! - With a key, it can make a process read 256 bytes and compute a few hashes. A peer that
+//!   recorded the first message of a member's handshake may repeat it: that costs two
+//!   multiplications on the curve, and one message of 64 KiB that cannot be opened. Without a key
+//!   any process may send such a message, and one that knows the group's digest counts as
+//!   authenticated.
+//! - It can answer at the address of a member that has not started yet. Before it has proved the
+//!   key, nothing that it sends ends the meeting: members retry until their time limit, and report
+//!   what answered ([`MeetingHandler::met_stranger`]).
 //! - It can cause one line in the log for each refusal (at `info`; at `debug` if it disconnects by
 //!   itself).
 //!
-//! Beyond that, nothing that it sends is allocated for, or believed. An id that is not one of a
-//! server's nodes is refused before anything is kept for it, unless it is an operator. A client
-//! that is admitted is no stranger: at most [`CLIENTS_MAX`] of them are with the callbacks of a
-//! control server at once, [`PEER_SLOTS`] of these peers, and the next is told [`Refusal::Busy`].
-//! So is an external client whose connection takes one of the last descriptors of the process: half
-//! of those that it may open, at most 256, are for members, operators and files. A host that is
-//! gone is noticed within a minute. How long each client may stay is for the callback to decide,
-//! with the time limits of its [`Session`].
+//! Beyond that, a process neither allocates memory for its data nor believes it. An id that is not
+//! one of a server's nodes is refused before any state is kept for it, unless it is an operator. An
+//! admitted client counts as authenticated: at most [`CLIENTS_MAX`] such clients are with the
+//! callbacks of a control server at once, with [`PEER_SLOTS`] of these slots reserved for peers,
+//! and the next client gets [`Refusal::Busy`]. So does an external client whose connection takes
+//! one of the last descriptors of the process: half of its limit, at most 256, are reserved for
+//! members, operators and files. The loss of a host is detected within a minute. The callback
+//! decides how long each client may stay, with the time limits of its [`Session`].
 
 mod address;
 mod channel;

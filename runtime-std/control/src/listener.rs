@@ -1,11 +1,11 @@
 //! A socket that listens, over TCP or a Unix socket.
 //!
-//! The file of a Unix socket outlives a process that is killed. It is replaced by the next one that
-//! listens there, if nobody answers at it. Two that find it at once are told apart by a lock on its
-//! folder, which is held only while one of them looks and binds.
+//! The file of a Unix socket outlives a killed process. The next process that listens there
+//! replaces it if no process answers at it. A lock on the folder keeps two processes from doing so
+//! at once; it is held only while one of them checks and binds.
 //!
-//! The other way round, a process that listens may outlive the file, where somebody cleans the
-//! folder. Then it listens at another socket of that name.
+//! Conversely, a listening process may outlive the file if someone cleans the folder. Then it
+//! listens at a new socket of that name.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
@@ -27,13 +27,13 @@ use super::address::Address;
 use super::deadline::{ChannelError, Deadline, NEVER};
 use super::stream::{Stream, wait};
 
-/// Connections that the kernel holds until they are accepted.
+/// Maximum number of connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
 
-/// How long another process may hold the lock on a socket's folder.
+/// Maximum time that another process may hold the lock on a socket's folder.
 const LOCK_MAX: Duration = Duration::from_secs(2);
 
-/// Between two attempts at the lock.
+/// Pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A socket that listens. The file of a Unix socket is removed with the last handle, by the process
@@ -51,12 +51,12 @@ enum Socket {
 }
 
 impl Listener {
-    /// Listens at an address. The file of a Unix socket can be used by this user alone (mode 600);
-    /// one whose owner is dead is replaced.
+    /// Listens at an address. The file of a Unix socket can be used only by this user (mode 600); a
+    /// file whose owner is dead is replaced.
     ///
     /// # Errors
-    /// [`ErrorKind::AddrInUse`] if a process listens there, or the file is no socket; else the
-    /// system's error.
+    /// [`ErrorKind::AddrInUse`] if a process listens there, or the file is not a socket; otherwise
+    /// the system's error.
     pub fn bind(address: &Address) -> Result<Self> {
         match address {
             Address::Tcp(address) => {
@@ -74,7 +74,7 @@ impl Listener {
             Address::Unix(path) => {
                 let until = Instant::now() + LOCK_MAX;
                 let mut socket = NamedSocket::bind(path);
-                // Somebody may have removed the folder, whose owner makes it again.
+                // Someone may have removed the folder, which its owner makes again.
                 while Instant::now() < until
                     && socket.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
                 {
@@ -87,16 +87,17 @@ impl Listener {
         }
     }
 
-    /// Where it listens: with the port that the system chose, if it was asked to.
+    /// Returns the address at which it listens, with the port that the system chose if it was left
+    /// open.
     #[must_use]
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Another handle of the same socket.
+    /// Returns another handle of the same socket.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn try_clone(&self) -> Result<Self> {
         let socket = match &self.socket {
             Socket::Tcp(socket) => Socket::Tcp(socket.try_clone()?),
@@ -105,7 +106,7 @@ impl Listener {
         Ok(Self { socket, address: self.address.clone() })
     }
 
-    /// A Unix socket never blocks.
+    /// Makes a TCP socket non-blocking; a Unix socket always is.
     pub(super) fn set_nonblocking(&self) -> Result<()> {
         match &self.socket {
             Socket::Tcp(socket) => socket.set_nonblocking(true),
@@ -113,8 +114,8 @@ impl Listener {
         }
     }
 
-    /// Waits until somebody connects, at most so long. A Unix socket whose file is gone is made
-    /// again first, once its folder is there.
+    /// Waits at most `at_most` for a connection. A Unix socket whose file is gone is first made
+    /// again, once its folder exists.
     pub(super) fn wait(&self, at_most: Duration) {
         match &self.socket {
             Socket::Tcp(socket) => wait(socket, PollFlags::IN, at_most),
@@ -132,7 +133,8 @@ impl Listener {
         }
     }
 
-    /// The next connection, and its address: connections to a Unix socket have no address but that.
+    /// Returns the next connection, and its address: for a Unix socket, that is the listener's own
+    /// address.
     pub(super) fn accept(&self) -> Result<(Stream, Address)> {
         let (stream, address) = match &self.socket {
             Socket::Tcp(socket) => {
@@ -155,14 +157,14 @@ fn read(named: &RwLock<NamedSocket>) -> RwLockReadGuard<'_, NamedSocket> {
 impl TryFrom<TcpListener> for Listener {
     type Error = Error;
 
-    /// A socket that listens already.
+    /// Wraps a socket that already listens.
     fn try_from(socket: TcpListener) -> Result<Self> {
         let address = socket.local_addr()?.into();
         Ok(Self { socket: Socket::Tcp(socket), address })
     }
 }
 
-/// Device and number of a file: no other has the same while it exists.
+/// Device and inode of a file: no other file has the same while it exists.
 type FileIdentity = (u64, u64);
 
 fn identity(metadata: &Metadata) -> FileIdentity {
@@ -184,7 +186,7 @@ impl NamedSocket {
         let socket = match open(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale(path) => {
                 match std::fs::remove_file(path) {
-                    // Another process that cleared the folder of dead sockets was faster.
+                    // Another process that removes dead sockets from the folder was faster.
                     Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                     _ => open(path)?,
                 }
@@ -195,7 +197,7 @@ impl NamedSocket {
         Ok(Self { socket, path: path.to_owned(), made, owner: std::process::id() })
     }
 
-    /// Whether the file of that name is this socket's.
+    /// Returns whether the file of that name is this socket's.
     fn is_in_place(&self) -> bool {
         self.path.symlink_metadata().is_ok_and(|metadata| identity(&metadata) == self.made)
     }
@@ -205,7 +207,7 @@ impl Drop for NamedSocket {
     fn drop(&mut self) {
         // A forked process has the same handle, and another process may have taken the name.
         if std::process::id() == self.owner && self.is_in_place() {
-            // A file that stays is replaced by the next process that listens there.
+            // If the file remains, the next process that listens there replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -215,26 +217,26 @@ fn open(path: &Path) -> Result<UnixListener> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The file takes the socket's mode, and is never there with another one.
+    // The file gets the socket's mode, and never exists with another one.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     bind(&socket, &address)?;
     listen(&socket, BACKLOG)?;
     Ok(socket.into())
 }
 
-/// Whether this is a socket that no process listens at.
+/// Returns whether this is a socket without a listening process.
 fn is_stale(path: &Path) -> bool {
     if !path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket()) {
         return false;
     }
-    // One attempt: where too many wait already, a process listens.
+    // One attempt is enough: if too many connections are already waiting, a process listens.
     match Stream::connect(&Address::Unix(path.to_owned()), Deadline::new(Duration::ZERO, &NEVER)) {
         Err(ChannelError::Io(error)) => error.kind() == ErrorKind::ConnectionRefused,
         _ => false,
     }
 }
 
-/// Keeps others from listening in the same folder meanwhile: a socket that is bound and does not
+/// Keeps others from listening in the same folder meanwhile: a socket that is bound but does not
 /// listen yet looks stale.
 fn lock_folder(path: &Path) -> Result<File> {
     let folder = match path.parent() {

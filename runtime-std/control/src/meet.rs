@@ -1,8 +1,8 @@
 //! Meeting: connecting to the members of lower rank, and accepting those of higher rank.
 //!
-//! Each attempt has a thread of its own for as long as it lasts; the caller's thread collects the
-//! members that arrive. All threads end when all members are there, when one meets an error that a
-//! retry cannot mend, or when the time is up.
+//! Each attempt runs on a separate thread; the caller's thread collects the members that arrive.
+//! All threads end when all members have arrived, when one meets an error that a retry cannot fix,
+//! or at the time limit.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -30,16 +30,16 @@ use super::refusal::{Refusal, encode_verdict};
 use super::session::Session;
 use super::stream::Stream;
 
-/// Between two attempts at one address.
+/// Pause between two attempts at one address.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// After an attempt that another process answered.
+/// Pause after an attempt that another process answered.
 const STRANGER_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a connection attempt may take. The kernel tries again after a second.
+/// Time limit of a connection attempt. The kernel retries after a second.
 const CONNECT_MAX: Duration = Duration::from_millis(2500);
 
-/// How many greetings may run at once beyond twice the members.
+/// Number of greetings that may run at once in addition to twice the number of members.
 const STRANGERS_MAX: usize = 8;
 
 /// A member that arrived.
@@ -49,7 +49,7 @@ pub(super) struct Met {
     pub(super) incarnation: u64,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Common<'m> {
     own: Rank,
     members: &'m [NodeId],
@@ -73,19 +73,19 @@ impl Common<'_> {
     }
 }
 
-/// What a thread found.
+/// The result of a thread.
 enum Found {
-    /// A member is there. The accepting end may still refuse it.
+    /// A member has arrived. The accepting end may still refuse it.
     Arrived { rank: Rank, hello: Hello, channel: Channel, end: HandshakeEnd },
     /// A connection was refused.
     Refused { address: Address, refusal: Refusal },
-    /// A stranger answers at a member's address.
+    /// Another process answers at a member's address.
     Stranger { rank: Rank, refusal: Refusal },
     /// The meeting fails.
     Failed(MeshError),
 }
 
-/// Meets all members, by rank; gives the own incarnation too.
+/// Meets all members, by rank; also returns the local incarnation.
 pub(super) fn all<'m>(
     options: MeshOptions<'m>,
     until: Instant,
@@ -144,7 +144,7 @@ where
     Ok(())
 }
 
-/// Starts to call a member, until it is there.
+/// Starts to call a member until it has arrived.
 fn start_call<'s, 'e: 's>(
     scope: &'s Scope<'s, 'e>,
     common: &'e Common<'_>,
@@ -163,7 +163,7 @@ fn no_thread(source: std::io::Error) -> MeshError {
     MeshError::Io { action: "start a thread", source }
 }
 
-/// Collects members until none is missing. `call` begins to call one.
+/// Collects members until none is missing. `call` starts to call one.
 fn collect(
     common: &Common<'_>,
     receiver: &Receiver<Found>,
@@ -176,7 +176,7 @@ fn collect(
     let mut refused = None;
     let mut strangers: Vec<(Rank, Refusal)> = Vec::new();
     loop {
-        // A member that arrived and gave up since is missing again, and may come back.
+        // A member that arrived and has left since is missing again, and may return.
         for (rank, place) in (0..).map(Rank).zip(&mut arrived) {
             let is_gone = place.take_if(|met| !met.channel.stream().is_open()).is_some();
             if is_gone && rank < common.own {
@@ -202,7 +202,7 @@ fn collect(
                     Err(Some(refusal)) => {
                         refused = Some((common.addresses[rank.index()].clone(), refusal))
                     }
-                    // It left meanwhile, and may come back.
+                    // The member left meanwhile, and may return.
                     Err(None) => {}
                 }
             }
@@ -237,15 +237,15 @@ fn collect(
     Ok(arrived)
 }
 
-/// The members that are not there.
+/// Returns the members that have not arrived.
 fn absent(common: &Common<'_>, arrived: &[Option<Met>]) -> Vec<NodeId> {
     let places = common.members.iter().zip(arrived).enumerate();
     let absent = places.filter(|(index, (_, met))| met.is_none() && *index != common.own.index());
     absent.map(|(_, (node, _))| *node).collect()
 }
 
-/// The members to report as missing. A member that arrived and left gave up because of another, so
-/// only members that never arrived are named, if there are any.
+/// Returns the members to report as missing. A member that arrived and left gave up because of
+/// another one, so only members that never arrived are named, if there are any.
 fn missing(common: &Common<'_>, arrived: &[Option<Met>], came: &[bool]) -> Vec<NodeId> {
     let is_missing = |index: &usize| arrived[*index].is_none() && *index != common.own.index();
     let mut missing: Vec<usize> = (0..arrived.len()).filter(is_missing).collect();
@@ -255,7 +255,7 @@ fn missing(common: &Common<'_>, arrived: &[Option<Met>], came: &[bool]) -> Vec<N
     missing.into_iter().map(|index| common.members[index]).collect()
 }
 
-/// Takes in a member that arrived. A member that connected to this one waits for the verdict.
+/// Admits a member that arrived. A member that connected to this one waits for the verdict.
 fn admit(
     common: &Common<'_>,
     arrived: &[Option<Met>],
@@ -279,10 +279,10 @@ fn admit(
     }
 }
 
-/// Connects to one member, again and again until it is there.
+/// Connects to one member repeatedly until it has arrived.
 ///
-/// A refusal from a process that has not shown the key may come from any process, so it ends
-/// nothing.
+/// A refusal from a process that has not proved the key may come from any process, so it does not
+/// end the meeting.
 fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
     let mut is_told = false;
@@ -313,7 +313,7 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
             }
             Ok(Err(refused)) => Found::Failed(refusal_error(common, refused, peer, address)),
             Err(error) => {
-                // Not a connection that is refused: a name without an address, for example.
+                // Errors other than a refused connection: a name without an address, for example.
                 let is_other =
                     matches!(&error, ChannelError::Io(why) if why.kind() == ErrorKind::Other);
                 if is_other && !std::mem::replace(&mut is_told, true) {
@@ -322,19 +322,20 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
                     );
                 }
                 tracing::debug!(%peer, %address, %error, "not there yet");
-                // A refused connection comes back at once: wait, but not past the end.
+                // A refused connection fails at once: wait, but not past the time limit.
                 std::thread::sleep(RETRY_PAUSE.min(slice));
                 continue;
             }
         };
-        // The caller has gone, and needs no result.
+        // The caller has stopped, and needs no result.
         let _ = sender.send(found);
         return;
     }
 }
 
-/// Reports a stranger at a member's address, and waits a moment. False if the caller has gone, or
-/// if it must be the member itself: the socket is a file that nobody else can make.
+/// Reports another process at a member's address, and waits briefly. Returns false if the caller
+/// has stopped, or if it must be the member itself: the socket is a file that no other process can
+/// make.
 fn met_stranger(
     common: &Common<'_>,
     rank: Rank,
@@ -351,7 +352,7 @@ fn met_stranger(
     sender.send(Found::Stranger { rank, refusal }).is_ok()
 }
 
-/// One attempt to meet the process at an address.
+/// Makes one attempt to meet the process at an address.
 fn attempt(
     common: &Common<'_>,
     address: &Address,
@@ -362,12 +363,12 @@ fn attempt(
         Ok(greeted) => greeted,
         Err(refused) => return Ok(Err(refused)),
     };
-    // The last verdict: whether another process has this id.
+    // The last verdict says whether another process has this id.
     let last = receive_verdict(&mut channel, deadline)?;
     Ok(last.map(|()| (hello, channel)).map_err(|refusal| (refusal, None)))
 }
 
-/// What a refusal means for the member that is refused.
+/// Returns the error that a refusal means for the refused member.
 fn refusal_error(
     common: &Common<'_>,
     (refusal, digest): Refused,
@@ -384,12 +385,12 @@ fn refusal_error(
         Refusal::KeyMode => MeshError::KeyMode { peer, address },
         Refusal::Key => MeshError::WrongKey { peer, address },
         Refusal::Running => MeshError::Running { peer },
-        // No member that meets is refused so.
+        // A member that meets never gets these refusals.
         Refusal::NotRunning | Refusal::Busy => MeshError::Malformed { peer },
     }
 }
 
-/// The accepting end of a greeting.
+/// Performs the accepting end of a greeting.
 fn greet(
     common: &Common<'_>,
     stream: Stream,
@@ -417,11 +418,12 @@ fn greet(
             return tracing::debug!(%address, %error, "a connection ended before it was accepted");
         }
     };
-    // The caller has gone, and needs no result.
+    // The caller has stopped, and needs no result.
     let _ = sender.send(found);
 }
 
-/// Whether a member came to meet with a configuration that does not fit: waiting does not help.
+/// Returns whether a member came to meet with an incompatible configuration, so that waiting does
+/// not help.
 fn is_hopeless(common: &Common<'_>, refusal: Refusal, hello: &Hello) -> bool {
     hello.purpose == Purpose::Meet
         && matches!(refusal, Refusal::Digest | Refusal::View)
@@ -439,7 +441,7 @@ fn judge(common: &Common<'_>, hello: &Hello, permit: &Permit<'_>) -> Result<(), 
         if hello.purpose != Purpose::Ask || !common.handler.takes_operators() {
             return Err(Refusal::NotRunning);
         }
-        // Slots are left for members that meet.
+        // Slots are reserved for members that meet.
         return if permit.become_known(common.members.len()) { Ok(()) } else { Err(Refusal::Busy) };
     }
     match rank_of(common, hello.node) {

@@ -1,4 +1,4 @@
-//! What a meeting reports while it lasts.
+//! Reports of a meeting while it lasts.
 
 use tramontane_core::ids::NodeId;
 
@@ -6,24 +6,24 @@ use super::address::Address;
 use super::refusal::Refusal;
 use super::session::Session;
 
-/// Is told of missing members while a meeting lasts, of strangers at members' addresses, and of
-/// operators. Calls come from several threads, and should return soon.
+/// Receives reports of missing members during a meeting, of other processes at members' addresses,
+/// and of operators. Calls come from several threads, and should return soon.
 pub trait MeetingHandler: Sync {
-    /// The digest that clients must have, as at a [`ControlServer`](super::ControlServer): not the
-    /// one that members meet by.
+    /// Returns the digest that clients must have, as at a [`ControlServer`](super::ControlServer):
+    /// not the one by which members meet.
     fn clients_digest(&self) -> u64;
 
-    /// These members are not there yet. Called again and again.
+    /// Reports that these members have not arrived yet. Called repeatedly.
     fn waits_for(&self, missing: &[NodeId]);
 
-    /// The process at the address of a member did not show that it has the group's key, and refused
-    /// this one. It may be any process, so the meeting goes on. Called once for each member and
-    /// refusal.
+    /// Reports that the process at a member's address did not prove that it has the group's key,
+    /// and refused this one. It may be any process, so the meeting continues. Called once for each
+    /// member and refusal.
     fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
         tracing::warn!(%peer, %address, "the program at a member's address came {refusal}; trying on");
     }
 
-    /// Whether operators are served that have the key, if there is one, and
+    /// Returns whether operators are served that have the key, if there is one, and
     /// [`clients_digest`](Self::clients_digest). Otherwise they are refused as
     /// [`Refusal::NotRunning`].
     fn takes_operators(&self) -> bool {
@@ -58,7 +58,7 @@ impl<A: MeetingHandler + ?Sized> MeetingHandler for &A {
     }
 }
 
-/// Ignores all that a meeting reports. The digest of the meeting serves clients too.
+/// Ignores all reports of a meeting. Clients must have the digest of the meeting.
 pub(super) struct NoHandler(pub(super) u64);
 
 impl MeetingHandler for NoHandler {

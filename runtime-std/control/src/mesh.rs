@@ -34,10 +34,10 @@ impl<'m> Mesh<'m> {
         Self::join_with(options, &NoHandler(digest))
     }
 
-    /// The same, with a handler that is told of the meeting while it lasts.
+    /// Does the same, with a handler that receives reports while the meeting lasts.
     ///
     /// # Errors
-    /// As [`Mesh::join`].
+    /// The same as for [`Mesh::join`].
     pub fn join_with(
         options: MeshOptions<'m>,
         handler: &(impl MeetingHandler + ?Sized),
@@ -52,17 +52,18 @@ impl<'m> Mesh<'m> {
         Ok(Self { channels, incarnations, members, until, cancel })
     }
 
-    /// The life of each member's process, by rank, the own one's too (see
+    /// Returns the incarnation of each member's process, by rank, including the local one (see
     /// [`incarnation`](crate::incarnation)).
     #[must_use]
     pub fn incarnations(&self) -> &[u64] {
         &self.incarnations
     }
 
-    /// Gives each peer its message, and takes one from each; both by rank, and empty for the own.
+    /// Sends each peer its message, and receives one from each; both are ordered by rank, and empty
+    /// for the local rank.
     ///
     /// # Errors
-    /// [`MeshError::TooLong`] for a message above [`MESSAGE_MAX`]; else what happened to a peer.
+    /// [`MeshError::TooLong`] for a message above [`MESSAGE_MAX`]; otherwise the failure of a peer.
     pub fn exchange(
         &mut self,
         mut message: impl FnMut(Rank) -> Vec<u8>,
@@ -92,7 +93,7 @@ impl<'m> Mesh<'m> {
     /// Waits until every member has called this.
     ///
     /// # Errors
-    /// As [`Mesh::exchange`].
+    /// The same as for [`Mesh::exchange`].
     pub fn barrier(&mut self) -> Result<(), MeshError> {
         const HERE: &[u8] = b"here";
         let answers = self.exchange(|_| HERE.to_vec())?;
@@ -104,14 +105,14 @@ impl<'m> Mesh<'m> {
         Ok(())
     }
 
-    /// The connections themselves, by rank, to be used as streams; none for the own rank, and over
-    /// a Unix socket. Nothing that was sent on them so far is left to be read.
+    /// Returns the connections, by rank, for use as streams; `None` for the local rank, and over a
+    /// Unix socket. All earlier traffic on them has been read.
     #[must_use]
     pub fn into_connections(self) -> Vec<Option<Connection>> {
         self.channels.into_iter().map(|channel| channel.and_then(Connection::new)).collect()
     }
 
-    /// A session with each other member, by rank; none for the own rank.
+    /// Returns a session with each other member, by rank; `None` for the local rank.
     #[must_use]
     pub fn into_sessions(self) -> Vec<Option<Session>> {
         self.channels
@@ -121,7 +122,7 @@ impl<'m> Mesh<'m> {
     }
 }
 
-/// What became of a peer in the middle of an exchange.
+/// Returns the error for the failure of a peer during an exchange.
 fn lost(members: &[NodeId], rank: Rank, error: &ChannelError) -> MeshError {
     let peer = members.get(rank.index()).copied().unwrap_or_default();
     match error {
@@ -132,7 +133,7 @@ fn lost(members: &[NodeId], rank: Rank, error: &ChannelError) -> MeshError {
     }
 }
 
-/// What can be seen to be wrong before anything is tried.
+/// Checks for errors that can be found before any attempt.
 fn check(options: &MeshOptions<'_>) -> Result<(), MeshError> {
     let MeshOptions { own, members, addresses, key, allow_clear, .. } = options;
     if own.index() >= members.len() || addresses.len() != members.len() {

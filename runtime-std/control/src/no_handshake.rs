@@ -1,18 +1,18 @@
-//! Where no keys are built in, no connection has a cipher: [`SharedKey::from_file`] refuses keys,
-//! and a handshake with one that was made in another way fails.
+//! Substitutes for the handshake in a build without keys. No connection has a cipher:
+//! [`SharedKey::from_file`] refuses keys, and a handshake with a key made in another way fails.
 
 use super::deadline::{ChannelError, Deadline};
 use super::key::SharedKey;
 use super::stream::Stream;
 
-/// Which end begins.
+/// The end that begins, or the end that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakeEnd {
     Connecting,
     Accepting,
 }
 
-/// The cipher that no connection has.
+/// A cipher, which no connection has in this build.
 #[derive(Debug)]
 pub(super) enum TransportState {}
 

@@ -16,20 +16,20 @@ use super::refusal::Refusal;
 use super::session::Session;
 use super::stream::Stream;
 
-/// Why no session was opened.
+/// The reason why no session was opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenSessionError {
     /// No process listens there, or it ended before the greeting was complete. It may start again.
     #[error("nobody is there; is it running? Start it, or try again later")]
     NotThere,
-    /// The time was up before the greeting was complete.
+    /// The time limit passed before the greeting was complete.
     #[error("no answer in time; is it stopped? Allow more time, or look at the network")]
     TimeUp,
     /// The caller asked to stop.
     #[error("interrupted while connecting")]
     Cancelled,
-    /// The server refused this process, for good or for now.
+    /// The server refused this process, permanently or for now.
     #[error(
         "refused: this process came {0}; give all the same options, and connect again when the group runs"
     )]
@@ -37,18 +37,18 @@ pub enum OpenSessionError {
     /// The other end has another digest.
     #[error("the other end has another configuration; give all the same one")]
     OtherConfiguration {
-        /// That digest.
+        /// Digest of the other end.
         digest: u64,
     },
     /// The other end has another key.
     #[error("the other end has another key; give all the same key file")]
     WrongKey,
-    /// The other end sent what makes no sense.
+    /// The other end sent bytes that make no sense.
     #[error(
         "the other end sent what this program does not understand; run the same one everywhere"
     )]
     Malformed,
-    /// The system refused something else.
+    /// Another error of the system.
     #[error("cannot connect: {0}; look at the address")]
     Io(std::io::Error),
 }
@@ -76,20 +76,20 @@ impl From<ChannelError> for OpenSessionError {
 /// A session that a server admitted.
 #[derive(Debug)]
 pub struct OpenedSession {
-    /// The node at the other end.
+    /// Node at the other end.
     pub node: NodeId,
-    /// The life of its process.
+    /// Incarnation of its process.
     pub incarnation: u64,
     /// The session itself.
     pub session: Session,
 }
 
-/// Opens a session with the control server at an address. There is one attempt: where no process
-/// listens, it fails at once. Without a key everything crosses in clear: see [`Address::is_local`].
+/// Opens a session with the control server at an address. It makes one attempt: if no process
+/// listens, it fails at once. Without a key all traffic is unencrypted: see [`Address::is_local`].
 ///
 /// # Errors
-/// [`OpenSessionError`]. [`Purpose::Meet`] is for [`Mesh::join`](super::Mesh::join) alone, and
-/// gives [`ErrorKind::InvalidInput`].
+/// [`OpenSessionError`]. [`Purpose::Meet`] is only for [`Mesh::join`](super::Mesh::join), and
+/// returns [`ErrorKind::InvalidInput`].
 pub fn open_session(
     address: &Address,
     identity: &Identity,

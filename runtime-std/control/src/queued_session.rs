@@ -1,13 +1,12 @@
-//! A session whose calls never wait, for a thread that serves many: what is to be sent is queued,
-//! and what came is taken.
+//! A session whose calls never wait, for a thread that serves many: outgoing messages are queued,
+//! and incoming ones are taken.
 //!
-//! A message may be longer than a frame: it is cut into frames as
-//! [`send_stream`](super::Session::send_stream) cuts a stream, so the other end may use either
-//! kind of call.
+//! A message may be longer than a frame: it is cut into frames in the same way as a stream of
+//! [`send_stream`](super::Session::send_stream), so the other end may use either kind of call.
 //!
 //! # Invariants
 //! - A call reads and sends a bounded number of bytes, and never waits.
-//! - Of a message that is longer than the caller allows, no more than that is kept.
+//! - Of a message longer than the caller allows, only the allowed number of bytes is kept.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -22,10 +21,10 @@ use super::session_stream::{END, MORE};
 use super::source::Source;
 use super::stream::Stream;
 
-/// Bytes of one reading call.
+/// Bytes read per call.
 const READ_BYTES: usize = 64 << 10;
 
-/// The length before each frame.
+/// Bytes of the length prefix of each frame.
 const LENGTH_BYTES: usize = 2;
 
 /// A session whose calls never wait. It ends when this is dropped, or at the first error.
@@ -34,12 +33,12 @@ pub struct QueuedSession {
     stream: Stream,
     source: Source,
     cipher: Option<TransportState>,
-    /// What came and was not looked at, from `taken` on.
+    /// Received bytes that have not been processed, from `taken` on.
     incoming: Vec<u8>,
     taken: usize,
-    /// The parts of a message that has not come as a whole.
+    /// Parts of an incomplete message.
     parts: Vec<u8>,
-    /// Frames that were not sent, from `sent` on.
+    /// Frames that have not been sent, from `sent` on.
     outgoing: Vec<u8>,
     sent: usize,
     is_closed: bool,
@@ -60,12 +59,12 @@ impl QueuedSession {
         }
     }
 
-    /// Reads what has come, up to a bound. Nothing is read while messages that came before wait to
-    /// be taken.
+    /// Reads the available bytes, up to a bound. Reads nothing while received messages wait to be
+    /// taken.
     ///
     /// # Errors
-    /// [`SessionError::Closed`] once the other end has closed and all that came before was read;
-    /// else what the system says.
+    /// [`SessionError::Closed`] once the other end has closed and everything before that was read;
+    /// otherwise the system's error.
     pub fn read(&mut self) -> Result<(), SessionError> {
         if self.is_closed {
             return Err(SessionError::Closed);
@@ -89,11 +88,11 @@ impl QueuedSession {
         }
     }
 
-    /// The next message among what was [read](Self::read), if one has come as a whole.
+    /// Takes the next message from what was [read](Self::read), if one is complete.
     ///
     /// # Errors
-    /// [`SessionError::TooLong`] for one of more than `bytes_max`; [`SessionError::Malformed`] for
-    /// what makes no sense; [`SessionError::Aborted`].
+    /// [`SessionError::TooLong`] for a message of more than `bytes_max`;
+    /// [`SessionError::Malformed`] for bytes that make no sense; [`SessionError::Aborted`].
     pub fn take(&mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, SessionError> {
         while let Some(frame) = self.take_frame()? {
             let (mark, part) = frame.split_first().ok_or(SessionError::Malformed)?;
@@ -150,10 +149,10 @@ impl QueuedSession {
         }
     }
 
-    /// Sends what is queued, as far as the system takes it now. True if nothing is left.
+    /// Sends as much of the queue as the system accepts now. Returns true if nothing is left.
     ///
     /// # Errors
-    /// [`SessionError::Closed`], or what the system says.
+    /// [`SessionError::Closed`], or the system's error.
     pub fn flush(&mut self) -> Result<bool, SessionError> {
         while self.sent < self.outgoing.len() {
             match self.stream.write_now(&self.outgoing[self.sent..]) {
@@ -169,19 +168,19 @@ impl QueuedSession {
         Ok(true)
     }
 
-    /// How many bytes wait to be sent.
+    /// Returns the number of bytes that wait to be sent.
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {
         self.outgoing.len() - self.sent
     }
 
-    /// Where the other end is.
+    /// Returns the source of the other end.
     #[must_use]
     pub const fn source(&self) -> Source {
         self.source
     }
 
-    /// What to wait for: something to read if `reads`, and room to send if something waits.
+    /// Returns the events to wait for: readable if `reads`, and writable if bytes wait to be sent.
     #[must_use]
     pub fn interest(&self, reads: bool) -> PollFlags {
         let mut flags = PollFlags::empty();
@@ -217,8 +216,8 @@ mod tests {
         Session::new(Channel::new(Stream::Unix(stream), None), None)
     }
 
-    /// Messages of all lengths around one, two and three frames, both ways, with a session whose
-    /// calls wait at the other end.
+    /// Messages with lengths around one, two and three frames, in both directions, with a blocking
+    /// session at the other end.
     #[test]
     fn both_kinds_of_session_understand_each_other() {
         let (mut queued, other) = pair();
@@ -283,7 +282,7 @@ mod tests {
         }
     }
 
-    /// What the other end does not take is kept, and sent on where it stopped.
+    /// Bytes that the other end does not accept are kept, and sending continues where it stopped.
     #[test]
     fn a_full_socket_keeps_the_rest() {
         let (mut queued, other) = pair();

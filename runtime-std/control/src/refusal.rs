@@ -1,8 +1,9 @@
-//! Why a client was refused, as a number that both ends understand.
+//! The reasons for refusing a client, as numbers that both ends understand.
 
 use std::fmt;
 
-/// Why a client was refused, as both ends are told. The numbers are part of the protocol, and stay.
+/// The reason why a client was refused, as reported to both ends. The numbers are part of the
+/// protocol, and are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -11,7 +12,7 @@ pub enum Refusal {
     Digest = 1,
     /// Another view.
     View = 2,
-    /// Another member has this id and is there.
+    /// Another process with this id is connected.
     DuplicateId = 3,
     /// The id is not a member's, or not one that connects here.
     NotAMember = 4,
@@ -23,7 +24,7 @@ pub enum Refusal {
     Key = 7,
     /// The group is still meeting: a client that needs a running group may connect later.
     NotRunning = 8,
-    /// The group runs already: no member meets any more.
+    /// The group already runs, so members no longer meet.
     Running = 9,
     /// Too many clients are connected: the client may connect later.
     Busy = 10,
@@ -47,7 +48,7 @@ impl Refusal {
     }
 }
 
-/// What goes after "a client came".
+/// Displays the reason, worded to follow "a client came".
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
@@ -65,13 +66,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A verdict as a byte: zero is consent.
+/// Encodes a verdict as a byte: zero is consent.
 pub(super) fn encode_verdict(verdict: Result<(), Refusal>) -> u8 {
     #[allow(clippy::as_conversions, reason = "the number that the enum declares")]
     verdict.err().map_or(0, |refusal| refusal as u8)
 }
 
-/// None if it is not one.
+/// Decodes a verdict; returns `None` if the bytes are not one.
 pub(super) fn decode_verdict(bytes: &[u8]) -> Option<Result<(), Refusal>> {
     match bytes {
         [0] => Some(Ok(())),

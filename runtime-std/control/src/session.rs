@@ -1,4 +1,4 @@
-//! A session of two processes: messages, each way, on one connection.
+//! A session between two processes: messages in both directions on one connection.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,38 +9,37 @@ use super::connection::Connection;
 use super::deadline::{ChannelError, Deadline, NEVER};
 use super::queued_session::QueuedSession;
 
-/// How a message did not come or go.
+/// The reason why a message was not sent or received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The time was up. A message that was waited for may be waited for again.
+    /// The time limit has passed. A call that was receiving a message may be repeated.
     #[error("the other end does not go on; is it stopped? Allow more time, or look at the network")]
     TimeUp,
-    /// The other end closed, or is gone; or this end failed before.
+    /// The other end closed the session, or is gone; or this end failed before.
     #[error("the other end is gone; connect again")]
     Closed,
-    /// This end was told to stop: its control server is being closed, or its caller was
-    /// interrupted.
+    /// This end is stopping: its control server is being closed, or its caller was interrupted.
     #[error("this process ends the session; come again later")]
     Stopped,
-    /// The other end sent what makes no sense.
+    /// The other end sent bytes that make no sense.
     #[error(
         "the other end sent what this program does not understand; run the same one everywhere"
     )]
     Malformed,
-    /// More than may be sent or received; if received, the connection is closed.
+    /// The message is longer than allowed; if it was received, the connection is closed.
     #[error("more than {limit} bytes are to be sent or received; send less, or allow more")]
     TooLong {
-        /// What may be.
+        /// Maximum number of bytes.
         limit: u64,
     },
-    /// The other end could not read on what it was sending.
+    /// The other end could not read the rest of the stream that it was sending.
     #[error("the other end could not read what it was sending; look at its log, and ask again")]
     Aborted,
-    /// What was to be sent cannot be read, or what came cannot be written, here.
+    /// This end cannot read the data to send, or cannot write the received data.
     #[error("cannot read or write here what is sent: {0}")]
     Local(std::io::Error),
-    /// The system refused something else.
+    /// Another error of the system.
     #[error("the connection failed: {0}; connect again")]
     Io(std::io::Error),
 }
@@ -60,29 +59,29 @@ impl From<ChannelError> for SessionError {
 /// One end of a session. The session ends when this is dropped.
 #[derive(Debug)]
 pub struct Session {
-    /// None once the session is at its end: part of a message may have been sent or taken, and
-    /// nothing that comes after it can be understood.
+    /// `None` once the session has ended: part of a message may have been sent or received, and
+    /// nothing after it can be understood.
     channel: Option<Channel>,
     stop: Option<Arc<AtomicBool>>,
 }
 
 impl Session {
-    /// `stop` ends its calls when it becomes true.
+    /// Makes a session; `stop` ends its calls when it becomes true.
     pub(super) const fn new(channel: Channel, stop: Option<Arc<AtomicBool>>) -> Self {
         Self { channel: Some(channel), stop }
     }
 
-    /// Its calls end, with [`SessionError::Stopped`], once this becomes true; no other flag counts
-    /// any more.
+    /// Replaces the stop flag: once it becomes true, calls end with [`SessionError::Stopped`]. The
+    /// previous flag is ignored.
     pub fn stop_with(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }
 
-    /// Sends a message of at most [`MESSAGE_MAX`] bytes. The other end may get it even if the time
-    /// was up.
+    /// Sends a message of at most [`MESSAGE_MAX`] bytes. The other end may receive it even after a
+    /// timeout here.
     ///
     /// # Errors
-    /// [`SessionError`]. After any but [`SessionError::TooLong`] the session is at its end.
+    /// [`SessionError`]. After any error except [`SessionError::TooLong`] the session has ended.
     pub fn send(&mut self, message: &[u8], time_limit: Duration) -> Result<(), SessionError> {
         if message.len() > MESSAGE_MAX {
             return Err(SessionError::TooLong {
@@ -96,11 +95,11 @@ impl Session {
         sent
     }
 
-    /// Takes the next message.
+    /// Receives the next message.
     ///
     /// # Errors
     /// [`SessionError`]. After [`SessionError::TimeUp`] nothing is lost: the message may still
-    /// come. After any other the session is at its end.
+    /// arrive. After any other error the session has ended.
     pub fn receive(&mut self, time_limit: Duration) -> Result<Vec<u8>, SessionError> {
         let received = self.attempt(time_limit, Channel::receive);
         if !matches!(received, Ok(_) | Err(SessionError::TimeUp)) {
@@ -119,21 +118,21 @@ impl Session {
         Ok(call(channel, Deadline::new(time_limit, stop))?)
     }
 
-    /// Whether the other end is there, as far as can be seen without taking anything.
+    /// Returns whether the other end seems to be connected, without consuming any data.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.channel.as_ref().is_some_and(|channel| channel.stream().is_open())
     }
 
-    /// The connection itself, to be used as a stream; none unless it is one over TCP, and whole.
-    /// Nothing that was sent so far is left to be read.
+    /// Returns the connection, for use as a stream; `None` if it is not over TCP, or a message was
+    /// received in part. All earlier traffic has been read.
     #[must_use]
     pub fn into_connection(self) -> Option<Connection> {
         self.channel.and_then(Connection::new)
     }
 
-    /// The same session with calls that never wait; none if it is at its end, or if a part of a
-    /// message was taken.
+    /// Returns the same session with calls that never wait; `None` if it has ended, or if a message
+    /// was received in part.
     #[must_use]
     pub fn into_queued(self) -> Option<QueuedSession> {
         let channel = self.channel.filter(Channel::is_between_messages)?;
@@ -141,9 +140,10 @@ impl Session {
         Some(QueuedSession::new(stream, cipher))
     }
 
-    /// Ends the session, both ways. The other end is told so, even if it sends and waits for room.
+    /// Ends the session in both directions. The other end notices even if it is sending and waiting
+    /// for room.
     pub fn shutdown(&mut self) {
-        // A mere shutdown of the socket says nothing to an end that waits for room.
+        // Shutting down only the socket would not wake an end that waits for room.
         self.channel = None;
     }
 }

@@ -1,5 +1,5 @@
 //! Streams that are longer than a message, such as a snapshot. A stream is cut into messages, so
-//! that both ends hold one at a time. The first byte of each says whether it is the last, and
+//! that each end holds one at a time. The first byte of each says whether it is the last, and
 //! whether its sender gave up.
 
 use std::io::{ErrorKind, Read, Write};
@@ -8,22 +8,22 @@ use std::time::Duration;
 use super::channel::MESSAGE_MAX;
 use super::session::{Session, SessionError};
 
-/// More comes.
+/// More messages follow.
 pub(super) const MORE: u8 = 0;
 
-/// The last, and all came.
+/// The last message of a complete stream.
 pub(super) const END: u8 = 1;
 
-/// The last, and something is missing: its sender could not read it.
+/// The last message of an incomplete stream: its sender could not read the rest.
 const ABORTED: u8 = 2;
 
 impl Session {
-    /// Sends all that `from` holds, and gives the number of its bytes. Each message must be taken
-    /// within `step_limit`.
+    /// Sends everything that `from` holds, and returns the number of bytes. Each message must be
+    /// accepted within `step_limit`.
     ///
     /// # Errors
-    /// [`SessionError`]. After [`SessionError::Local`], which the other end is told of, the session
-    /// may go on; after any other it is at its end.
+    /// [`SessionError`]. After [`SessionError::Local`], which is reported to the other end, the
+    /// session may continue; after any other error it has ended.
     pub fn send_stream(
         &mut self,
         from: &mut impl Read,
@@ -49,12 +49,12 @@ impl Session {
         }
     }
 
-    /// Takes what the other end sends so, and gives the number of its bytes. Each message must come
-    /// within `step_limit`, and all together hold at most `bytes_max`.
+    /// Receives such a stream, and returns the number of bytes. Each message must arrive within
+    /// `step_limit`, and all together hold at most `bytes_max`.
     ///
     /// # Errors
     /// [`SessionError`]; `into` may hold a part then. After [`SessionError::Aborted`] the session
-    /// may go on; after any other it is at its end, since nothing takes what is still sent.
+    /// may continue; after any other error it has ended, because nothing reads what is still sent.
     pub fn receive_stream(
         &mut self,
         into: &mut impl Write,
@@ -85,7 +85,7 @@ impl Session {
                 return Err(SessionError::TooLong { limit: bytes_max });
             }
             match *mark {
-                // All but the last are full: a sender of short parts is another program.
+                // All messages but the last are full: a sender of short parts is another program.
                 MORE if message.len() == MESSAGE_MAX => {}
                 END => {}
                 ABORTED => return Err(SessionError::Aborted),

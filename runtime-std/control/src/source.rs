@@ -1,4 +1,4 @@
-//! Where a connection comes from, as far as its bounds matter.
+//! The source of a connection, to which limits apply.
 
 use std::net::IpAddr;
 
@@ -6,8 +6,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::stream::Stream;
 
-/// Where a connection comes from, as a number of 63 bits: a host by its address, of IPv6 by its
-/// network; over a Unix socket a user of this machine. Zero if that is not known.
+/// The source of a connection, as a 63-bit number: a host by its address, or by its network for
+/// IPv6; over a Unix socket, a user of this machine. Zero if it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Source(pub u64);
 
@@ -31,7 +31,7 @@ impl Source {
     fn of_host(host: IpAddr) -> Self {
         match host {
             IpAddr::V4(host) => Self::hash(&host.octets()),
-            // A host may take any address of its network.
+            // A host may use any address of its network.
             IpAddr::V6(host) => {
                 let [a, b, c, d, ..] = host.segments();
                 Self::hash(&[a, b, c, d].map(u16::to_le_bytes).concat())

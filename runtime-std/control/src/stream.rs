@@ -1,7 +1,7 @@
 //! A connected socket, over TCP or a Unix socket.
 //!
-//! No call here waits longer than its [`Deadline`]: each asks the kernel not to wait, and waits in
-//! slices itself. So the socket needs no timeouts, and has none when it is taken over.
+//! No call here waits longer than its [`Deadline`]: each uses non-blocking calls and waits in
+//! slices. So the socket needs no timeouts, and has none when it is taken over.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,16 +20,16 @@ use rustix::net::{
 use super::address::{Address, HostAddress};
 use super::deadline::{ChannelError, Deadline};
 
-/// Between two attempts at a Unix socket that has more clients waiting than it holds.
+/// Pause between two attempts at a Unix socket whose queue is full.
 const CROWDED_PAUSE: Duration = Duration::from_millis(5);
 
-/// Between two probes of a connection on which nothing comes.
+/// Pause between two probes of an idle connection.
 const PROBE_PAUSE: Duration = Duration::from_secs(10);
 
-/// After so many without an answer the other host is gone.
+/// Number of unanswered probes after which the other host counts as lost.
 const PROBES: u32 = 3;
 
-/// One end of a connection. It blocks, and sends without waiting for more.
+/// One end of a connection. It is blocking, and sends without delay.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
@@ -37,7 +37,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects with one attempt: where no process listens, it fails at once.
+    /// Connects with one attempt: if no process listens, it fails at once.
     pub(super) fn connect(address: &Address, deadline: Deadline<'_>) -> Result<Self, ChannelError> {
         let stream = match address {
             Address::Tcp(address) => Self::Tcp(connect_host(address, deadline)?),
@@ -47,8 +47,8 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A small message must not wait for another one. A wait for a host that lost its power must
-    /// end. A socket that is taken over must block.
+    /// Sets the socket's options: a small message must not wait for another one; a wait for a host
+    /// without power must end; and a socket that is taken over must be blocking.
     pub(super) fn set_up(&self) -> std::io::Result<()> {
         match self {
             Self::Tcp(stream) => {
@@ -60,7 +60,7 @@ impl Stream {
         }
     }
 
-    /// Another handle of the same socket.
+    /// Returns another handle of the same socket.
     pub(super) fn try_clone(&self) -> std::io::Result<Self> {
         Ok(match self {
             Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
@@ -70,24 +70,24 @@ impl Stream {
 
     /// Ends one or both directions, for all handles of the socket.
     pub(super) fn shutdown(&self, how: Shutdown) {
-        // It fails where the connection has ended, which is what is wanted.
+        // This fails if the connection has already ended, which is the desired state.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(how),
             Self::Unix(stream) => stream.shutdown(how),
         };
     }
 
-    /// Takes what is there, without waiting; zero bytes are the end.
+    /// Reads the available bytes without waiting; zero bytes mean the end.
     pub(super) fn read_now(&self, into: &mut [u8]) -> Result<usize, Errno> {
         recv(self, into, RecvFlags::DONTWAIT).map(|(count, _)| count)
     }
 
-    /// Gives what the kernel takes, without waiting.
+    /// Writes as many bytes as the kernel accepts, without waiting.
     pub(super) fn write_now(&self, from: &[u8]) -> Result<usize, Errno> {
         send(self, from, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
     }
 
-    /// Reads at least a byte.
+    /// Reads at least one byte.
     pub(super) fn read(
         &self,
         into: &mut [u8],
@@ -104,7 +104,7 @@ impl Stream {
         }
     }
 
-    /// Reads all of a buffer.
+    /// Fills the whole buffer.
     pub(super) fn read_all(
         &self,
         into: &mut [u8],
@@ -117,7 +117,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes all of a buffer.
+    /// Writes the whole buffer.
     pub(super) fn write_all(
         &self,
         from: &[u8],
@@ -136,7 +136,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether the other end is there, as far as can be seen without taking anything.
+    /// Returns whether the other end seems to be connected, without consuming any data.
     pub(super) fn is_open(&self) -> bool {
         match recv(self, &mut [0_u8; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
             Ok((count, _)) => count > 0,
@@ -154,8 +154,8 @@ impl AsFd for Stream {
     }
 }
 
-/// The kernel probes an idle connection after each pause, and ends it after so many probes without
-/// an answer.
+/// Makes the kernel probe an idle connection after each pause, and end it after `probes` unanswered
+/// ones.
 pub(super) fn keep_alive(stream: &TcpStream, pause: Duration, probes: u32) -> std::io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, pause)?;
@@ -164,10 +164,10 @@ pub(super) fn keep_alive(stream: &TcpStream, pause: Duration, probes: u32) -> st
     Ok(())
 }
 
-/// Waits until something can be done, or the slice is over: the caller tries again in any case.
+/// Waits until the socket is ready, or the slice is over; the caller retries in either case.
 pub(super) fn wait(socket: impl AsFd, flags: PollFlags, slice: Duration) {
     let timeout = Timespec::try_from(slice).ok();
-    // An interrupted wait is a short one.
+    // If the wait is interrupted, it is merely shorter.
     let _ = poll(&mut [PollFd::new(&socket, flags)], timeout.as_ref());
 }
 
@@ -183,7 +183,7 @@ fn connect_host(host: &HostAddress, deadline: Deadline<'_>) -> Result<TcpStream,
     let found = look_up(host, deadline)?;
     let (mut left, mut last) = (u32::try_from(found.len()).unwrap_or(u32::MAX), None);
     for address in found {
-        // One that leads nowhere leaves time to the others.
+        // An unreachable address leaves time for the others.
         let share = deadline.until.saturating_duration_since(Instant::now()) / left.max(1);
         match connect_tcp(address, deadline.within(share)) {
             Ok(stream) => return Ok(stream),
@@ -195,12 +195,12 @@ fn connect_host(host: &HostAddress, deadline: Deadline<'_>) -> Result<TcpStream,
     Err(last.unwrap_or(ChannelError::Closed))
 }
 
-/// The addresses of a host. The system's call for that takes no time limit and may wait for a name
-/// server: a thread makes it, which ends by itself.
+/// Returns the addresses of a host. The system's call has no time limit and may wait for a name
+/// server, so a separate thread makes it, which ends by itself.
 fn look_up(host: &HostAddress, deadline: Deadline<'_>) -> Result<Vec<SocketAddr>, ChannelError> {
     let (sender, receiver) = channel();
     let host = host.clone();
-    // Who has given up needs no answer.
+    // A caller that has given up needs no answer.
     let look = move || drop(sender.send(host.resolve()));
     std::thread::Builder::new().name("tramontane-name".into()).spawn(look)?;
     loop {
@@ -221,7 +221,8 @@ fn connect_tcp(address: SocketAddr, deadline: Deadline<'_>) -> Result<TcpStream,
         Err(errno) => return Err(errno.into()),
     }
     let stream = TcpStream::from(socket);
-    // A port that nobody listens at, and that the kernel chose for this very socket: it met itself.
+    // If no process listens at the port and the kernel chose it for this very socket, the socket
+    // has connected to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(Errno::CONNREFUSED.into());
     }

@@ -10,23 +10,23 @@ use rustix::event::{EventfdFlags, eventfd};
 pub struct Wakeup(Arc<OwnedFd>);
 
 impl Wakeup {
-    /// One that nobody has rung.
+    /// Makes a wakeup that has not been rung.
     ///
     /// # Errors
-    /// The system's: it has no descriptor left.
+    /// The system's error: it has no descriptor left.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Ends the present or the next wait. Never waits itself.
+    /// Ends the current or the next wait. Never waits itself.
     pub fn ring(&self) {
-        // It fails where it has been rung 2^64 times and nobody looked.
+        // This fails only after 2^64 rings without a read.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Forgets all rings so far.
+    /// Clears all rings so far.
     pub fn take(&self) {
-        // It fails where nobody rang.
+        // This fails if it has not been rung.
         let _ = rustix::io::read(&*self.0, &mut [0; 8]);
     }
 }

@@ -1,4 +1,4 @@
-//! A batch that is being filled: what becomes durable with one write and one sync.
+//! A batch being filled: the records that become durable with one write and one sync.
 
 use tramontane_core::ids::ViewId;
 
@@ -8,12 +8,12 @@ use crate::format::{BLOCK_BYTES, round_up};
 use crate::mark::{BatchKind, MARK_BYTES, Mark, Role, SegmentKey};
 use crate::record::{Record, Sequence, extent, put_record, record_bytes, seal_record};
 
-/// Records that wait to be written. Its memory is kept from one use to the next.
+/// Records waiting to be written. Its memory is reused.
 ///
-/// Their sequences follow one another, and their views do not fall.
+/// Their sequences are consecutive, and their views never decrease.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Room for the header, and then the records.
+    /// Room for the header, followed by the records.
     bytes: Blocks,
     first: Sequence,
     views: (ViewId, ViewId),
@@ -28,7 +28,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// An empty one.
+    /// Makes an empty batch.
     #[must_use]
     pub fn new() -> Self {
         let (first, views) = (Sequence::ZERO, (ViewId::ZERO, ViewId::ZERO));
@@ -36,7 +36,7 @@ impl Batch {
         Self { bytes, first, views, next: first, count: 0 }
     }
 
-    /// Adds a record behind the others.
+    /// Adds a record after the others.
     pub fn push(&mut self, record: &Record<'_>) -> Result<(), PushError> {
         if self.count > 0 && record.sequence != self.next {
             return Err(PushError::OutOfOrder { expected: self.next, given: record.sequence });
@@ -44,7 +44,7 @@ impl Batch {
         self.put(record)
     }
 
-    /// Adds a record whose sequence is beyond those of the others.
+    /// Adds a record whose sequence is higher than those of the others.
     pub(crate) fn push_repair(&mut self, record: &Record<'_>) -> Result<(), PushError> {
         if self.count > 0 && record.sequence < self.next {
             return Err(PushError::OutOfOrder { expected: self.next, given: record.sequence });
@@ -71,55 +71,55 @@ impl Batch {
         Ok(())
     }
 
-    /// How many records it has.
+    /// Returns the number of records.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether it has none.
+    /// Returns whether it has no records.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The sequence of its first record.
+    /// Returns the sequence of its first record.
     #[must_use]
     pub const fn first(&self) -> Sequence {
         self.first
     }
 
-    /// The sequence that its next record must have; of an empty one, none is said.
+    /// Returns the sequence that its next record must have, or `None` if it is empty.
     #[must_use]
     pub fn next(&self) -> Option<Sequence> {
         (self.count > 0).then_some(self.next)
     }
 
-    /// The view of its last record.
+    /// Returns the view of its last record.
     #[must_use]
     pub const fn last_view(&self) -> ViewId {
         self.views.1
     }
 
-    /// The bytes that it takes on disk: whole blocks.
+    /// Returns the bytes that it takes on disk: whole blocks.
     #[must_use]
     pub fn disk_bytes(&self) -> usize {
         round_up(self.bytes.len() + MARK_BYTES, BLOCK_BYTES)
     }
 
-    /// The bytes that it will take with one more message of that length.
+    /// Returns the bytes that it would take with one more message of that length.
     #[must_use]
     pub fn disk_bytes_with(&self, message: usize) -> usize {
         round_up(self.bytes.len() + record_bytes(message) + MARK_BYTES, BLOCK_BYTES)
     }
 
-    /// Takes all records out.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.bytes.truncate(MARK_BYTES);
         self.count = 0;
     }
 
-    /// The batch as it is written to a segment: its mark, and its bytes.
+    /// Returns the batch as written to a segment: its mark and its bytes.
     pub(crate) fn seal(
         &mut self,
         kind: BatchKind,
@@ -145,7 +145,7 @@ impl Batch {
     }
 }
 
-/// A batch without records, which says that those from a sequence on are void.
+/// Makes a batch without records, which says that the records from a sequence on are void.
 pub(crate) fn cut_batch(sequence: Sequence) -> Batch {
     Batch { first: sequence, ..Batch::new() }
 }

@@ -1,19 +1,19 @@
-//! Bytes that begin at the address of a block: a layer can hand them to the disk as they are.
+//! Bytes aligned to a block in memory, so that a layer can write them to the disk without copying.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::format::BLOCK_BYTES;
 
-/// A vector of bytes that begins at a multiple of [`BLOCK_BYTES`] in memory, wherever it grows to.
+/// A vector of bytes that begins at a multiple of [`BLOCK_BYTES`] in memory, however it grows.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    /// With bytes in front that nobody uses.
+    /// The bytes, preceded by unused padding.
     bytes: Vec<u8>,
     begin: usize,
 }
 
 impl Blocks {
-    /// With so many zeros.
+    /// Makes a vector of `length` zeros.
     pub(crate) fn zeroed(length: usize) -> Self {
         let mut blocks = Self::default();
         blocks.resize(length, 0);
@@ -34,8 +34,8 @@ impl Blocks {
         self.bytes.truncate(self.begin + length);
     }
 
-    /// Moves where there is room for so many more. A vector that grows by itself would begin
-    /// anywhere.
+    /// Reallocates with room for `more` bytes, keeping the alignment. A vector that grows by itself
+    /// would begin at any address.
     fn make_room(&mut self, more: usize) {
         if self.bytes.capacity() - self.bytes.len() >= more {
             return;

@@ -1,12 +1,12 @@
-//! Cutting the end of a log: records that the group went on without.
+//! Cutting the end of a log: records that the group continued without.
 //!
-//! Nothing is overwritten. A batch says that all from a sequence on is void, and what comes next
-//! has those sequences. Before that, the records are set aside in a file of their own: they were
-//! never ordered by the group, and somebody may want to look at them. They are never taken as part
-//! of the log again.
+//! Nothing is overwritten. A batch says that all records from a sequence on are void, and the next
+//! records reuse those sequences. Before that, the cut records are set aside in a separate file:
+//! the group never ordered them, but someone may want to inspect them. They never become part of
+//! the log again.
 //!
-//! A snapshot has what was cut in it for ever. So whoever takes one takes it of what is durable at
-//! a majority, and a cut below one is refused.
+//! A snapshot contains cut records permanently. So snapshots are taken only of records that are
+//! durable at a majority, and a cut below one is refused.
 
 use std::io;
 
@@ -20,15 +20,15 @@ use crate::record::{Record, Sequence, record_at};
 use crate::scan::{find_batches, sound_records};
 use crate::segment::SegmentHeader;
 
-/// How the names of files begin that have records which were set aside.
+/// Prefix of the names of files with records that were set aside.
 const NAME: &str = "aside-";
 
-/// A batch of such a file is written once it has so many bytes.
+/// Size at which a batch of such a file is written.
 const BATCH_BYTES: usize = 1 << 20;
 
 impl<L: FileLayer> Log<L> {
-    /// Sets the records from a sequence on aside, and cuts the log there. Gives the name of the
-    /// file that has them, if there are any.
+    /// Sets aside the records from a sequence on, and cuts the log there. Returns the name of the
+    /// file with these records, if there are any.
     pub fn cut(&mut self, next: Sequence) -> Result<Option<String>, CutError> {
         let (first, end) = (self.first(), self.end());
         if next < first || next > end {
@@ -47,7 +47,7 @@ impl<L: FileLayer> Log<L> {
         Ok(Some(aside))
     }
 
-    /// The files with records that were set aside.
+    /// Returns the names of the files with records that were set aside.
     pub fn asides(&self) -> Result<Vec<String>, ReadError> {
         let names = self.layer.list().map_err(|error| {
             At { path: self.layer.path(), file: ".", action: "list" }.read_error(error)
@@ -58,7 +58,7 @@ impl<L: FileLayer> Log<L> {
         Ok(names)
     }
 
-    /// Reads the sound records of such a file.
+    /// Reads the intact records of such a file.
     pub fn read_aside(
         &self,
         name: &str,
@@ -96,7 +96,7 @@ impl<L: FileLayer> Log<L> {
         loop {
             let is_last = records.position() == self.end();
             match records.read_next() {
-                // What is damaged cannot be set aside.
+                // Damaged records cannot be set aside.
                 None | Some(Err(ReadError::Damaged { .. })) => {}
                 Some(Err(error)) => return Err(error.into()),
                 Some(Ok(record)) => {
@@ -122,7 +122,7 @@ impl<L: FileLayer> Log<L> {
         Ok(name)
     }
 
-    /// A file of a name that is not taken.
+    /// Creates a file under an unused name.
     fn create_aside(&self, from: Sequence) -> Result<(String, L::File), WriteError> {
         let mut number = 0;
         loop {

@@ -1,42 +1,42 @@
-//! What is wrong with the bytes of a log, and where.
+//! Kinds of damage to the bytes of a log, and their locations.
 
 use std::fmt;
 
 use crate::record::Sequence;
 
-/// A place of a log that is not as it was written.
+/// A damaged part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file, by its name in the log's folder.
+    /// Name of the file in the log's folder.
     pub file: String,
-    /// Where it begins in the file, in bytes.
+    /// Offset in the file at which the damage begins, in bytes.
     pub offset: u64,
-    /// What is damaged.
+    /// The damaged item.
     pub what: Damaged,
 }
 
-/// What is damaged.
+/// The kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damaged {
-    /// The header of a segment. The log knows what it should be.
+    /// The header of a segment. The log knows its correct content.
     SegmentHeader,
-    /// One of the marks of a batch, or what fills the batch up. The log knows what it should be.
+    /// A mark of a batch, or its padding. The log knows its correct content.
     Mark,
     /// Blocks between two batches that belong to neither.
     Blocks,
-    /// A whole segment is not there.
+    /// A whole segment is missing.
     Segment,
-    /// Records, from the first to before the end. A peer has them.
+    /// Records, from the first up to but excluding the end. A peer has them.
     Records {
-        /// The first that is damaged.
+        /// First damaged record.
         first: Sequence,
-        /// The one after the last.
+        /// Record after the last damaged one.
         end: Sequence,
     },
     /// The snapshot. A peer has one.
     Snapshot,
-    /// One of the two copies of the metadata. The other copy has it.
+    /// One of the two copies of the metadata. The other copy is intact.
     Metadata,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong: an enum for each operation. Each is one line that says what to do next.
+//! Errors of a log: one enum per operation. Each text is one line that says what to do next.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,48 +9,48 @@ use tramontane_core::ids::ViewId;
 use crate::damage::Damage;
 use crate::record::Sequence;
 
-/// Why a log could not be opened.
+/// Reasons why a log could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no log, and none may be made.
+    /// There is no log, and creating one was not allowed.
     #[error("{} has no log; look at the path", path.display())]
     NoLog {
         /// The folder.
         path: PathBuf,
     },
-    /// Another process has it open.
+    /// Another process has the log open.
     #[error("another process uses the log in {}; stop it, or give this one a folder of its own", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder cannot be written to.
+    /// The folder is not writable.
     #[error("{} cannot be written to; give the process the right to write there, or take another folder", path.display())]
     ReadOnly {
         /// The folder.
         path: PathBuf,
     },
-    /// It is the log of another group, or of another subgroup.
+    /// The log belongs to another group or subgroup.
     #[error("{} has the log of {found}, and not of {wanted}; give each its own folder", path.display())]
     OtherGroup {
         /// The folder.
         path: PathBuf,
-        /// Whose log it is.
+        /// Owner of the log.
         found: String,
-        /// Whose log was asked for.
+        /// Owner that was requested.
         wanted: String,
     },
-    /// A newer version of this program wrote it.
+    /// A newer version of this program wrote the log.
     #[error("{}/{file} has format {found}, and this version reads up to {known}; run the version that wrote it, or a newer one", path.display())]
     NewerFormat {
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// Its format.
+        /// Format of the file.
         found: u32,
-        /// The newest format that is known.
+        /// Newest known format.
         known: u32,
     },
     /// Both copies of the metadata are damaged.
@@ -59,81 +59,81 @@ pub enum OpenError {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no space left.
+    /// The disk is full.
     #[error("no space is left on the disk of {}; free some, and start again", path.display())]
     NoSpace {
         /// The folder.
         path: PathBuf,
     },
-    /// What was read could not be made durable.
+    /// The data that was read could not be made durable.
     #[error("cannot sync {}/{file}: {source}; {}", path.display(), remedy(source, "replace the disk, or restore the file, before this member starts again"))]
     Sync {
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The operating system refused something else.
+    /// Another error of the operating system.
     #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk and at the folder's rights"))]
     Io {
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// Why nothing more can become durable. Each but [`WriteError::OutOfOrder`] makes the log unusable:
-/// the process ends as if it had crashed, and opens the log anew.
+/// Reasons why nothing more can become durable. Every error except [`WriteError::OutOfOrder`] makes
+/// the log unusable: the process must end as if it had crashed, and open the log again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Records do not follow those that are there. Nothing was changed.
+    /// The records do not follow the existing ones. Nothing was changed.
     #[error("record {given} was given where {expected} comes next; please report this")]
     OutOfOrder {
-        /// The sequence that comes next.
+        /// Expected sequence.
         expected: Sequence,
-        /// The one that was given.
+        /// Given sequence.
         given: Sequence,
     },
-    /// The log was opened to be read alone.
+    /// The log was opened read-only.
     #[error("the log in {} was opened to be read; open it to be written", path.display())]
     ReadOnly {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no space left. What was durable stays.
+    /// The disk is full. Durable records are kept.
     #[error("no space is left on the disk of {}; free some, and start this member again", path.display())]
     NoSpace {
         /// The folder.
         path: PathBuf,
     },
-    /// A sync failed: nobody knows what of it is on the disk.
+    /// A sync failed, so it is unknown which of its data is on the disk.
     #[error("cannot sync {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk, and start this member again"))]
     Sync {
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The operating system refused something else.
+    /// Another error of the operating system.
     #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk, and start this member again"))]
     Io {
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// An earlier write or sync failed.
@@ -144,92 +144,92 @@ pub enum WriteError {
     },
 }
 
-/// Why the beginning of a log was not let go.
+/// Reasons why the beginning of a log was not discarded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LetGoError {
-    /// No snapshot stands for what would be gone.
+    /// No snapshot covers the records to be discarded.
     #[error(
         "no snapshot reaches {wanted}, and the log below it is all there is; take a snapshot first"
     )]
     NoSnapshot {
-        /// Up to where the log was to be let go.
+        /// Sequence up to which the log was to be discarded.
         wanted: Sequence,
     },
-    /// It could not be written.
+    /// Writing failed.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
-/// Why records were not set aside and cut.
+/// Reasons why records were not set aside and cut.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CutError {
-    /// The log does not reach there, or no longer.
+    /// The sequence is beyond the end of the log, or before its first record.
     #[error(
         "the log has records {first} to {end}, and cannot be cut at {wanted}; please report this"
     )]
     OutOfRange {
-        /// The first that there is.
+        /// First record of the log.
         first: Sequence,
-        /// The one after the last.
+        /// Sequence after its last record.
         end: Sequence,
-        /// Where it was to be cut.
+        /// Sequence at which the log was to be cut.
         wanted: Sequence,
     },
-    /// The snapshot has what would be void in it.
+    /// The snapshot contains records that would become void.
     #[error(
         "the snapshot at {snapshot} has the records from {wanted} on in it; take over a peer's snapshot first"
     )]
     BelowSnapshot {
-        /// Where the snapshot stands.
+        /// Sequence of the snapshot.
         snapshot: Sequence,
-        /// Where the log was to be cut.
+        /// Sequence at which the log was to be cut.
         wanted: Sequence,
     },
-    /// It could not be written.
+    /// Writing failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// What was to be set aside could not be read.
+    /// The records to be set aside could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
-/// Why a record was not replaced.
+/// Reasons why a record was not replaced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {
-    /// That record is not damaged. Nothing was changed.
+    /// The record is not damaged. Nothing was changed.
     #[error("record {0} is not damaged; replace those alone that a scrub has named")]
     NotDamaged(Sequence),
-    /// The records do not come in order.
+    /// The records are out of order.
     #[error(transparent)]
     Push(#[from] PushError),
-    /// It could not be written.
+    /// Writing failed.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
-/// Why a record was not read.
+/// Reasons why a record was not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The log does not go back so far, or does not reach it yet.
+    /// The record is before the first one of the log, or has not been written yet.
     #[error(
         "the log has records {first} to {end}, and not {wanted}; ask for one of these, or take a snapshot"
     )]
     OutOfRange {
-        /// The first that there is.
+        /// First record of the log.
         first: Sequence,
-        /// The one after the last.
+        /// Sequence after its last record.
         end: Sequence,
-        /// The one that was asked for.
+        /// Requested record.
         wanted: Sequence,
     },
     /// The record is damaged.
     #[error("record {sequence} is damaged in {file}; replace it with a peer's")]
     Damaged {
-        /// The record.
+        /// Damaged record.
         sequence: Sequence,
         /// The file.
         file: String,
@@ -246,63 +246,63 @@ pub enum ReadError {
         /// The folder.
         path: PathBuf,
     },
-    /// The operating system refused something.
+    /// Another error of the operating system.
     #[error("cannot read {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk and at the folder's rights"))]
     Io {
         /// The folder.
         path: PathBuf,
         /// The file.
         file: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// Why a record was not added to a batch.
+/// Reasons why a record was not added to a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// It does not follow the others.
+    /// The record does not follow the others.
     #[error("record {given} was given where {expected} comes next; please report this")]
     OutOfOrder {
-        /// The sequence that comes next.
+        /// Expected sequence.
         expected: Sequence,
-        /// The one that was given.
+        /// Given sequence.
         given: Sequence,
     },
-    /// Its view is older than that of the record before it.
+    /// The record's view is older than that of the previous record.
     #[error("a record of view {given} was given after one of view {last}; please report this")]
     ViewFell {
-        /// The view of the record before.
+        /// View of the previous record.
         last: ViewId,
-        /// The one that was given.
+        /// View of the given record.
         given: ViewId,
     },
-    /// A message is too large for any record.
+    /// The message is too large for a record.
     #[error("a message of {bytes} bytes is too large for a log; send it in parts")]
     TooLarge {
-        /// Its bytes.
+        /// Length of the message, in bytes.
         bytes: usize,
     },
-    /// The batch takes no more: write it first.
+    /// The batch accepts no more records until it is written.
     #[error("the batch is full; write it first")]
     Full,
 }
 
-/// Where an operation failed.
+/// The operation that failed, and its file.
 pub(crate) struct At<'a> {
     pub(crate) path: &'a std::path::Path,
     pub(crate) file: &'a str,
     pub(crate) action: &'static str,
 }
 
-/// Whether the disk is full.
+/// Returns whether the error means that the disk is full.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
         || error.raw_os_error() == Some(Errno::NOSPC.raw_os_error())
 }
 
-/// What to do about an error of the system: too many open files are no fault of the disk.
+/// Returns the remedy for an error of the system: too many open files are not a fault of the disk.
 fn remedy(error: &io::Error, usual: &'static str) -> &'static str {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::MFILE | Errno::NFILE) => {
@@ -312,16 +312,16 @@ fn remedy(error: &io::Error, usual: &'static str) -> &'static str {
     }
 }
 
-/// Whether the folder may not be written to.
+/// Returns whether the error means that the folder is not writable.
 fn is_read_only(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// What `sync` and `sync the folder` are called in [`At::action`].
+/// Value of [`At::action`] for syncing a file or the folder.
 pub(crate) const SYNC: &str = "sync";
 
 impl At<'_> {
-    /// The error of a log that is being opened.
+    /// Returns the error of opening a log.
     pub(crate) fn open_error(self, source: io::Error) -> OpenError {
         let (path, file) = (self.path.to_owned(), self.file.to_owned());
         match source {
@@ -332,7 +332,7 @@ impl At<'_> {
         }
     }
 
-    /// The error of a log that is open.
+    /// Returns the error of an open log.
     pub(crate) fn write_error(self, source: io::Error) -> WriteError {
         let (path, file) = (self.path.to_owned(), self.file.to_owned());
         match source {
@@ -342,25 +342,25 @@ impl At<'_> {
         }
     }
 
-    /// The error of a read.
+    /// Returns the error of a read.
     pub(crate) fn read_error(self, source: io::Error) -> ReadError {
         ReadError::Io { path: self.path.to_owned(), file: self.file.to_owned(), source }
     }
 }
 
-/// Why a log was not looked at.
+/// Reasons why a log was not scrubbed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScrubError {
-    /// It could not be read.
+    /// Reading failed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// What could be mended from the log itself was not written.
+    /// Repairs from the log itself could not be written.
     #[error("{} places of the log are damaged, and mending them failed: {source}", damage.len())]
     Mend {
-        /// What was found.
+        /// The damage found.
         damage: Vec<Damage>,
-        /// Why it could not be mended.
+        /// Reason why the repairs failed.
         source: WriteError,
     },
 }

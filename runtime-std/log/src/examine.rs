@@ -1,10 +1,10 @@
-//! Reading a whole log: which records there are, what is damaged, and where the log goes on.
+//! Reading a whole log: its records, its damage, and its end.
 //!
-//! A start and a scrub both do this; nothing is changed here.
+//! Both a start and a scrub do this; nothing is changed here.
 //!
-//! # What holds
-//! - A last batch that is torn is left out, unless it is known to have been durable. Any other
-//!   batch counts, with its damaged records by name.
+//! # Invariants
+//! - A torn last batch is left out, unless it is known to have been durable. Any other batch
+//!   counts, and its damaged records are listed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,28 +20,28 @@ use crate::scan::{FoundBatch, FoundBatches, find_batches};
 use crate::segment::{ReadHeader, SegmentHeader, is_spare, segment_name, segment_number};
 use crate::snapshot::{self, SnapshotPlace};
 
-/// What a log is found to be.
+/// The result of examining a log.
 #[derive(Debug)]
 pub(crate) struct Examined {
     pub(crate) index: Index,
     pub(crate) damage: Vec<Damage>,
-    /// The bytes of each segment, by its number.
+    /// Size of each segment in bytes, by its number.
     pub(crate) segments: BTreeMap<u64, u64>,
     /// Files that may become segments.
     pub(crate) spares: Vec<String>,
-    /// Files that nobody needs.
+    /// Files that are no longer needed.
     pub(crate) leftovers: Vec<String>,
-    /// What can be put right from the log itself.
+    /// Repairs that the log itself makes possible.
     pub(crate) mends: Vec<Mend>,
-    /// The segment that is written to.
+    /// The segment that is being written.
     pub(crate) tail: Option<FoundTail>,
-    /// The newest snapshot that is sound.
+    /// The newest intact snapshot.
     pub(crate) snapshot: Option<SnapshotPlace>,
     /// Whether a last batch was left out.
     pub(crate) is_torn: bool,
-    /// The number of the next segment.
+    /// Number of the next segment.
     pub(crate) next_segment: u64,
-    /// How many bytes of batches there are.
+    /// Total size of the batches, in bytes.
     pub(crate) batch_bytes: u64,
     pub(crate) batches: u64,
 }
@@ -50,13 +50,13 @@ pub(crate) struct Examined {
 #[derive(Debug)]
 pub(crate) struct FoundTail {
     pub(crate) number: u64,
-    /// Where the next batch begins.
+    /// Offset of the next batch.
     pub(crate) used: u64,
-    /// The last batch, if all of it is sound.
+    /// The last batch, if it is completely intact.
     pub(crate) last: Option<Mend>,
 }
 
-/// Bytes that belong at a place of a segment.
+/// Correct bytes for an offset of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Mend {
     pub(crate) segment: u64,
@@ -64,15 +64,15 @@ pub(crate) struct Mend {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Why a log cannot be examined.
+/// Reasons why a log cannot be examined.
 #[derive(Debug)]
 pub(crate) enum ExamineError {
     Io { file: String, source: io::Error },
     Newer { file: String, found: u32 },
 }
 
-/// Reads everything of a log with that metadata. Records before `durable` are known to have been
-/// durable: a batch of them is never torn.
+/// Reads a whole log with that metadata. Records before `durable` are known to have been durable,
+/// so a batch of them is never torn.
 pub(crate) fn examine<L: FileLayer>(
     layer: &L,
     content: &Content,
@@ -96,7 +96,7 @@ pub(crate) fn examine<L: FileLayer>(
     Ok(found)
 }
 
-/// The way through all segments.
+/// The state of reading all segments.
 struct Reading {
     log: u64,
     base: Sequence,
@@ -104,7 +104,8 @@ struct Reading {
     found: Examined,
     is_begun: bool,
     last_number: Option<u64>,
-    /// A torn batch at the end of what was read. If more follows it is only void or damaged.
+    /// A torn batch at the end of the data read so far. If more data follows, it is void or damaged
+    /// instead.
     torn: Option<(u64, FoundBatch)>,
 }
 
@@ -152,7 +153,8 @@ impl Reading {
         };
         let mut batches = find_batches(bytes, BLOCK_BYTES, key);
         if header.is_none() && batches.batches.is_empty() {
-            // Either it was never used, or it is wholly damaged: then what follows tells so.
+            // Either it was never used, or it is completely damaged: the following segments show
+            // which.
             return Ok(());
         }
         self.missing_until(number);
@@ -180,13 +182,14 @@ impl Reading {
         Ok(())
     }
 
-    /// Whether a last batch was never durable. One batch is one sync: if some of it was, all was.
+    /// Returns whether a last batch was never durable. One batch is one sync: either all of it or
+    /// none was durable.
     fn is_torn(&self, batch: &FoundBatch) -> bool {
         let was_durable = batch.mark.kind == BatchKind::Records && batch.mark.first < self.durable;
         batch.is_torn() && !was_durable
     }
 
-    /// Names the segments before one that are not there, or have nothing that is sound.
+    /// Reports earlier segments that are missing, or that have no intact data.
     fn missing_until(&mut self, number: u64) {
         let missing = self.last_number.map_or(number, |last| last.saturating_add(1));
         for lost in missing..number.min(missing.saturating_add(16)) {
@@ -200,7 +203,7 @@ impl Reading {
         self.found.next_segment = number.saturating_add(1);
     }
 
-    /// Goes on with the records of a segment. Gives the sequence that comes first in it.
+    /// Continues with the records of a segment. Returns its first sequence.
     fn begin(
         &mut self,
         number: u64,
@@ -213,7 +216,8 @@ impl Reading {
         });
         let first = header.map(|header| header.first).or(by_batch);
         if let Some((segment, torn)) = self.torn.take() {
-            // The log went on: it was void if other records have its place, else it is damaged.
+            // The log continued after it: the batch was void if other records have its sequences,
+            // otherwise it is damaged.
             if first.is_none_or(|first| first > torn.mark.first) {
                 self.batch(segment, &torn, SegmentKey { log: self.log, number: segment });
             }
@@ -271,11 +275,11 @@ impl Reading {
         self.found.damage.push(Damage { file: segment_name(number), offset, what });
     }
 
-    /// What is left once all is read.
+    /// Completes the result once everything has been read.
     fn end(&mut self) {
         let found = &mut self.found;
         found.is_torn = self.torn.is_some();
-        // A segment behind the last one that is used was begun and never written to.
+        // A segment after the last used one was created but never written.
         let unused = found.segments.split_off(&found.next_segment);
         found.leftovers.extend(unused.into_keys().map(segment_name));
         for (first, end, place) in found.index.bad() {
@@ -286,7 +290,7 @@ impl Reading {
     }
 }
 
-/// The bytes of a batch all of whose records are sound, with both marks as they should be.
+/// Returns a batch whose records are all intact, with both marks corrected.
 fn whole_batch(segment: &[u8], batch: &FoundBatch, key: SegmentKey) -> Option<(u64, Vec<u8>)> {
     let mark = batch.mark;
     if !batch.is_whole() {

@@ -1,40 +1,41 @@
-//! What all files of a log have in common: blocks, checksums, and how a file begins.
+//! Features common to all files of a log: blocks, checksums, and the file prefix.
 //!
-//! # What holds
-//! - A file begins with a prefix: eight bytes that say what it is, the format's version, and a
-//!   check of both that no later version will change. So a newer format is told from damage.
+//! # Invariants
+//! - A file begins with a prefix: eight bytes that identify its kind, the format's version, and a
+//!   checksum of both that no later version will change. So a newer format is distinguished from
+//!   damage.
 //! - Integers are little-endian.
-//! - A checksum is XXH3 with 64 bits. Within a segment its seed is made from the log, the segment's
-//!   number and the incarnation that wrote it. One incarnation writes a place of a segment at most
-//!   once, so what an earlier one left there, or an earlier segment in a recycled file, never
-//!   passes.
+//! - A checksum is XXH3 with 64 bits. Within a segment, its seed is derived from the log, the
+//!   segment's number and the incarnation that wrote it. One incarnation writes each offset of a
+//!   segment at most once, so data of an earlier incarnation, or of an earlier segment in a
+//!   recycled file, never passes.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The format that this version writes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Whatever is synced by itself begins at a multiple of this, so that no later write touches a
-/// block that was reported durable, and a recycled file is written without being read.
+/// Alignment of everything that is synced separately, so that no later write touches a block that
+/// was reported durable, and a recycled file is written without being read.
 pub(crate) const BLOCK_BYTES: usize = 4096;
 
-/// The bytes of a prefix.
+/// Bytes of a prefix.
 pub(crate) const PREFIX_BYTES: usize = 16;
 
-/// The largest multiple that is needed: the same offset or the next multiple of `unit`.
+/// Rounds `bytes` up to a multiple of `unit`.
 pub(crate) const fn round_up(bytes: usize, unit: usize) -> usize {
     bytes.div_ceil(unit) * unit
 }
 
-/// Where checksums begin.
+/// The seed of checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seed(u64);
 
 impl Seed {
-    /// For files that are not recycled.
+    /// The seed for files that are not recycled.
     pub(crate) const PLAIN: Self = Self(0);
 
-    /// For what an incarnation of a log writes to a segment.
+    /// Returns the seed for data that an incarnation of a log writes to a segment.
     pub(crate) fn of(log: u64, segment: u64, incarnation: u64) -> Self {
         let mut bytes = [0; 24];
         put(&mut bytes, 0, log);
@@ -43,46 +44,46 @@ impl Seed {
         Self(xxh3_64_with_seed(&bytes, 0))
     }
 
-    /// The checksum of some bytes.
+    /// Returns the checksum of some bytes.
     pub(crate) fn checksum(self, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.0)
     }
 }
 
-/// Stores an integer of eight bytes. The caller's buffer has room for it.
+/// Stores an eight-byte integer. The caller's buffer must have room for it.
 pub(crate) fn put(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Stores an integer of four bytes. The caller's buffer has room for it.
+/// Stores a four-byte integer. The caller's buffer must have room for it.
 pub(crate) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Stores an integer of two bytes. The caller's buffer has room for it.
+/// Stores a two-byte integer. The caller's buffer must have room for it.
 pub(crate) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
 }
 
-/// An integer of eight bytes; zero beyond the end.
+/// Reads an eight-byte integer; returns zero beyond the end.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
     found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// An integer of four bytes; zero beyond the end.
+/// Reads a four-byte integer; returns zero beyond the end.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
     found.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// An integer of two bytes; zero beyond the end.
+/// Reads a two-byte integer; returns zero beyond the end.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     let found = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
     found.map_or(0, |bytes| u16::from_le_bytes(*bytes))
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Metadata,
@@ -100,23 +101,23 @@ impl FileKind {
     }
 }
 
-/// How a file begins.
+/// The prefix of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
-    /// As this version writes it.
+    /// A prefix of a known version.
     Known,
-    /// As a later version writes it.
+    /// A prefix of a later version.
     Newer(u32),
-    /// In neither way.
+    /// Neither.
     Damaged,
 }
 
-/// Writes how a file of that kind begins.
+/// Writes the prefix of a file of that kind.
 pub(crate) fn put_prefix(bytes: &mut [u8], kind: FileKind) {
     put_prefix_of(bytes, kind, FORMAT_VERSION);
 }
 
-/// The same for any version.
+/// Writes the prefix with the given version.
 pub(crate) fn put_prefix_of(bytes: &mut [u8], kind: FileKind, version: u32) {
     bytes[..8].copy_from_slice(&kind.magic());
     put_u32(bytes, 8, version);
@@ -124,7 +125,7 @@ pub(crate) fn put_prefix_of(bytes: &mut [u8], kind: FileKind, version: u32) {
     bytes[12..PREFIX_BYTES].copy_from_slice(&check[..4]);
 }
 
-/// Reads how a file of that kind begins.
+/// Reads the prefix of a file of that kind.
 pub(crate) fn read_prefix(bytes: &[u8], kind: FileKind) -> Prefix {
     let version = u32_at(bytes, 8);
     let mut expected = [0; PREFIX_BYTES];

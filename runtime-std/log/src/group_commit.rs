@@ -1,12 +1,11 @@
-//! Group commit: a thread takes everything that was appended since its last sync, and makes it
-//! durable with one write and one sync (DUR-3).
+//! Group commit: a thread makes all records that were appended since its last sync durable, with
+//! one write and one sync (DUR-3).
 //!
-//! # What holds
-//! - It never waits for more: what is there goes. While a sync is under way, what comes shares the
-//!   next one.
-//! - Appending waits for no disk. It fails once the bounded memory is full: then the caller
-//!   delivers no more until there is room, and senders feel it.
-//! - After a write or a sync that failed the thread ends. Nothing more is taken.
+//! # Invariants
+//! - It never waits for more records. Records appended during a sync share the next one.
+//! - Appending does not wait for the disk. It fails once the bounded memory is full; then the
+//!   caller delivers no more until there is room, which slows down the senders.
+//! - After a failed write or sync the thread ends, and no more records are accepted.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +22,7 @@ use crate::record::{Record, Sequence};
 /// The limits of a group commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupCommitOptions {
-    /// How many bytes may wait for the disk. One message that is larger still goes, alone.
+    /// Bytes that may wait for the disk. A single larger message is still accepted, by itself.
     pub waiting_bytes_max: usize,
 }
 
@@ -33,22 +32,22 @@ impl Default for GroupCommitOptions {
     }
 }
 
-/// Why a record was not appended.
+/// Reasons why a record was not appended.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
-    /// The bounded memory is full: append it again once more is durable.
+    /// The bounded memory is full: append the record again once more is durable.
     #[error("the log's memory is full; append the record again when more is durable")]
     Full,
-    /// The record does not belong there.
+    /// The record is out of order or too large.
     #[error(transparent)]
     Push(PushError),
-    /// Nothing can become durable any more.
+    /// Nothing more can become durable.
     #[error("{0}")]
     Stopped(Arc<WriteError>),
 }
 
-/// What waits for the disk.
+/// The records that wait for the disk.
 struct Waiting {
     batch: Batch,
     next: Sequence,
@@ -86,7 +85,7 @@ impl<L: FileLayer> Shared<L> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread.
+    /// Runs the thread.
     fn commit_all(&self, mut became_durable: impl FnMut(Sequence)) {
         let mut batch = Batch::new();
         loop {
@@ -121,8 +120,8 @@ impl<L: FileLayer> Shared<L> {
 }
 
 impl<L: FileLayer + 'static> GroupCommit<L> {
-    /// Starts the thread. `became_durable` is called there after each sync with the new frontier,
-    /// and once with the last one when nothing more can become durable.
+    /// Starts the thread, which calls `became_durable` after each sync with the new frontier, and
+    /// once with the last frontier when nothing more can become durable.
     pub fn start(
         log: Log<L>,
         options: GroupCommitOptions,
@@ -148,7 +147,7 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         Ok(Self { shared, options, thread: Some(thread) })
     }
 
-    /// Appends a record. It is copied, and becomes durable with all that waits.
+    /// Appends a record. It is copied, and becomes durable together with all waiting records.
     pub fn append(&self, record: &Record<'_>) -> Result<(), AppendError> {
         let mut waiting = self.shared.waiting();
         if let Some(failed) = &waiting.failed {
@@ -175,38 +174,39 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         Ok(())
     }
 
-    /// The durable frontier: all records before it are durable here.
+    /// Returns the durable frontier: all records before it are durable here.
     #[must_use]
     pub fn durable(&self) -> Sequence {
         Sequence(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// How many bytes wait for the disk, beside those that are being written.
+    /// Returns the number of bytes that wait for the disk, without those being written.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         let waiting = self.shared.waiting();
         if waiting.batch.is_empty() { 0 } else { waiting.batch.disk_bytes() }
     }
 
-    /// The sequence that the next record must have.
+    /// Returns the sequence that the next record must have.
     #[must_use]
     pub fn next(&self) -> Sequence {
         self.shared.waiting().next
     }
 
-    /// How many writes and syncs there were.
+    /// Returns the number of writes, each with a sync.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.shared.commits.load(Ordering::Relaxed)
     }
 
-    /// Why nothing can become durable any more, if so.
+    /// Returns the reason why nothing more can become durable, if there is one.
     #[must_use]
     pub fn failure(&self) -> Option<Arc<WriteError>> {
         self.shared.waiting().failed.clone()
     }
 
-    /// Waits until all records before a sequence are durable, at most so long. True if they are.
+    /// Waits at most `timeout` until all records before a sequence are durable. Returns whether
+    /// they are.
     pub fn wait_durable(&self, end: Sequence, timeout: Duration) -> Result<bool, AppendError> {
         let is_waiting = |waiting: &mut Waiting| self.durable() < end && waiting.failed.is_none();
         let waited =
@@ -219,13 +219,13 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         }
     }
 
-    /// Works with the log between two commits: to read, to install a snapshot, to let records go.
-    /// What waits for the disk is not there yet.
+    /// Calls `work` with the log between two commits: to read, to install a snapshot, or to discard
+    /// records. Waiting records are not in the log yet.
     pub fn with_log<R>(&self, work: impl FnOnce(&mut Log<L>) -> R) -> R {
         work(&mut self.shared.log())
     }
 
-    /// Commits what waits, and ends. Says why if it could not.
+    /// Commits the waiting records, and ends. Returns the error if that failed.
     pub fn end(mut self) -> Result<(), AppendError> {
         self.join();
         self.failure().map_or(Ok(()), |failed| Err(AppendError::Stopped(failed)))
@@ -235,7 +235,7 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
         self.shared.waiting().is_ending = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic in the caller's function ended the thread: then nothing more is durable.
+            // If the caller's function panicked, the thread has ended, and nothing more is durable.
             let _ = thread.join();
         }
     }

@@ -1,51 +1,51 @@
-//! Which records there are, and where: a batch an entry, in the order of sequences.
+//! The index of records: one entry per batch, in the order of sequences.
 //!
-//! # What holds
-//! - Entries do not overlap, and what no entry has between two of them is damaged.
-//! - A batch whose first sequence is not beyond the end makes void what was there from it on: a cut
-//!   holds even where the batch that says so is damaged.
+//! # Invariants
+//! - Entries do not overlap, and sequences in a gap between two entries are damaged.
+//! - A batch whose first sequence is before the end makes the earlier records from there on void: a
+//!   cut holds even if the batch that announces it is damaged.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::mark::Mark;
 use crate::record::Sequence;
 
-/// A batch in a segment.
+/// A batch and its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchPlace {
     pub(crate) segment: u64,
     pub(crate) mark: Mark,
 }
 
-/// Where records are damaged.
+/// The location of damaged records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadPlace {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
 }
 
-/// A batch whose records from the first to before the end are those of the log.
+/// A batch whose records, from the first up to but excluding the end, belong to the log.
 #[derive(Clone, Copy, Debug)]
 struct IndexEntry {
     end: Sequence,
     place: BatchPlace,
 }
 
-/// All of them.
+/// All entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// The first that is served.
+    /// First record that is served.
     base: Sequence,
     end: Sequence,
     entries: VecDeque<IndexEntry>,
     /// Damaged records: the first of each range, and its end.
     bad: BTreeMap<Sequence, (Sequence, BadPlace)>,
-    /// Records that were damaged and of which a repair has another copy.
+    /// Damaged records that were replaced, with the repair batch that has them.
     repaired: BTreeMap<Sequence, BatchPlace>,
 }
 
 impl Index {
-    /// An empty one, which goes on at that sequence.
+    /// Makes an empty index that continues at that sequence.
     pub(crate) fn starting_at(base: Sequence) -> Self {
         Self { base, end: base, ..Self::default() }
     }
@@ -58,13 +58,13 @@ impl Index {
         self.end
     }
 
-    /// Says where the first segment begins, which may be before the first record that is served.
+    /// Sets the beginning of the first segment, which may be before the first served record.
     pub(crate) fn begin_at(&mut self, first: Sequence) {
         self.end = first;
     }
 
-    /// The log goes on at that sequence: what was there from it on is void, and what lacks before
-    /// it is damaged at that place.
+    /// Continues the log at that sequence: existing records from there on are void, and missing
+    /// ones before it are damaged at that location.
     pub(crate) fn go_on_at(&mut self, next: Sequence, place: BadPlace) {
         self.cut(next);
         if next > self.end {
@@ -81,7 +81,7 @@ impl Index {
         self.entries.push_back(IndexEntry { end: self.end, place });
     }
 
-    /// Makes void what is there from a sequence on.
+    /// Makes existing records from a sequence on void.
     pub(crate) fn cut(&mut self, next: Sequence) {
         if next >= self.end {
             return;
@@ -100,11 +100,11 @@ impl Index {
         self.end = next;
     }
 
-    /// Says that records are damaged. Those of before the base concern nobody.
+    /// Marks records as damaged. Records before the base are ignored.
     pub(crate) fn mark_bad(&mut self, first: Sequence, end: Sequence, place: BadPlace) {
         let first = first.max(self.base);
         let mut at = first;
-        // Ranges that are known stay, with their places.
+        // Known ranges keep their locations.
         while at < end {
             let known = self.bad_range(at).map(|(_, end, _)| end);
             let next = self.bad.range(at..).next().map_or(end, |(next, _)| (*next).min(end));
@@ -118,7 +118,7 @@ impl Index {
         }
     }
 
-    /// A repair has sound copies of these records.
+    /// Records that a repair has intact copies of these records.
     pub(crate) fn repair(&mut self, sequences: &[Sequence], place: BatchPlace) {
         for sequence in sequences {
             let Some((first, end, bad)) = self.bad_range(*sequence) else { continue };
@@ -133,18 +133,18 @@ impl Index {
         }
     }
 
-    /// The range of damaged records that has a sequence.
+    /// Returns the range of damaged records that contains a sequence.
     pub(crate) fn bad_range(&self, sequence: Sequence) -> Option<(Sequence, Sequence, BadPlace)> {
         let (first, (end, place)) = self.bad.range(..=sequence).next_back()?;
         (sequence < *end).then_some((*first, *end, *place))
     }
 
-    /// All ranges of damaged records, in order.
+    /// Returns all ranges of damaged records, in order.
     pub(crate) fn bad(&self) -> impl Iterator<Item = (Sequence, Sequence, BadPlace)> + '_ {
         self.bad.iter().map(|(first, (end, place))| (*first, *end, *place))
     }
 
-    /// The batch that has a record, and the sequence after the last that counts there.
+    /// Returns the batch that has a record, and the sequence after the last valid one there.
     pub(crate) fn find(&self, sequence: Sequence) -> Option<(BatchPlace, Sequence)> {
         if let Some(place) = self.repaired.get(&sequence) {
             return Some((*place, sequence.plus(1)));
@@ -154,14 +154,14 @@ impl Index {
         (sequence < entry.end).then_some((entry.place, entry.end))
     }
 
-    /// The bytes of the batches that begin at a sequence or behind it.
+    /// Returns the total bytes of the batches that begin at a sequence or later.
     pub(crate) fn bytes_from(&self, sequence: Sequence) -> u64 {
         let behind =
             self.entries.iter().rev().take_while(|entry| entry.place.mark.first >= sequence);
         behind.map(|entry| entry.place.mark.length).sum()
     }
 
-    /// Serves nothing before that sequence any more.
+    /// Stops serving records before that sequence.
     pub(crate) fn let_go(&mut self, base: Sequence) {
         self.base = base;
         while self.entries.front().is_some_and(|entry| entry.end <= base) {
@@ -175,7 +175,7 @@ impl Index {
         self.end = self.end.max(base);
     }
 
-    /// The first segment that has something that is still served.
+    /// Returns the first segment with data that is still served.
     pub(crate) fn first_segment(&self) -> Option<u64> {
         let entries = self.entries.front().map(|entry| entry.place.segment);
         let repairs = self.repaired.values().map(|place| place.segment).min();

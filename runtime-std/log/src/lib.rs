@@ -1,41 +1,41 @@
-//! The durable log of one subgroup: what its member delivered, on disk (DUR-1 to DUR-9).
+//! The durable log of one subgroup: its member's deliveries, on disk (DUR-1 to DUR-9).
 //!
 //! | module | subject |
 //! |---|---|
-//! | `layer` | the file operations, as a trait, and the operating system's |
-//! | `format` | blocks, checksums, and how files begin |
-//! | `record`, `mark`, `batch` | a record; the two marks of a batch; a batch that is being filled |
-//! | `segment` | the header and the name of a file of the log |
-//! | `scan` | batches and records in the bytes of a segment, however damaged |
-//! | `index` | which records there are, and where |
-//! | `metadata` | whose log it is, where it begins, and named values of the group |
-//! | `snapshot` | states of the application, below which the log may go |
-//! | `noted` | what a log's owner noted of it elsewhere, and whether it is still that log |
-//! | `examine` | reading a whole log: what is there, what is damaged, where it goes on |
+//! | `layer` | the file operations: a trait, and the operating system's files |
+//! | `format` | blocks, checksums, and the prefix of files |
+//! | `record`, `mark`, `batch` | a record; the two marks of a batch; a batch being filled |
+//! | `segment` | the header and the name of a segment file |
+//! | `scan` | batches and records in the bytes of a segment, even if damaged |
+//! | `index` | the records and their locations |
+//! | `metadata` | the log's owner and beginning, and named values of the group |
+//! | `snapshot` | states of the application, below which the log may be discarded |
+//! | `noted` | an owner's note of a log, and whether the log still matches it |
+//! | `examine` | reading a whole log: its records, its damage and its end |
 //! | `open`, `log`, `read` | opening a log; committing to it; reading records |
-//! | `cut`, `scrub` | records that the group went on without; damage that is named and put right |
-//! | `group_commit` | a thread that makes durable whatever was appended since its last sync |
-//! | `damage`, `error` | what is damaged; what can go wrong, an enum for each operation |
-//! | `power_loss` | a disk for tests that loses what was not synced (feature `power-loss`) |
+//! | `cut`, `scrub` | records that the group continued without; reporting and repairing damage |
+//! | `group_commit` | a thread that makes all records durable that were appended since its last sync |
+//! | `damage`, `error` | kinds of damage; errors, one enum per operation |
+//! | `power_loss` | a disk for tests that loses unsynced data (feature `power-loss`) |
 //!
-//! # What it keeps
-//! - **Order on disk.** A batch is one write and one sync. It carries two equal marks, one in front
-//!   and one at its end, and begins at a block of its own: no write touches a block that was
+//! # Guarantees
+//! - **Order on disk.** A batch is one write and one sync. It carries two equal marks, one at its
+//!   beginning and one at its end, and begins at a new block: no write touches a block that was
 //!   reported durable.
-//! - **Durable means synced.** [`Log::end`] is never ahead of what a sync has returned for, the
-//!   folder's sync for a new file too. A sync that failed makes the log unusable. The next process
-//!   writes the last batch again before it calls it durable.
-//! - **Recovery.** A last batch without its trailer is torn, and left out, unless its owner noted
-//!   that it was durable ([`Noted`]). Everything else that is damaged is named, and never served: a
-//!   peer has it ([`Log::replace`]). Where both marks of the last batch are damaged, the log ends
-//!   before it: only the note, and the peers, know then that it once had more ([`Fit`]).
-//! - **Nothing old comes back.** The seed of every checksum has the log, the segment and the
-//!   incarnation in it. So what a recycled file had before, and what a torn batch left behind the
-//!   end, never passes.
-//! - **Bounded disk.** A snapshot lets the log below it go; its segments are used again.
+//! - **Durable means synced.** [`Log::end`] never exceeds the records for which a sync has
+//!   returned, including the folder's sync for a new file. A failed sync makes the log unusable.
+//!   The next process rewrites the last batch before it reports the batch as durable.
+//! - **Recovery.** A last batch without its trailer is torn and left out, unless its owner noted
+//!   that it was durable ([`Noted`]). All other damage is reported, and damaged records are never
+//!   served: a peer has them ([`Log::replace`]). If both marks of the last batch are damaged, the
+//!   log ends before it: only the note and the peers then know that it once had more ([`Fit`]).
+//! - **No old data returns.** The seed of every checksum contains the log, the segment and the
+//!   incarnation. So the earlier content of a recycled file, and remains of a torn batch after the
+//!   end, never pass.
+//! - **Bounded disk.** A snapshot allows the log below it to be discarded; its segments are reused.
 //!
-//! What a record's place and view mean, who counts in which majority, and what is restarted with
-//! what, are the runtime's and the core's affairs.
+//! The meaning of a record's position and view, the members that form a majority, and the state for
+//! a restart are the concern of the runtime and the core.
 
 #![forbid(unsafe_code)]
 

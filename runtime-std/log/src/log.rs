@@ -1,10 +1,10 @@
-//! A log that is open: commits, and the segments that they go to.
+//! An open log: commits, and the segments that they are written to.
 //!
-//! # What holds
-//! - [`Log::commit`] returns once the batch is durable: one write and one sync, and what a new
-//!   segment costs besides once in many commits.
-//! - After a write or a sync that failed the log takes nothing more. What was durable stays.
-//! - One batch at a time is not durable yet. So only the last one of a log can be torn.
+//! # Invariants
+//! - [`Log::commit`] returns once the batch is durable. It costs one write and one sync, and
+//!   occasionally a new segment.
+//! - After a failed write or sync the log accepts nothing more. Durable records are kept.
+//! - Only one batch at a time is not yet durable. So only the last one of a log can be torn.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ use crate::record::{Record, Sequence};
 use crate::segment::{SegmentHeader, segment_name, spare_name};
 use crate::snapshot::{self, SnapshotPlace, SnapshotWriter, WrittenSnapshot};
 
-/// The size of segments, in bytes, by default.
+/// Default size of segments, in bytes.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
 
-/// How many segments that were let go are kept to be used again, by default.
+/// Default number of discarded segments kept for reuse.
 pub const SPARES_MAX_DEFAULT: usize = 2;
 
-/// How a log uses its disk.
+/// A log's use of its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The size of new segments, in bytes. A batch that is larger has a segment of its own.
+    /// Size of new segments, in bytes. A larger batch gets a separate segment.
     pub segment_bytes: u64,
-    /// How many segments that were let go are kept to be used again.
+    /// Number of discarded segments kept for reuse.
     pub spares_max: usize,
-    /// What its owner noted of the log, if it did.
+    /// The owner's note of the log, if there is one.
     pub noted: Option<Noted>,
 }
 
@@ -50,18 +50,18 @@ pub struct Log<L: FileLayer> {
     pub(crate) metadata: Metadata<L>,
     pub(crate) options: Options,
     pub(crate) index: Index,
-    /// The bytes of each segment, by its number.
+    /// Size of each segment in bytes, by its number.
     pub(crate) segments: BTreeMap<u64, u64>,
     pub(crate) spares: Vec<String>,
     pub(crate) next_segment: u64,
     pub(crate) tail: Option<Tail<L::File>>,
     pub(crate) snapshot: Option<SnapshotPlace>,
     pub(crate) has_failed: bool,
-    /// Held as long as the log is open.
+    /// Held for as long as the log is open.
     pub(crate) _lock: Option<L::Lock>,
 }
 
-/// The segment that is written to.
+/// The segment that is being written.
 #[derive(Debug)]
 pub(crate) struct Tail<F> {
     pub(crate) file: F,
@@ -70,64 +70,64 @@ pub(crate) struct Tail<F> {
 }
 
 impl<L: FileLayer> Log<L> {
-    /// Whose log it is.
+    /// Returns the group and subgroup that own the log.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.metadata.content.identity
     }
 
-    /// The first record that it has.
+    /// Returns the first record of the log.
     #[must_use]
     pub fn first(&self) -> Sequence {
         self.index.first()
     }
 
-    /// The sequence that the next record has. All before it are durable.
+    /// Returns the sequence of the next record. All records before it are durable.
     #[must_use]
     pub fn end(&self) -> Sequence {
         self.index.end()
     }
 
-    /// How often it was opened to be written.
+    /// Returns the number of times that it was opened for writing.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.metadata.content.incarnation
     }
 
-    /// What its owner may note of it now.
+    /// Returns the note that its owner may store now.
     #[must_use]
     pub fn note(&self) -> Noted {
         let content = &self.metadata.content;
         Noted { log: content.log, incarnation: content.incarnation, end: self.end() }
     }
 
-    /// The snapshot that it has.
+    /// Returns its snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Option<SnapshotPlace> {
         self.snapshot
     }
 
-    /// How many segments it has, and their bytes.
+    /// Returns the number of its segments, and their total bytes.
     #[must_use]
     pub fn segments(&self) -> (usize, u64) {
         (self.segments.len(), self.segments.values().sum())
     }
 
-    /// The bytes of the batches that begin at a sequence or behind it.
+    /// Returns the total bytes of the batches that begin at a sequence or later.
     #[must_use]
     pub fn bytes_from(&self, sequence: Sequence) -> u64 {
         self.index.bytes_from(sequence)
     }
 
-    /// The damaged records, from the first of each range to before its end.
+    /// Returns the ranges of damaged records, each from its first up to but excluding its end.
     pub fn damaged(&self) -> impl Iterator<Item = (Sequence, Sequence)> + '_ {
         self.index.bad().map(|(first, end, _)| (first, end))
     }
 
-    /// Makes a batch durable, and empties it. Gives the new end of the log.
+    /// Makes a batch durable, and empties it. Returns the new end of the log.
     ///
-    /// On an error nobody knows whether the batch is there: the process ends as if it had crashed.
-    /// Only [`WriteError::OutOfOrder`] changes nothing.
+    /// After an error it is unknown whether the batch is on disk: the process must end as if it had
+    /// crashed. Only [`WriteError::OutOfOrder`] changes nothing.
     pub fn commit(&mut self, batch: &mut Batch) -> Result<Sequence, WriteError> {
         if batch.is_empty() {
             return Ok(self.end());
@@ -142,7 +142,7 @@ impl<L: FileLayer> Log<L> {
         Ok(self.end())
     }
 
-    /// Puts records of a peer in the place of damaged ones, in the order of their sequences.
+    /// Replaces damaged records by a peer's, in the order of their sequences.
     pub fn replace(&mut self, records: &[Record<'_>]) -> Result<(), ReplaceError> {
         let good = records.iter().find(|record| self.index.bad_range(record.sequence).is_none());
         if let Some(good) = good {
@@ -160,18 +160,18 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// A named value of the group.
+    /// Returns a named value of the group.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.metadata.content.values.get(name).map(Vec::as_slice)
     }
 
-    /// All names of values.
+    /// Returns all names of values.
     pub fn value_names(&self) -> impl Iterator<Item = &str> {
         self.metadata.content.values.keys().map(String::as_str)
     }
 
-    /// Makes named values durable, all of them or none; `None` takes one away.
+    /// Makes named values durable, all or none; `None` removes one.
     pub fn set_values(&mut self, values: &[(&str, Option<&[u8]>)]) -> Result<(), WriteError> {
         self.writable()?;
         for (name, value) in values {
@@ -184,7 +184,7 @@ impl<L: FileLayer> Log<L> {
         self.write_metadata()
     }
 
-    /// Begins a snapshot of the state after all records before a sequence. The log goes on
+    /// Begins a snapshot of the state after all records before a sequence. The log can be written
     /// meanwhile.
     pub fn write_snapshot(
         &self,
@@ -198,8 +198,8 @@ impl<L: FileLayer> Log<L> {
         SnapshotWriter::begin(self.layer.clone(), self.metadata.content.log, sequence, view)
     }
 
-    /// Makes a snapshot the log's. One of beyond the end, which a joining member takes over, makes
-    /// the log go on there; it has no records then.
+    /// Makes a written snapshot the log's own. If it is beyond the end, as for a joining member,
+    /// the log continues there, without records.
     pub fn install_snapshot(&mut self, written: WrittenSnapshot) -> Result<(), WriteError> {
         self.writable()?;
         let installed = snapshot::install(&self.layer, &written);
@@ -211,7 +211,7 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// Lets the records before a sequence go. A snapshot has to reach there.
+    /// Discards the records before a sequence. A snapshot must reach that sequence.
     pub fn let_go_below(&mut self, sequence: Sequence) -> Result<(), LetGoError> {
         self.writable()?;
         if self.snapshot.is_none_or(|snapshot| snapshot.sequence < sequence) {
@@ -225,15 +225,15 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// Goes on at a sequence beyond the end, without any record.
+    /// Continues at a sequence beyond the end, without any record.
     fn restart_at(&mut self, sequence: Sequence) -> Result<(), WriteError> {
         self.index = Index::starting_at(sequence);
         self.tail = None;
         self.forget_segments()
     }
 
-    /// Lets segments go of which nothing is served any more: first it is said for good where the
-    /// log begins, so that what a crash leaves of them is known to be nothing.
+    /// Discards segments without served records: the new beginning of the log is made durable
+    /// first, so that remains after a crash are known to be void.
     fn forget_segments(&mut self) -> Result<(), WriteError> {
         let tail = self.tail.as_ref().map_or(self.next_segment, |tail| tail.number);
         let first = self.index.first_segment().map_or(tail, |first| first.min(tail));
@@ -248,7 +248,7 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// Keeps a segment to be used again, or removes it.
+    /// Keeps a segment for reuse, or removes it.
     fn recycle(&mut self, number: u64, bytes: u64) -> Result<(), WriteError> {
         let name = segment_name(number);
         let at = |action| At { path: self.layer.path(), file: &name, action };
@@ -262,7 +262,7 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// Writes a batch behind the last one, and syncs it.
+    /// Writes a batch after the last one, and syncs it.
     pub(crate) fn write(
         &mut self,
         batch: &mut Batch,
@@ -294,8 +294,8 @@ impl<L: FileLayer> Log<L> {
         Ok(place)
     }
 
-    /// A new segment for a batch of so many bytes. Its name is durable then, and its header will be
-    /// with the batch.
+    /// Makes a new segment for a batch of `bytes` bytes. Its name is durable afterwards; its header
+    /// becomes durable with the batch.
     fn next_segment(&mut self, bytes: u64) -> Result<Tail<L::File>, WriteError> {
         let number = self.next_segment;
         let header = BLOCK_BYTES as u64;
@@ -334,7 +334,7 @@ impl<L: FileLayer> Log<L> {
         self.done(written)
     }
 
-    /// Whether something may be written.
+    /// Checks whether the log may be written.
     pub(crate) fn writable(&self) -> Result<(), WriteError> {
         let path = || self.layer.path().to_owned();
         if !self.has_failed && !self.metadata.is_writable() {
@@ -343,7 +343,7 @@ impl<L: FileLayer> Log<L> {
         if self.has_failed { Err(WriteError::Failed { path: path() }) } else { Ok(()) }
     }
 
-    /// After an error, nothing more is written.
+    /// Records an error, after which nothing more is written.
     pub(crate) fn done<T>(&mut self, done: Result<T, WriteError>) -> Result<T, WriteError> {
         self.has_failed |= done.is_err();
         done

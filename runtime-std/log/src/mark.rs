@@ -1,17 +1,17 @@
-//! The two marks of a batch: its header in front, and the same again as its trailer at the end.
+//! The two marks of a batch: its header at the beginning, and a copy as its trailer at the end.
 //!
-//! A batch is one write and one sync. That its trailer is there says that it was whole; either mark
-//! alone says where it begins and ends, and what it holds, so that damage to one costs nothing.
+//! A batch is one write and one sync. Its trailer shows that it was complete. Either mark alone
+//! gives its beginning, end and content, so that damage to one mark loses nothing.
 //!
-//! | at | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 8 | checksum of the rest |
 //! | 8 | 4 | `HEAD` or `TAIL` |
-//! | 12 | 4 | what the batch is |
+//! | 12 | 4 | kind of the batch |
 //! | 16 | 8 | incarnation that wrote it |
-//! | 24 | 8 | where the batch begins in its segment |
-//! | 32 | 8 | its bytes, with both marks: whole blocks |
-//! | 40 | 8 | first sequence; of a cut, the sequence that comes next |
+//! | 24 | 8 | offset of the batch in its segment |
+//! | 32 | 8 | bytes of the batch with both marks: whole blocks |
+//! | 40 | 8 | first sequence; for a cut, the next sequence |
 //! | 48 | 8 | view of the first record |
 //! | 56 | 8 | number of records |
 
@@ -20,28 +20,28 @@ use tramontane_core::ids::ViewId;
 use crate::format::{BLOCK_BYTES, Seed, put, put_u32, u32_at, u64_at};
 use crate::record::Sequence;
 
-/// The bytes of a mark.
+/// Bytes of a mark.
 pub(crate) const MARK_BYTES: usize = 64;
 
-/// Where a mark stands.
+/// The position of a mark in its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Header,
     Trailer,
 }
 
-/// What a batch is.
+/// The kind of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchKind {
-    /// Records that follow what was there.
+    /// Records that follow the existing ones.
     Records,
-    /// No records: those from a sequence on are void, and others come in their place.
+    /// No records: the existing records from a sequence on are void, and others replace them.
     Cut,
-    /// Records of earlier sequences, in place of ones that are damaged.
+    /// Records of earlier sequences that replace damaged ones.
     Repair,
 }
 
-/// What both marks of a batch say.
+/// The content of both marks of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) kind: BatchKind,
@@ -53,7 +53,7 @@ pub(crate) struct Mark {
     pub(crate) count: u64,
 }
 
-/// Which segment of which log marks belong to.
+/// The log and segment to which marks belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentKey {
     pub(crate) log: u64,
@@ -61,7 +61,7 @@ pub(crate) struct SegmentKey {
 }
 
 impl SegmentKey {
-    /// The seed of what an incarnation writes there.
+    /// Returns the seed of an incarnation's data in the segment.
     pub(crate) fn seed(self, incarnation: u64) -> Seed {
         Seed::of(self.log, self.number, incarnation)
     }
@@ -89,17 +89,17 @@ impl BatchKind {
 }
 
 impl Mark {
-    /// Where the batch ends.
+    /// Returns the end offset of the batch.
     pub(crate) const fn end(&self) -> u64 {
         self.start + self.length
     }
 
-    /// The sequence after its last record.
+    /// Returns the sequence after its last record.
     pub(crate) const fn next(&self) -> Sequence {
         self.first.plus(self.count)
     }
 
-    /// The mark as bytes.
+    /// Encodes the mark.
     pub(crate) fn encode(&self, role: Role, key: SegmentKey) -> [u8; MARK_BYTES] {
         let mut bytes = [0; MARK_BYTES];
         put_u32(&mut bytes, 8, role.word());
@@ -113,7 +113,7 @@ impl Mark {
         bytes
     }
 
-    /// The mark at an offset, if a sound one of that role is there whose batch lies within the
+    /// Reads the mark at an offset, if it is intact, has that role, and its batch is within the
     /// segment.
     pub(crate) fn read(segment: &[u8], at: usize, role: Role, key: SegmentKey) -> Option<Self> {
         let bytes = segment.get(at..at + MARK_BYTES)?;
@@ -135,7 +135,7 @@ impl Mark {
         (is_sound && mark.lies_in(segment.len()) && mark.at(role) == at as u64).then_some(mark)
     }
 
-    /// Whether the batch is whole blocks of a segment of that length.
+    /// Returns whether the batch consists of whole blocks within a segment of that length.
     fn lies_in(&self, segment: usize) -> bool {
         let block = BLOCK_BYTES as u64;
         self.length >= block
@@ -144,7 +144,7 @@ impl Mark {
             && self.start.checked_add(self.length).is_some_and(|end| end <= segment as u64)
     }
 
-    /// Where the mark of that role stands.
+    /// Returns the offset of the mark with that role.
     pub(crate) const fn at(&self, role: Role) -> u64 {
         match role {
             Role::Header => self.start,

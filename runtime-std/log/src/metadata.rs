@@ -1,13 +1,15 @@
-//! What a log knows beside its records: whose it is, who writes it, where it begins, and a few
-//! named values of the group (its view, seals and trims).
+//! A log's data other than records: its owner, its writer, its beginning, and a few named values of
+//! the group (its view, seals and trims).
 //!
-//! It is small and changes seldom: at a start, a change of view, a snapshot. So it is written
-//! whole, first over the older of two files and then over the newer one, each with a sync.
+//! It is small and changes rarely: at a start, a change of view, or a snapshot. So it is always
+//! rewritten completely, first over the older of two files and then over the newer one, each with a
+//! sync.
 //!
-//! # What holds
-//! - What [`Metadata::write`] has returned for is in both files. Damage to one loses nothing, and
-//!   brings nothing old back.
-//! - Of two sound copies the newer one counts: a crash between the two writes leaves the new one.
+//! # Invariants
+//! - After [`Metadata::write`] has returned, its content is in both files. Damage to one loses
+//!   nothing, and never restores an older state.
+//! - Of two intact copies, the newer one counts: after a crash between the two writes, that is the
+//!   new one.
 //!
 //! On disk: the prefix, then a checksum of the rest, the copy's generation, the length of the
 //! content, the content, and zeros.
@@ -24,16 +26,17 @@ use crate::format::{
 use crate::layer::{FileLayer, LayerFile as _, read_whole};
 use crate::record::Sequence;
 
-/// The names of the two copies.
+/// Names of the two copies.
 pub(crate) const COPIES: [&str; 2] = ["metadata-1", "metadata-2"];
 
-/// Where the content begins.
+/// Offset of the content.
 const CONTENT: usize = PREFIX_BYTES + 24;
 
-/// Whose log it is.
+/// The owner of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The group's name, and what tells it from another of that name that was formed anew.
+    /// The group's name, with an identifier that distinguishes it from a later group of the same
+    /// name.
     pub group: String,
     /// The subgroup's name.
     pub subgroup: String,
@@ -45,17 +48,17 @@ impl std::fmt::Display for Identity {
     }
 }
 
-/// What is kept.
+/// The stored content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Tells this log from any other, one of the same subgroup too.
+    /// Number that distinguishes this log from any other, even of the same subgroup.
     pub(crate) log: u64,
     pub(crate) identity: Identity,
-    /// How often the log was opened to be written.
+    /// Number of times that the log was opened for writing.
     pub(crate) incarnation: u64,
-    /// The first record that is served.
+    /// First record that is served.
     pub(crate) base: Sequence,
-    /// Segments below this one are let go.
+    /// Segments below this one are discarded.
     pub(crate) first_segment: u64,
     pub(crate) values: BTreeMap<String, Vec<u8>>,
 }
@@ -68,17 +71,17 @@ pub(crate) struct Metadata<L: FileLayer> {
     files: Option<[L::File; 2]>,
 }
 
-/// How the copies stand.
+/// The state of the copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyState {
     generation: u64,
-    /// The copy that counts. The other one is written first, so that one is sound at any time.
+    /// The copy that counts. The other one is written first, so that one is always intact.
     newest: usize,
 }
 
-/// What was found in a folder.
+/// The result of searching a folder.
 pub(crate) enum Found {
-    /// No log was ever made there to its end.
+    /// No log was ever completely created there.
     Nothing,
     Metadata {
         content: Content,
@@ -87,7 +90,7 @@ pub(crate) enum Found {
     },
 }
 
-/// What one copy is.
+/// The state of one copy.
 enum Copy {
     Sound { content: Content, generation: u64 },
     Absent,
@@ -95,7 +98,7 @@ enum Copy {
     Newer(u32),
 }
 
-/// Looks for the metadata. `has_segments` says whether there ever were records.
+/// Searches for the metadata. `has_segments` says whether there ever were records.
 pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found, OpenError> {
     let mut copies = Vec::new();
     for name in COPIES {
@@ -114,7 +117,7 @@ pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found,
             });
         }
     }
-    // The second copy is made once the first is durable.
+    // The second copy is created once the first is durable.
     if !has_segments && matches!(copies[..], [Copy::Absent | Copy::Damaged, Copy::Absent]) {
         return Ok(Found::Nothing);
     }
@@ -139,12 +142,12 @@ pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found,
 }
 
 impl<L: FileLayer> Metadata<L> {
-    /// Metadata that is read alone.
+    /// Makes read-only metadata.
     pub(crate) fn to_read(content: Content, state: CopyState) -> Self {
         Self { content, state, files: None }
     }
 
-    /// Makes both copies, of a log that is new.
+    /// Creates both copies for a new log.
     pub(crate) fn create(layer: &L, content: Content) -> Result<Self, OpenError> {
         let state = CopyState { generation: 1, newest: 1 };
         let mut made = Self { content, state, files: None };
@@ -152,7 +155,7 @@ impl<L: FileLayer> Metadata<L> {
         let mut files = Vec::new();
         for name in COPIES {
             let at = |action| At { path: layer.path(), file: name, action };
-            // What a start left that did not come to its end.
+            // Remains of an interrupted start.
             match layer.remove(name) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(at("remove").open_error(error));
@@ -169,7 +172,7 @@ impl<L: FileLayer> Metadata<L> {
         Ok(made)
     }
 
-    /// Opens both copies to be written. One that is not there is made, empty.
+    /// Opens both copies for writing. A missing one is created, empty.
     pub(crate) fn open(layer: &L, content: Content, state: CopyState) -> Result<Self, OpenError> {
         let mut files = Vec::new();
         for name in COPIES {
@@ -188,12 +191,12 @@ impl<L: FileLayer> Metadata<L> {
         Ok(Self { content, state, files: <[_; 2]>::try_from(files).ok() })
     }
 
-    /// Whether it may be written.
+    /// Returns whether it may be written.
     pub(crate) fn is_writable(&self) -> bool {
         self.files.is_some()
     }
 
-    /// Makes the content durable. On an error says which step of which copy failed.
+    /// Makes the content durable. The error names the step and the copy that failed.
     pub(crate) fn write(&mut self) -> Result<(), (&'static str, &'static str, io::Error)> {
         self.state.generation += 1;
         let Some(mut files) = self.files.take() else { return Ok(()) };
@@ -209,7 +212,7 @@ impl<L: FileLayer> Metadata<L> {
         Ok(())
     }
 
-    /// A copy as it is written to a file that has so many bytes already.
+    /// Returns a copy as written to a file that already has `least` bytes.
     fn image(&self, least: usize) -> Vec<u8> {
         let mut bytes = vec![0; CONTENT];
         put_prefix(&mut bytes, FileKind::Metadata);

@@ -1,36 +1,36 @@
-//! What the owner of a log noted of it in another place, and whether the log is still that one.
+//! The owner's note of a log, stored elsewhere, and whether the log still matches it.
 //!
-//! A disk may come back other than it was: emptied, shortened, damaged at its end, or as an older
-//! copy. The log alone cannot tell that from a log that never had more.
+//! A disk may return changed: emptied, shortened, damaged at its end, or as an older copy. The log
+//! alone cannot distinguish that from a log that never had more.
 
 use crate::metadata::Content;
 use crate::record::Sequence;
 
-/// A note of a log. What it says the log has once had: the log may have had more.
+/// A note of a log. The log once had at least the noted records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// The number that tells this log from any other.
+    /// Number that distinguishes this log from any other.
     pub log: u64,
-    /// How often it was opened to be written.
+    /// Number of times that it was opened for writing.
     pub incarnation: u64,
     /// Its end: all records before it were durable.
     pub end: Sequence,
 }
 
-/// Whether a log is the one that was noted.
+/// Whether a log matches its note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fit {
-    /// It has all that was noted, or nothing was.
+    /// The log has everything that was noted, or there is no note.
     #[default]
     Whole,
-    /// It is that log, and has lost its end: it ends before, or is an older copy.
+    /// The same log, but shortened: it ends earlier, or is an older copy.
     Short,
-    /// It is another log.
+    /// Another log.
     Another,
 }
 
 impl Noted {
-    /// How much of a log with that metadata was durable, as far as this tells.
+    /// Returns how much of a log with that metadata was durable, as far as the note tells.
     pub(crate) fn durable(self, content: &Content) -> Sequence {
         if self.log == content.log { self.end } else { Sequence::ZERO }
     }

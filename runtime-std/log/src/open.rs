@@ -1,10 +1,10 @@
-//! Opening a log: taking it over as the last process left it, or making a new one.
+//! Opening a log: taking it over from the last process, or creating a new one.
 //!
-//! # What holds
-//! - Whatever is served after a start is durable. The last batch is written again and synced first:
-//!   the process before may have had a failing sync, after which the system's memory has bytes that
-//!   the disk has not.
-//! - The incarnation rises, for good, before anything is written.
+//! # Invariants
+//! - All records served after a start are durable. The last batch is rewritten and synced first,
+//!   because the previous process may have had a failed sync, after which the system's memory has
+//!   bytes that the disk lacks.
+//! - The incarnation is increased durably before anything is written.
 
 use std::io;
 
@@ -20,27 +20,27 @@ use crate::noted::{Fit, Noted};
 use crate::record::Sequence;
 use crate::segment::{SegmentHeader, is_spare, segment_name, segment_number};
 
-/// What a log was found to be.
+/// The condition of a log when it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// There was no log, and one was made. A member with a new log knows nothing: it joins as new,
-    /// and counts in no majority before it has taken over the group's state.
+    /// Whether there was no log, and one was created. A member with a new log knows nothing: it
+    /// joins as a new member, and counts in no majority before it has taken over the group's state.
     pub is_new: bool,
-    /// A last batch was not whole, and was left out. It was never reported durable, as far as the
-    /// log and what was noted of it can tell.
+    /// Whether an incomplete last batch was left out. It was never reported durable, as far as the
+    /// log and its note show.
     pub is_torn: bool,
-    /// Whether it is the log that its owner noted.
+    /// Whether the log matches its owner's note.
     pub fit: Fit,
-    /// What is damaged. Of what is no record, the log has put right what it could.
+    /// The damage found. Damage other than to records has been repaired as far as possible.
     pub damage: Vec<Damage>,
-    /// How many batches were read, and their bytes.
+    /// Number of batches that were read.
     pub batches: u64,
-    /// The bytes of these batches.
+    /// Total bytes of these batches.
     pub batch_bytes: u64,
 }
 
 impl<L: FileLayer> Log<L> {
-    /// Opens the log of a subgroup to be written, or makes one.
+    /// Opens the log of a subgroup for writing, or creates one.
     pub fn open(
         layer: L,
         identity: &Identity,
@@ -73,7 +73,7 @@ impl<L: FileLayer> Log<L> {
         Ok((log, Recovery { is_new, ..recovery }))
     }
 
-    /// Opens a log to be read alone, whosever it is. Nothing in the folder changes.
+    /// Opens a log read-only, whoever owns it. Nothing in the folder changes.
     pub fn open_to_read(layer: L, noted: Option<Noted>) -> Result<(Self, Recovery), OpenError> {
         let path = layer.path().to_owned();
         let names = layer.list();
@@ -84,7 +84,7 @@ impl<L: FileLayer> Log<L> {
         }
         let lock = match layer.lock() {
             Ok(lock) => Some(lock),
-            // A copy of a log may have none, and nobody writes to it then.
+            // A copied log may have no lock file, and no process writes to it then.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(lock_error(&layer, error)),
         };
@@ -147,10 +147,10 @@ impl<L: FileLayer> Log<L> {
         Ok((log, recovery, rest))
     }
 
-    /// Says for good that another process writes from here on.
+    /// Durably records that another process writes from here on.
     fn begin_incarnation(&mut self) -> Result<(), OpenError> {
         self.metadata.content.incarnation += 1;
-        // A snapshot that a crash left installed may stand for more than the log has.
+        // A snapshot that was installed just before a crash may be beyond the end of the log.
         if let Some(snapshot) = self.snapshot.filter(|found| found.sequence > self.index.end()) {
             self.index.let_go(snapshot.sequence);
             self.metadata.content.base = snapshot.sequence;
@@ -161,7 +161,7 @@ impl<L: FileLayer> Log<L> {
         })
     }
 
-    /// Makes durable what is served, mends what the log knows, and clears up.
+    /// Makes served records durable, repairs damage that the log can repair, and removes leftovers.
     fn make_durable(&mut self, found: Remaining) -> Result<(), OpenError> {
         self.mend(&found.mends).map_err(|(action, file, error)| {
             At { path: self.layer.path(), file: &file, action }.open_error(error)
@@ -184,7 +184,7 @@ impl<L: FileLayer> Log<L> {
         })
     }
 
-    /// Keeps as many spares as are wanted, and of the right size.
+    /// Keeps the wanted number of spares with the right size.
     fn keep_spares(&mut self) -> Result<(), OpenError> {
         for name in std::mem::take(&mut self.spares) {
             let at = |action| At { path: self.layer.path(), file: &name, action };
@@ -199,7 +199,7 @@ impl<L: FileLayer> Log<L> {
         Ok(())
     }
 
-    /// Writes the header and the last batch of the last segment again, and syncs both.
+    /// Rewrites the header and the last batch of the last segment, and syncs both.
     fn take_over_tail(&self, found: FoundTail) -> Result<Tail<L::File>, OpenError> {
         let name = segment_name(found.number);
         let at = |action| At { path: self.layer.path(), file: &name, action };
@@ -220,8 +220,8 @@ impl<L: FileLayer> Log<L> {
         Ok(Tail { file, number: found.number, used: found.used })
     }
 
-    /// Writes what the log knows to be damaged as it should be.
-    /// On an error says which step of which segment failed.
+    /// Rewrites damaged bytes whose correct content the log knows. The error names the step and the
+    /// segment that failed.
     pub(crate) fn mend(&self, mends: &[Mend]) -> Result<(), (&'static str, String, io::Error)> {
         for mend in mends {
             let name = segment_name(mend.segment);
@@ -237,7 +237,7 @@ impl<L: FileLayer> Log<L> {
     }
 }
 
-/// What is left to do before a log that was found may be written to.
+/// The steps that remain before a found log may be written.
 struct Remaining {
     tail: Option<FoundTail>,
     mends: Vec<Mend>,
@@ -255,7 +255,7 @@ fn lock_error<L: FileLayer>(layer: &L, error: io::Error) -> OpenError {
     }
 }
 
-/// The metadata of a folder.
+/// Searches a folder for the metadata.
 fn find<L: FileLayer>(layer: &L) -> Result<Found, OpenError> {
     let names = layer.list();
     let names = names
@@ -264,7 +264,7 @@ fn find<L: FileLayer>(layer: &L) -> Result<Found, OpenError> {
     metadata::find(layer, has_segments)
 }
 
-/// The metadata of a log that has nothing yet.
+/// Returns the metadata of an empty log.
 fn new_content(identity: Identity) -> io::Result<Content> {
     let mut number = [0; 8];
     rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;

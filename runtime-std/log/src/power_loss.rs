@@ -1,13 +1,13 @@
-//! A disk for tests: it knows what was synced, and loses what was not.
+//! A disk for tests that knows which data was synced, and loses the rest.
 //!
-//! # What holds
+//! # Invariants
 //! - Until power is lost, a process reads what it wrote.
-//! - Then a file has what its last sync returned for. Of later writes each sector may be there or
-//!   not, whatever the order in which they were written; the file's new length likewise.
-//! - A name that was created, renamed or removed since the folder's last sync may be so or not,
-//!   each step for itself. A file whose name is gone is gone, synced or not.
-//! - Every operation that changes something has a number. Power can be cut at any of them: the
-//!   operation is under way then, and everything after it fails.
+//! - After that, a file has the data of its last completed sync. Each sector of later writes may or
+//!   may not be there, regardless of their order; the same holds for the file's new length.
+//! - Each creation, renaming or removal since the folder's last sync may or may not have happened,
+//!   independently. A file whose name is gone is lost, even if it was synced.
+//! - Every operation that changes something has a number. Power can be cut at any of them: it is
+//!   lost during that operation, and all later ones fail.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::layer::{FileLayer, LayerFile};
 
-/// What a disk writes at once.
+/// Bytes that a disk writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
-/// A folder on such a disk. A clone is the same folder.
+/// A folder on such a disk. Clones refer to the same folder.
 #[derive(Clone, Debug)]
 pub struct PowerLossFolder {
     path: PathBuf,
@@ -37,14 +37,15 @@ pub struct PowerLossFile {
 #[derive(Debug)]
 pub struct PowerLossLock(Arc<Mutex<Disk>>);
 
-/// What is to go wrong.
+/// The injected faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Power is cut at the operation of this number.
+    /// Number of the operation at which power is cut.
     pub power_cut_at: Option<u64>,
-    /// The sync of this number fails, and what it was for is not on the disk. Reads show it still.
+    /// Number of the sync that fails without putting its data on the disk. Reads still return the
+    /// data.
     pub failing_sync: Option<u64>,
-    /// So many bytes fit on the disk.
+    /// Capacity of the disk in bytes.
     pub capacity_bytes: Option<u64>,
 }
 
@@ -64,10 +65,10 @@ struct Disk {
 
 #[derive(Clone, Debug, Default)]
 struct FileBytes {
-    /// What a process reads.
+    /// The bytes that a process reads.
     seen: Vec<u8>,
     durable: Vec<u8>,
-    /// What changed since: where, and what. Empty bytes are a new length.
+    /// Changes since the last sync: offset and bytes. Empty bytes mean a new length.
     changes: Vec<(usize, Vec<u8>)>,
 }
 
@@ -107,7 +108,8 @@ impl FileBytes {
         self.changes.push((at, change.to_vec()));
     }
 
-    /// What is there after a loss of power. `keeps` says of each sector whether it is.
+    /// Returns the content after a loss of power. `keeps` decides for each sector whether it is
+    /// kept.
     fn after_power_loss(&self, keeps: &mut impl FnMut() -> bool) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         for (at, change) in &self.changes {
@@ -139,7 +141,7 @@ impl Disk {
         self.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Counts an operation. Gives whether power is cut while it is under way.
+    /// Counts an operation. Returns whether power is cut during it.
     fn operation(&mut self) -> io::Result<bool> {
         if self.is_off {
             return Err(Self::off());
@@ -164,7 +166,7 @@ impl Disk {
         let file = &mut self.files[id];
         let changes = std::mem::take(&mut file.changes);
         if self.faults.failing_sync == Some(self.syncs) {
-            // As kernels do: the pages count as clean, and were not written.
+            // As in real kernels, the pages count as clean although they were not written.
             return Err(io::Error::other("the disk failed"));
         }
         for (at, change) in changes {
@@ -186,7 +188,7 @@ impl Disk {
 }
 
 impl PowerLossFolder {
-    /// An empty folder.
+    /// Makes an empty folder.
     #[must_use]
     pub fn new(faults: Faults) -> Self {
         Self::of(Disk { faults, ..Disk::default() })
@@ -200,8 +202,8 @@ impl PowerLossFolder {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder as it is once power is back, on a disk with other faults. `keeps` is asked for
-    /// each sector and each step that was not synced whether it is there.
+    /// Returns the folder once power is restored, on a disk with other faults. `keeps` decides for
+    /// each unsynced sector and step whether it is kept.
     #[must_use]
     pub fn after_power_loss(&self, mut keeps: impl FnMut() -> bool, faults: Faults) -> Self {
         let disk = self.disk();
@@ -218,8 +220,8 @@ impl PowerLossFolder {
         Self::of(Disk { files, durable_names: names.clone(), names, faults, ..Disk::default() })
     }
 
-    /// The folder as the next process finds it while the machine goes on: all that was written is
-    /// read, and what was not synced is still not.
+    /// Returns the folder as the next process finds it while the machine keeps running: all written
+    /// data can be read, and unsynced data is still unsynced.
     #[must_use]
     pub fn after_process_end(&self, faults: Faults) -> Self {
         let disk = self.disk();
@@ -233,32 +235,32 @@ impl PowerLossFolder {
         })
     }
 
-    /// How many operations changed something.
+    /// Returns the number of operations that changed something.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.disk().operations
     }
 
-    /// How many syncs of files there were.
+    /// Returns the number of file syncs.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.disk().syncs
     }
 
-    /// How many syncs of the folder there were.
+    /// Returns the number of folder syncs.
     #[must_use]
     pub fn folder_syncs(&self) -> u64 {
         self.disk().folder_syncs
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     #[must_use]
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         let disk = self.disk();
         disk.names.get(name).map(|id| disk.files[*id].seen.clone())
     }
 
-    /// Changes bytes of a file for good, as a disk that decays does.
+    /// Changes bytes of a file durably, like a decaying disk.
     pub fn decay(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut disk = self.disk();
         if let Some(id) = disk.names.get(name).copied() {

@@ -1,4 +1,4 @@
-//! Reading records, one after the other. Each is compared with its checksum when it is read.
+//! Reading records in order. The checksum of each is verified when it is read.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::scan::sound_records;
 use crate::segment::segment_name;
 use crate::snapshot::{self, SnapshotPlace};
 
-/// A way through the records of a log.
+/// A cursor over the records of a log.
 #[derive(Debug)]
 pub struct Records<'l, L: FileLayer> {
     log: &'l Log<L>,
@@ -25,12 +25,12 @@ pub struct Records<'l, L: FileLayer> {
 struct LoadedBatch {
     place: BatchPlace,
     bytes: Vec<u8>,
-    /// Where its sound records lie, in the order of their sequences.
+    /// Byte ranges of its intact records, in the order of their sequences.
     records: Vec<Range<usize>>,
 }
 
 impl<L: FileLayer> Log<L> {
-    /// The records from a sequence on, up to the end that the log has now.
+    /// Returns the records from a sequence up to the current end of the log.
     pub fn records(&self, from: Sequence) -> Result<Records<'_, L>, ReadError> {
         let (first, end) = (self.first(), self.end());
         if from < first || from > end {
@@ -39,7 +39,7 @@ impl<L: FileLayer> Log<L> {
         Ok(Records { log: self, next: from, loaded: None })
     }
 
-    /// The state of the snapshot.
+    /// Returns the state of the snapshot.
     pub fn read_snapshot(&self) -> Result<(SnapshotPlace, Vec<u8>), ReadError> {
         let Some(place) = self.snapshot() else {
             return Err(ReadError::NoSnapshot { path: self.layer.path().to_owned() });
@@ -62,14 +62,14 @@ impl<L: FileLayer> Log<L> {
 }
 
 impl<L: FileLayer> Records<'_, L> {
-    /// The sequence that comes next.
+    /// Returns the next sequence.
     #[must_use]
     pub fn position(&self) -> Sequence {
         self.next
     }
 
-    /// The next record; nothing at the end. A damaged record is an error, and the one after it
-    /// comes next.
+    /// Returns the next record, or `None` at the end. A damaged record is an error; the next call
+    /// returns the one after it.
     pub fn read_next(&mut self) -> Option<Result<Record<'_>, ReadError>> {
         if self.next >= self.log.end() {
             return None;

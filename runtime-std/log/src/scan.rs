@@ -1,12 +1,12 @@
-//! Finding batches and records in the bytes of one segment, however damaged.
+//! Finding batches and records in the bytes of one segment, whatever its damage.
 //!
-//! Pure functions over bytes: no file is touched here.
+//! Pure functions over bytes, which touch no files.
 //!
-//! # What holds
-//! - Nothing that fails its checksum is given as a record.
-//! - A batch whose one mark is damaged is found by the other; records behind a damaged one in its
-//!   batch are found again by their sequence and checksum.
-//! - What is missing has a name: the sequences that the marks count and no sound record has.
+//! # Invariants
+//! - Bytes that fail their checksum are never returned as a record.
+//! - If one mark of a batch is damaged, the batch is found by the other; records after a damaged
+//!   one in a batch are found by their sequence and checksum.
+//! - All missing records are listed: the sequences that the marks count without an intact record.
 
 use std::ops::Range;
 
@@ -14,47 +14,47 @@ use crate::format::{BLOCK_BYTES, Seed};
 use crate::mark::{BatchKind, MARK_BYTES, Mark, Role, SegmentKey};
 use crate::record::{RECORD_UNIT, Sequence, extent, is_sound, sequence_at};
 
-/// A batch as it was found.
+/// A batch found in a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundBatch {
     pub(crate) mark: Mark,
     pub(crate) is_header_sound: bool,
     pub(crate) is_trailer_sound: bool,
-    /// Where its filling is not zeros, if it is not.
+    /// Range of its padding that is not zero, if any.
     pub(crate) bad_filling: Option<Range<u64>>,
-    /// Sequences of the sound records of a repair, which say themselves which they are.
+    /// Sequences of the intact records of a repair, as given in the records themselves.
     pub(crate) repairs: Vec<Sequence>,
-    /// Records that are damaged: their sequences, and about where they are in the segment.
+    /// Damaged records: their sequences, and their approximate locations in the segment.
     pub(crate) bad: Vec<BadRecords>,
 }
 
-/// Records that are damaged, one after the other.
+/// Consecutive damaged records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadRecords {
     pub(crate) first: Sequence,
     pub(crate) end: Sequence,
-    /// Where in the segment the damage begins.
+    /// Offset in the segment at which the damage begins.
     pub(crate) offset: u64,
 }
 
-/// What the bytes of a segment hold.
+/// The content of a segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FoundBatches {
     pub(crate) batches: Vec<FoundBatch>,
-    /// Where blocks lie between two batches that belong to neither.
+    /// Offsets of blocks between two batches that belong to neither.
     pub(crate) gaps: Vec<u64>,
-    /// Where the last batch ends.
+    /// End of the last batch.
     pub(crate) end: u64,
 }
 
 impl FoundBatch {
-    /// Whether all its records are as they were written.
+    /// Returns whether all its records are intact.
     pub(crate) fn is_whole(&self) -> bool {
         self.bad.is_empty()
     }
 
-    /// Whether it was not yet written to its end when the log ended: there is a header, and neither
-    /// a trailer nor all that should be before it.
+    /// Returns whether the log ended before the batch was completely written: it has a header, but
+    /// neither a trailer nor all records.
     pub(crate) fn is_torn(&self) -> bool {
         self.is_header_sound && !self.is_trailer_sound && !self.is_whole()
     }
@@ -75,7 +75,7 @@ pub(crate) fn find_batches(segment: &[u8], from: usize, key: SegmentKey) -> Foun
     found
 }
 
-/// The next batch that begins at an offset or behind it, and where it does.
+/// Returns the next batch that begins at an offset or later, with its beginning.
 fn next_mark(segment: &[u8], from: usize, key: SegmentKey) -> Option<(Mark, usize)> {
     (from..segment.len()).step_by(BLOCK_BYTES).find_map(|block| {
         if let Some(mark) = Mark::read(segment, block, Role::Header, key) {
@@ -88,7 +88,7 @@ fn next_mark(segment: &[u8], from: usize, key: SegmentKey) -> Option<(Mark, usiz
     })
 }
 
-/// Looks at all records of a batch that lies in the segment.
+/// Examines all records of a batch within the segment.
 fn look_at(segment: &[u8], mark: Mark, key: SegmentKey) -> FoundBatch {
     let is_there = |role| Mark::read(segment, mark.at(role) as usize, role, key) == Some(mark);
     let batch = &segment[mark.start as usize..mark.end() as usize];
@@ -113,7 +113,8 @@ fn look_at(segment: &[u8], mark: Mark, key: SegmentKey) -> FoundBatch {
         let end = match (mark.kind, sequence) {
             (BatchKind::Records, Some(sequence)) => sequence,
             (BatchKind::Records, None) => mark.next(),
-            // Which ones a damaged repair was for, the damaged records themselves still say.
+            // If a record of a repair is damaged, the damaged records that it should replace are
+            // still known.
             (_, Some(_)) => expected,
             (_, None) => expected.plus(1),
         };
@@ -132,7 +133,7 @@ fn look_at(segment: &[u8], mark: Mark, key: SegmentKey) -> FoundBatch {
     found
 }
 
-/// The sound records of a batch that lies in the segment, in their order.
+/// Returns the intact records of a batch within the segment, in order.
 pub(crate) fn sound_records(batch: &[u8], mark: Mark, key: SegmentKey) -> Vec<Range<usize>> {
     let seed = key.seed(mark.incarnation);
     let mut walk =
@@ -145,20 +146,21 @@ pub(crate) fn sound_records(batch: &[u8], mark: Mark, key: SegmentKey) -> Vec<Ra
     records
 }
 
-/// A way through the records of a batch.
+/// A cursor over the records of a batch.
 struct Walk<'b> {
     batch: &'b [u8],
     mark: Mark,
     seed: Seed,
     at: usize,
-    /// The sequence that comes next; of a repair, the least that may.
+    /// Next sequence; for a repair, the lowest possible one.
     expected: Sequence,
-    /// How many records are ahead.
+    /// Number of records still to be read.
     left: u64,
 }
 
 impl Walk<'_> {
-    /// The next sound record. Those between were damaged, or all to the end if there is none.
+    /// Returns the next intact record. Records skipped before it were damaged; if there is none,
+    /// all remaining ones are.
     fn next(&mut self) -> Option<Range<usize>> {
         let body = self.batch.get(..self.batch.len().checked_sub(MARK_BYTES)?)?;
         let starts = (self.at..body.len()).step_by(RECORD_UNIT);
@@ -174,8 +176,8 @@ impl Walk<'_> {
         Some(record)
     }
 
-    /// The record at an offset, if it is one that may come next and is sound. Its sequence is
-    /// compared first, so that bytes that are no record cost little.
+    /// Returns the record at an offset, if it is intact and may come next. Its sequence is checked
+    /// first, so that bytes that are not a record cost little.
     fn sound_at(&self, body: &[u8], at: usize) -> Option<Range<usize>> {
         let sequence = sequence_at(body, at);
         let may_come = match self.mark.kind {

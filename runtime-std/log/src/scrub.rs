@@ -1,8 +1,8 @@
-//! Scrubbing: reading the whole log again, naming what is damaged, and putting right what the log
-//! itself knows. Damaged records come from a peer: [`Log::replace`].
+//! Scrubbing: reading the whole log again, reporting damage, and repairing what the log itself can
+//! repair. Damaged records are copied from a peer: [`Log::replace`].
 //!
-//! What is read comes from the system's memory where that has it. So what a disk lost is found once
-//! its blocks are read anew, at the latest at the next start of the machine.
+//! Reads may be served from the system's memory. So data that a disk lost is detected only once its
+//! blocks are really read, at the latest after the next start of the machine.
 
 use crate::damage::{Damage, Damaged};
 use crate::error::{At, ScrubError};
@@ -14,9 +14,8 @@ use crate::metadata::{self, Found};
 use crate::segment::segment_name;
 
 impl<L: FileLayer> Log<L> {
-    /// Looks at every byte of the log. Damaged records are named here, and are served no more until
-    /// they are replaced; all else that is damaged is written again, unless the log is open to be
-    /// read alone.
+    /// Reads every byte of the log. Damaged records are reported, and are not served until they are
+    /// replaced; all other damage is rewritten, unless the log is open read-only.
     pub fn scrub(&mut self) -> Result<Vec<Damage>, ScrubError> {
         let content = &self.metadata.content;
         let mut found = examine(&self.layer, content, self.end()).map_err(|error| {
@@ -32,7 +31,7 @@ impl<L: FileLayer> Log<L> {
         let mut damage = self.metadata_damage();
         let is_metadata_damaged = !damage.is_empty();
         damage.append(&mut found.damage);
-        // What was durable and looks now as if it had never been written.
+        // Durable data that now looks as if it had never been written.
         let (end, lost) = (self.end(), found.index.end());
         if lost < end {
             let tail = found.tail.as_ref().map_or((0, 0), |tail| (tail.number, tail.used));
@@ -61,7 +60,7 @@ impl<L: FileLayer> Log<L> {
     fn metadata_damage(&self) -> Vec<Damage> {
         match metadata::find(&self.layer, true) {
             Ok(Found::Metadata { damage, .. }) => damage,
-            // The content is in memory, and is written anew.
+            // The content is in memory, and is rewritten.
             Ok(Found::Nothing) | Err(_) => metadata::COPIES
                 .iter()
                 .map(|copy| Damage { file: (*copy).into(), offset: 0, what: Damaged::Metadata })

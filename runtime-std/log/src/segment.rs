@@ -1,13 +1,13 @@
-//! A segment: a file of the log. Its first block is a header, and batches follow.
+//! A segment: a file of the log. Its first block is a header, followed by batches.
 //!
-//! | at | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 16 | prefix |
 //! | 16 | 8 | checksum of the rest of the block |
 //! | 24 | 8 | the log |
 //! | 32 | 8 | the segment's number |
-//! | 40 | 8 | incarnation that made it |
-//! | 48 | 8 | sequence that comes next |
+//! | 40 | 8 | incarnation that created it |
+//! | 48 | 8 | next sequence |
 
 use crate::format::{
     BLOCK_BYTES, FileKind, PREFIX_BYTES, Prefix, Seed, put, put_prefix, read_prefix, u64_at,
@@ -15,33 +15,33 @@ use crate::format::{
 use crate::mark::SegmentKey;
 use crate::record::Sequence;
 
-/// How the names of segments begin.
+/// Prefix of the names of segments.
 const NAME: &str = "segment-";
 
-/// How the names of files begin that a segment may be made of.
+/// Prefix of the names of files that can become segments.
 const SPARE_NAME: &str = "spare-";
 
-/// The file name of a segment.
+/// Returns the file name of a segment.
 pub(crate) fn segment_name(number: u64) -> String {
     format!("{NAME}{number:08}")
 }
 
-/// The file name of what a segment was that nobody needs any more.
+/// Returns the file name of a spare, which was a segment.
 pub(crate) fn spare_name(number: u64) -> String {
     format!("{SPARE_NAME}{number:08}")
 }
 
-/// The number of the segment of that file name.
+/// Returns the number of the segment with that file name.
 pub(crate) fn segment_number(name: &str) -> Option<u64> {
     name.strip_prefix(NAME)?.parse().ok()
 }
 
-/// Whether a file is a segment that nobody needs any more.
+/// Returns whether a file is a spare.
 pub(crate) fn is_spare(name: &str) -> bool {
     name.starts_with(SPARE_NAME)
 }
 
-/// What a segment's header says.
+/// The content of a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) key: SegmentKey,
@@ -49,7 +49,7 @@ pub(crate) struct SegmentHeader {
     pub(crate) first: Sequence,
 }
 
-/// How a segment begins.
+/// The result of reading a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadHeader {
     Sound(SegmentHeader),
@@ -58,7 +58,7 @@ pub(crate) enum ReadHeader {
 }
 
 impl SegmentHeader {
-    /// The first block of the segment.
+    /// Encodes the first block of the segment.
     pub(crate) fn encode(&self) -> [u8; BLOCK_BYTES] {
         let mut block = [0; BLOCK_BYTES];
         put_prefix(&mut block, FileKind::Segment);
@@ -71,7 +71,7 @@ impl SegmentHeader {
         block
     }
 
-    /// Reads the header of the segment that the caller expects there.
+    /// Reads the header of the expected segment.
     pub(crate) fn read(segment: &[u8], key: SegmentKey) -> ReadHeader {
         match read_prefix(segment, FileKind::Segment) {
             Prefix::Newer(version) => return ReadHeader::Newer(version),

@@ -1,11 +1,11 @@
 //! Snapshots: the application's state after all records before a sequence.
 //!
-//! A snapshot is written under a name that does not count, synced, and renamed. So it is there as a
-//! whole or not at all, and the log below it may be let go.
+//! A snapshot is written under a temporary name, synced, and renamed. So it exists completely or
+//! not at all, and the log below it may be discarded.
 //!
 //! On disk: the prefix, a checksum of the rest, the log, the sequence, the view, the number of
-//! bytes of the state, and the state. The checksum is that of the state's parts, each of which is
-//! hashed with the checksum of what was before it as its seed.
+//! bytes of the state, and the state. The checksum of the state is computed part by part, each with
+//! the previous checksum as its seed.
 
 use std::io;
 
@@ -20,27 +20,27 @@ use crate::record::Sequence;
 
 const NAME: &str = "snapshot-";
 
-/// The name of one that is being written.
+/// Name of a snapshot that is being written.
 const PART: &str = "snapshot-part";
 
-/// Where the state begins.
+/// Offset of the state.
 const STATE: usize = 64;
 
-/// The state is hashed in parts of so many bytes.
+/// Bytes per part in which the state is hashed.
 const HASHED_BYTES: usize = 1 << 20;
 
-/// What a snapshot stands for.
+/// The position and size of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotPlace {
-    /// The state is that after all records before this one.
+    /// The state is the one after all records before this sequence.
     pub sequence: Sequence,
-    /// The view in which it was taken.
+    /// View in which it was taken.
     pub view: ViewId,
-    /// The bytes of the state.
+    /// Bytes of the state.
     pub bytes: u64,
 }
 
-/// A snapshot that is being written. Until it is installed it does not count.
+/// A snapshot that is being written. It does not count until it is installed.
 #[derive(Debug)]
 pub struct SnapshotWriter<L: FileLayer> {
     layer: L,
@@ -48,28 +48,28 @@ pub struct SnapshotWriter<L: FileLayer> {
     log: u64,
     place: SnapshotPlace,
     checksum: u64,
-    /// What is not hashed and written yet.
+    /// Data that has not been hashed and written yet.
     waiting: Vec<u8>,
 }
 
-/// A snapshot that is wholly written and synced, and has no name yet.
+/// A snapshot that is completely written and synced, but has no permanent name yet.
 #[derive(Debug)]
 #[must_use = "a snapshot counts once the log has installed it"]
 pub struct WrittenSnapshot {
     pub(crate) place: SnapshotPlace,
 }
 
-/// The file name of a snapshot.
+/// Returns the file name of a snapshot.
 pub(crate) fn snapshot_name(sequence: Sequence) -> String {
     format!("{NAME}{sequence:0>20}")
 }
 
-/// The sequence of the snapshot of that file name.
+/// Returns the sequence of the snapshot with that file name.
 pub(crate) fn snapshot_sequence(name: &str) -> Option<Sequence> {
     name.strip_prefix(NAME)?.parse().ok().map(Sequence)
 }
 
-/// Whether a file is a snapshot that was not finished.
+/// Returns whether a file is an unfinished snapshot.
 pub(crate) fn is_part(name: &str) -> bool {
     name == PART
 }
@@ -118,7 +118,7 @@ impl<L: FileLayer> SnapshotWriter<L> {
         Ok(())
     }
 
-    /// Makes the whole of it durable.
+    /// Makes the complete snapshot durable.
     pub fn finish(mut self) -> Result<WrittenSnapshot, WriteError> {
         self.flush()?;
         let header = header(self.log, &self.place, self.checksum);
@@ -149,7 +149,7 @@ impl<L: FileLayer> SnapshotWriter<L> {
     }
 }
 
-/// Gives a written snapshot its name, for good, and takes older ones away.
+/// Durably gives a written snapshot its name, and removes older ones.
 pub(crate) fn install<L: FileLayer>(
     layer: &L,
     written: &WrittenSnapshot,
@@ -166,7 +166,7 @@ pub(crate) fn install<L: FileLayer>(
     Ok(())
 }
 
-/// The newest snapshot that is sound, and those that are not.
+/// Returns the newest intact snapshot, and the damage of the others.
 pub(crate) fn newest<L: FileLayer>(
     layer: &L,
     log: u64,
@@ -187,7 +187,7 @@ pub(crate) fn newest<L: FileLayer>(
     Ok((newest, damage))
 }
 
-/// The state of a snapshot.
+/// Returns the state of a snapshot.
 pub(crate) fn read<L: FileLayer>(
     layer: &L,
     log: u64,
@@ -203,7 +203,7 @@ pub(crate) fn read<L: FileLayer>(
     Ok((place, bytes))
 }
 
-/// What a file stands for, if it is a sound snapshot of that log and sequence.
+/// Returns the position of a snapshot file, if it is intact and belongs to that log and sequence.
 fn check(bytes: &[u8], log: u64, sequence: Sequence) -> Option<SnapshotPlace> {
     if read_prefix(bytes, FileKind::Snapshot) != Prefix::Known {
         return None;

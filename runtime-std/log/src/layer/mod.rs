@@ -1,11 +1,11 @@
-//! The file operations of a log, as traits, so that tests can put another disk in place of this
-//! one.
+//! The file operations of a log, as traits, so that tests can substitute another disk.
 //!
-//! # What a layer must keep
-//! - What [`LayerFile::sync`] has returned for outlives a loss of power, with the file's length.
-//! - A name that was created, renamed or removed is so for good once [`FileLayer::sync_folder`] has
-//!   returned. Before that, a loss of power may undo any of these steps, and keep later ones.
-//! - A write that was not synced may be there in any part, sector by sector.
+//! # Requirements
+//! - Data for which [`LayerFile::sync`] has returned survives a loss of power, and so does the
+//!   file's length.
+//! - A created, renamed or removed name is permanent once [`FileLayer::sync_folder`] has returned.
+//!   Before that, a loss of power may undo any of these steps, and keep later ones.
+//! - Any part of an unsynced write may be on the disk, sector by sector.
 
 mod system;
 
@@ -15,46 +15,46 @@ use std::path::Path;
 
 pub use system::{Access, SystemFile, SystemFolder, SystemLock};
 
-/// A folder of files, which one log has for itself.
+/// A folder of files that belongs to one log.
 pub trait FileLayer: Send + Sync {
-    /// An open file of it.
+    /// An open file in the folder.
     type File: LayerFile + fmt::Debug;
-    /// What holds the folder's lock; dropping it gives the lock back.
+    /// The folder's lock, released when dropped.
     type Lock: Send + fmt::Debug;
 
-    /// Where the folder is, for messages.
+    /// Returns the folder's path, for messages.
     fn path(&self) -> &Path;
-    /// The names of its files, in any order.
+    /// Returns the names of its files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// A new file, which is empty. Fails if the name is taken.
+    /// Creates an empty file. Fails if the name is taken.
     fn create(&self, name: &str) -> io::Result<Self::File>;
-    /// A file that is there.
+    /// Opens an existing file.
     fn open(&self, name: &str) -> io::Result<Self::File>;
-    /// Gives a file another name, which it takes from whatever had it.
+    /// Renames a file, replacing any file that has the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Takes a file's name away.
+    /// Removes a file's name.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Makes all that was done to names durable.
+    /// Makes all changes of names durable.
     fn sync_folder(&self) -> io::Result<()>;
-    /// Takes the folder's lock; `WouldBlock` if another process has it.
+    /// Takes the folder's lock; fails with `WouldBlock` if another process has it.
     fn lock(&self) -> io::Result<Self::Lock>;
 }
 
 /// A file of a layer.
 pub trait LayerFile: Send {
-    /// How many bytes it has.
+    /// Returns its length in bytes.
     fn length(&self) -> io::Result<u64>;
-    /// Makes it at least so long, and takes the space on the disk. What is new reads as zeros.
+    /// Extends it to at least `bytes`, and allocates the disk space. New bytes read as zeros.
     fn allocate(&mut self, bytes: u64) -> io::Result<()>;
-    /// Reads until the buffer is full or the file ends. Gives how much that is.
+    /// Reads until the buffer is full or the file ends. Returns the number of bytes.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes all of it.
+    /// Writes all bytes.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes what was written, and the file's length, durable.
+    /// Makes the written data and the file's length durable.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// Reads a whole file. A file that is not there has no bytes.
+/// Reads a whole file. A missing file reads as empty.
 pub(crate) fn read_whole<L: FileLayer>(layer: &L, name: &str) -> io::Result<Vec<u8>> {
     let file = match layer.open(name) {
         Ok(file) => file,

@@ -12,15 +12,15 @@ use rustix::io::Errno;
 use super::{FileLayer, LayerFile};
 use crate::format::BLOCK_BYTES;
 
-/// The name of the file whose lock is the folder's.
+/// Name of the file whose lock is that of the folder.
 const LOCK: &str = "lock";
 
-/// What may be done to a folder.
+/// The access to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Files are read alone, and nothing is created.
+    /// Files are only read, and none is created.
     Read,
-    /// Everything.
+    /// Files are read and written.
     Write,
 }
 
@@ -33,48 +33,48 @@ pub struct SystemFolder {
 
 /// A file of the operating system.
 ///
-/// Whole blocks go from the caller's memory to the disk. Through the kernel's cache they would be
-/// copied once more, for a reader that seldom comes: that copy took more time than the disk. The
-/// descriptor for that is opened with the first whole blocks: most files, such as metadata, never
-/// have any.
+/// Whole blocks go from the caller's memory directly to the disk. Through the kernel's cache they
+/// would be copied once more, for the rare case that they are read: that copy took more time than
+/// the disk. The descriptor for this is opened with the first whole blocks, because most files,
+/// such as metadata, never have any.
 #[derive(Debug)]
 pub struct SystemFile {
     file: File,
     direct: Direct,
 }
 
-/// A file without the kernel's cache.
+/// The file's descriptor without the kernel's cache.
 #[derive(Debug)]
 enum Direct {
-    /// Nothing came yet that goes there.
+    /// No whole blocks have been written yet.
     Untried,
     There(File),
-    /// The file system has none.
+    /// The file system does not support it.
     Missing,
 }
 
 /// The lock of a folder of the operating system, held until it is dropped.
 ///
-/// It is unlocked and not merely closed: a process that another thread forks has a copy of the
-/// descriptor until it executes its program, and the copy would keep the lock.
+/// It is unlocked explicitly, and not merely closed: a process that another thread forks has a copy
+/// of the descriptor until it executes its program, and the copy would keep the lock.
 #[derive(Debug)]
 pub struct SystemLock(File);
 
 impl SystemFolder {
-    /// A folder to write to. It is made if it is not there, and its name in the folder above is
-    /// synced.
+    /// Opens a folder for writing. A missing folder is created, and its name in the parent folder
+    /// is synced.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         if !path.is_dir() {
             fs::create_dir_all(&path)?;
-            // Folders above that were made too are synced likewise.
+            // Parent folders that were also created are synced too.
             for above in path.ancestors().skip(1) {
                 let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
                 match File::open(above).and_then(|folder| folder.sync_all()) {
                     Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                         return Err(error);
                     }
-                    // What may not be read was not made here.
+                    // A folder that may not be read was not created here.
                     Ok(()) | Err(_) => {}
                 }
             }
@@ -82,7 +82,7 @@ impl SystemFolder {
         Ok(Self { path, access: Access::Write })
     }
 
-    /// A folder that is there, to read.
+    /// Opens an existing folder for reading.
     pub fn read_only(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         fs::read_dir(&path)?;
@@ -105,7 +105,7 @@ impl FileLayer for SystemFolder {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path)? {
-            // A name that is no text is none of a log's.
+            // A name that is not valid text does not belong to a log.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -153,7 +153,7 @@ impl FileLayer for SystemFolder {
 
 impl Drop for SystemLock {
     fn drop(&mut self) {
-        // If this fails, closing the file is what is left to do.
+        // If this fails, closing the file still releases the lock.
         let _ = self.0.unlock();
     }
 }
@@ -165,7 +165,7 @@ impl LayerFile for SystemFile {
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            // A file system that cannot: the space is taken when it is written.
+            // Some file systems cannot allocate: the space is taken when it is written.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 let length = self.length()?.max(bytes);
                 self.file.set_len(length)
@@ -201,7 +201,8 @@ impl LayerFile for SystemFile {
 }
 
 impl SystemFile {
-    /// Where bytes go that are whole blocks, if the file system has that.
+    /// Returns the descriptor for whole blocks, if the bytes are whole blocks and the file system
+    /// supports it.
     fn direct_for(&mut self, bytes: &[u8], offset: u64) -> Option<&File> {
         if !are_blocks(bytes, offset) {
             return None;
@@ -216,15 +217,15 @@ impl SystemFile {
     }
 }
 
-/// The same file without the kernel's cache. By its descriptor: it may have another name by now, or
-/// another file its name.
+/// Opens the same file without the kernel's cache, by its descriptor, because its name may have
+/// changed or may now belong to another file.
 fn without_cache(file: &File) -> Option<File> {
     let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
 }
 
-/// Whether all of it are whole blocks, in memory and in the file.
+/// Returns whether all bytes are whole blocks, in memory and in the file.
 fn are_blocks(bytes: &[u8], offset: u64) -> bool {
     let block = BLOCK_BYTES as u64;
     bytes.as_ptr().addr().is_multiple_of(BLOCK_BYTES)
@@ -232,12 +233,12 @@ fn are_blocks(bytes: &[u8], offset: u64) -> bool {
         && offset.is_multiple_of(block)
 }
 
-/// Writes past the kernel's cache as many whole blocks as that takes. Gives how many bytes.
+/// Writes as many whole blocks as possible past the kernel's cache. Returns the number of bytes.
 fn write_blocks_at(direct: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
         match direct.write_at(&bytes[written..], offset + written as u64) {
-            // The rest is no whole blocks, or the disk has larger ones.
+            // The rest is not whole blocks, or the disk has larger blocks.
             Ok(count) if count < BLOCK_BYTES || !count.is_multiple_of(BLOCK_BYTES) => {
                 return Ok(written + count);
             }

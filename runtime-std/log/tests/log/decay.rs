@@ -1,4 +1,4 @@
-//! Bits that flip on the disk: found, named, put right.
+//! Bits that flip on the disk are found, reported and repaired.
 
 use tramontane_core::ids::ViewId;
 use tramontane_log::power_loss::PowerLossFolder;
@@ -8,7 +8,7 @@ use crate::support::{Chance, check, commit, folder, message, open, record};
 
 const MESSAGE_BYTES: usize = 300;
 
-/// A log with several segments, a snapshot and records that were let go. Gives its end.
+/// Makes a log with several segments, a snapshot and discarded records. Returns its end.
 fn filled() -> (PowerLossFolder, u64) {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
@@ -19,17 +19,17 @@ fn filled() -> (PowerLossFolder, u64) {
     writer.write(&message(9, 5000)).expect("it is written");
     let written = writer.finish().expect("it is synced");
     log.install_snapshot(written).expect("it is renamed");
-    // Here the second segment begins: no record is on the disk that is not served.
+    // The second segment begins here: all records on the disk are served.
     log.let_go_below(Sequence(8)).expect("the snapshot reaches there");
     assert!(folder.bytes("segment-00000001").is_none());
     log.set_values(&[("view", Some(b"seven"))]).expect("it is written");
     (folder, log.end().0)
 }
 
-/// The bytes of a file that the log uses: of the last segment, those before its end.
+/// Returns the bytes of a file that the log uses: of the last segment, those before its end.
 fn used_bytes(folder: &PowerLossFolder, name: &str) -> usize {
     let bytes = folder.bytes(name).expect("it is there");
-    // What nobody has written is zeros, and every batch ends with its trailer.
+    // Unwritten bytes are zeros, and every batch ends with its trailer.
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     used.next_multiple_of(4096).min(bytes.len())
 }
@@ -39,7 +39,7 @@ fn files(folder: &PowerLossFolder) -> Vec<String> {
     names.filter(|name| !name.starts_with("spare-")).collect()
 }
 
-/// Replaces all that is damaged as a peer would.
+/// Replaces all damaged records, as a peer's would.
 fn repair(log: &mut Log<PowerLossFolder>) {
     let damaged: Vec<_> = log.damaged().collect();
     for (first, end) in damaged {
@@ -67,7 +67,7 @@ fn every_flipped_bit_is_found_named_and_put_right() {
             let named = recovery.damage.iter().filter(|damage| damage.file == name);
             assert_eq!(named.count(), 1, "{case}: {:?}", recovery.damage);
             assert_eq!(recovery.damage.len(), 1, "{case}: {:?}", recovery.damage);
-            // A damaged record is named, and no other is lost for it.
+            // A damaged record is reported, and no other record is lost because of it.
             let damaged = check(&log, MESSAGE_BYTES);
             let named = recovery.damage.iter().find_map(|damage| match damage.what {
                 Damaged::Records { first, .. } => Some(first.0),
@@ -98,7 +98,7 @@ fn a_scrub_finds_what_decays_while_the_log_is_open() {
     let (mut log, _) = open(folder.clone());
     let name = files(&folder).into_iter().rfind(|name| name.starts_with("segment-")).expect("one");
     assert_eq!(log.scrub().expect("it is read"), []);
-    // A whole sector, in which several records are.
+    // A whole sector with several records.
     let used = used_bytes(&folder, &name);
     folder.decay(&name, |bytes| bytes[used - 3496..used - 2984].fill(0xaa));
     let damage = log.scrub().expect("it is read");
@@ -108,7 +108,8 @@ fn a_scrub_finds_what_decays_while_the_log_is_open() {
     repair(&mut log);
     assert_eq!(log.scrub().expect("it is read"), []);
     assert!(check(&log, MESSAGE_BYTES).is_empty());
-    // The last batch looks as if it had never been written: what was durable is still known.
+    // The last batch looks as if it had never been written, but the durable records are still
+    // known.
     folder.decay(&name, |bytes| {
         let last = bytes.iter().rposition(|byte| *byte != 0).expect("not empty") / 4096 * 4096;
         bytes[last..last + 4096].fill(0);
@@ -161,7 +162,7 @@ fn many_places_that_decay_at_once_never_bring_up_a_wrong_record() {
                 });
             }
         }
-        // Both copies of the metadata may be gone; else what is served is right.
+        // Both copies of the metadata may be lost; otherwise the served records are correct.
         let opened = Log::open(folder, &crate::support::identity(), crate::support::SMALL);
         if let Ok((log, _)) = opened {
             let _ = check(&log, MESSAGE_BYTES);

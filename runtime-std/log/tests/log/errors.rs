@@ -1,5 +1,4 @@
-//! What can go wrong when a log is opened or written: each told in one line, and nothing durable
-//! lost.
+//! Errors of opening or writing a log: each is reported in one line, and no durable record is lost.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -63,7 +62,8 @@ fn a_failed_sync_is_never_tried_again_as_if_it_had_worked() {
         assert!(matches!(log.commit(&mut batch), Err(WriteError::Failed { .. })));
         assert_eq!(durable, failing_sync - 5);
         drop(log);
-        // The next process still reads what the disk has not: it is durable once this one says so.
+        // The next process still reads data that the disk lacks; once it serves the data, the data
+        // is durable.
         let next = failing.after_process_end(Faults::default());
         let (log, _) = open(next.clone());
         assert_eq!(log.end().0, durable + 1, "the system's memory has it");
@@ -146,7 +146,8 @@ fn a_folder_that_cannot_be_written_to_is_told_and_can_be_read() {
     assert!(matches!(error, WriteError::ReadOnly { .. }), "{error}");
     one_line(&error);
     drop(log);
-    // Rights keep nobody out who may do everything: then a file in the folder's place does.
+    // Permissions do not restrict a privileged user, so the last check uses a file in the folder's
+    // place.
     let read_only = std::fs::Permissions::from_mode(0o555);
     std::fs::set_permissions(&path, read_only).expect("the own folder");
     let is_kept_out = std::fs::write(path.join("probe"), b"").is_err();
@@ -211,7 +212,7 @@ fn a_disk_that_was_full_takes_more_once_there_is_space() {
     let (mut log, _) = open(layer.clone());
     commit(&mut log, 1, 100);
     drop(log);
-    // Other options for a log that is there: segments keep their size, new ones have another.
+    // Other options for an existing log: segments keep their size, and new ones get another.
     let options = Options { segment_bytes: 16 * 4096, spares_max: 0, noted: None };
     let (mut log, _) = Log::open(layer.clone(), &identity(), options).expect("it opens");
     for _ in 0..30 {

@@ -1,4 +1,5 @@
-//! Group commit: one sync for all that came, none for nothing, and an end when the disk fails.
+//! Group commit: one sync for all waiting records, none without records, and an end when the disk
+//! fails.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,7 +12,7 @@ use crate::support::{check, folder, identity, message, open, record};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A gate in the committing thread: it stops after each commit until it is opened.
+/// A gate in the committing thread, which stops after each commit until the gate is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<u64>, Condvar)>);
 
@@ -28,7 +29,7 @@ impl Gate {
     }
 }
 
-/// Opens a gate when a test ends, however it does.
+/// Opens a gate when a test ends, even by a panic.
 struct OpensAtTheEnd(Gate);
 
 impl Drop for OpensAtTheEnd {
@@ -53,7 +54,7 @@ fn what_comes_during_a_sync_shares_the_next_one() {
     let before = folder.syncs();
     commits.append(&record(0, &message(0, 100))).expect("there is room");
     assert!(commits.wait_durable(Sequence(1), LONG).expect("it goes on"));
-    // The thread is held now: all these wait.
+    // The thread is blocked now, so all these records wait.
     for sequence in 1..200 {
         commits.append(&record(sequence, &message(sequence, 100))).expect("there is room");
     }
@@ -79,7 +80,7 @@ fn at_a_low_rate_each_commit_costs_one_sync_and_no_more() {
         assert!(commits.wait_durable(Sequence(sequence + 1), LONG).expect("it goes on"));
     }
     let after = (folder.syncs(), folder.folder_syncs(), folder.operations());
-    // A write and a sync.
+    // One write and one sync per commit.
     assert_eq!(after, (before.0 + 99, before.1, before.2 + 2 * 99));
     assert_eq!(commits.commits(), 100);
 }

@@ -1,4 +1,4 @@
-//! Lives of a process with a log: it does things in the order that a seed gives, until power is
+//! Successive processes with a log: each performs random actions chosen by a seed, until power is
 //! cut.
 
 use tramontane_core::ids::ViewId;
@@ -8,18 +8,18 @@ use tramontane_log::{Batch, LetGoError, Log, Sequence, WriteError};
 use crate::model::{Model, UnderWay, draw};
 use crate::support::{Chance, SMALL, identity};
 
-/// A disk, and what should be on it.
+/// A disk, and its expected content.
 pub struct Run {
     pub folder: PowerLossFolder,
     pub model: Model,
     pub under_way: UnderWay,
     chance: Chance,
     drawn: u64,
-    /// What happened, so that a search knows that it has reached what it is for.
+    /// Counts of events, which show that a search has reached its goals.
     pub reached: Reached,
 }
 
-/// How often things happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
     pub crashes: u64,
@@ -41,8 +41,9 @@ impl Run {
         }
     }
 
-    /// A process opens the log, is held against the model, and does so many things. Power is cut at
-    /// the operation of that number, or not at all. Gives how many operations there were.
+    /// Opens the log in a new process, compares it with the model, and performs up to `deeds`
+    /// actions. Power is cut at the operation with the given number, if any. Returns the number of
+    /// operations.
     pub fn live(&mut self, deeds: u64, power_cut_at: Option<u64>) -> u64 {
         self.folder = self.folder.after_process_end(Faults { power_cut_at, ..Faults::default() });
         let opened = Log::open(self.folder.clone(), &identity(), SMALL);
@@ -69,7 +70,7 @@ impl Run {
         operations
     }
 
-    /// What was not synced is lost, or not, in one of several ways.
+    /// Loses power; unsynced data is lost or kept, in one of several patterns.
     pub fn lose_power(&mut self) {
         self.reached.crashes += 1;
         let in_ten = [0, 1, 5, 9, 10][self.chance.below(5) as usize];
@@ -77,14 +78,14 @@ impl Run {
         self.folder = self.folder.after_power_loss(|| chance.below(10) < in_ten, Faults::default());
     }
 
-    /// As a node that asks its peers: nobody has what is damaged, and it is cut.
+    /// Behaves like a node that asks its peers: none has the damaged records, so they are cut.
     fn settle(&mut self, log: &mut Log<PowerLossFolder>) -> bool {
         let Some((first, _)) = log.damaged().next() else { return true };
         self.reached.unknown += 1;
         self.cut(log, first.0)
     }
 
-    /// One thing. False if power was cut.
+    /// Performs one action. Returns false if power was cut.
     fn deed(&mut self, log: &mut Log<PowerLossFolder>) -> bool {
         let end = log.end().0;
         match self.chance.below(20) {
@@ -176,7 +177,7 @@ impl Run {
         true
     }
 
-    /// Power was cut. Nothing works any more, and nothing more is reported.
+    /// Handles a loss of power: all further operations fail, and nothing more is reported.
     fn stopped(
         &mut self,
         log: &mut Log<PowerLossFolder>,

@@ -1,4 +1,4 @@
-//! The log as its users meet it, on a disk that loses power, decays and fails, and on this one.
+//! The log as its users see it, on a disk that loses power, decays and fails, and on a real one.
 
 mod decay;
 mod errors;

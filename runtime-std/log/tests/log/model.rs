@@ -1,4 +1,4 @@
-//! The naive model of a log: a list of records. And what a log may be after a crash.
+//! The naive model of a log, a list of records, and the states that a log may have after a crash.
 
 use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::power_loss::PowerLossFolder;
@@ -29,18 +29,18 @@ impl Owned {
     }
 }
 
-/// What a log holds, and what was never reported but may be there.
+/// The expected content of a log, with data that was never reported but may be there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// All records since the group began.
     pub records: Vec<Owned>,
-    /// Records before this are let go.
+    /// Records before this are discarded.
     pub base: u64,
     pub value: Option<Vec<u8>>,
     pub snapshot: Option<(u64, Vec<u8>)>,
 }
 
-/// An operation that was under way when power was lost.
+/// The operation during which power was lost.
 #[derive(Clone, Debug)]
 pub enum UnderWay {
     Nothing,
@@ -51,7 +51,7 @@ pub enum UnderWay {
     Snapshot(u64, Vec<u8>),
 }
 
-/// Draws records that no other time of a run has.
+/// Draws records that are unique within a run.
 pub fn draw(chance: &mut Chance, count: u64, model: &Model, drawn: &mut u64) -> Vec<Owned> {
     let mut view = model.records.last().map_or(1, |last| last.view);
     let drawing = |_| {
@@ -66,7 +66,7 @@ pub fn draw(chance: &mut Chance, count: u64, model: &Model, drawn: &mut u64) -> 
 }
 
 impl Model {
-    /// Holds what a log has after a crash against what it may have. Takes over what it has.
+    /// Checks that a log's content after a crash is possible, and adopts it.
     pub fn accept(&mut self, log: &Log<PowerLossFolder>, under_way: &UnderWay) {
         let mut may_be = self.records.clone();
         let mut durable = may_be.len() as u64;

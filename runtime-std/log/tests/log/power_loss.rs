@@ -1,4 +1,4 @@
-//! Power is lost at every operation of a run, and in the middle of restarts.
+//! Power is lost at every operation of a run, and during restarts.
 
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
 use tramontane_log::{Batch, Log, Sequence};
@@ -6,13 +6,13 @@ use tramontane_log::{Batch, Log, Sequence};
 use crate::lives::{Reached, Run};
 use crate::support::{Chance, SMALL, identity, record};
 
-/// One run of several lives. Gives how often power was lost.
+/// Runs several processes in succession. Returns the counts of events.
 fn run(seed: u64, first_cut: Option<u64>) -> Reached {
     let mut run = Run::new(seed);
     let mut chance = Chance::new(seed ^ 0x5eed);
     run.live(30, first_cut);
     for _ in 0..4 {
-        // Early ones are in the middle of a restart.
+        // Early cuts occur during a restart.
         let range = if chance.is_one_of(3) { 14 } else { 90 };
         let cut = 1 + chance.below(range);
         run.live(20, Some(cut));
@@ -29,7 +29,7 @@ fn add(sum: &mut Reached, more: Reached) {
     sum.cuts += more.cuts;
 }
 
-/// Says which seed fails.
+/// Reports the seed of a failure.
 fn traced(seed: u64, first_cut: Option<u64>) -> Reached {
     std::panic::catch_unwind(|| run(seed, first_cut)).unwrap_or_else(|cause| {
         eprintln!("this fails with seed {seed} and power cut at {first_cut:?}");
@@ -51,7 +51,8 @@ fn nothing_durable_is_lost_wherever_power_is_cut() {
     assert!(reached.recycled > 20 && reached.cuts > 20, "too tame: {reached:?}");
 }
 
-/// A search: `TRAMONTANE_LOG_FIRST` and `TRAMONTANE_LOG_RUNS` say from which seed on, and how many.
+/// A search: `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of
+/// runs.
 #[test]
 fn nothing_durable_is_lost_in_random_lives() {
     let number = |name, usual| {
@@ -67,8 +68,8 @@ fn nothing_durable_is_lost_in_random_lives() {
     assert!(reached.crashes > runs, "only {reached:?}");
 }
 
-/// A process begins to commit 40 records and loses power: of what it wrote, those sectors are there
-/// whose number the function says.
+/// Makes a process begin to commit 40 records and lose power; `keeps` decides by their number which
+/// written sectors are on the disk.
 fn begin_to_commit(
     folder: &PowerLossFolder,
     message: &[u8],
@@ -84,7 +85,7 @@ fn begin_to_commit(
         assert_eq!(log.commit(&mut batch).is_err(), power_cut_at.is_some());
         folder
     };
-    // Its last operation is the sync.
+    // The last operation is the sync.
     let operations = commit(None).operations();
     let mut sector = 0;
     let next = || {
@@ -102,7 +103,8 @@ fn what_a_torn_batch_left_is_not_taken_for_what_is_written_over_it() {
     batch.push(&record(0, b"durable")).expect("in order");
     log.commit(&mut batch).expect("power is on");
     drop(log);
-    // Two blocks are sixteen sectors: all but those with the last record, and the trailer.
+    // Two blocks are sixteen sectors: all are kept except those with the last records and the
+    // trailer.
     let folder = begin_to_commit(&folder, &[1; 100], |sector| sector < 10);
     let open = |folder: &PowerLossFolder| {
         Log::open(folder.clone(), &identity(), SMALL).expect("power is on")
@@ -110,7 +112,7 @@ fn what_a_torn_batch_left_is_not_taken_for_what_is_written_over_it() {
     let (log, recovery) = open(&folder.after_power_loss(|| true, Faults::default()));
     assert!(recovery.is_torn && log.end() == Sequence(1), "{recovery:?}");
     drop(log);
-    // The first and the last sector alone, and between them what the first process wrote.
+    // Only the first and the last sector are new, with the first process's data between them.
     let folder = begin_to_commit(&folder, &[2; 100], |sector| sector == 0 || sector == 15);
     let (log, recovery) = open(&folder);
     assert!(!recovery.is_torn && log.end() == Sequence(41), "{recovery:?}");

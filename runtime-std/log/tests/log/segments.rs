@@ -1,4 +1,4 @@
-//! Segments, snapshots, and what is cut and set aside.
+//! Segments, snapshots, and records that are cut and set aside.
 
 use tramontane_core::ids::ViewId;
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
@@ -113,7 +113,7 @@ fn what_is_cut_is_set_aside_and_never_comes_back() {
         .expect("it is there");
     let expected: Vec<_> = (12..20).map(|sequence| (sequence, message(sequence, 500))).collect();
     assert_eq!(aside, expected);
-    // The same again at the same place has a file of its own.
+    // A second cut at the same sequence gets another file.
     let again = log.cut(Sequence(12)).expect("in range").expect("there is something");
     assert_ne!(again, name);
     let error = log.cut(Sequence(13)).expect_err("beyond the end");

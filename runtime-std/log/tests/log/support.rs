@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that the tests share.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore as _, SeedableRng as _};
@@ -6,7 +6,7 @@ use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
 use tramontane_log::{Batch, FileLayer, Identity, Log, Options, Record, Recovery, Sequence};
 
-/// Chance that a seed decides.
+/// Random numbers determined by a seed.
 pub struct Chance(Xoshiro256PlusPlus);
 
 impl Chance {
@@ -14,7 +14,7 @@ impl Chance {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number below a bound, which is not zero.
+    /// Returns a number below a bound, which must not be zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0.next_u64() % bound
     }
@@ -35,12 +35,12 @@ pub fn open<L: FileLayer>(layer: L) -> (Log<L>, Recovery) {
     Log::open(layer, &identity(), SMALL).expect("it opens")
 }
 
-/// The message that stands in a sequence, different from any other.
+/// Returns the message of a sequence, different from any other.
 pub fn message(sequence: u64, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (sequence as usize * 31 + at * 7 + at / 256) as u8).collect()
 }
 
-/// A record of the usual kind.
+/// Returns an ordinary record.
 pub fn record(sequence: u64, bytes: &[u8]) -> Record<'_> {
     Record {
         sequence: Sequence(sequence),
@@ -52,7 +52,7 @@ pub fn record(sequence: u64, bytes: &[u8]) -> Record<'_> {
     }
 }
 
-/// Commits one batch of records with messages of so many bytes.
+/// Commits one batch of `count` records with messages of `bytes` bytes.
 pub fn commit<L: FileLayer>(log: &mut Log<L>, count: u64, bytes: usize) {
     let mut batch = Batch::new();
     for sequence in log.end().0..log.end().0 + count {
@@ -61,7 +61,8 @@ pub fn commit<L: FileLayer>(log: &mut Log<L>, count: u64, bytes: usize) {
     log.commit(&mut batch).expect("it is written");
 }
 
-/// Reads the whole log and compares it with what [`commit`] wrote. Gives the damaged ones.
+/// Reads the whole log and compares it with the records that [`commit`] wrote. Returns the damaged
+/// sequences.
 pub fn check<L: FileLayer>(log: &Log<L>, bytes: usize) -> Vec<u64> {
     let mut damaged = Vec::new();
     let mut records = log.records(log.first()).expect("in range");

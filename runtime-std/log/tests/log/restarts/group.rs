@@ -1,4 +1,4 @@
-//! A group that delivers and changes its view, until power is lost.
+//! A group that delivers messages and changes its view, until power is lost.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::member::{Member, Message, PowerCut};
 use super::values::{self, View};
 use crate::support::Chance;
 
-/// What was met.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
     pub power_cuts: u64,
@@ -21,20 +21,20 @@ pub struct Reached {
 pub struct Group {
     pub members: Vec<Member>,
     pub view: View,
-    /// What is delivered, in its order, since the group began.
+    /// The delivered messages, in order, since the group began.
     pub order: Vec<Message>,
-    /// What may have been reported as durable at a majority.
+    /// Messages that may have been reported as durable at a majority.
     pub reported: Vec<Message>,
-    /// Views that somebody decided.
+    /// Views that any member decided.
     pub decided: BTreeMap<u64, Vec<u32>>,
     pub chance: Chance,
     pub reached: Reached,
-    /// A number that no other message has.
+    /// Number of the next message, which is unique.
     next_message: u64,
 }
 
 impl Group {
-    /// A group of so many members, in its first view.
+    /// Makes a group of `count` members, in its first view.
     pub fn new(count: u32, seed: u64) -> Self {
         let mut members: Vec<Member> = (0..count).map(|_| Member::new()).collect();
         let view: View = (1, (0..count).collect());
@@ -58,7 +58,7 @@ impl Group {
         &mut self.members[node as usize]
     }
 
-    /// Goes on for so many turns, or until power is lost.
+    /// Runs for `turns` turns, or until power is lost.
     pub fn run(&mut self, turns: u64) -> Result<(), PowerCut> {
         for _ in 0..turns {
             match self.chance.below(12) {
@@ -84,7 +84,7 @@ impl Group {
         self.view.1[at as usize]
     }
 
-    /// All members of the view have received a message.
+    /// Makes all members of the view receive a message.
     fn send(&mut self) {
         let bytes = 1 + self.chance.below(700);
         let number = self.next_message;
@@ -94,7 +94,7 @@ impl Group {
         self.order.push((self.view.0, message));
     }
 
-    /// A member delivers some messages more, if there are any.
+    /// Lets a member deliver up to `count` further messages.
     fn deliver(&mut self, node: u32, count: u64) {
         for _ in 0..count {
             let at = self.member(node).delivered() as usize;
@@ -103,7 +103,7 @@ impl Group {
         }
     }
 
-    /// Somebody may have seen what is durable at a majority of the view.
+    /// Records the messages durable at a majority of the view, because a member may have seen that.
     fn report(&mut self) {
         let nodes = self.view.1.clone();
         let mut counts: Vec<u64> = nodes.iter().map(|node| self.member(*node).durable()).collect();
@@ -114,7 +114,7 @@ impl Group {
         }
     }
 
-    /// The view ends: a member goes, or all that are away come back.
+    /// Ends the view: a member leaves, or all absent members return.
     fn change(&mut self) -> Result<(), PowerCut> {
         let goes = self.any_member();
         let away: Vec<u32> =
@@ -131,13 +131,13 @@ impl Group {
         }
         let stay: Vec<u32> =
             next.iter().copied().filter(|node| self.view.1.contains(node)).collect();
-        // What not all survivors have received goes no further: nobody has delivered it.
+        // Messages that some survivor has not received are dropped: no member has delivered them.
         let most = stay.iter().map(|node| self.member(*node).delivered()).max().unwrap_or(0);
         let trim = most + self.chance.below(self.order.len() as u64 - most + 1);
         self.order.truncate(trim as usize);
         let view = (self.view.0 + 1, next.clone());
         for node in &stay {
-            // It stops in the middle at times: only some have promised then.
+            // This sometimes stops in the middle, when only some members have promised.
             self.deliver(*node, u64::MAX);
             self.member(*node).commit()?;
             let ends = vec![Some(trim)];
@@ -156,8 +156,8 @@ impl Group {
         Ok(())
     }
 
-    /// A node takes over the log before it counts. Its last process was killed, or committed what
-    /// it had delivered before it ended.
+    /// Lets a node take over the log before it counts. Its last process was killed, or committed
+    /// its deliveries before it ended.
     fn join(&mut self, node: u32) -> Result<(), PowerCut> {
         let order = self.order.clone();
         if self.chance.is_one_of(2) {

@@ -1,4 +1,4 @@
-//! A member: its disk, its log, and what it answers.
+//! A member: its disk, its log, and its answers.
 
 use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
@@ -8,7 +8,7 @@ use super::answers::{Disk, OwnedLog};
 use super::values;
 use crate::support::{Chance, SMALL, identity};
 
-/// Power is lost, at all members.
+/// Power is lost at all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerCut;
 
@@ -17,9 +17,9 @@ pub type Message = (u64, Vec<u8>);
 
 pub struct Member {
     pub disk: PowerLossFolder,
-    /// Nothing while power is off.
+    /// `None` while power is off.
     pub log: Option<Log<PowerLossFolder>>,
-    /// What was delivered and is not committed.
+    /// Deliveries that are not committed.
     batch: Batch,
 }
 
@@ -29,7 +29,7 @@ impl Member {
         Self { disk, log: None, batch: Batch::new() }
     }
 
-    /// Power is lost, and comes back; it is cut again at that operation.
+    /// Loses and restores power; it is cut again at the operation with the given number.
     pub fn lose_power(&mut self, chance: &mut Chance, power_cut_at: Option<u64>) {
         self.log = None;
         self.batch.clear();
@@ -37,12 +37,12 @@ impl Member {
         self.disk = self.disk.after_power_loss(|| chance.is_one_of(2), faults);
     }
 
-    /// Its process ends, and what it had not committed is gone.
+    /// Ends its process, which loses uncommitted deliveries.
     pub fn kill(&mut self) {
         self.batch.clear();
     }
 
-    /// The next process opens the log.
+    /// Opens the log in the next process.
     pub fn open(&mut self) -> Result<(), PowerCut> {
         let opened = Log::open(self.disk.clone(), &identity(), SMALL);
         self.log = Some(opened.map_err(|_| PowerCut)?.0);
@@ -53,7 +53,7 @@ impl Member {
         self.log.as_mut().expect("power is on")
     }
 
-    /// How many messages it delivered.
+    /// Returns the number of delivered messages.
     pub fn delivered(&mut self) -> u64 {
         self.batch.next().unwrap_or(self.log().end()).0
     }
@@ -73,7 +73,7 @@ impl Member {
         Ok(())
     }
 
-    /// What it answers when it restarts.
+    /// Returns its answer in a restart.
     pub fn answer(&mut self) -> Disk {
         let log = self.log();
         let damaged = log.damaged().map(|run| (run.0.0, run.1.0)).collect();
@@ -92,7 +92,7 @@ impl Member {
         }
     }
 
-    /// Puts another one's messages in the place of damaged ones.
+    /// Replaces damaged messages by those of another member.
     pub fn repair(&mut self, from: u64, messages: &[Message]) -> Result<(), PowerCut> {
         let records: Vec<_> = (from..).zip(messages).map(|(at, of)| record(at, of)).collect();
         self.log().replace(&records).map_err(|_| PowerCut)
@@ -102,7 +102,7 @@ impl Member {
         Ok(self.log().cut(Sequence(end)).map_err(|_| PowerCut)?.is_some())
     }
 
-    /// All of it up to an end, where nothing is damaged.
+    /// Returns all messages up to an end, none of which may be damaged.
     pub fn messages(&mut self, end: u64) -> Vec<Message> {
         let log = self.log();
         (0..end).map(|at| read(log, at).unwrap_or_else(|| panic!("{at} is damaged"))).collect()

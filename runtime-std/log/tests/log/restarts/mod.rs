@@ -1,16 +1,16 @@
 //! Groups whose logs are on disks that lose power: all members at once, at every write, and again
-//! while they restart (DUR-6).
+//! during restarts (DUR-6).
 //!
-//! The members are nothing but a log and the named values of [`values`]: what they deliver is one
-//! order that all receive, and each appends and commits it when chance says so. The rules are the
-//! core's ([`tramontane_core::restart`]).
+//! Each member consists of a log and the named values of [`values`]. All members receive the same
+//! order of messages, and deliver, append and commit them at random times. The rules are the core's
+//! ([`tramontane_core::restart`]).
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `values` | what a member remembers beside its records, as named values of its log |
-//! | `member` | a member: its disk, its log, and what it answers |
-//! | `group` | a group that delivers and changes its view |
-//! | `restart` | how it restarts |
+//! | `values` | a member's state other than records, as named values of its log |
+//! | `member` | a member: its disk, its log, and its answers |
+//! | `group` | a group that delivers messages and changes its view |
+//! | `restart` | restarting a group |
 //! | `power` | the tests |
 
 #[path = "../../../../../core-nostd/tests/view/restart/answers.rs"]

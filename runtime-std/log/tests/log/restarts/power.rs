@@ -2,8 +2,8 @@
 
 use super::group::{Group, Reached};
 
-/// Runs, loses power, restarts and so on, so many times. `first_cut` is the operation of the first
-/// member's disk at which power is lost for the first time.
+/// Runs, loses power and restarts `deaths` times. `first_cut` is the operation of one member's disk
+/// at which power is lost for the first time.
 fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> Reached {
     let mut group = Group::new(count, seed);
     let mut cut_at = Some(first_cut);
@@ -11,7 +11,7 @@ fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> Reached {
         if death == deaths {
             cut_at = None;
         }
-        // The disk of one member says when power is lost, at all of them.
+        // The disk of one member determines when power is lost at all of them.
         let unlucky = group.chance.below(u64::from(count));
         for node in 0..count {
             let cut_at = cut_at.filter(|_| u64::from(node) == unlucky);
@@ -26,7 +26,7 @@ fn lives(count: u32, seed: u64, first_cut: u64, deaths: u64) -> Reached {
                 group.reached.in_restarts += 1;
             }
         }
-        // Early ones are in the middle of a restart.
+        // Early cuts occur during a restart.
         let range = if group.chance.is_one_of(2) { 16 } else { 120 };
         cut_at = Some(1 + group.chance.below(range));
     }
@@ -41,7 +41,7 @@ fn traced(count: u32, seed: u64, first_cut: u64) -> Reached {
     })
 }
 
-/// `TRAMONTANE_LOG_FIRST` and `TRAMONTANE_LOG_RUNS` say from which seed on, and how many.
+/// `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of runs.
 #[test]
 fn what_a_majority_had_survives_wherever_power_is_lost() {
     let number = |name, usual| {

@@ -1,4 +1,4 @@
-//! How a group restarts: attempts, until it goes on or power is lost again.
+//! Restarting a group: attempts until it continues or power is lost again.
 
 use tramontane_core::ids::DurableCount;
 use tramontane_core::restart::Verdict;
@@ -8,26 +8,26 @@ use super::group::Group;
 use super::member::{Message, PowerCut};
 use super::values::{self, View};
 
-/// Messages by the view that they were delivered in and their number.
+/// Returns the messages as pairs of view and number.
 pub fn named(messages: &[Message]) -> Vec<(u64, u8)> {
     messages.iter().map(|(view, bytes)| (*view, bytes[0])).collect()
 }
 
-/// What an attempt does.
+/// An attempt to restart.
 struct Attempt {
     ballot: (u32, u32),
     base: View,
     next: View,
     is_adopted: bool,
     participants: Vec<u32>,
-    /// Damaged records: who lacks them, who has them, and which they are.
+    /// Damaged records: the node that lacks it, the node that has it, and the record.
     repairs: Vec<(u32, u32, u64)>,
-    /// Who has the log that is taken, and where it ends.
+    /// The node with the chosen log, and its end.
     log: Option<(u32, u64)>,
 }
 
 impl Group {
-    /// Restarts with nodes that chance chooses, and with more if these have to wait.
+    /// Restarts with randomly chosen nodes, and with more if these have to wait.
     pub fn restart(&mut self) -> Result<(), PowerCut> {
         for member in &mut self.members {
             member.open()?;
@@ -53,7 +53,7 @@ impl Group {
         }
     }
 
-    /// What these nodes may do.
+    /// Returns the attempt that these nodes may make, if any.
     fn attempt(&mut self, here: &[u32]) -> Option<Attempt> {
         let disks: Vec<(u32, Disk)> =
             here.iter().map(|node| (*node, self.member(*node).answer())).collect();
@@ -108,7 +108,7 @@ impl Group {
         self.decide(attempt, log)
     }
 
-    /// A participant's log becomes the one that is taken.
+    /// Makes a participant's log equal to the chosen one.
     fn take(&mut self, node: u32, log: &[Message]) -> Result<(), PowerCut> {
         let member = self.member(node);
         let own: Vec<_> = (0..member.durable()).map(|at| member.message(at)).collect();
@@ -121,7 +121,7 @@ impl Group {
         Ok(())
     }
 
-    /// What must hold once the next view is decided; its members write that down.
+    /// Checks the conditions for deciding the next view, whose members then record it.
     fn decide(&mut self, attempt: &Attempt, log: Vec<Message>) -> Result<(), PowerCut> {
         let (id, members) = &attempt.next;
         let before = self.decided.entry(*id).or_insert_with(|| members.clone());

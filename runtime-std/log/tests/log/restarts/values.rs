@@ -1,4 +1,4 @@
-//! What a member remembers beside its records, as named values of its log.
+//! A member's state other than records, as named values of its log.
 
 use tramontane_log::Log;
 use tramontane_log::power_loss::PowerLossFolder;
@@ -6,7 +6,7 @@ use tramontane_log::power_loss::PowerLossFolder;
 use super::answers::Promised;
 use super::member::PowerCut;
 
-/// A view: its id, and its members.
+/// A view: its id and its members.
 pub type View = (u64, Vec<u32>);
 
 fn text(view: &View) -> String {
@@ -38,7 +38,7 @@ pub fn promise(log: &Log<PowerLossFolder>) -> Option<Promised> {
     Some(Promised { ballot, id, members: members(&all[4..]), ends: vec![Some(end)] })
 }
 
-/// Makes some of them durable, all or none.
+/// Makes some of the values durable, all or none.
 pub fn keep(
     log: &mut Log<PowerLossFolder>,
     view: Option<&View>,
