@@ -36,7 +36,7 @@ const HEAD: &str = "| defect | what is wrong | seen by, with 3 nodes | seen by, 
 ";
 
 /// Part of the driver's message if the machine was too slow.
-const STARVED: &str = "passed on a machine that had time for";
+const STARVED: &str = "passed while the machine granted the run only";
 
 /// Plays planted defects, and makes the table of the checks that detect them
 #[derive(Parser)]
@@ -251,7 +251,7 @@ fn cell(runs: &[Shown], is_control: bool) -> String {
     let of = runs.len();
     let is_right = if is_control { caught == 0 } else { caught == of };
     let total = if !is_right { format!("**{caught}/{of}**") } else { format!("{caught}/{of}") };
-    let starved = if starved > 0 { format!("; no time in {starved}") } else { String::new() };
+    let starved = if starved > 0 { format!("; too slow a machine in {starved}") } else { String::new() };
     let seen = if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") };
     format!("{total}: {seen}{starved}")
 }

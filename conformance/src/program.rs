@@ -46,7 +46,7 @@ pub fn judge(run: &mut Run, commands: &[String]) -> Result<(), String> {
     for command in commands {
         let words = shell_words::split(command).map_err(|error| format!("{command}: {error}"))?;
         let Some((program, arguments)) = words.split_first() else {
-            return Err("a check program needs a name".to_owned());
+            return Err("the command of a check program is empty".to_owned());
         };
         for case in &mut run.cases {
             // A case that was not played or could not be read has nothing to judge.
@@ -85,7 +85,7 @@ fn ask(program: &str, arguments: &[String], history: &Path) -> OwnOutcome {
     let status = child.wait();
     match (heard, status) {
         (Err(why), _) => OwnOutcome::Failed(why),
-        (_, Err(error)) => OwnOutcome::Failed(format!("it cannot be waited for: {error}")),
+        (_, Err(error)) => OwnOutcome::Failed(format!("cannot wait for its end: {error}")),
         (_, Ok(status)) if !status.success() => {
             OwnOutcome::Failed(format!("it ended with {status}"))
         }
@@ -109,12 +109,12 @@ fn hear(child: &mut Child) -> Result<(u64, Option<Finding>), String> {
     std::thread::Builder::new()
         .name("check-program".to_owned())
         .spawn(reader)
-        .map_err(|error| format!("no thread can be had: {error}"))?;
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
     let until = Instant::now() + TIME_MAX;
     let (mut times, mut first) = (0, None);
     loop {
         let line = match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(line) => line.map_err(|error| format!("its output cannot be read: {error}"))?,
+            Ok(line) => line.map_err(|error| format!("cannot read its output: {error}"))?,
             Err(RecvTimeoutError::Disconnected) => return Ok((times, first)),
             Err(RecvTimeoutError::Timeout) => {
                 return Err(format!("it took longer than {} s", TIME_MAX.as_secs()));
@@ -124,7 +124,7 @@ fn hear(child: &mut Child) -> Result<(u64, Option<Finding>), String> {
             continue;
         }
         let violation: Violation = serde_json::from_str(&line).map_err(|error| {
-            format!("this is no violation: {}: {error}", shortened(&line, TEXT_CHARACTERS_MAX))
+            format!("this line is not a violation: {}: {error}", shortened(&line, TEXT_CHARACTERS_MAX))
         })?;
         times += 1;
         first.get_or_insert_with(|| found(violation));

@@ -162,7 +162,7 @@ impl Delivery {
         if let Some(Err(error)) = written
             && lock(&self.spoiler).minds_a_full_disk()
         {
-            halt("halted", &format!("the log cannot be written: {error}"));
+            halt("halted", &format!("cannot write the log: {error}"));
         }
     }
 

@@ -116,7 +116,7 @@ fn next_command(input: &mut impl BufRead) -> Option<Command> {
         }
         match serde_json::from_str(&text) {
             Ok(command) => return Some(command),
-            Err(error) => eprintln!("passed over: {}: {error}", text.trim_end()),
+            Err(error) => eprintln!("skipping an invalid command: {}: {error}", text.trim_end()),
         }
     }
 }

@@ -280,7 +280,7 @@ impl Order {
         let view = self.view_ids.get(group).map_or(1, |last| last + 1);
         self.view_ids.insert(group.to_owned(), view);
         if let Err(error) = std::fs::write(VIEW_IDS, wire::line(&self.view_ids)) {
-            eprintln!("cannot keep the id of view {view} of {group}: {error}");
+            eprintln!("cannot store the id of view {view} of {group}: {error}");
         }
         if let Some(mutation) = &self.mutation {
             mutation.forget_member(&mut members);

@@ -113,7 +113,7 @@ fn receive<T: BlockBench>(
 ) -> Result<(), Breach> {
     let into = area(bench, offset);
     let posted = try_receive(bench, at, from, (into, length), token);
-    posted.map_err(|kind| Breach(format!("{at} cannot post a receive on {from:?}: {kind}")))
+    posted.map_err(|kind| Breach(format!("{at} cannot post a receive for {from:?}: {kind}")))
 }
 
 fn send<T: BlockBench>(
@@ -125,7 +125,7 @@ fn send<T: BlockBench>(
 ) -> Result<(), Breach> {
     let source = area(bench, offset);
     let sent = try_send(bench, from, to, (source, length), named);
-    sent.map_err(|kind| Breach(format!("{from} cannot send a block on {to:?}: {kind}")))
+    sent.map_err(|kind| Breach(format!("{from} cannot send a block to {to:?}: {kind}")))
 }
 
 /// Waits for the next event of a member, which must arrive.
@@ -135,7 +135,7 @@ fn next<T: BlockBench>(bench: &mut T, member: Rank) -> Result<BlockEvent, Breach
         event = bench.fabric(member).poll_block();
         Ok(event.is_some())
     })?;
-    event.ok_or_else(|| Breach(format!("{member} gets no event of what became of a block")))
+    event.ok_or_else(|| Breach(format!("{member} gets no event about a block")))
 }
 
 fn expect<T: BlockBench>(bench: &mut T, member: Rank, event: BlockEvent) -> Result<(), Breach> {

@@ -79,12 +79,12 @@ fn lands_exactly<T: Bench>(bench: &mut T) -> Outcome {
         ensure_same(
             &snapshot(&bench.row(owner).reader()),
             row,
-            &format!("the own row of {owner}"),
+            &format!("{owner}'s own row"),
         )?;
         for holder in everyone().filter(|holder| *holder != owner) {
             let posted = ways.iter().find(|(way, _)| *way == (owner, holder));
             let posted = posted.map_or(&[][..], |(_, indices)| &ranges[indices.clone()]);
-            let what = format!("{holder}'s copy of {owner}'s row, of which {posted:?} were posted");
+            let what = format!("{holder}'s copy of {owner}'s row after posts of {posted:?}");
             let expected = if shared { row.clone() } else { only(row, posted) };
             ensure_same(&snapshot(&bench.copy(holder, owner)), &expected, &what)?;
         }
@@ -123,7 +123,7 @@ fn in_place<T: Bench>(bench: &mut T) -> Outcome {
         ensure_refused(result, "a write to another place")?;
     }
     bench.settle();
-    let what = format!("{B}'s copy after a write from 256 to 1024 that gave {result:?}");
+    let what = format!("{B}'s copy after a write from 256 to 1024 with the result {result:?}");
     ensure_same(&snapshot(&bench.copy(B, A)), &expected, &what)?;
     Ok(if shared { Finding::InPart(SHARED_ROWS) } else { Finding::Holds })
 }

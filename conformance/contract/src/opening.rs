@@ -92,7 +92,7 @@ fn used_memory_refused<T: Bench>(bench: &mut T) -> Outcome {
     let result = bench.fabric(A).post(VIEW, B, &[super::scene::guard(8, 8)], None);
     let kind = result.map_err(|error| error.kind());
     if kind != Err(ErrorKind::Other) {
-        return Err(Breach(format!("a post in a view that was retired gives {kind:?}, not Other")));
+        return Err(Breach(format!("a post in a retired view returns {kind:?} instead of Other")));
     }
     Ok(Finding::Holds)
 }

@@ -60,7 +60,7 @@ fn offer<F: Fabric>(
     match seat.fabric.post(VIEW, B, writes, token).map_err(|error| error.kind()) {
         Ok(()) => Ok(true),
         Err(ErrorKind::QueueFull) => Ok(false),
-        Err(kind) => Err(Breach(format!("a post of {} writes is refused: {kind}", writes.len()))),
+        Err(kind) => Err(Breach(format!("a post of {} writes was refused: {kind}", writes.len()))),
     }
 }
 
@@ -251,7 +251,7 @@ impl<F: Fabric> Actor<F> for Reading<'_> {
         if let Some(at) = torn {
             let byte = payload[at];
             return Err(Breach(format!(
-                "the counter says {counter}, and byte {at} of its message is {byte} and not {}",
+                "the counter is {counter}, but byte {at} of its message is {byte} instead of {}",
                 fill_of(counter)
             )));
         }

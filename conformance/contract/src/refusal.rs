@@ -48,7 +48,7 @@ fn list_too_long<T: Bench>(bench: &mut T) -> Outcome {
     for length in [max + 1, 2 * max, 10 * max] {
         let writes: Vec<Write> = (0..length).map(|index| guard(index % 512 * 8, 8)).collect();
         let result = try_post(bench, (A, B), &writes, None);
-        ensure_out_of_range(result, &format!("a list of {length} writes, where {max} are taken,"))?;
+        ensure_out_of_range(result, &format!("a list of {length} writes, with a limit of {max},"))?;
     }
     let finding = ensure_untouched(bench, "after lists that are too long")?;
     ensure_way(bench, (A, B), 5)?;
@@ -77,7 +77,7 @@ fn range_outside_row<T: Bench>(bench: &mut T) -> Outcome {
                 }
                 let write = Write { source, target, length, kind };
                 let what = format!(
-                    "a {kind:?} write of {length} bytes from {} to {} in a row of {end}",
+                    "a {kind:?} write of {length} bytes from {} to {} in a row of {end} bytes",
                     source.offset, target.offset
                 );
                 ensure_out_of_range(try_post(bench, (A, B), &[write], None), &what)?;
@@ -103,7 +103,7 @@ fn write_too_large<T: Bench>(bench: &mut T) -> Outcome {
         let result = try_post(bench, (A, B), &[write], None);
         if result.is_err() {
             let what = format!(
-                "a {:?} write of {} bytes, where {limit} are taken,",
+                "a {:?} write of {} bytes, with a limit of {limit},",
                 write.kind, write.length
             );
             ensure_out_of_range(result, &what)?;
@@ -130,7 +130,7 @@ fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
     for view in [ViewId(0), ViewId(77), ViewId(u64::MAX)] {
         let result =
             bench.fabric(A).post(view, B, &[guard(0, 8)], None).map_err(|error| error.kind());
-        ensure_refused(result, &format!("a post in view {view}, which nobody opened,"))?;
+        ensure_refused(result, &format!("a post in view {view}, which is not open,"))?;
         ensure!(
             !bench.fabric(A).ready(view, B),
             "{B} is ready for view {view}, which nobody opened"

@@ -94,7 +94,7 @@ fn sleep_until<T: Bench>(bench: &mut T, value: u64, when: &str) -> Result<(), Br
         bench.fabric(B).disarm();
         drain(bench, B)?;
     }
-    Err(Breach(format!("{B} armed {when}, and is rung again and again for nothing")))
+    Err(Breach(format!("{B} armed {when}, and is woken repeatedly without cause")))
 }
 
 fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
@@ -118,7 +118,7 @@ fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
         store(bench, A, CELL, &(2 * moment + 2).to_ne_bytes());
         post(bench, (A, B), &[guard(CELL, 8)], None)?;
         if bench.sleep(B) == Wake::Overslept {
-            return Err(Breach(format!("{B} slept when {A} posted to it, and is never rung")));
+            return Err(Breach(format!("{B} slept when {A} posted to it, and was never woken")));
         }
         bench.fabric(B).disarm();
         drain(bench, B)?;
@@ -184,7 +184,7 @@ impl Answering {
         {
             Ok(()) => self.unposted = false,
             Err(ErrorKind::QueueFull) => {}
-            Err(kind) => return Err(Breach(format!("a post is refused: {kind}"))),
+            Err(kind) => return Err(Breach(format!("a post was refused: {kind}"))),
         }
         Ok(if !self.unposted && self.own >= self.rounds { Next::Done } else { Next::Turn })
     }

@@ -52,7 +52,7 @@ fn guard_as_posted<T: Bench>(bench: &mut T) -> Outcome {
         for (offset, length) in guards {
             let seen = read_bytes(&bench.copy(B, A), offset, length);
             let what =
-                format!("a guard of {length} bytes that changed from {round} after the call");
+                format!("a guard of {length} bytes whose source changed from {round} after the call");
             ensure_same(&seen, &vec![round; length], &what)?;
         }
     }
@@ -91,7 +91,7 @@ fn content_until_completed<T: Bench>(bench: &mut T) -> Outcome {
         bench.settle();
         for write in &list {
             let seen = read_bytes(&bench.copy(B, A), write.target.offset, write.length);
-            let what = format!("content that changed from {round} after its list was completed");
+            let what = format!("content whose source changed from {round} after its list had completed");
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }
@@ -170,7 +170,7 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
             Ok(()) => accepted.push(token),
             Err(ErrorKind::QueueFull) => break,
             Err(kind) => {
-                return Err(Breach(format!("a post is refused while nobody polls: {kind}")));
+                return Err(Breach(format!("a post was refused while no member polls: {kind}")));
             }
         }
     }
@@ -206,7 +206,7 @@ fn completion_visible<T: Bench>(bench: &mut T) -> Outcome {
         for write in &list {
             let seen = read_bytes(&bench.copy(B, A), write.target.offset, write.length);
             let what =
-                format!("list {round} is completed, and its write at {}", write.target.offset);
+                format!("list {round} has completed, but its write at {}", write.target.offset);
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }

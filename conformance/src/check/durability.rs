@@ -87,7 +87,7 @@ impl Durability {
         let seat = self.seat(roster.node_of(start), group);
         let says = || {
             format!(
-                "{} said that places up to {upto} of {} are durable",
+                "{} reported positions up to {upto} of {} durable",
                 roster.called(start),
                 groups.name(group)
             )
@@ -95,15 +95,15 @@ impl Durability {
         tally.cases(1);
         if let Some((before, before_line)) = seat.upto.filter(|(before, _)| upto < *before) {
             tally.breach(1, line, || {
-                let what = format!("{}, after it had said up to {before}", says());
-                finding(what, [shows(before_line, "what was durable"), blames(line, "less is")])
+                let what = format!("{}, after it had reported positions up to {before}", says());
+                finding(what, [shows(before_line, "the durable deliveries"), blames(line, "less is durable")])
             });
         }
         let delivered = seat.trail.delivered;
         if upto >= delivered {
             tally.breach(1, line, || {
-                let what = format!("{}, and had delivered {delivered} messages", says());
-                finding(what, [blames(line, "more is durable than was delivered")])
+                let what = format!("{}, but had delivered only {delivered} messages", says());
+                finding(what, [blames(line, "reports more as durable than was delivered")])
             });
         }
         if seat.upto.is_none_or(|(before, _)| before < upto) {
@@ -161,7 +161,7 @@ impl Durability {
                 Paid::All => {}
                 Paid::Unknown => self.kept.doubt(line, || {
                     format!(
-                        "{} made more durable at once than the judge holds",
+                        "{} made more deliveries durable at once than the judge can hold",
                         base.0.called(debt.by)
                     )
                 }),
@@ -189,7 +189,7 @@ impl Durability {
                 for debt in debts.filter(|debt| debt.paid() != Paid::All) {
                     self.kept.doubt(start.line, || {
                         format!(
-                            "{} neither ended nor was killed, and has not yet replayed the {} deliveries of {} that were durable",
+                            "{} neither ended nor was killed, and has not yet replayed {} durable deliveries of {}",
                             roster.called(last),
                             debt.trail.durable,
                             groups.name(*group)
@@ -211,27 +211,27 @@ fn unpaid(
 ) -> Finding {
     let (by, to, group) = (roster.called(debt.by), roster.called(start), groups.name(group));
     let durable = debt.trail.durable;
-    let said = shows(debt.line, "what was durable");
+    let said = shows(debt.line, "the durable deliveries");
     let line_of = |place| debt.place(place).map_or(0, |place| place.line);
     if let Some((place, replay)) = debt.wrong {
         let what = format!(
-            "{to} replayed another message at place {place} of {group} than {by} had made durable there"
+            "{to} replayed a different message at position {place} of {group} from the one that {by} had made durable"
         );
-        let was = shows(line_of(place), "the delivery at this place");
-        return finding(what, [was, said, blames(replay, "another message at the same place")]);
+        let was = shows(line_of(place), "the delivery at this position");
+        return finding(what, [was, said, blames(replay, "a different message at the same position")]);
     }
     if debt.replayed < durable {
         let what = format!(
-            "{by} had made {durable} deliveries of {group} durable, and {to} had replayed {} of them when it went on or ended",
+            "{by} had made {durable} deliveries of {group} durable, but {to} replayed only {} of them before it delivered something new or ended",
             debt.replayed
         );
-        let next = shows(line_of(debt.replayed), "the first that is not replayed");
-        return finding(what, [next, said, blames(line, "without what was durable")]);
+        let next = shows(line_of(debt.replayed), "the first delivery that is not replayed");
+        return finding(what, [next, said, blames(line, "without the durable deliveries")]);
     }
     let what = format!(
-        "{to} replayed other messages of {group} behind place {PLACES_MAX} than {by} had made durable there"
+        "{to} replayed different messages of {group} after position {PLACES_MAX} from those that {by} had made durable"
     );
-    finding(what, [said, blames(line, "with other messages than those that were durable")])
+    finding(what, [said, blames(line, "with messages that differ from the durable ones")])
 }
 
 #[cfg(test)]

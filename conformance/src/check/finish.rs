@@ -102,21 +102,21 @@ impl Judge {
         [
             take(&mut integrity.once).outcome("nothing was delivered to an addressee"),
             take(&mut integrity.sent).outcome("nothing was delivered"),
-            take(&mut integrity.addressee).outcome("nothing was delivered that was sent"),
+            take(&mut integrity.addressee).outcome("no sent message was delivered"),
             take(&mut integrity.bytes)
-                .outcome("no delivery and its multicast both tell bytes or digest"),
+                .outcome("no delivery and its multicast both give the size or the digest"),
             take(&mut integrity.nulls).outcome("nothing was delivered"),
-            who.validity.outcome("no correct node sent a message that is due to a correct one"),
-            who.agreement.outcome("no node that is due a message delivered one"),
-            who.uniform.outcome("no node that was killed delivered anything that is due to others"),
-            take(&mut sender_order.tally).outcome("nobody delivered two messages of one sender"),
+            who.validity.outcome("no correct node sent a message that a correct node must deliver"),
+            who.agreement.outcome("no node delivered a message that it must deliver"),
+            who.uniform.outcome("no killed node delivered a message that others must deliver"),
+            take(&mut sender_order.tally).outcome("no node delivered two messages of one sender"),
             order.total.outcome("no group has two messages that two members delivered"),
             judged_if(!total_is_broken, "total-order is broken", || {
-                order.acyclic.outcome("nobody delivered two messages")
+                order.acyclic.outcome("no node delivered two messages")
             }),
             judged_if(
                 order.prefix_is_judged,
-                "another check of order or of deliveries is broken",
+                "another order or delivery check is broken",
                 || order.prefix.outcome("no message was delivered by two nodes"),
             ),
             take(&mut views.unique).outcome(NO_VIEWS),
@@ -124,15 +124,15 @@ impl Judge {
             take(&mut views.own).outcome(NO_VIEWS),
             majority.outcome("no node went from one view to another"),
             in_view.outcome("nothing was delivered in a group with views"),
-            who.same_set.outcome("nobody delivered a message and went on to another view"),
+            who.same_set.outcome("no node delivered a message and then installed another view"),
             who.silent
-                .outcome("nobody left, halted, was removed or came again after it had delivered"),
-            rest.outcome("no start counted its posts twice with silence around"),
+                .outcome("no node left, halted, was removed or started again after a delivery"),
+            rest.outcome("no incarnation counted its posts twice with silence around the counts"),
             take(&mut durability.prefix).outcome("nothing was durable"),
             take(&mut durability.kept)
-                .outcome("no start came after one that had made something durable"),
+                .outcome("no incarnation followed one that had made deliveries durable"),
             judged_if(faults_ended, "faults did not end", || {
-                live.outcome("no start came to its end")
+                live.outcome("no incarnation ended")
             }),
         ]
     }
@@ -207,7 +207,7 @@ fn doubt(ledger: &mut Ledger, order: &mut FinishOrder, bounds_known: bool) {
             all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix])
         {
             tally.doubt(line, || {
-                "a message was delivered again after so many others that the judge had forgotten it"
+                "a message was delivered again after the judge had forgotten it"
                     .to_owned()
             });
         }

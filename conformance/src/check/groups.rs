@@ -162,14 +162,14 @@ impl Groups {
             let sender_name = &roster.nodes[sender.index()].name;
             if !self.groups[group.index()].senders.has(sender) {
                 return Err(contradiction(format!(
-                    "{sender_name} is no sender of {}",
+                    "{sender_name} may not send to {}, because it is not among the group's senders",
                     name.as_ref()
                 )));
             }
             groups.push(group);
         }
         if groups.is_empty() {
-            return Err(contradiction("the message is for no group".to_owned()));
+            return Err(contradiction("the message names no group".to_owned()));
         }
         if let Some(known) = self.set_ids.get(&groups) {
             return Ok(*known);
@@ -182,7 +182,7 @@ impl Groups {
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let name = &self.groups[twice[0].index()].name;
-            return Err(contradiction(format!("the message is for {name} twice")));
+            return Err(contradiction(format!("the message names {name} twice")));
         }
         let alone = groups
             .iter()
@@ -191,7 +191,7 @@ impl Groups {
         if let Some(alone) = alone.filter(|_| groups.len() > 1) {
             let name = &self.groups[alone.index()].name;
             return Err(contradiction(format!(
-                "the message is for others beside {name}, which has an order of its own"
+                "the message is addressed to {name}, which has a separate order, and to other groups"
             )));
         }
         let new = GroupSetId(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));

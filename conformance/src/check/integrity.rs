@@ -74,15 +74,15 @@ impl Integrity {
                 let delivered = blames(delivery.line, "delivered");
                 match message.sent {
                     Some(sent) => finding(
-                        format!("{node} delivered {name}, which its sender had surely not taken"),
+                        format!("{node} delivered {name}, which its sender had definitely refused"),
                         [
-                            shows(sent.line, "asked for"),
+                            shows(sent.line, "requested"),
                             shows(sent.answer_line, "refused"),
                             delivered,
                         ],
                     ),
                     None => {
-                        finding(format!("{node} delivered {name}, which nobody sent"), [delivered])
+                        finding(format!("{node} delivered {name}, which no node sent"), [delivered])
                     }
                 }
             });
@@ -102,12 +102,12 @@ impl Integrity {
         self.addressee.cases(1);
         self.addressee.breach(1, delivery.line, || {
             let what = format!(
-                "{} delivered {}, which is for {}, of which it is no member",
+                "{} delivered {}, which is addressed to {}, but is not a member there",
                 naming.roster.called(delivery.start),
                 naming.names.text(message.name),
                 naming.set(sent.groups)
             );
-            finding(what, [shows(sent.line, "sent"), blames(delivery.line, "delivered by another")])
+            finding(what, [shows(sent.line, "sent"), blames(delivery.line, "delivered by a node that is not an addressee")])
         });
     }
 
@@ -201,7 +201,7 @@ impl Integrity {
                 tally.breach(1, delivery.line, || {
                     let view = view_ids[delivery.view as usize];
                     let what = format!(
-                        "{} delivered {} in view {view} of {group}, which is not the one that it had installed last",
+                        "{} delivered {} in view {view} of {group}, which is not its installed view",
                         node(),
                         name()
                     );
@@ -220,7 +220,7 @@ impl Integrity {
             }
             tally.breach(1, delivery.line, || {
                 let what = format!(
-                    "{} delivered {} in view {} of {group}, and it was delivered in view {view} there before",
+                    "{} delivered {} in view {} of {group}, although it was delivered in view {view} before",
                     node(),
                     name(),
                     own

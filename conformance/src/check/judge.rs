@@ -204,7 +204,7 @@ impl Judge {
         }
         if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(contradiction(format!(
-                "the history has version {version}, and this reads versions {VERSION_MIN} to {VERSION}"
+                "the history has version {version}, but only versions {VERSION_MIN} to {VERSION} are supported"
             )));
         }
         self.tells_answers = version >= TELLS_ANSWERS;
@@ -238,7 +238,7 @@ impl Judge {
         let Some(name) = name.filter(|_| msg.as_deref().is_some_and(|msg| !msg.is_empty())) else {
             self.ledger.integrity.nulls.breach(1, line, || {
                 let what = format!(
-                    "{} was called for what is nobody's message",
+                    "{} delivered data that is no node's message",
                     self.roster.called(start)
                 );
                 finding(what, [blames(line, "delivered nothing")])

@@ -139,10 +139,10 @@ impl Ledger {
             self.revive((roster, groups), name, line);
         }
         let Some(slot) = self.live.get(&name).copied() else {
-            return Err(contradiction(format!("{text} is answered, and was not multicast before")));
+            return Err(contradiction(format!("{text} is answered before it is multicast")));
         };
         let Some(sent) = &mut self.slots[slot as usize].sent else {
-            return Err(contradiction(format!("{text} is answered, and was not multicast before")));
+            return Err(contradiction(format!("{text} is answered before it is multicast")));
         };
         check_answer((sent.start, sent.answer), start, text)?;
         (sent.answer, sent.answer_line) = (answer, line);
@@ -351,7 +351,7 @@ fn check_answer(
 ) -> Result<(), Trouble> {
     if sender != start {
         return Err(contradiction(format!(
-            "{text} is answered by another start than the one that multicast it"
+            "{text} is answered by another incarnation than the one that multicast it"
         )));
     }
     if answer != Answer::None {

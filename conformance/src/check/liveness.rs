@@ -14,7 +14,7 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
         let Some(end) = end else {
             if let (Some(leave), Fate::Unfinished) = (leave, roster.starts[start.index()].fate()) {
                 let name = roster.called(start);
-                tally.doubt(leave.line, || format!("{name} was asked to leave, and has not ended"));
+                tally.doubt(leave.line, || format!("{name} was asked to leave but has not ended"));
             }
             continue;
         };
@@ -22,25 +22,25 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
         let (hung, halted) = (end.reason == EndReason::Hung, end.reason == EndReason::Halted);
         if let Some(leave) = leave.filter(|_| end.reason == EndReason::Done) {
             tally.breach(1, end.line, || {
-                let what = format!("{} was asked to leave and did not", roster.called(start));
+                let what = format!("{} was asked to leave but did not", roster.called(start));
                 finding(
                     what,
-                    [shows(leave.line, "asked to leave"), blames(end.line, "it had stayed")],
+                    [shows(leave.line, "asked to leave"), blames(end.line, "the member had stayed")],
                 )
             });
         }
         if hung {
             tally.breach(1, end.line, || {
-                let what = format!("{} was asked to stop and did not", roster.called(start));
-                finding(what, [blames(end.line, "it hung")])
+                let what = format!("{} was asked to stop but did not", roster.called(start));
+                finding(what, [blames(end.line, "the member hung")])
             });
         } else if halted && roster.last_fault_ns.is_none() {
             tally.breach(1, end.line, || {
                 let what = format!(
-                    "{} gave up by itself, though nothing was done to any node",
+                    "{} gave up by itself, although there were no faults",
                     roster.called(start)
                 );
-                finding(what, [blames(end.line, "it gave up")])
+                finding(what, [blames(end.line, "the member gave up")])
             });
         }
     }
@@ -64,7 +64,7 @@ fn judge_group(tally: &mut Tally, roster: &Roster, group: &Group) {
     lines.sort_unstable();
     tally.breach(1, lines.last().copied().unwrap_or(0), || {
         let what = format!(
-            "{} of {} members of {} were neither killed nor left, and all of those gave up",
+            "{} of {} members of {} were not killed and did not leave, but all of these gave up",
             standing.len(),
             group.members.len(),
             group.name

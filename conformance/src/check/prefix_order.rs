@@ -175,7 +175,7 @@ impl PrefixOrder<'_> {
             example.map_or_else(|| "a message".to_owned(), |example| example.shown(self.names))
         };
         let what = format!(
-            "{} delivered {} and not {}, which {} delivered before or without it",
+            "{} delivered {} but not {}, while {} delivered the latter first or alone",
             self.roster.nodes[node.index()].name,
             name(later),
             name(missed),
@@ -189,8 +189,8 @@ impl PrefixOrder<'_> {
                     line_of(gap, missed, |by| by == *start),
                     "delivered, and missed by the other",
                 ),
-                shows(other, "delivered behind it"),
-                blames(line_of(beyond, later, is_node), "delivered without what was missed"),
+                shows(other, "delivered after it"),
+                blames(line_of(beyond, later, is_node), "delivered without the missing message"),
             ],
         )
     }

@@ -78,12 +78,12 @@ impl Quiescence {
             if first.posts != second.posts {
                 tally.breach(1, second.line, || {
                     let what = format!(
-                        "{} counted {} posts, and {} the next time, though nothing happened since 500 ms before",
+                        "{} counted {} posts and then {}, although nothing had happened since 500 ms before the first count",
                         roster.called(*start),
                         first.posts,
                         second.posts
                     );
-                    finding(what, [shows(first.line, "the count"), blames(second.line, "the next, which differs")])
+                    finding(what, [shows(first.line, "the count"), blames(second.line, "the next count, which differs")])
                 });
             }
         }

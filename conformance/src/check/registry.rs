@@ -73,70 +73,70 @@ checks! {
         "A node delivers each message at most once.",
         "TRAM 2.2, uniform integrity";
     IntegritySent, "integrity-sent", Must,
-        "A node delivers only what was multicast before, and names its sender rightly.",
+        "A node delivers only messages that were multicast before, and names their senders correctly.",
         "TRAM 2.2, uniform integrity";
     IntegrityAddressee, "integrity-addressee", Must,
-        "A node delivers only messages for a group of which it is a member.",
+        "A node delivers only messages addressed to a group that it is a member of.",
         "TRAM 2.2, uniform integrity";
     IntegrityBytes, "integrity-bytes", Must,
         "A message is delivered with the bytes that were sent.",
-        "Spindle II-C, what a slot's counter guards";
+        "Spindle II-C, the counter that guards a slot";
     NullsInvisible, "nulls-invisible", Must,
-        "The application is never called for what is nobody's message.",
+        "The application is never called with data that is no node's message.",
         "Spindle III-B, null messages";
     Validity, "validity", Must,
-        "What a correct node multicasts is delivered.",
+        "A message that a correct node multicasts is delivered.",
         "TRAM 2.2, validity";
     Agreement, "agreement", Must,
-        "What one correct node delivers, all correct addressees deliver.",
+        "If one correct node delivers a message, all correct addressees deliver it.",
         "TRAM 2.2, uniform agreement";
     UniformAgreement, "uniform-agreement", Must,
-        "What any node delivers, even one that fails later, all correct addressees deliver.",
+        "If any node delivers a message, even one that fails later, all correct addressees deliver it.",
         "TRAM 2.2, uniform agreement";
     SenderOrder, "sender-order", Must,
         "Messages of one sender are delivered in the order in which it sent them, and none is left out.",
         "Spindle II-B, FIFO of senders";
     TotalOrder, "total-order", Must,
-        "Two members of a group deliver the messages that both deliver in the same order.",
+        "Two members of a group deliver their common messages in the same order.",
         "Spindle II-B, atomic multicast";
     AcyclicOrder, "acyclic-order", Must,
-        "The order in which messages are delivered, across all groups and nodes, has no cycle.",
+        "The order of deliveries across all groups and nodes has no cycle.",
         "TRAM 2.2, uniform acyclic order";
     PrefixOrder, "prefix-order", Must,
-        "Of what two nodes both should deliver, one delivers a prefix of what the other does.",
+        "Of the messages addressed to two nodes, one node delivers a prefix of the other's deliveries.",
         "TRAM 2.2, uniform prefix order";
     ViewUnique, "view-unique", Must,
-        "A view's id stands for one list of members.",
+        "A view's id identifies one list of members.",
         "Derecho's views: Spindle II-A";
     ViewRising, "view-rising", Must,
-        "The ids of the views that a node installs rise, across its restarts too.",
+        "The ids of the views that a node installs increase, even across its restarts.",
         "Derecho's views: Spindle II-A";
     ViewSelf, "view-self", Must,
         "A node is a member of each view that it installs.",
         "virtual synchrony: Spindle II-A";
     ViewMajority, "view-majority", Should,
-        "A view holds, with the members that left as planned, a majority of the view before it.",
+        "A view and the members that left as planned have a majority of the view before it.",
         "Derecho's partition rule: Spindle II-A";
     ViewDelivery, "view-delivery", Must,
-        "A message is delivered in one view, which is the one its deliverer has installed.",
+        "A message is delivered in one view, which is the deliverer's installed view.",
         "virtual synchrony: Spindle II-A";
     ViewSameSet, "view-same-set", Must,
-        "Two nodes that go from one view to the same next one delivered the same messages in it.",
+        "Two nodes that go from one view to the same next view deliver the same messages in the first.",
         "virtual synchrony: Spindle II-A";
     RemovedSilent, "removed-silent", Must,
-        "A node that was removed, left or gave up delivers nothing that the others did not.",
+        "A node that was removed, left or gave up delivers no message that the others did not deliver.",
         "Derecho's wedge: Spindle II-A";
     Quiescence, "quiescence", Should,
-        "While nobody sends, the protocol posts nothing.",
+        "While no node sends, the protocol posts nothing.",
         "Spindle III-B, nulls stop; PROTOCOLS NUL-4";
     DurablePrefix, "durable-prefix", Must,
-        "What is durable is a prefix of what was delivered, and it grows.",
+        "The durable deliveries are a prefix of all deliveries, and only grow.",
         "Derecho's persistence frontier: Spindle II-A";
     DurableKept, "durable-kept", Must,
-        "What was durable is there, unchanged and in its place, after a restart.",
+        "After a restart, all durable deliveries are present, unchanged and in order.",
         "Derecho's persistence frontier: Spindle II-A";
     Liveness, "liveness", Must,
-        "Once faults end, what is multicast is delivered, and no node hangs or gives up without cause.",
+        "Once faults end, multicast messages are delivered, and no node hangs or gives up without cause.",
         "TRAM 2.1, the leader oracle; Spindle III-B, no stall";
 }
 
@@ -157,7 +157,7 @@ impl std::str::FromStr for CheckId {
 
 /// No check has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no check is called \"{0}\"; --list prints them")]
+#[error("there is no check \"{0}\"; run with --list to see all checks")]
 pub struct UnknownCheck(pub String);
 
 #[cfg(test)]

@@ -183,13 +183,13 @@ impl Roster {
             let last = &self.starts[last.index()];
             if !last.is_over() {
                 return Err(contradiction(format!(
-                    "{name} starts again, and its start {} neither ended nor was killed",
+                    "{name} starts again, but its incarnation {} neither ended nor was killed",
                     last.inc
                 )));
             }
             if inc <= last.inc {
                 return Err(contradiction(format!(
-                    "{name} starts with inc {inc}, which is not above its last, {}",
+                    "{name} starts with inc {inc}, which is not higher than its last one, {}",
                     last.inc
                 )));
             }
@@ -211,7 +211,7 @@ impl Roster {
         let last = self.starts[start.index()].inc;
         if last != inc {
             return Err(contradiction(format!(
-                "the record has inc {inc}, and {name}'s last start has {last}"
+                "the record has inc {inc}, but the last incarnation of {name} is {last}"
             )));
         }
         self.pass_time(node, t_ns)?;
@@ -223,7 +223,7 @@ impl Roster {
         let ended = &mut self.starts[start.index()];
         if ended.end.is_some() {
             let name = &self.nodes[ended.node.index()].name;
-            return Err(contradiction(format!("start {} of {name} ends a second time", ended.inc)));
+            return Err(contradiction(format!("incarnation {} of {name} ends a second time", ended.inc)));
         }
         ended.end = Some(end);
         Ok(())
@@ -303,7 +303,7 @@ impl Roster {
     pub(super) fn called(&self, start: StartId) -> String {
         let Start { node, inc, .. } = self.starts[start.index()];
         let Node { name, starts, .. } = &self.nodes[node.index()];
-        if starts.len() > 1 { format!("{name} (start {inc})") } else { name.to_string() }
+        if starts.len() > 1 { format!("{name} (incarnation {inc})") } else { name.to_string() }
     }
 
     /// Lists several nodes for a sentence.
@@ -316,7 +316,7 @@ impl Roster {
         let node = &mut self.nodes[node.index()];
         if t_ns < node.t_ns {
             return Err(contradiction(format!(
-                "{}'s time falls from {} to {t_ns} ns",
+                "the time of {} decreases from {} to {t_ns} ns",
                 node.name, node.t_ns
             )));
         }
@@ -370,7 +370,7 @@ mod tests {
         roster.end(StartId(0), end(EndReason::Done)).expect("it may end");
         assert!(roster.start(9, "n0", 2, 9).is_err(), "inc does not rise");
         assert!(roster.start(9, "n0", 3, 9).is_ok());
-        assert_eq!(roster.called(StartId(1)), "n0 (start 3)");
+        assert_eq!(roster.called(StartId(1)), "n0 (incarnation 3)");
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl SenderOrder {
             let latest = *latest;
             self.tally.breach(1, line, || {
                 let what = format!(
-                    "{} delivered {} before {}, and {} had sent them to {} the other way round",
+                    "{} delivered {} before {}, but {} had sent them to {} in the opposite order",
                     roster.called(by),
                     names.text(latest.name),
                     names.text(name),
@@ -104,7 +104,7 @@ impl SenderOrder {
         if let Some((group, by, latest)) = later.next() {
             self.tally.breach(1, sent.line, || {
                 let what = format!(
-                    "{} delivered {}, and nobody delivered {}, which {} had sent to {} before",
+                    "{} delivered {}, but no node delivered {}, which {} had sent to {} before it",
                     roster.called(by),
                     names.text(latest.name),
                     names.text(name),

@@ -85,7 +85,7 @@ impl Contradiction {
             (self.log, self.other, self.first, self.second)
         };
         let what = format!(
-            "{} delivered {} before {}, and {} the other way round, in {}",
+            "{} delivered {} before {}, but {} delivered them in the opposite order, in {}",
             tangle.called(right),
             tangle.name(first),
             tangle.name(second),

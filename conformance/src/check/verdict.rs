@@ -53,7 +53,8 @@ pub struct Judgement {
 pub enum Outcome {
     /// The promise holds, and the history had cases to judge.
     Held {
-        /// Number of cases, never 0: deliveries, messages, views or other things that the check counts.
+        /// Number of cases, never 0: deliveries, messages, views or other things that the check
+        /// counts.
         judged: u64,
     },
     /// The promise is broken.

@@ -278,7 +278,7 @@ impl Views {
         to: Installed,
     ) -> super::verdict::Finding {
         let what = format!(
-            "{} went from view {} of {} with {} to view {} with {}, which is no majority of it",
+            "{} went from view {} of {} with {} to view {} with {}, which does not have a majority of the former",
             roster.called(seat.start),
             from.view,
             groups.name(seat.group),
@@ -290,7 +290,7 @@ impl Views {
             what,
             [
                 shows(from.at.line, "the view before"),
-                blames(to.at.line, "a view without a majority of it"),
+                blames(to.at.line, "a view without a majority of the view before"),
             ],
         )
     }

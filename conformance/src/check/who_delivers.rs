@@ -165,7 +165,7 @@ impl Judging<'_> {
         if is_silent && start.is_correct(World::AsIs) {
             liveness.breach(class.count, line, || {
                 let what = format!(
-                    "{} was asked to send {}, which was delivered, and never answered",
+                    "{} never answered the request to send {}, which was delivered",
                     self.roster.called(sender),
                     self.called(class)
                 );
@@ -187,7 +187,7 @@ impl Judging<'_> {
         } else {
             let shows = self.roster.called(lack.shows);
             format!(
-                "{lacks} has not delivered {name}; {shows} did, and neither ended nor was killed"
+                "{lacks} has not delivered {name}; {shows} delivered it, and neither ended nor was killed"
             )
         }
     }
@@ -196,7 +196,7 @@ impl Judging<'_> {
         let (lacks, shows_start) =
             (self.roster.called(lack.lacks.start), self.roster.called(lack.shows));
         let name = self.called(class);
-        let what = format!("{shows_start} delivered {name}, and {lacks} {}", promise.lacks);
+        let what = format!("{shows_start} delivered {name}, but {lacks} {}", promise.lacks);
         let (sent, delivered) = class.first.as_ref().map_or((0, 0), |example| {
             // The node may have delivered in another incarnation than the one that must deliver.
             let node = self.roster.node_of(lack.shows);
@@ -214,8 +214,8 @@ impl Judging<'_> {
         let mut witness = vec![shows(sent, "sent")];
         if promise.blames_deliverer {
             witness.extend([
-                blames(delivered, "delivered by one that should be silent"),
-                shows(last, "the last of one that did not deliver it"),
+                blames(delivered, "delivered by a node that should be silent"),
+                shows(last, "the last record of a node that did not deliver it"),
             ]);
         } else {
             witness.push(shows(delivered, "delivered"));
@@ -289,7 +289,7 @@ impl Judging<'_> {
             tally.doubt(sent.line, || {
                 let (sender, due) = (self.roster.called(sent.start), self.roster.called(due));
                 let name = self.names.text(message.name);
-                format!("nobody has delivered {name} of {sender}, and {due} may not have come to its end")
+                format!("no node has delivered {name} of {sender}, but {due} has not ended and may still deliver it")
             });
         }
         false
@@ -299,11 +299,11 @@ impl Judging<'_> {
         let name = self.names.text(message.name);
         let (sender, due_name) = (self.roster.called(sent.start), self.roster.called(due));
         let what =
-            format!("{sender} sent {name}, and nobody delivered it; it is due to {due_name}");
+            format!("{sender} sent {name}, but no node delivered it; {due_name} should have");
         let end = self.roster.starts[due.index()].last_line();
         finding(
             what,
-            [shows(sent.line, "sent"), blames(end, "the end of a node that it is due to")],
+            [shows(sent.line, "sent"), blames(end, "the end of a node that should have delivered it")],
         )
     }
 }
@@ -319,24 +319,24 @@ struct Promise {
 const PROMISES: [&Promise; 4] = [
     &Promise {
         lacks: "did not",
-        culprit: "the end of one that did not deliver it",
+        culprit: "the end of a node that did not deliver it",
         went_on: false,
         blames_deliverer: false,
     },
     &Promise {
-        lacks: "did not, nor any other node that is due it",
-        culprit: "the end of one that did not deliver it",
+        lacks: "did not, nor did any other node that should have",
+        culprit: "the end of a node that did not deliver it",
         went_on: false,
         blames_deliverer: false,
     },
     &Promise {
-        lacks: "did not before it went on to the same next view",
-        culprit: "went on without it",
+        lacks: "did not before it installed the same next view",
+        culprit: "next view without the message",
         went_on: true,
         blames_deliverer: false,
     },
     &Promise {
-        lacks: "did not, nor any other node that is due it",
+        lacks: "did not, nor did any other node that should have",
         culprit: "",
         went_on: false,
         blames_deliverer: true,

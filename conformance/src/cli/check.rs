@@ -57,8 +57,8 @@ fn open(path: &Path) -> io::Result<impl BufRead> {
 fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
-        io::ErrorKind::IsADirectory => "this is a folder; name the histories in it".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be read; ask for permission".to_owned(),
+        io::ErrorKind::IsADirectory => "this is a folder; name the history files in it".to_owned(),
+        io::ErrorKind::PermissionDenied => "you have no permission to read it; change its permissions".to_owned(),
         _ => format!("it cannot be opened: {error}; check the path"),
     }
 }
@@ -67,10 +67,10 @@ fn unreadable(error: &io::Error) -> String {
 fn refused(error: &HistoryError) -> String {
     let advice = match error.trouble {
         Trouble::NotJson(_) | Trouble::NotUtf8(_) | Trouble::TooLong if error.line == 1 => {
-            "is this a history? docs/history.md says what one is"
+            "check that the file is a history (see docs/history.md)"
         }
-        Trouble::Read(_) => "copy it to where it can be read",
-        _ => "correct what wrote it; docs/history.md says what a history must keep",
+        Trouble::Read(_) => "copy it to a place where it can be read",
+        _ => "correct the program that wrote it (see docs/history.md)",
     };
     format!("{error}; {advice}")
 }

@@ -29,10 +29,10 @@ pub(super) enum Status {
 impl Status {
     /// All statuses, for the help.
     const ALL: [(Self, &'static str); 7] = [
-        (Self::Passed, "all musts hold (broken shoulds are only reported)"),
-        (Self::Failed, "a must is broken, whatever else happened"),
-        (Self::Inconclusive, "nothing is broken, but not all could be shown to hold"),
-        (Self::Broken, "the harness, the adapter, a history or a report's file is broken"),
+        (Self::Passed, "every required promise holds (broken recommended ones are only reported)"),
+        (Self::Failed, "a required promise is broken, whatever else happened"),
+        (Self::Inconclusive, "nothing is broken, but some promises could not be shown to hold"),
+        (Self::Broken, "the harness, the adapter or a history is broken, or a report cannot be written"),
         (Self::Usage, "wrong arguments"),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::Terminated, "terminated (SIGTERM)"),

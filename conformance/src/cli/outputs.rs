@@ -55,7 +55,7 @@ impl Form {
                 Failure::new(
                     Status::Broken,
                     format_args!("cannot make the JUnit report: {error}"),
-                    "report this",
+                    "please report this",
                 )
             }),
         }
@@ -76,8 +76,8 @@ impl ReportOptions {
     /// Runs the user's own check programs on the histories.
     pub(super) fn judge(&self, run: &mut Run) -> Result<(), Failure> {
         crate::program::judge(run, &self.check_programs).map_err(|error| {
-            let what = format_args!("the check program cannot be understood: {error}");
-            Failure::new(Status::Usage, what, "quote it as for a shell")
+            let what = format_args!("the check program's command cannot be parsed: {error}");
+            Failure::new(Status::Usage, what, "quote it as in a shell")
         })
     }
 
@@ -93,8 +93,8 @@ impl ReportOptions {
         let files: Vec<(Form, PathBuf)> = wanted.into_iter().filter_map(file).collect();
         for (index, (_, path)) in files.iter().enumerate() {
             if files[..index].iter().any(|(_, other)| other == path) {
-                let what = format_args!("two reports would go to {}", path.display());
-                return Err(Failure::new(Status::Usage, what, "name a file for each"));
+                let what = format_args!("two reports would be written to {}", path.display());
+                return Err(Failure::new(Status::Usage, what, "name a different file for each"));
             }
         }
         // Producing the histories may take long, so a wrong path is reported before that.

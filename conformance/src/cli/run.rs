@@ -177,17 +177,17 @@ fn of_signal(signal: i32) -> Status {
 fn failure(error: &DriveError) -> Failure {
     match error {
         DriveError::Interrupted(signal) => Failure::silent(of_signal(*signal)),
-        DriveError::Command(_) => Failure::new(Status::Usage, error, "quote it as for a shell"),
-        DriveError::NoScenario(_) => Failure::new(Status::Usage, error, "--list prints them"),
+        DriveError::Command(_) => Failure::new(Status::Usage, error, "quote it as in a shell"),
+        DriveError::NoScenario(_) => Failure::new(Status::Usage, error, "run with --list to see all scenarios"),
         DriveError::Adapter { .. } => {
-            Failure::new(Status::Broken, error, "give the command of a program that is there")
+            Failure::new(Status::Broken, error, "check the path of the adapter's program")
         }
         DriveError::NotOurs(_) | DriveError::InUse(_) => {
             Failure::new(Status::Usage, error, "name another folder with --output")
         }
         DriveError::Output { path, source } => Failure::output(path.display(), source),
         DriveError::System { .. } => {
-            Failure::new(Status::Broken, error, "see what the system says, and try again")
+            Failure::new(Status::Broken, error, "fix the reported problem and try again")
         }
     }
 }

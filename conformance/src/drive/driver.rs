@@ -131,7 +131,7 @@ impl Driver<'_> {
         let seed = self.seed;
         if self.setting.nodes < scenario.nodes_min {
             let why = format!(
-                "{} nodes or more, and there are {}",
+                "at least {} nodes, but there are {}",
                 scenario.nodes_min, self.setting.nodes
             );
             return Ok(Some(outcome::unsupported(scenario, seed, why)));
@@ -149,7 +149,7 @@ impl Driver<'_> {
             };
         }
         if let Some(lacking) = self.lacking(&self.options.require) {
-            let what = format!("it does not claim what is required: {lacking}");
+            let what = format!("the adapter does not claim these required features: {lacking}");
             return Ok(Some(outcome::broken(scenario, seed, what, None)));
         }
         Ok(self
@@ -182,7 +182,7 @@ impl Driver<'_> {
             let numbers = if kept.is_empty() { "none".to_owned() } else { numbers.join(",") };
             let seed = self.seed;
             case.notes.push(format!(
-                "fewer faults fail too: --scenario {} --seed {seed} --faults {numbers}",
+                "fewer faults are enough to fail: --scenario {} --seed {seed} --faults {numbers}",
                 scenario.name
             ));
         }
@@ -211,9 +211,9 @@ impl Driver<'_> {
             }
             if attempt > 1 {
                 let why = if timing {
-                    "it never reached what it is for"
+                    "it never reached its goal"
                 } else {
-                    "at first it did not reach what it is for"
+                    "it did not reach its goal at first"
                 };
                 case.notes.push(format!("played {attempt} times: {why}"));
             }
@@ -238,25 +238,25 @@ impl Driver<'_> {
             return Ok(None);
         }
         if !self.options.hosts.is_empty() {
-            return Err("nodes on this host, whose networks can be parted".to_owned());
+            return Err("nodes on this host, whose networks can be partitioned".to_owned());
         }
         let network = Network::build(self.setting.nodes);
         network
             .map(Some)
-            .map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
+            .map_err(|why| format!("network namespaces, which this system does not allow: {why}"))
     }
 
     /// Mounts disks for all nodes if the plan has a disk fault; otherwise returns nothing.
     fn disks(&self, plan: &Plan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
         let Some(trouble) = plan.disks else { return Ok(None) };
         if !self.options.hosts.is_empty() {
-            return Err("nodes on this host, with disks of their own".to_owned());
+            return Err("nodes on this host, with separate disks".to_owned());
         }
         let names = (0..self.setting.nodes).map(node_name);
         let folders = names.map(|name| folder.storage(&name)).collect();
         let disks = Disks::mount(folders, trouble);
         disks.map(Some).map_err(|why| {
-            format!("file systems of the nodes' own, and this system has none for us: {why}")
+            format!("a file system per node, which this system does not allow: {why}")
         })
     }
 
@@ -268,7 +268,7 @@ impl Driver<'_> {
         (network, disks): (Option<Network>, Option<Disks>),
     ) -> Result<Case, DriveError> {
         let means =
-            network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
+            network.as_ref().map(|network| format!("nodes were partitioned by {}", network.means()));
         let mut notes: Vec<String> = means.into_iter().collect();
         for fault in plan.faults.iter().filter(|fault| fault.is_kept) {
             notes.push(format!("fault {}: {}", fault.number, fault.what));
@@ -320,7 +320,7 @@ impl Driver<'_> {
         stage.play()?;
         self.introduction = stage.introduction.take();
         if self.introduction.is_none() {
-            let what = format!("no member answered init; {}", stage.notes.join("; "));
+            let what = format!("no member answered `init`; {}", stage.notes.join("; "));
             return Err(Ending::Broken { what, log: None });
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// The adapter's command cannot be split into words.
-    #[error("the adapter's command cannot be understood: {0}")]
+    #[error("the adapter's command cannot be parsed: {0}")]
     Command(String),
     /// The adapter's command cannot be started.
     #[error("the adapter cannot be started: {command}: {source}")]
@@ -18,10 +18,10 @@ pub enum DriveError {
         source: io::Error,
     },
     /// No scenario has this name.
-    #[error("no scenario is called \"{0}\"")]
+    #[error("there is no scenario \"{0}\"")]
     NoScenario(String),
     /// The output folder was not created by a run.
-    #[error("{} is not empty, and no run made it", .0.display())]
+    #[error("{} is not empty and was not created by a run", .0.display())]
     NotOurs(PathBuf),
     /// Another run uses the output folder.
     #[error("{} is in use by another run", .0.display())]

@@ -77,7 +77,7 @@ impl Stage<'_> {
         self.leaders.chosen.clear();
         for &group in groups {
             let Some(node) = self.node_with(part, group) else {
-                let part = if part == Part::Leader { "leads" } else { "follows" };
+                let part = if part == Part::Leader { "leads it" } else { "follows a leader" };
                 return Some(format!("no member of {} {part}", group_name(group)));
             };
             self.leaders.chosen.push(Choice { group, node });

@@ -45,7 +45,7 @@ impl Network {
         match Self::build_by(Means::Privileged, nodes) {
             Ok(network) => Ok(network),
             Err(privileged) => Self::build_by(Means::UserNamespace, nodes)
-                .map_err(|user| format!("{privileged}; and in a user namespace: {user}")),
+                .map_err(|user| format!("{privileged}; in a user namespace: {user}")),
         }
     }
 

@@ -125,7 +125,7 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
         open => {
             let missed = case.reached.iter().find(|(_, reached)| !reached);
             let missed = missed
-                .map(|(what, _)| format!("the scenario did not reach what it is for: {what}"));
+                .map(|(what, _)| format!("the scenario did not reach its goal: {what}"));
             played.starved.clone().or(missed).map_or(open, CaseStatus::Inconclusive)
         }
     };
@@ -151,12 +151,12 @@ fn conclude_broken(
     };
     match judged(played)? {
         Ok(verdict) if CaseStatus::of(&verdict) == CaseStatus::Failed => {
-            case.notes.push(format!("the adapter broke then: {what}"));
+            case.notes.push(format!("after that, the adapter broke: {what}"));
             case.status = CaseStatus::Failed;
             case.verdict = Some(verdict);
         }
         Ok(_) => {}
-        Err(error) => case.notes.push(format!("and the history is refused: {error}")),
+        Err(error) => case.notes.push(format!("the history is refused too: {error}")),
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ fn open(played: &Played<'_>) -> Result<BufReader<File>, DriveError> {
 
 fn refused(error: &HistoryError) -> CaseStatus {
     CaseStatus::Broken(format!(
-        "the driver made a history that is refused, please report this: {error}"
+        "the driver wrote an invalid history; please report this: {error}"
     ))
 }
 
@@ -199,7 +199,6 @@ fn unproven(recorded: &Recorded, claims: &[Feature]) -> Option<String> {
         .into_iter()
         .find(|(feature, shown, _)| deliveries > 0 && !shown && claims.contains(feature))?;
     Some(format!(
-        "the implementation claims {feature}, and in {deliveries} deliveries no member wrote a \
-         {line} line"
+        "the implementation claims {feature}, but no member wrote a `{line}` line in {deliveries} deliveries"
     ))
 }

@@ -61,7 +61,7 @@ impl Stage<'_> {
         for &(from, to) in links {
             self.network()?.cut(from, to).map_err(failed)?;
             self.parting.links.push((from, to));
-            let how = format!("one way to {}", node_name(to));
+            let how = format!("one direction, to {}", node_name(to));
             let now_ns = self.clock.now_ns();
             self.history_file.fault_told(FaultKind::Partition, &[from], now_ns, Some(&how))?;
         }
@@ -73,14 +73,14 @@ impl Stage<'_> {
         let slowness = match self.network()?.slow(node, delay_ms) {
             Ok(slowness) => slowness,
             Err(why) => {
-                self.note(format!("nothing was delayed, as this system cannot do it: {why}"));
+                self.note(format!("nothing was delayed, because this system does not support it: {why}"));
                 return Ok(());
             }
         };
         self.parting.slow.push((node, slowness));
         let how = match slowness {
-            Slowness::Netem => format!("{delay_ms} ms late"),
-            Slowness::Queue => format!("some packets late, by {delay_ms} ms or more"),
+            Slowness::Netem => format!("packets delayed by {delay_ms} ms"),
+            Slowness::Queue => format!("some packets delayed by at least {delay_ms} ms"),
         };
         self.tell_slow(node, &how)
     }
@@ -88,11 +88,11 @@ impl Stage<'_> {
     /// Drops some packets of a node, if the system supports that.
     pub(super) fn lose(&mut self, node: usize, percent: u64) -> Result<(), Ending> {
         if let Err(why) = self.network()?.lose(node, percent) {
-            self.note(format!("nothing was lost, as this system cannot do it: {why}"));
+            self.note(format!("nothing was lost, because this system does not support it: {why}"));
             return Ok(());
         }
         self.parting.lossy.push(node);
-        self.tell_slow(node, &format!("{percent} % lost"))
+        self.tell_slow(node, &format!("{percent} % of the packets lost"))
     }
 
     fn tell_slow(&mut self, node: usize, how: &str) -> Result<(), Ending> {

@@ -165,7 +165,7 @@ impl Notice {
     /// The problem with the line.
     pub(super) fn read(line: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line)
-            .map_err(|error| format!("not UTF-8 from byte {} on", error.valid_up_to()))?;
+            .map_err(|error| format!("not valid UTF-8 at byte {}", error.valid_up_to()))?;
         // A JSON list could be read as one of these types too.
         if !text.trim_ascii_start().starts_with('{') {
             return Err("not a JSON object".to_owned());
@@ -218,7 +218,7 @@ mod tests {
         }
         assert_eq!(
             Notice::read(b"{\"type\":\"\xff\"}"),
-            Err("not UTF-8 from byte 9 on".to_owned())
+            Err("not valid UTF-8 at byte 9".to_owned())
         );
     }
 

@@ -349,45 +349,45 @@ impl fmt::Display for Reach {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DeliveredByAll { count } => {
-                write!(out, "{count} messages or more were delivered by all members")
+                write!(out, "all members delivered at least {count} messages")
             }
             Self::Delivered { count } => write!(out, "a member delivered {count} messages"),
             Self::SendersInterleave => {
-                out.write_str("messages of different senders were delivered in turns")
+                out.write_str("messages of different senders were delivered alternately")
             }
             Self::UnderWay { count } => {
-                write!(out, "{count} messages or more were under way at once")
+                write!(out, "at least {count} messages were in flight at once")
             }
             Self::Silent { nodes } => write!(out, "{} sent nothing", names(nodes)),
             Self::Late { node, after } => {
-                write!(out, "n{node} first sent after it had delivered {after} messages or more")
+                write!(out, "n{node} first sent after it had delivered at least {after} messages")
             }
             Self::Backlog { node, ms, count } => {
                 write!(
                     out,
-                    "n{node} delivered nothing for {ms} ms while {count} messages or more waited"
+                    "n{node} delivered nothing for {ms} ms while at least {count} messages waited"
                 )
             }
             Self::Size { bytes } => {
-                write!(out, "a message of {bytes} bytes was delivered by all members")
+                write!(out, "all members delivered a message of {bytes} bytes")
             }
             Self::Quiet => {
-                out.write_str("a member counted twice, and nothing happened before and between")
+                out.write_str("a member counted its posts twice, with silence before and in between")
             }
             Self::GroupsInterleave => {
-                out.write_str("two members delivered messages of several groups in turns")
+                out.write_str("two members delivered messages of several groups alternately")
             }
             Self::AcrossGroups { count } => {
                 write!(
                     out,
-                    "{count} messages or more for several groups were delivered in all of them"
+                    "at least {count} messages for several groups were delivered in all of them"
                 )
             }
             Self::From { node, count } => {
-                write!(out, "{count} messages or more of n{node} were delivered by all")
+                write!(out, "all members delivered at least {count} messages of n{node}")
             }
             Self::LeftUnderLoad { node } => {
-                write!(out, "n{node} left, and messages were under way")
+                write!(out, "n{node} left while messages were in flight")
             }
             Self::JoinedUnderLoad { node } => {
                 write!(out, "others sent while n{node} joined, and it delivered messages")
@@ -402,7 +402,7 @@ impl fmt::Display for Reach {
                 write!(out, "messages were not yet delivered everywhere when n{node} was killed")
             }
             Self::KilledBeforeViewWithout { node, gone } => {
-                write!(out, "n{node} was killed before all others had got over the loss of n{gone}")
+                write!(out, "n{node} was killed before all others had recovered from the loss of n{gone}")
             }
             Self::KilledBeforeViewWith { node, joined } => {
                 write!(out, "n{node} was killed before all others had a view with n{joined}")
@@ -411,12 +411,12 @@ impl fmt::Display for Reach {
                 write!(out, "{} delivered before the kill and after the restart", names(nodes))
             }
             Self::AloneAndAcross => out.write_str(
-                "in each group, messages for it alone and for several groups came in turns",
+                "in each group, messages for that group only and for several groups alternated",
             ),
             Self::LeaderKilled { group } => {
                 write!(
                     out,
-                    "the leader of g{group} was killed under load, and the group went on with another"
+                    "the leader of g{group} was killed under load, and the group continued with another"
                 )
             }
             Self::FollowerKilled { group } => {
@@ -437,17 +437,17 @@ impl fmt::Display for Reach {
                 )
             }
             Self::CameBack { count } => {
-                write!(out, "{count} killed members or more came back and delivered what was new")
+                write!(out, "at least {count} killed members came back and delivered new messages")
             }
             Self::SentAgain { node } => {
-                write!(out, "a message of n{node} from after its restart was delivered by all")
+                write!(out, "all members delivered a message that n{node} sent after its restart")
             }
             Self::SentWhileStopped { node } => {
                 write!(out, "others sent while n{node} was suspended")
             }
             Self::BackFromFull { node } => write!(
                 out,
-                "others sent while n{node}'s disk was full, and it delivered in a later start"
+                "others sent while n{node}'s disk was full, and it delivered after a restart"
             ),
             Self::SentWhileAlone { node } => {
                 write!(out, "n{node} was asked to send while all others were suspended")
@@ -455,7 +455,7 @@ impl fmt::Display for Reach {
             Self::WentOnWhileParted { side } => {
                 write!(
                     out,
-                    "the groups went on without those of {} that are their members",
+                    "each group continued without its members among {}",
                     names(side)
                 )
             }

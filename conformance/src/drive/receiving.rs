@@ -62,7 +62,7 @@ impl Stage<'_> {
     fn take(&mut self, origin: Origin, text: &[u8], notice: Notice) -> Result<(), Ending> {
         let Origin { node, inc, t_ns, .. } = origin;
         if self.members[node].phase == Phase::Ended && !matches!(notice, Notice::Deliver(_)) {
-            self.note(format!("{} said more after its last line", self.members[node].name));
+            self.note(format!("{} wrote more lines after its last one", self.members[node].name));
             return Ok(());
         }
         match notice {
@@ -71,7 +71,7 @@ impl Stage<'_> {
                     return Err(self.broken(origin, "a second init_ok", text));
                 }
                 if let Some(feature) = features.iter().find(|name| Feature::named(name).is_none()) {
-                    let why = format!("it claims \"{feature}\", and there is no such feature");
+                    let why = format!("it claims the unknown feature \"{feature}\"");
                     return Err(self.broken(origin, &why, text));
                 }
                 self.take_introduction(node, Introduction { name, version, features });
@@ -79,7 +79,7 @@ impl Stage<'_> {
             }
             Notice::Ok { message: Some(message) } => {
                 let Some(place) = self.answer(node, &message) else {
-                    return Err(self.broken(origin, "an answer to nothing that is open", text));
+                    return Err(self.broken(origin, "an answer without an open request", text));
                 };
                 self.ledger.answer(place, Fate::Taken);
                 self.history_file.of(node, t_ns, |t_ns, node| Event::Accepted {
@@ -94,11 +94,11 @@ impl Stage<'_> {
                 if self.members[node].take_asked(Asked::Pause) {
                     return Ok(());
                 }
-                Err(self.broken(origin, "an answer to nothing that is open", text))
+                Err(self.broken(origin, "an answer without an open request", text))
             }
             Notice::Error { code, definite, message: Some(message), text: why } => {
                 let Some(place) = self.answer(node, &message) else {
-                    return Err(self.broken(origin, "an answer to nothing that is open", text));
+                    return Err(self.broken(origin, "an answer without an open request", text));
                 };
                 self.ledger.answer(place, if definite { Fate::Refused } else { Fate::Unsure });
                 self.history_file.of(node, t_ns, |t_ns, node| Event::Refused {
@@ -143,7 +143,7 @@ impl Stage<'_> {
             }
             Notice::Stats { posts } => {
                 if !self.members[node].take_asked(Asked::Stats) {
-                    return Err(self.broken(origin, "an answer to nothing that is open", text));
+                    return Err(self.broken(origin, "an answer without an open request", text));
                 }
                 self.history_file.of(node, t_ns, |t_ns, node| Event::Stats {
                     t_ns,
@@ -166,7 +166,7 @@ impl Stage<'_> {
             None => self.introduction = Some(introduction),
             Some(first) if *first != introduction => {
                 let name = self.members[node].name.clone();
-                self.note(format!("{name} claims something else than the first that answered"));
+                self.note(format!("{name} reports a different name, version or features than the first member"));
             }
             Some(_) => {}
         }
@@ -194,13 +194,13 @@ impl Stage<'_> {
             return Err(self.broken(origin, "it cannot start", text));
         }
         if self.members[node].asked.is_empty() {
-            return Err(self.broken(origin, "an answer to nothing that is open", text));
+            return Err(self.broken(origin, "an answer without an open request", text));
         }
         let asked = self.members[node].asked.remove(0);
         self.unless_unsupported(node, code, why.clone())?;
         let name = &self.members[node].name;
         let why = why.unwrap_or_default();
-        self.note(format!("{name} was asked to {} and answered {code}: {why}", asked.word()));
+        self.note(format!("{name} was asked to {}, but answered {code}: {why}", asked.word()));
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Stage<'_> {
             return Ok(());
         }
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        Err(Ending::Unsupported(format!("{} says so{why}", self.members[node].name)))
+        Err(Ending::Unsupported(format!("{} reports the feature as unsupported{why}", self.members[node].name)))
     }
 
     fn take_delivery(&mut self, origin: Origin, delivery: &Delivery) -> Result<(), Ending> {
@@ -333,14 +333,14 @@ impl Stage<'_> {
         let status = process.kill();
         let how = match status {
             Some(status) if ended => format!("its process ended with {status}"),
-            _ => "its output ended and its process did not".to_owned(),
+            _ => "its output ended, but its process did not".to_owned(),
         };
         if member.phase != Phase::Ended {
-            return Err(self.broken(origin, &format!("{how}, and it had not said halt"), &[]));
+            return Err(self.broken(origin, &format!("{how} without a `halt` line"), &[]));
         }
         if !ended || !status.is_some_and(|status| status.success()) {
             let name = member.name.clone();
-            self.note(format!("{name} said halt, and then {how}"));
+            self.note(format!("after its `halt` line, {name} failed: {how}"));
         }
         Ok(())
     }
@@ -360,7 +360,7 @@ impl Stage<'_> {
         }
         Ending::Broken {
             what,
-            log: self.log_end(origin.node).map(|end| format!("{name}'s log ends: {end}")),
+            log: self.log_end(origin.node).map(|end| format!("the log of {name} ends: {end}")),
         }
     }
 }

@@ -112,7 +112,7 @@ impl Stage<'_> {
         let live = self.live();
         if let Some((place, lacking)) = self.first_lacking(live) {
             let name = &self.ledger.message(place).name;
-            return Some(format!("{name} was not delivered by {}", names(lacking)));
+            return Some(format!("{} had not delivered {name}", names(lacking)));
         }
         let present = self.present(live);
         let here = |node: &usize| only(*node) & present != 0;
@@ -127,7 +127,7 @@ impl Stage<'_> {
         let oldest = *member.unanswered.iter().min()?;
         let more = match member.unanswered.len() - 1 {
             0 => String::new(),
-            more => format!(", nor {more} others"),
+            more => format!(" or {more} others"),
         };
         let name = &self.ledger.message(oldest).name;
         Some(format!("{} had not answered the multicast of {name}{more}", member.name))
@@ -147,7 +147,7 @@ impl Stage<'_> {
                 let behind = behind.fold(0, |set, node| set | only(node));
                 (gone | missing | behind != 0).then_some((group, (view, gone | missing | behind)))
             })?;
-        Some(format!("view {view} of g{group} and {} did not fit together", names(members)))
+        Some(format!("view {view} of g{group} did not match the state of {}", names(members)))
     }
 }
 

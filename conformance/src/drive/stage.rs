@@ -246,8 +246,7 @@ impl<'s> Stage<'s> {
         let had = self.setting.load_clock.now().saturating_sub(granted);
         if state == GoalState::Open && had < time && self.starved.is_none() {
             self.starved = Some(format!(
-                "a deadline of {} s passed on a machine that had time for {:.2} s of it in {:.0} s; let it do less, or allow \
-                 more with --deadline",
+                "a deadline of {} s passed while the machine granted the run only {:.2} s in {:.0} s; reduce the machine's load or raise --deadline",
                 time.as_secs_f64(),
                 had.as_secs_f64(),
                 began.elapsed().as_secs_f64()

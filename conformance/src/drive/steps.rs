@@ -36,7 +36,7 @@ impl Stage<'_> {
         let plan = self.plan;
         for step in &plan.steps {
             if let Some(why) = self.perform(step)? {
-                self.note(format!("the plan was given up: {why}"));
+                self.note(format!("the plan was abandoned: {why}"));
                 self.end_faults()?;
                 self.settle()?;
                 self.stop_all()?;
@@ -208,7 +208,7 @@ impl Stage<'_> {
         }
         let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
         let why =
-            if state == GoalState::Hopeless { "cannot come about" } else { "did not come in time" };
+            if state == GoalState::Hopeless { "cannot happen any longer" } else { "did not happen in time" };
         Ok(Some(format!("{condition} {why}{missing}")))
     }
 
@@ -217,10 +217,10 @@ impl Stage<'_> {
         let node = nodes.iter().find(silent).or(nodes.first()).copied().unwrap_or(0);
         let name = &self.members[node].name;
         let what =
-            format!("{name} did not answer init within {} s", self.setting.deadline.as_secs_f64());
+            format!("{name} did not answer `init` within {} s", self.setting.deadline.as_secs_f64());
         Ending::Broken {
             what,
-            log: self.log_end(node).map(|end| format!("{name}'s log ends: {end}")),
+            log: self.log_end(node).map(|end| format!("the log of {name} ends: {end}")),
         }
     }
 
@@ -338,7 +338,7 @@ impl Stage<'_> {
         if state != GoalState::Reached
             && let Some(missing) = self.missing()
         {
-            self.note(format!("when the deadline came, {missing}"));
+            self.note(format!("at the deadline, {missing}"));
         }
         Ok(())
     }
@@ -374,7 +374,7 @@ impl Stage<'_> {
             let member = &mut self.members[node];
             if member.process.take().is_some() && !member.silent {
                 let name = member.name.clone();
-                self.note(format!("{name} said halt, and its process did not end"));
+                self.note(format!("{name} wrote `halt`, but its process did not end"));
             }
         }
         Ok(())
@@ -399,31 +399,31 @@ impl std::fmt::Display for Condition {
             nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ")
         };
         match self {
-            Self::Ready(nodes) => write!(out, "that {} can take messages", names(nodes)),
+            Self::Ready(nodes) => write!(out, "that {} can accept messages", names(nodes)),
             Self::Answered { node, count } => {
                 write!(out, "that n{node} answers {count} multicasts")
             }
             Self::Delivered { node, count } => {
                 write!(out, "that n{node} delivers {count} messages")
             }
-            Self::AllDelivered => out.write_str("that all is delivered"),
+            Self::AllDelivered => out.write_str("that everything is delivered"),
             Self::Ended(node) => write!(out, "that n{node} ends"),
-            Self::ViewWithout(nodes) => write!(out, "a view without {}", names(nodes)),
+            Self::ViewWithout(nodes) => write!(out, "that a view without {} is installed", names(nodes)),
             Self::Resolved(nodes) => {
-                write!(out, "that {} halts, installs a view or delivers all", names(nodes))
+                write!(out, "that {} halts, installs a view or delivers everything", names(nodes))
             }
             Self::DeliveredAlone(node) => {
-                write!(out, "that n{node} delivers what nobody else has delivered")
+                write!(out, "that n{node} delivers a message that no other node has delivered")
             }
             Self::Led(groups) => {
                 let groups: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
-                write!(out, "that {} is led", groups.join(", "))
+                write!(out, "that {} has a leader", groups.join(", "))
             }
             Self::OthersLead => out.write_str("that another member leads"),
             Self::ChosenDelivered { count } => {
                 write!(out, "that the chosen members deliver {count} messages")
             }
-            Self::ChosenReady => out.write_str("that the chosen members can take messages"),
+            Self::ChosenReady => out.write_str("that the chosen members can accept messages"),
         }
     }
 }

@@ -15,10 +15,10 @@ pub enum Trouble {
     #[error("not a record: {0}")]
     NotJson(String),
     /// A required field is missing.
-    #[error("the record lacks \"{0}\"")]
+    #[error("the record has no field \"{0}\"")]
     Lacks(&'static str),
     /// The line is not UTF-8.
-    #[error("not UTF-8 from byte {0} on")]
+    #[error("not valid UTF-8 at byte {0}")]
     NotUtf8(usize),
     /// The line is longer than [`LINE_BYTES_MAX`].
     #[error("longer than {LINE_BYTES_MAX} bytes")]

@@ -35,7 +35,7 @@ impl Pattern {
         let sentence = names.collect::<Vec<_>>().join(" ");
         // A node's first incarnation is not mentioned in sentences, so later ones are dropped here
         // too.
-        Self { check, sentence: sentence.replace(&format!(" (start {NAME}"), "") }
+        Self { check, sentence: sentence.replace(&format!(" (incarnation {NAME}"), "") }
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn many_witnesses_of_one_cause_are_one() {
         let cases = (0..37).map(|index| {
-            let start = if index % 2 == 0 { "" } else { " (start 2)" };
+            let start = if index % 2 == 0 { "" } else { " (incarnation 2)" };
             let what = format!("n{}{start} delivered n2/1/{index}, and n0 did not", index % 5);
             broken_case(&format!("case-{index}"), &what)
         });

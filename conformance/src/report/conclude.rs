@@ -22,12 +22,12 @@ pub(super) fn conclude(run: &Run) -> String {
                     count(|status| *status == CaseStatus::Failed)
                 ),
             };
-            format!("{} {are} broken{place}", counted(musts, "must"))
+            format!("{} {are} broken{place}", counted(musts, "required promise"))
         }
         RunStatus::Broken => {
             let broken = count(|status| matches!(status, CaseStatus::Broken(_)));
             format!(
-                "{broken} of {} could not be judged for what is broken there",
+                "{broken} of {} could not be judged, because something else is broken there",
                 counted(cases, "case")
             )
         }
@@ -35,13 +35,13 @@ pub(super) fn conclude(run: &Run) -> String {
         RunStatus::Inconclusive => {
             let passed = count(|status| *status == CaseStatus::Passed);
             format!(
-                "no must is broken, but only {passed} of {} could show it",
+                "no required promise is broken, but only {passed} of {} could show that",
                 counted(cases, "case")
             )
         }
         RunStatus::Passed => {
             let passed = count(|status| *status == CaseStatus::Passed);
-            format!("every must that could be judged holds in {}", counted(passed, "case"))
+            format!("every required promise that could be judged holds in {}", counted(passed, "case"))
         }
     };
     format!("{main}{}{}{}", others(run), shoulds(run), cut_short(run))
@@ -52,7 +52,7 @@ fn cut_short(run: &Run) -> String {
     let Some(CutShort { why, not_run }) = &run.cut_short else { return String::new() };
     let why = printable(why, WHY_CHARACTERS_MAX);
     format!(
-        "; the run was cut short ({why}), and {} did not run",
+        "; the run was cut short ({why}), and {} were not run",
         counted(not_run.len() as u64, "scenario")
     )
 }
@@ -84,7 +84,7 @@ fn others(run: &Run) -> String {
 fn shoulds(run: &Run) -> String {
     match run.cases.iter().map(|case| Tally::of(case).broken_shoulds as u64).sum() {
         0 => String::new(),
-        1 => "; one check that is only a should is broken".to_owned(),
-        many => format!("; {many} checks that are only shoulds are broken"),
+        1 => "; one recommended promise is broken".to_owned(),
+        many => format!("; {many} recommended promises are broken"),
     }
 }

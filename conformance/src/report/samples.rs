@@ -94,7 +94,7 @@ pub(super) fn everything() -> Run {
     broken.cut = Some(HistoryError { line: 2015, trouble: Trouble::Cut });
     let mut failed = case("failed-case", Some(fixture("bad/total-order-two-orders")), broken);
     failed.notes =
-        vec![HOSTILE.to_owned(), "n0's log ends: no /home/me/my-system/x.log".to_owned()];
+        vec![HOSTILE.to_owned(), "the log of n0 ends: no /home/me/my-system/x.log".to_owned()];
     failed.again = Some("tramontane-conformance run --adapter /home/me/adapter".to_owned());
     let own = |outcome| OwnCheck { command: HOSTILE.to_owned(), outcome };
     if let Outcome::Broken { times, finding } = finding(HOSTILE, &[6]) {

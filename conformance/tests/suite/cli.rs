@@ -92,7 +92,7 @@ fn a_broken_should_costs_nothing_and_is_said() {
     let told = check(&[], &[&fixture("bad/view-majority-alone")]);
     assert_eq!(told.status, Some(0), "{}", told.out);
     assert!(told.out.contains("view-majority (should) is broken"), "{}", told.out);
-    assert!(told.out.contains("one check that is only a should is broken"), "{}", told.out);
+    assert!(told.out.contains("one recommended promise is broken"), "{}", told.out);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn what_is_no_history_is_refused_with_its_line() {
     let deep = "[".repeat(100_000);
     let long = "x".repeat(3 << 20);
     for (bytes, parts) in [
-        (b"garbage\n".to_vec(), &["line 1", "is this a history?"][..]),
+        (b"garbage\n".to_vec(), &["line 1", "check that the file is a history"][..]),
         (vec![0; 5000], &["line 1"]),
         (deep.into_bytes(), &["line 1"]),
         (long.into_bytes(), &["line 1", "longer than"]),
@@ -159,7 +159,7 @@ fn what_cannot_be_read_is_told_in_one_line() {
 
     let directory = check(&["--quiet"], &[folder.path()]);
     assert_eq!(directory.status, Some(3));
-    assert_one_line(&directory.error, &["this is a folder", "name the histories in it"]);
+    assert_one_line(&directory.error, &["this is a folder", "name the history files in it"]);
     assert!(directory.out.is_empty());
 
     let hostile = check(&[], &[&folder.path().join("a\nb\u{1b}[2J")]);
@@ -192,7 +192,7 @@ fn help_has_examples_and_the_exit_statuses() {
         assert!(told.error.is_empty());
         for part in [
             "Examples:\n  tramontane-conformance",
-            "  0  all musts hold",
+            "  0  every required promise holds",
             " 64  ",
             "130  ",
             "143  ",

@@ -62,7 +62,7 @@ impl Delivery {
             // The position is stored first, so that a message delivered just before a kill is
             // replayed after it.
             if let Err(error) = self.place.keep(place) {
-                halt("halted", &format!("the place cannot be kept: {error}"));
+                halt("halted", &format!("cannot store the log position: {error}"));
             }
             self.deliver(place, &record);
         }

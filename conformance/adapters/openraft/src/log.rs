@@ -156,7 +156,7 @@ impl RaftLogStorage<Types> for Log {
     }
 
     async fn purge(&mut self, upto: LogId<u64>) -> Result<(), StorageError> {
-        let error = io::Error::other(format!("no snapshot has what is up to {upto}"));
+        let error = io::Error::other(format!("entries up to {upto} cannot be purged, because there is no snapshot of them"));
         Err(StorageIOError::write_logs(&error).into())
     }
 }

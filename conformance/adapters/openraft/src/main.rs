@@ -88,7 +88,7 @@ fn command() -> Option<Command> {
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line.ok()?) {
             Ok(command) => return Some(command),
-            Err(error) => eprintln!("passed over: {error}"),
+            Err(error) => eprintln!("skipping an invalid command: {error}"),
         }
     }
     None

@@ -77,9 +77,9 @@ impl Asking {
                     self.leader = Some(leader);
                     continue;
                 }
-                Ok(Ok(answer)) => eprintln!("{asked} says {answer:?}"),
-                Ok(Err(error)) => eprintln!("{asked} is not reached: {error}"),
-                Err(_) => eprintln!("{asked} does not answer"),
+                Ok(Ok(answer)) => eprintln!("server {asked} answered {answer:?}"),
+                Ok(Err(error)) => eprintln!("cannot reach server {asked}: {error}"),
+                Err(_) => eprintln!("server {asked} did not answer"),
             }
             tokio::time::sleep(PAUSE).await;
         }

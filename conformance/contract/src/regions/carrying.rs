@@ -61,7 +61,7 @@ fn guard_as_posted<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.settle()?;
         for (offset, length) in [(1024, 8), (2000, 24), (4096, longest)] {
             let what =
-                format!("a guard of {length} bytes that changed from {round} after the call");
+                format!("a guard of {length} bytes whose source changed from {round} after the call");
             ensure_same(&scene.look(B, LOG, offset, length), &vec![round; length], &what)?;
         }
     }
@@ -94,7 +94,7 @@ fn until_completed<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.settle()?;
         for write in &list {
             let seen = scene.look(B, LOG, write.target.offset, write.length);
-            let what = format!("content that changed from {round} after its list was completed");
+            let what = format!("content whose source changed from {round} after its list had completed");
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }
@@ -119,7 +119,7 @@ fn completion_visible<T: RegionBench>(bench: &mut T) -> Outcome {
         await_completion(&mut scene, u64::from(round))?;
         for write in &list {
             let seen = scene.look(B, LOG, write.target.offset, write.length);
-            let what = format!("list {round} is completed; its write at {}", write.target.offset);
+            let what = format!("list {round} has completed, but its write at {}", write.target.offset);
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }
@@ -188,7 +188,7 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
                     refused = Some(value);
                     break;
                 }
-                Err(kind) => return Err(Breach(format!("list {value} is refused: {kind}"))),
+                Err(kind) => return Err(Breach(format!("list {value} was refused: {kind}"))),
             }
         }
         let Some(refused) = refused else {

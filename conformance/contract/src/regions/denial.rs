@@ -43,7 +43,7 @@ fn post_cells<T: RegionBench>(
         match scene.post(A, link, &[write], Some(cell as u64)) {
             Ok(()) => {}
             Err(ErrorKind::QueueFull | ErrorKind::Revoked) => return Ok(cell - first),
-            Err(kind) => return Err(Breach(format!("post {cell} is {kind}"))),
+            Err(kind) => return Err(Breach(format!("post {cell} was refused: {kind}"))),
         }
     }
     Ok(most)
@@ -73,7 +73,7 @@ fn is_final<T: RegionBench>(bench: &mut T) -> Outcome {
         let before = scene.snapshot(B, LOG);
         for steppers in [&[A][..], &[B], &[A, B]] {
             scene.settle_with(steppers)?;
-            let what = format!("round {round}: the region after its writer's right was taken back");
+            let what = format!("round {round}: the region after its writer's permission was revoked");
             ensure_same(&scene.snapshot(B, LOG), &before, &what)?;
         }
         scene.fill(B, LOG, 0, &vec![0; before.len()]);
@@ -99,7 +99,7 @@ fn is_final_in_a_race<T: RegionBench>(bench: &mut T) -> Outcome {
         match fabric.post(link.view, to_b, &list, None).map_err(|error| error.kind()) {
             Ok(()) => posted += 1,
             Err(ErrorKind::QueueFull | ErrorKind::Revoked) => {}
-            Err(kind) => return Err(Breach(format!("a post is {kind}"))),
+            Err(kind) => return Err(Breach(format!("a post was refused: {kind}"))),
         }
         Ok(if is_over.load(Ordering::Relaxed) == 1 { Next::Done } else { Next::Turn })
     };

@@ -37,7 +37,7 @@ fn post_numbers<T: RegionBench>(
         match scene.post(A, link, &[between(LOG, at, 8, Kind::Guard)], Some(number)) {
             Ok(()) => {}
             Err(ErrorKind::QueueFull) => return Ok(number - 1),
-            Err(kind) => return Err(Breach(format!("post {number} is {kind}"))),
+            Err(kind) => return Err(Breach(format!("post {number} was refused: {kind}"))),
         }
     }
     Ok(most)

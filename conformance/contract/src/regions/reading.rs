@@ -107,7 +107,7 @@ fn while_written<T: RegionBench>(bench: &mut T) -> Outcome {
             match posted.map_err(|error| error.kind()) {
                 Ok(()) => under_way = Some(since),
                 Err(ErrorKind::QueueFull) => {}
-                Err(kind) => return Err(Breach(format!("a read is {kind}"))),
+                Err(kind) => return Err(Breach(format!("a read was refused: {kind}"))),
             }
         }
         while let Some(event) = fabric.poll() {

@@ -229,7 +229,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
                 Ok(()) => Ok(true),
                 // The writer's fabric may not know of the permission yet.
                 Err(ErrorKind::QueueFull | ErrorKind::Revoked) => Ok(false),
-                Err(kind) => Err(Breach(format!("a post of {from} in {} is {kind}", link.view))),
+                Err(kind) => Err(Breach(format!("a post of {from} in {} was refused: {kind}", link.view))),
             }
         })?;
         ensure!(passed, "{from} has the right in {}, and a post stays {last:?}", link.view);
@@ -251,7 +251,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             }
             self.pass(&[from])?;
         }
-        last.map_err(|kind| Breach(format!("a post of {from} in {} is {kind}", link.view)))
+        last.map_err(|kind| Breach(format!("a post of {from} in {} was refused: {kind}", link.view)))
     }
 
     /// Grants the other member of a view permission to write to the owner's region.
@@ -389,7 +389,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
                 return Ok(());
             }
         }
-        Err(Breach(format!("a write of {from} to {region:?} of {to} in {view} is lost")))
+        Err(Breach(format!("a write of {from} to {region:?} of {to} in {view} was lost")))
     }
 
     /// Checks that a write to a row arrives eventually.

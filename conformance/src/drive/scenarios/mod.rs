@@ -89,144 +89,144 @@ macro_rules! scenarios {
 scenarios! {
     "one-sender", 1, [], calm::one_sender,
         "One member sends.",
-        "half of the messages were delivered by all members";
+        "all members delivered at least half of the messages";
     "all-senders", 2, [], calm::all_senders,
         "All members send at once.",
-        "half of the messages were delivered by all members, those of different senders in turns";
+        "all members delivered at least half of the messages, alternating between senders";
     "bursts", 1, [], calm::bursts,
-        "Some members send a burst at once, then all is quiet, and again.",
-        "many messages were under way at once";
+        "Some members send a burst at once and then pause, repeatedly.",
+        "many messages were in flight at once";
     "long-stream", 1, [], calm::long_stream,
-        "Three members, or all if they are fewer, send more than 5,000 messages each.",
+        "Up to three members send more than 5,000 messages each.",
         "all members delivered more than 5,000 messages of each of them";
     "silent-senders", 3, [], calm::silent_senders,
-        "Members that may send never do, and one begins late.",
-        "the silent sent nothing, and the late one's first message came after deliveries of others'";
+        "Some senders never send, and one begins late.",
+        "the silent senders sent nothing, and the late one first sent after delivering other messages";
     "slow-consumer", 2, [Pause], calm::slow_consumer,
-        "While all send, one member's application takes its time, again and again.",
+        "While all members send, one member's application is slow several times.",
         "messages waited for the slow member while it delivered nothing";
     "large-messages", 1, [LargeMessages], calm::large_messages,
-        "Messages of all sizes, up to the largest.",
-        "one of the largest size was delivered by all members";
+        "Members send messages of all sizes, up to the largest.",
+        "all members delivered a message of the largest size";
     "huge-messages", 1, [HugeMessages], calm::huge_messages,
-        "Messages of megabytes from all, and small ones between them.",
-        "one of the largest size was delivered by all members";
+        "Members send messages of several megabytes, alternating with small ones.",
+        "all members delivered a message of the largest size";
     "empty-messages", 1, [EmptyMessages], calm::empty_messages,
-        "Messages without bytes between others.",
-        "an empty message was delivered by all members";
+        "Some messages have no bytes.",
+        "all members delivered an empty message";
     "boundary-sizes", 1, [], calm::boundary_sizes,
-        "Messages of each power of two and each limit of what is claimed, a byte less and a byte more.",
-        "one of the largest size that is claimed was delivered by all members";
+        "Messages have sizes at each power of two and each limit, one byte below and one byte above.",
+        "all members delivered a message of the largest size that the claims allow";
     "quiet", 1, [Stats], calm::quiet,
-        "All send; then nobody does, and what is posted meanwhile is counted.",
-        "a member counted twice, and nothing happened before and between";
+        "All members send and then stop, and the posts during the silence are counted.",
+        "a member counted its posts twice, with silence before and in between";
     "overlapping-groups", 3, [SeveralGroups], groups::overlapping,
-        "Three groups have members in common, and all send in all of theirs.",
-        "two members delivered messages of several groups in turns";
+        "Three groups have members in common, and each member sends to all of its groups.",
+        "two members delivered messages of several groups alternately";
     "across-groups", 3, [SeveralGroups, OrderAcrossGroups], groups::across,
-        "Messages are for one, two or three groups at once, and each order must fit the others.",
+        "Messages are addressed to one, two or three groups, and the orders of all groups must agree.",
         "messages for several groups were delivered in all of them";
     "across-groups-kill", 4, [SeveralGroups, OrderAcrossGroups, Crash], groups::across_kill,
-        "One that sends to several groups at once is killed in mid-stream, and the orders must fit all the same.",
+        "A node that sends to several groups at once is killed in mid-stream, and the orders must still agree.",
         "its messages for several groups were not yet delivered everywhere when it was killed";
     "outside-sender", 3, [OutsideSenders], groups::outside_sender,
-        "A node that is no member sends to a group, and members send too.",
-        "messages of the outsider were delivered by all members";
+        "A node that is not a member sends to a group, and members send too.",
+        "all members delivered messages of the sender that is not a member";
     "outside-sender-kill", 4, [OutsideSenders, Crash], groups::outside_sender_kill,
-        "A node that sends and is no member is killed in mid-stream, comes back, and sends again.",
-        "messages of its own were under way at its kill, and all delivered what it sent afterwards";
+        "A sender that is not a member is killed in mid-stream, comes back, and sends again.",
+        "its messages were in flight at the kill, and all members delivered later ones";
     "leave", 3, [Leave], membership::leave,
-        "A member leaves while all send.",
-        "it left, and messages were under way";
+        "A member leaves while all members send.",
+        "it left while messages were in flight";
     "join", 3, [Join], membership::join,
         "A member joins while all others send.",
         "others sent while it joined, and it delivered messages";
     "stop-continue", 2, [Suspension], troubles::stop_continue,
-        "A member is suspended for a while in mid-stream, and then resumed.",
+        "A member is suspended for some time in mid-stream, and then resumed.",
         "others sent while it was suspended";
     "stop-until-removed", 3, [Suspension], troubles::stop_until_removed { troubles::each_node },
         "Each member in turn is suspended until the others have a view without it, and resumed.",
         "others sent while it was suspended";
     "kill-alone", 3, [Crash, Suspension], crashes::kill_alone { troubles::each_node },
-        "Each member in turn sends while all others are suspended, and is killed then.",
+        "Each member in turn sends while all others are suspended, and is then killed.",
         "it was asked to send while all others were suspended";
     "kill-sender", 3, [Crash], crashes::kill_sender,
         "The busiest sender is killed in mid-stream.",
-        "messages of its own were not yet delivered everywhere when it was killed";
+        "its own messages were not yet delivered everywhere when it was killed";
     "kill-huge", 3, [Crash, HugeMessages], crashes::kill_huge,
-        "A sender of messages of megabytes is killed in mid-stream, and all others send such too.",
-        "messages of its own were not yet delivered everywhere when it was killed";
+        "While all members send messages of several megabytes, one of them is killed.",
+        "its own messages were not yet delivered everywhere when it was killed";
     "kill-receiver", 3, [Crash], crashes::kill_receiver,
         "A member that only receives is killed in mid-stream.",
         "messages were not yet delivered everywhere when it was killed";
     "rolling-kills", 5, [Crash], crashes::rolling_kills,
-        "Members are killed one after the other, as many as the rest can bear.",
+        "Members are killed one after the other, as many as the others can tolerate.",
         "messages were not yet delivered everywhere at each of the kills";
     "kill-twice", 5, [Crash], crashes::kill_twice,
-        "Before the others can get over a killed member, a second one is killed.",
-        "the second was killed before all others had got over the first";
+        "A second member is killed before the others have recovered from the loss of the first.",
+        "the second was killed before all others had recovered from the loss of the first";
     "kill-during-leave", 4, [Crash, Leave], membership::kill_during_leave,
-        "A member leaves, and another is killed meanwhile.",
+        "A member leaves, and another is killed at the same time.",
         "one was killed before all others had the view without the one that left";
     "kill-during-join", 4, [Crash, Join], membership::kill_during_join,
-        "A member joins, and another is killed meanwhile.",
+        "A member joins, and another is killed at the same time.",
         "one was killed before all others had the view with the one that joined";
     "restart", 3, [Crash, Restart], crashes::restart,
-        "A member is killed, and comes back on its storage folder while the others send.",
+        "A member is killed, and comes back with its storage folder while the others send.",
         "it delivered before its kill and after its restart, and others delivered in between";
     "restart-all", 1, [Restart], crashes::restart_all,
         "All members are killed at once in mid-stream, and all come back.",
-        "each delivered before and after, and messages were under way at the kill";
+        "each member delivered before and after, and messages were in flight at the kill";
     "restart-all-again", 1, [Restart], crashes::restart_all_again,
-        "All members are killed in mid-stream and come back, and once more, one after the other.",
-        "each delivered before and after, and messages were under way at the kill";
+        "All members are killed in mid-stream and come back, first at once and then one after the other.",
+        "each member delivered before and after, and messages were in flight at the kill";
     "power-loss", 1, [Durable, Restart], crashes::power_loss { crashes::power_losses },
-        "All members, then one alone, lose power in mid-stream, with all that they had not synced, and come back.",
-        "each that lost power delivered before and after, and messages were under way at the kill";
+        "All members and then a single one lose power and unsynced data in mid-stream, and come back.",
+        "each node that lost power delivered before and after, and messages were in flight at the kill";
     "full-disk", 3, [FullDisk, Restart], troubles::full_disk,
-        "A member's disk is full for a while in mid-stream; then it is killed, and comes back.",
-        "others sent while it was full, and its node delivered in a later start";
+        "A member's disk is full for some time in mid-stream; then the member is killed and comes back.",
+        "others sent while the disk was full, and the member delivered after its restart";
     "partition", 3, [Network], troubles::partition { troubles::each_minority },
-        "Each node in turn is in a minority that is cut off in mid-stream, both sides go on sending, and the cut is healed.",
-        "both sides were asked to send while they were parted";
+        "Each node in turn is in a minority that is cut off in mid-stream, both sides continue to send, and the partition heals.",
+        "both sides were asked to send during the partition";
     "random-faults", 3, [Crash], random::faults,
-        "Faults of all kinds that the claims allow, as chance has them: only where it is named.",
-        "messages were delivered by all members that were left";
+        "Random faults of all kinds that the claims allow; played only if it is named.",
+        "all remaining members delivered messages";
     "shards", 7, [OrderAcrossGroups, OutsideSenders], shards::across,
         "Clients send to two or more of several disjoint groups at once.",
         "messages for several groups were delivered in all of them";
     "shards-mixed", 7, [OrderAcrossGroups, OutsideSenders], shards::mixed,
         "Clients send to one group and to several.",
-        "in each group, messages for it alone and for several groups came in turns";
+        "in each group, messages for that group only and for several groups alternated";
     "shards-kill-follower", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
         shards::kill_follower,
-        "Clients send, and a member of a group that does not lead is killed in mid-stream.",
+        "Clients send, and a group's member that is not the leader is killed in mid-stream.",
         "messages for its group were not yet delivered everywhere when it was killed";
     "shards-kill-leader", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
         shards::kill_leader,
         "Clients send, and the leader of a group is killed in mid-stream.",
-        "its group had messages under way at the kill, and went on with another leader";
+        "its group had messages in flight at the kill, and continued with another leader";
     "shards-kill-client", 8, [OrderAcrossGroups, OutsideSenders, Crash], shards::kill_client,
         "A client is killed in the middle of its multicasts to several groups.",
-        "messages of its own for several groups were not yet delivered everywhere at its kill";
+        "its messages for several groups were not yet delivered everywhere when it was killed";
     "shards-kill-leaders", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
         shards::kill_leaders,
         "Clients send, and the leaders of all groups are killed at once in mid-stream.",
-        "each group had messages under way at the kill, and went on with another leader";
+        "each group had messages in flight at the kill, and continued with another leader";
     "shards-pause-leader", 7, [OrderAcrossGroups, OutsideSenders, Leaders, Suspension],
         shards::pause_leader,
         "The leader of a group is suspended until another leads, and then resumed.",
         "another led, and messages for the group were sent, before it was resumed";
     "shards-restart", 8, [OrderAcrossGroups, OutsideSenders, Crash, Rejoin], shards::restart,
         "A member of a group and a client are killed, and come back while others send.",
-        "both came back: the member delivered what was new, and all delivered what the client sent";
+        "both came back, the member delivered new messages, and all delivered those that the client sent";
     "shards-each-leader", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders, Rejoin],
         shards::each_leader,
         "The leader of each group in turn is killed and comes back, while clients send.",
-        "each group went on with another leader, and each killed leader delivered again";
+        "each group continued with another leader, and each killed leader delivered again";
     "shards-partition", 8, [OrderAcrossGroups, OutsideSenders, Network], shards::partition,
-        "A member of each group and a client are cut off, clients of both sides go on sending, and the cut is healed.",
-        "clients of both sides sent while they were parted, and the groups went on without the members that were cut off";
+        "A member of each group and a client are cut off, clients on both sides continue to send, and the partition heals.",
+        "clients on both sides sent during the partition, and the groups continued without the members that were cut off";
 }
 
 /// The scenario of random faults, which is played only if it is named.

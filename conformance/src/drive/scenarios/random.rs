@@ -245,13 +245,13 @@ impl std::fmt::Display for Fault {
             Self::Cut { links, ms } => {
                 let links: Vec<String> =
                     links.iter().map(|(from, to)| format!("n{from} to n{to}")).collect();
-                write!(out, "what goes from {} is lost for {ms} ms", links.join(", "))
+                write!(out, "packets from {} are lost for {ms} ms", links.join(", "))
             }
             Self::Slow { node, delay_ms, ms } => {
-                write!(out, "what n{node} sends is late by about {delay_ms} ms, for {ms} ms")
+                write!(out, "packets of n{node} are delayed by about {delay_ms} ms, for {ms} ms")
             }
             Self::Lose { node, percent, ms, .. } => {
-                write!(out, "{percent} % of what n{node} sends is lost for {ms} ms")
+                write!(out, "{percent} % of the packets of n{node} are lost for {ms} ms")
             }
         }
     }

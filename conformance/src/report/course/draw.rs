@@ -151,7 +151,7 @@ fn draw_rate(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
         .build_cartesian_2d(0.0..end_s(course), 0.0..high)?;
     chart
         .configure_mesh()
-        .y_desc("deliveries a second")
+        .y_desc("deliveries per second")
         .x_labels(8)
         .y_labels(5)
         .x_label_formatter(&|at| format!("{at:.2} s"))

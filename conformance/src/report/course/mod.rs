@@ -206,7 +206,7 @@ mod tests {
         let course = Course::of(&fixture("good/suspended")).expect("a history");
         let svg = draw(&course).expect("it can be drawn");
         assert!(svg.starts_with("<svg") && svg.contains("stop n"), "{svg}");
-        assert!(svg.contains("deliveries a second") && svg.contains("latency"), "{svg}");
+        assert!(svg.contains("deliveries per second") && svg.contains("latency"), "{svg}");
         assert!(!svg.contains("http://"), "{svg}");
     }
 }

@@ -113,7 +113,7 @@ fn nowhere(scene: &Scene<'_>, column: &Column<'_>, y: f64, name: &str) -> Markup
     let from = (column.x - 26.0, y - 30.0);
     html! {
         g.arrow.missing {
-            title { "nobody multicast " (super::super::printable::shortened(name, 80)) }
+            title { "no node multicast " (super::super::printable::shortened(name, 80)) }
             (line(scene, from, (column.x, y), gap(column)))
             text.unknown x=(px(from.0 - 4.0)) y=(px(from.1)) text-anchor="middle" { "?" }
         }

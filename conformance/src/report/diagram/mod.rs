@@ -53,7 +53,7 @@ pub(super) fn diagrams(history: Option<&Path>, verdict: &Verdict, quotes: &Quote
 fn diagram(check: CheckId, finding: &Finding, picked: &[pick::Picked]) -> Option<Diagram> {
     let absence = is_about_absence(check);
     let scene = Scene::of(finding, picked, absence)?;
-    let title = format!("space-time diagram of what breaks {check}");
+    let title = format!("space-time diagram of a violation of {check}");
     let picture = draw::draw(&scene, &title, absence);
     Some(Diagram { check, picture, nodes_left_out: scene.lanes_left_out })
 }
@@ -110,7 +110,7 @@ mod tests {
         let nobody = picture("bad/integrity-sent-by-nobody", CheckId::IntegritySent, &[4])
             .expect("a picture");
         assert!(
-            nobody.contains("nobody multicast") && count(&nobody, "class=\"absent\"") == 0,
+            nobody.contains("no node multicast") && count(&nobody, "class=\"absent\"") == 0,
             "{nobody}"
         );
     }

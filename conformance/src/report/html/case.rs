@@ -49,7 +49,7 @@ fn tally(case: &Case) -> String {
     let Tally { held, broken, broken_shoulds, inconclusive, not_judged } = Tally::of(case);
     let parts = [
         (broken, "broken"),
-        (broken_shoulds, if broken_shoulds == 1 { "should broken" } else { "shoulds broken" }),
+        (broken_shoulds, "recommended broken"),
         (held, "hold"),
         (inconclusive, "inconclusive"),
         (not_judged, "not judged"),

@@ -75,8 +75,8 @@ fn cell(case: &Case, index: usize, id: CheckId) -> Markup {
 fn legend() -> Markup {
     const ENTRIES: [(&str, &str, &str); 7] = [
         ("passed", "✓", "holds"),
-        ("failed", "✗", "a must is broken"),
-        ("should", "!", "a should is broken"),
+        ("failed", "✗", "a required promise is broken"),
+        ("should", "!", "a recommended promise is broken"),
         ("inconclusive", "?", "inconclusive"),
         ("not-judged", "·", "not judged"),
         ("unsupported", "–", "unsupported"),

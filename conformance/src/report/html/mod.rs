@@ -186,7 +186,7 @@ fn appearance(outcome: &Outcome, strength: Strength) -> Appearance {
     let (class, symbol, word) = match (outcome, strength) {
         (Outcome::Held { .. }, _) => ("passed", "✓", "holds"),
         (Outcome::Broken { .. }, Strength::Must) => ("failed", "✗", "broken"),
-        (Outcome::Broken { .. }, Strength::Should) => ("should", "!", "broken, but only a should"),
+        (Outcome::Broken { .. }, Strength::Should) => ("should", "!", "broken, but only recommended"),
         (Outcome::Inconclusive(_), _) => ("inconclusive", "?", "inconclusive"),
         (Outcome::NotJudged(_), _) => ("not-judged", "·", "not judged"),
     };
@@ -296,7 +296,7 @@ mod tests {
                 assert_eq!(page.matches(&format!("id=\"{place}")).count(), 1, "{place}");
             }
         }
-        assert!(page.contains("Every must that could be judged holds in 12 cases."));
+        assert!(page.contains("Every required promise that could be judged holds in 12 cases."));
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn implementation(run: &Run, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     };
     let name =
-        run.implementation.as_deref().unwrap_or("an implementation that did not say its name");
+        run.implementation.as_deref().unwrap_or("an implementation without a name");
     let adapter = printable(adapter, TEXT_CHARACTERS_MAX);
     writeln!(out, "{STRONG}{}{STRONG:#}, by {adapter}", printable(name, TEXT_CHARACTERS_MAX))?;
     if !run.features.is_empty() {
@@ -164,7 +164,7 @@ fn details<'r>(case: &'r Case, shown: &mut Shown<'r>, out: &mut impl Write) -> i
         None => {
             let shoulds = match Tally::of(case).broken_shoulds {
                 0 => "",
-                _ => ", though what it should do is broken",
+                _ => ", but a recommended promise is broken",
             };
             writeln!(out, "{}{shoulds}", case.status.word())?;
         }
@@ -369,10 +369,10 @@ mod tests {
     fn a_broken_should_passes_and_is_said_clearly() {
         let only = verdict(&[(CheckId::Quiescence, finding("n0 posted", &[1]))]);
         let text = plain(&run(vec![case("quiet", None, verdict(&[])), case("chatty", None, only)]));
-        assert!(text.contains("chatty: passed, though what it should do is broken"), "{text}");
+        assert!(text.contains("chatty: passed, but a recommended promise is broken"), "{text}");
         assert!(text.contains("quiescence (should) is broken"), "{text}");
         let last = text.lines().last().unwrap_or_default();
-        assert!(last.starts_with("PASSED") && last.contains("only a should is broken"), "{last}");
+        assert!(last.starts_with("PASSED") && last.contains("one recommended promise is broken"), "{last}");
     }
 
     #[test]
