@@ -56,7 +56,7 @@ const MULTICAST_EXAMPLES: &str = "Examples:
     tramontane-lab bench multicast --fabric tcp --nodes 3 --bytes 10240 --probe
     tramontane-lab bench multicast --fabric verbs --senders one --bytes 10240";
 
-/// `bench multicast`.
+/// Arguments of `bench multicast`.
 #[derive(Args, Clone, Debug)]
 pub struct Multicast {
     /// The fabric
@@ -107,7 +107,7 @@ pub struct Multicast {
     pub json: bool,
 }
 
-/// `bench latency`.
+/// Arguments of `bench latency`.
 #[derive(Args, Clone, Debug)]
 pub struct Latency {
     /// The fabric
@@ -140,7 +140,7 @@ pub struct Latency {
     pub json: bool,
 }
 
-/// `bench idle`.
+/// Arguments of `bench idle`.
 #[derive(Args, Clone, Debug)]
 pub struct Idle {
     /// The number of members
@@ -163,7 +163,7 @@ const VIEWS_EXAMPLES: &str = "Examples:
 Every message that any member delivers is checked. If one is lost, doubled, reordered or delivered \
 differently, the command exits with status 7.";
 
-/// `bench views`.
+/// Arguments of `bench views`.
 #[derive(Args, Clone, Debug)]
 pub struct Views {
     /// The fabric
@@ -206,7 +206,7 @@ pub struct Views {
     pub json: bool,
 }
 
-/// `bench worker`.
+/// Arguments of `bench worker`.
 #[derive(Args, Clone, Debug)]
 pub struct Worker {
     /// The kind of experiment

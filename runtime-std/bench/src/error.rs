@@ -22,7 +22,7 @@ pub enum BenchError {
     /// A folder to be measured is not writable, or is full.
     #[error("cannot write to {}: {source}", path.display())]
     Disk {
-        /// The folder.
+        /// The folder that was measured.
         path: std::path::PathBuf,
         /// The error of the system.
         source: std::io::Error,

@@ -97,7 +97,7 @@ fn measure(
 }
 
 impl LargeReport {
-    /// For people.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!(

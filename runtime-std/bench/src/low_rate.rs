@@ -20,7 +20,7 @@ const HAND_OFFS: u64 = 200_000;
 /// The output of `bench latency`.
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyReport {
-    /// The machine.
+    /// The machine on which this ran.
     pub machine: String,
     /// The fabric: `shm` or `verbs`.
     pub fabric: &'static str,
@@ -148,11 +148,11 @@ impl LatencyReport {
 /// The output of `bench idle`.
 #[derive(Clone, Debug, Serialize)]
 pub struct IdleReport {
-    /// The machine.
+    /// The machine on which this ran.
     pub machine: String,
     /// Each member's share of a processor, in percent.
     pub processor_percent: Vec<f64>,
-    /// Their sum.
+    /// The sum of these shares.
     pub total_percent: f64,
     /// Number of writes that all members posted while idle.
     pub writes: u64,

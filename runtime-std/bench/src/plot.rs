@@ -42,7 +42,7 @@ pub(crate) struct Drawing {
     pub(crate) over: String,
     /// The unit of the figures.
     pub(crate) unit: String,
-    /// Both axes.
+    /// Whether both axes are logarithmic.
     pub(crate) is_logarithmic: bool,
     pub(crate) series: Vec<Series>,
 }
@@ -140,7 +140,7 @@ impl Drawing {
         Ok(())
     }
 
-    /// The legend is next to the lines, because they may fill the drawing.
+    /// Draws the legend next to the lines, because they may fill the drawing.
     fn draw_legend(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
         for (index, (Series { label, .. }, y)) in
             self.series.iter().zip((50..).step_by(18)).enumerate()

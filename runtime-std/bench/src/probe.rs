@@ -52,7 +52,7 @@ impl Experiment for HandOff {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BareRing {
     pub(crate) message_bytes: usize,
-    /// Each way.
+    /// Number of messages in each direction.
     pub(crate) messages: u64,
 }
 

@@ -93,7 +93,7 @@ fn set(profile: &mut Profile, name: &str, value: u64) -> Result<(), String> {
     profile.set(name, value).map_err(|error| format!("{name}={value}: {error}"))
 }
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn assignment(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text.split_once('=').ok_or("it is not NAME=VALUE")?;
     let value = value.parse().map_err(|_| format!("'{value}' is no whole number, 0 or more"))?;

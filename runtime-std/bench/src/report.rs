@@ -35,7 +35,7 @@ pub enum Probe {
 pub struct Row {
     /// `shm`, `tcp` or `verbs`.
     pub fabric: &'static str,
-    /// Members.
+    /// Number of members.
     pub nodes: u16,
     /// Number of senders among them.
     pub senders: u16,
@@ -68,12 +68,12 @@ pub struct Row {
 pub struct Report {
     /// The machine on which this ran.
     pub machine: String,
-    /// One a configuration.
+    /// The results of each configuration.
     pub rows: Vec<Row>,
 }
 
 impl Report {
-    /// For people.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{}\n{}", self.machine, table(&self.rows))

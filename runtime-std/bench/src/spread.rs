@@ -17,9 +17,9 @@ pub fn median(numbers: &[f64]) -> f64 {
 pub struct Spread {
     /// The median.
     pub median: f64,
-    /// The smallest.
+    /// The minimum.
     pub min: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
 }
 

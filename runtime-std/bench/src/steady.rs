@@ -91,7 +91,7 @@ pub(crate) fn messages_per_s(
 }
 
 impl SteadyReport {
-    /// For people.
+    /// Returns the report as text.
     pub(crate) fn text(&self) -> String {
         let line = |what: &str, spread: &Spread| {
             let Spread { median, min, max } = spread;

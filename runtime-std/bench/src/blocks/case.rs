@@ -94,7 +94,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Only the members of the multicast's configuration are used.
+    /// Returns the group's description. Only the members of the multicast's configuration are used.
     fn group(&self) -> Result<Description, BenchError> {
         Ok(experiment::group(self.nodes, 1, 1, 8).fixed().build()?)
     }

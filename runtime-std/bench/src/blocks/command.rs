@@ -8,7 +8,7 @@ use crate::options::Senders;
 use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::carrier::Carrier;
 
-/// `bench blocks`.
+/// Arguments of `bench blocks`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The fabric

@@ -47,7 +47,7 @@ impl Method {
     /// Both, in the order in which they are listed with a group.
     pub(super) const ALL: [Self; 2] = [Self::Memcpy, Self::Lent];
 
-    /// In a word.
+    /// Returns the method's name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Memcpy => "memcpy",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Link {
     /// One of the two members.
     pub one: u16,
-    /// The other.
+    /// The other member.
     pub other: u16,
 }
 

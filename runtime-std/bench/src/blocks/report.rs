@@ -99,7 +99,7 @@ pub(super) struct Row {
 /// The JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Printed {
-    /// The machine.
+    /// The machine on which this ran.
     pub(super) machine: String,
     pub(super) rows: Vec<Row>,
 }

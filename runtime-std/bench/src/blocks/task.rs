@@ -72,7 +72,7 @@ impl BlockTask {
 /// The member that pauses, and the duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pause {
-    /// By rank.
+    /// Rank of the member.
     pub(super) member: u16,
     /// Duration of the pause.
     pub(super) lasting_ns: u64,

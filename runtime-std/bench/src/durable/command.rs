@@ -13,7 +13,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 Each node writes --mib MiB of messages to its log. So the disk needs room for nodes times that, and \
 once more for the plain writers.";
 
-/// `bench durable`.
+/// Arguments of `bench durable`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The numbers of members; each of them logs

@@ -24,7 +24,7 @@ impl Role for DurableMember {
 /// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// The group.
+    /// The description of the group.
     pub(super) description: Description,
     /// The node's id.
     pub(super) node: u32,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::spread::Spread;
 use tramontane_local::table::Table;
 
-/// One group.
+/// The results of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
     /// Number of members, each with a log.
@@ -35,18 +35,18 @@ pub struct Case {
 /// The output of `bench durable`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DurableReport {
-    /// The machine.
+    /// The machine on which this ran.
     pub machine: String,
     /// The folder of the logs.
     pub folder: PathBuf,
     /// Number of parts in which each case sent.
     pub rounds: u64,
-    /// By members and bytes.
+    /// One case for each number of members and message size.
     pub cases: Vec<Case>,
 }
 
 impl DurableReport {
-    /// For people.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         let headings = "members  bytes  log MB/s  min  max  plain MB/s  of plain  syncs/s  log MiB  \

@@ -16,7 +16,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
     tramontane-lab bench record --paper spindle,rdmc --output docs/evaluation/record.md
     tramontane-lab bench record --paper tram --output docs/evaluation/tram-record.md --plots docs/evaluation";
 
-/// `bench record`.
+/// Arguments of `bench record`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The papers [default: all]

@@ -29,7 +29,7 @@ pub(super) struct LeaderChange {
 }
 
 impl LeaderChange {
-    /// Runs it.
+    /// Runs the change.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if nothing is delayed.

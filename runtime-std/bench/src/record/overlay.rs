@@ -23,7 +23,7 @@ const MESSAGES_MACHINE: &str = "r320_tcp";
 /// Number of groups of the trees of eight.
 pub(super) const GROUPS: u32 = 8;
 
-/// A protocol.
+/// A protocol under measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum System {
@@ -48,7 +48,7 @@ enum Variant {
     Batching,
     /// Messages are passed on only to the leaders of children.
     Leaders,
-    /// All three.
+    /// Uses all three extensions.
     All,
     /// All three, and entries refer to large payloads, which clients write to all replicas (TRM-9).
     References,
@@ -163,7 +163,7 @@ impl Ordered {
         Schedule { clients: self.clients(), answers, warm_up, measured, idle_ns: IDLE_NS }
     }
 
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
     /// [`BenchError`] if there is no such overlay.

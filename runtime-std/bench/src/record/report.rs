@@ -102,7 +102,7 @@ impl Summary {
         summary
     }
 
-    /// In a sentence.
+    /// Describes the summary in a sentence.
     pub(super) fn words(&self) -> String {
         let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
         let in_view = match self.in_view {
@@ -164,7 +164,7 @@ impl Row {
 }
 
 impl Record {
-    /// For people.
+    /// Returns the record as text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for Part { paper, summary, goals, claims, tables, .. } in &self.parts {

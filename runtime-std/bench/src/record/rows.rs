@@ -5,7 +5,7 @@ use toml::Table;
 
 use crate::error::BenchError;
 
-/// A paper.
+/// A paper with its file of claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
@@ -23,7 +23,7 @@ impl Paper {
     /// All papers.
     pub(super) const ALL: [Self; 4] = [Self::Spindle, Self::Rdmc, Self::Tram, Self::Dds];
 
-    /// Its rows.
+    /// Returns its rows.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if its file is invalid.
@@ -77,7 +77,7 @@ pub(super) struct Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Stated {
-    /// A number.
+    /// A single number.
     Number(f64),
     /// A range or a bound.
     Bound(Bound),

@@ -12,7 +12,7 @@ use crate::spread::median;
 /// The figures of one run, by name.
 pub(super) type Figures = BTreeMap<&'static str, f64>;
 
-/// Done runs.
+/// The completed runs.
 pub(super) struct Cache<'m> {
     machines: &'m Machines,
     done: Mutex<BTreeMap<(Case, u64), Figures>>,

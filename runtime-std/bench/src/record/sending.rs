@@ -122,7 +122,7 @@ const DISK_SYNC_NS: u64 = 20_000;
 const LIMIT_NS: u64 = 600_000_000_000;
 
 impl Sending {
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if it does not end as it should.

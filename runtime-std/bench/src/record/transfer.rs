@@ -41,7 +41,7 @@ impl Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Notice {
-    /// By polling, and by interrupts after 50 ms without a completion.
+    /// Polling, with interrupts after 50 ms without a completion.
     Hybrid,
     Interrupts,
     Polling,
@@ -51,7 +51,7 @@ pub(super) enum Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BlockMachine {
-    /// RDMC's sixteen.
+    /// RDMC's sixteen-node machine.
     Fractus,
     /// The machine of the Lawrence Livermore National Laboratory.
     Sierra,
@@ -120,7 +120,7 @@ impl Default for Transfer {
 }
 
 impl Transfer {
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if it fails.
@@ -242,7 +242,7 @@ const FARTHEST: usize = 3;
 const PAUSE_NS: u64 = 100_000;
 
 impl Breakdown {
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if it fails.
@@ -310,7 +310,7 @@ const SMALLEST_BYTES: f64 = 300.0;
 const LARGEST_BYTES: f64 = 500e6;
 
 impl Storage {
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if it fails.

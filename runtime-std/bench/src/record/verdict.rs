@@ -27,7 +27,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict in words.
     pub(super) const fn words(self) -> &'static str {
         match self {
             Self::Held => "held",

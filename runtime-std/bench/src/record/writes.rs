@@ -25,7 +25,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
     /// [`BenchError::Setup`] if a write is refused or lost.

@@ -30,7 +30,7 @@ impl TramSystem {
     }
 }
 
-/// `bench shards`.
+/// Arguments of `bench shards`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The fabrics

@@ -56,7 +56,7 @@ struct Application {
 }
 
 impl Application {
-    /// The parent may be gone; then the report is lost.
+    /// Sends a report. The parent may be gone; then the report is lost.
     fn report(&self, report: &Report) {
         let _ = self.reporter.send(report);
     }

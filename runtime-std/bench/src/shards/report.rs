@@ -60,7 +60,7 @@ impl Row {
 }
 
 impl Report {
-    /// For people.
+    /// Returns the report as text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if !self.rows.is_empty() {

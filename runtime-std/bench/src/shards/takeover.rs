@@ -61,7 +61,7 @@ impl Times {
     }
 }
 
-/// Kills leaders.
+/// Kills leaders and measures the takeovers.
 pub(super) fn run(
     setting: &Setting,
     kills: u32,

@@ -48,7 +48,7 @@ impl Setting {
         }
     }
 
-    /// All groups.
+    /// Returns all groups as destinations.
     pub(super) fn to(&self) -> Destinations {
         (0..self.groups).map(GroupId).fold(Destinations::default(), Destinations::with)
     }

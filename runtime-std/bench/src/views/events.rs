@@ -36,7 +36,7 @@ pub(super) struct Incarnation {
 /// The task of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// The group.
+    /// The description of the group.
     pub(super) description: Description,
     /// The node and its start.
     pub(super) own: Incarnation,

@@ -56,9 +56,9 @@ impl Rounds {
 /// The rounds of one way of going.
 #[derive(Clone, Debug, Serialize)]
 pub struct WaySummary {
-    /// The way.
+    /// The way of going.
     pub way: Departure,
-    /// How many.
+    /// Number of rounds.
     pub rounds: usize,
     /// Time from the order to the first delivery in the view without the member, over all remaining
     /// members, in ms.
@@ -79,11 +79,11 @@ fn spread(durations_ms: &[f64]) -> Option<Spread> {
 /// The output of `bench views`.
 #[derive(Clone, Debug, Serialize)]
 pub struct ViewsReport {
-    /// The machine.
+    /// The machine on which this ran.
     pub machine: String,
     /// The fabric.
     pub fabric: &'static str,
-    /// Members.
+    /// Number of members.
     pub nodes: u16,
     /// The time after which a member with an overdue heartbeat was removed.
     pub failure_timeout_ms: u64,
@@ -91,7 +91,7 @@ pub struct ViewsReport {
     pub heartbeat_ms: u64,
     /// The seed that determined which member went when.
     pub seed: u64,
-    /// By way.
+    /// The results of each way.
     pub ways: Vec<WaySummary>,
     /// Number of views whose logs were compared.
     pub views: u64,
@@ -106,7 +106,7 @@ pub struct ViewsReport {
 }
 
 impl ViewsReport {
-    /// For people.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         let headings = "way  rounds  first delivery ms  min  max  at the last  left ms  back ms";

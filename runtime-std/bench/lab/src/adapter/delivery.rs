@@ -27,7 +27,7 @@ pub(super) fn write_line(answer: &Answer<'_>) -> io::Result<()> {
 pub(super) struct Names {
     /// The names by node id.
     pub(super) nodes: Vec<String>,
-    /// By subgroup.
+    /// The group names, by subgroup.
     pub(super) groups: Vec<String>,
 }
 

@@ -62,7 +62,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 pub(super) struct GroupMember {
     running: Running,
     features: Vec<&'static str>,
-    /// By group name: the sender of each subgroup, or `None` if this member does not send there.
+    /// The sender of each group, by group name; `None` if this member does not send there.
     groups: HashMap<String, Option<Sender>>,
     pause_ms: Arc<AtomicU64>,
     message_bytes_max: u32,

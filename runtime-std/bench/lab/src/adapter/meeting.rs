@@ -123,7 +123,8 @@ fn candidates() -> io::Result<impl Iterator<Item = u16>> {
     Ok((0..COUNT).map(move |step| LOWEST + (first + step) % COUNT))
 }
 
-/// The members of one run share its folder, and no other run uses it.
+/// Returns a group name made from the shared folder: the members of one run share it, and no other
+/// run uses it.
 pub(super) fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
     let folder = init.shared.as_os_str().as_encoded_bytes();
     let name = format!("conformance-{:016x}", xxhash_rust::xxh3::xxh3_64(folder));

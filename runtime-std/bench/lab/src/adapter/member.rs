@@ -30,10 +30,10 @@ pub(super) fn send_with(
 pub(super) struct MemberUnderTest {
     delivery: Delivery,
     names: Arc<Names>,
-    /// By subgroup: the nodes that may be members, in the group's own order.
+    /// The nodes that may be members of each subgroup, in the group's own order.
     members: Vec<Vec<u32>>,
-    /// By subgroup, if all of them are logged. Entries that the log had before this start are
-    /// deliveries too, and are replayed.
+    /// The reports on each subgroup, if all of them are logged. Entries that the log had before
+    /// this start are deliveries too, and are replayed.
     logged: Option<Vec<Reported>>,
 }
 
@@ -70,9 +70,9 @@ impl Replica for MemberUnderTest {
         }
     }
 
-    /// The counts cover all messages since the group began, and so do this start's deliveries: it
-    /// begins with everything in its log. After a restart of all members, only messages that a
-    /// majority has are certain to be there.
+    /// Reports how many messages are durable. The counts cover all messages since the group began,
+    /// and so do this start's deliveries: it begins with everything in its log. After a restart of
+    /// all members, only messages that a majority has are certain to be there.
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
         let reported = self.logged.as_mut().and_then(|logged| logged.get_mut(subgroup.index()));
         let (Some(reported), Some(group)) = (reported, self.names.groups.get(subgroup.index()))

@@ -18,7 +18,7 @@ pub(super) struct HistoryFile {
 }
 
 impl HistoryFile {
-    /// A new one.
+    /// Creates an empty history.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         Ok(Self { file: File::create(path)? })
     }
@@ -92,7 +92,7 @@ impl Merged {
         Ok(Self { lines })
     }
 
-    /// Each record.
+    /// Iterates over all records.
     pub(super) fn events(&self) -> impl Iterator<Item = Event<'_>> {
         self.lines.iter().filter_map(|(_, line)| parse(line).ok())
     }

@@ -12,7 +12,7 @@ use super::supervisor::{Kill, Run};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::table::Table;
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     /// Number of transfers that clients multicast.
@@ -92,7 +92,7 @@ impl Outcome {
         }
     }
 
-    /// As text.
+    /// Returns the outcome as text.
     pub(super) fn table(&self) -> String {
         let mut table = Table::new("the bank  it was", &[0, 1]);
         let spread = |spread: Option<Spread>| {
@@ -132,7 +132,7 @@ impl Outcome {
     }
 }
 
-/// One replica of each group counts for all.
+/// Returns whether all the money is there. One replica of each group counts for all.
 fn is_conserved(plan: &Plan, held: &[Vec<Totals>]) -> bool {
     let money: i64 = held.iter().filter_map(|group| group.first()).map(|held| held.money).sum();
     let groups = i64::try_from(plan.overlay.groups.len()).unwrap_or(0);

@@ -34,7 +34,7 @@ struct Load {
     blocks: u64,
 }
 
-/// The counts.
+/// The results of the counts.
 #[derive(Debug, Serialize)]
 pub(super) struct Finished {
     steps: u64,
@@ -55,7 +55,7 @@ pub(super) struct Finished {
     slack_mean: Option<f64>,
     /// Minimum of the same number.
     slack_min: Option<u64>,
-    /// By sender, then by receiver.
+    /// The loads, sorted by sender and then by receiver.
     load: Vec<Load>,
 }
 

@@ -5,9 +5,9 @@
 
 use std::process::Command;
 
-/// Ten kills, ten leaves and ten stops, each taking as long as the failure timeout. The timeout is
-/// generous, because other processes run on this machine. With five members, one may be suspected
-/// by mistake in addition to the one that leaves.
+/// Runs ten kills, ten leaves and ten stops, each taking as long as the failure timeout. The
+/// timeout is generous, because other processes run on this machine. With five members, one may be
+/// suspected by mistake in addition to the one that leaves.
 fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
     let output = Command::new(crate::PROGRAM)
         .args(["bench", "views", "--fabric", fabric, "--ways", ways, "--rounds", rounds, "--json"])

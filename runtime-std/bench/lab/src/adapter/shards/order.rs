@@ -28,7 +28,7 @@ impl InOrder {
         self.0.iter().all(follows)
     }
 
-    /// A message went.
+    /// Records a message that was sent.
     pub(super) fn went(&mut self, id: MessageId, first: GroupId, destinations: Destinations) {
         self.0.push(UnderWay { id, first, destinations });
     }

@@ -111,7 +111,7 @@ impl Replica for Application {
     }
 
     fn leads(&mut self, term: u64) {
-        // As above.
+        // Without a driver there is no reader.
         let _ = write_line(&Answer::Leader { group: &self.group, term });
     }
 }
