@@ -1,36 +1,37 @@
-//! Bodies: payloads to which entries refer, instead of carrying them (TRM-9). A switch of the
-//! overlay.
+//! Bodies: payloads to which entries refer instead of carrying them (TRM-9). This is an option of
+//! the overlay.
 //!
-//! A client gives the body of a long message to each replica of each group on the message's way,
-//! by its own connections. It lies in the client's row there, under the message's name. Slots,
-//! entries and what is passed on to children then have headers alone.
+//! A client gives the body of a long message to each replica of each group on the message's path,
+//! over its own connections. The body is stored in the client's row there, under the message's
+//! name. Slots, entries and the stream to children then contain only headers.
 //!
-//! A replica that finds a reference in its log takes the body out of the client's row, into memory
-//! of its own that only it writes: by the entry's place, under the message's name. There the body
-//! stays for as long as the entry has its place in the log. So neither a client that goes, nor the
-//! end of its connection, takes a body away that an entry refers to.
+//! A replica that finds a reference in its log copies the body from the client's row into memory
+//! that only the replica itself writes: at the entry's log index, under the message's name. The
+//! body stays there for as long as the entry is in the log. So neither the departure of a client
+//! nor the end of its connection removes a body to which an entry refers.
 //!
-//! A step takes so many bytes of bodies, and shows which it has. So a leader's followers, and the
-//! groups below, take the first bodies while it takes the next. If each took all that is there
-//! first, all would copy the same bodies one after the other.
+//! A step copies a limited number of bytes of bodies, and shows which bodies it has. So a leader's
+//! followers and the lower groups copy the first bodies while the leader copies the next ones. If
+//! each first copied everything available, all would copy the same bodies one after another.
 //!
 //! # When a reference counts
-//! A replica shows the leader that has its log below which place it has all bodies. A reference
-//! counts there only below that, in the leader's log and in its term. So it is decided once a
-//! quorum has shown the body, and not once a quorum has the header. The leader itself proposes no
-//! reference whose body it lacks. Where a follower lacks one for too long, or asks for it because
-//! it does not come from the client any more, the leader carries it: into that follower's log,
-//! under the entry's place and name (see `carry`).
+//! A replica shows the leader that writes its log the index below which it has all bodies. Only
+//! references below that index count there, in the leader's log and in its term. So a reference is
+//! decided once a quorum has shown its body, not once a quorum has its header. The leader itself
+//! proposes no reference whose body it lacks. If a follower lacks a body for too long, or asks for
+//! it because the client no longer gives it, the leader carries the body into that follower's log,
+//! under the entry's index and name (see `carry`).
 //!
-//! A count that an earlier leader was shown says nothing to a later one: the term travels with it.
-//! A follower begins to count for a leader only once its log has that leader's stamp.
+//! A count that was shown to an earlier leader means nothing to a later one, so the term is sent
+//! with it. A follower begins to count for a leader only once its log has that leader's stamp.
 //!
 //! # Why a body is never replaced too early
-//! - In a client's row: the client gives another in its place only once this replica has replied
-//!   to the message, which it does as it delivers it, or passes it over.
-//! - In the memory of the replica: by that of the entry whose header takes the place of its own.
-//!   All replicas that are heard have delivered it then, and the children have decided it.
-//! - Its name goes before it is replaced, and comes behind it.
+//! - In a client's row, the client replaces a body only after this replica has replied to the
+//!   message, which it does when it delivers or skips it.
+//! - In the replica's memory, a body is replaced by that of the entry whose header replaces its
+//!   own. By then all replicas that are heard have delivered the old entry, and the children have
+//!   decided it.
+//! - A body's name is removed before the body is replaced, and written after it.
 
 use super::common::Common;
 use super::entry::{Content, Entry, Message, MessageId, Source};
@@ -45,23 +46,23 @@ use super::timestamp::Timestamp;
 use crate::ids::{Ordinal, index_from_u32};
 use crate::memory::{OutOfRow, Row};
 
-/// Cells of a name: what says which body it is, and whose.
+/// Offsets of a name's cells: its mark, and the message that it names.
 const MARK: usize = 0;
 const PARTY: usize = 8;
 const NUMBER: usize = 16;
 
 impl Log<'_> {
-    /// Whether the body that is kept for a place is a message's.
+    /// Returns whether the body stored for a log index belongs to a message.
     pub(super) fn has_body(&self, place: u64, id: MessageId) -> Result<bool, OutOfRow> {
         self.is_named(self.shape().body_name(place), place, id)
     }
 
-    /// Whether a leader has carried the payload of a message to a place.
+    /// Returns whether a leader has carried the payload of a message to a log index.
     fn is_carried(&self, place: u64, id: MessageId) -> Result<bool, OutOfRow> {
         self.is_named(self.shape().carried_name(place), place, id)
     }
 
-    /// Whether the name that was read last is that of a message's body for a place.
+    /// Returns whether the name that was read last is that of a message's body for a log index.
     pub(super) fn is_asked(&self, place: u64, id: MessageId) -> Result<bool, OutOfRow> {
         self.is_named(self.shape().asked_name(), place, id)
     }
@@ -73,13 +74,13 @@ impl Log<'_> {
         Ok(is_place && get(PARTY)? == id.party_cell() && get(NUMBER)? == id.number)
     }
 
-    /// The body that is kept for a place has no name any more.
+    /// Removes the name of the body stored for a log index.
     pub(super) fn forget_body(&self, place: u64) -> Result<(), OutOfRow> {
         self.memory().cell(self.shape().body_name(place).saturating_add(MARK))?.publish(0);
         Ok(())
     }
 
-    /// The body that is kept for a place is whole, and a message's.
+    /// Names the body stored for a log index, once it is complete, as that of a message.
     pub(super) fn name_body(&self, place: u64, id: MessageId) -> Result<(), OutOfRow> {
         let at = self.shape().body_name(place);
         let put = |offset: usize, value: u64| -> Result<(), OutOfRow> {
@@ -91,7 +92,7 @@ impl Log<'_> {
         put(MARK, place.saturating_add(1))
     }
 
-    /// Keeps a body for a place.
+    /// Stores a body for a log index.
     fn keep_body(
         &self,
         place: u64,
@@ -120,7 +121,7 @@ impl Log<'_> {
 }
 
 impl Common<'_> {
-    /// Whether the body of an entry is kept here, if it refers to one.
+    /// Returns whether the body of an entry is stored here, or the entry needs none.
     pub(super) fn is_held(&self, place: u64, entry: &Entry, log: Log<'_>) -> Result<bool, Halt> {
         match entry.content {
             Content::Message(message) if self.shape.is_reference(message.length) => {
@@ -130,7 +131,8 @@ impl Common<'_> {
         }
     }
 
-    /// Whether the body of an entry is here, if it refers to one. Takes it from where it came.
+    /// Returns whether the body of an entry is here, or the entry needs none. Copies the body from
+    /// its source if necessary.
     fn has_whole<F, M: Memory>(
         &mut self,
         place: u64,
@@ -140,8 +142,8 @@ impl Common<'_> {
         Ok(self.lacking(place, entry, step)?.is_none())
     }
 
-    /// The message of an entry that refers to a body which is not here. Takes the body from where
-    /// it came.
+    /// Returns the message of an entry whose body is missing here. Copies the body from its source
+    /// if possible.
     pub(super) fn lacking<F, M: Memory>(
         &mut self,
         place: u64,
@@ -153,7 +155,8 @@ impl Common<'_> {
         if !self.shape.is_reference(length) || step.log.has_body(place, id)? {
             return Ok(None);
         }
-        // What comes late, to one that has delivered the message without it, may be another's.
+        // If this replica has delivered the message without its body, the client's slot may now
+        // have another body.
         let given = if place < self.delivered { None } else { self.given(id, step.memory)? };
         if let Some((row, offset)) = given {
             self.count_copied(length);
@@ -171,7 +174,7 @@ impl Common<'_> {
             step.log.memory().reader(),
             self.shape.payload(place),
         )?;
-        // A later leader that has put something else there has replaced the header before.
+        // A later leader that has put another payload there has replaced the header first.
         if step.log.load(place)?.as_ref() == Some(entry) {
             return Ok(None);
         }
@@ -179,7 +182,7 @@ impl Common<'_> {
         Ok(Some(message))
     }
 
-    /// The row of the client that a message is of, if it is connected.
+    /// Returns the row of a message's client, if it is connected.
     fn row_of_client<'m, M: Memory>(&self, id: MessageId, memory: &'m M) -> Option<Row<'m>> {
         let link = self.links.find(LinkRole::Client(id.client))?;
         let attached = self.state.at(link).attached;
@@ -188,7 +191,7 @@ impl Common<'_> {
         Some(row)
     }
 
-    /// Where a client has given the body of its message, if it has.
+    /// Returns the location of a message's body in its client's row, if the client has given it.
     fn given<'m, M: Memory>(
         &self,
         id: MessageId,
@@ -201,8 +204,8 @@ impl Common<'_> {
         Ok(is_there.then(|| (row, self.shape.given(id.number))))
     }
 
-    /// As a leader: takes the body of the next message of a source, whose entry comes to the end of
-    /// the log. False if it is not here.
+    /// As a leader: copies the body of a source's next message, whose entry will be at the end of
+    /// the log. Returns false if the body is not here.
     pub(super) fn take_body<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -232,7 +235,7 @@ impl Common<'_> {
         Ok(true)
     }
 
-    /// Where the parent's leader has carried the payload of a position, if it has.
+    /// Returns the location of a position's payload, if the parent's leader has carried it.
     fn carried<'m>(
         &self,
         ordinal: Ordinal,
@@ -243,7 +246,7 @@ impl Common<'_> {
         Ok(is_there.then(|| (feed, ring.payload(ordinal))))
     }
 
-    /// As a leader: asks the parent for a payload that is not here for too long.
+    /// As a leader: asks the parent for a payload that has been missing for too long.
     pub(super) fn ask_for_wanted<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -273,12 +276,12 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// How long a replica waits for a body that its client may be giving.
+    /// Returns how long a replica waits for a body that its client may still give.
     pub(super) const fn patience_for_bodies_ns(&self) -> u64 {
         self.options.suspect_ns >> 1
     }
 
-    /// As a follower: takes the bodies of new entries, and shows the leader which are here.
+    /// As a follower: copies the bodies of new entries, and shows the leader which ones are here.
     pub(super) fn hold_bodies<F, M: Memory>(
         &mut self,
         follower: &mut Follower,
@@ -302,7 +305,8 @@ impl Common<'_> {
                 held.below = held.below.max(row.cell(peer_row::BODIES_FROM)?.load());
             }
         }
-        // What a leader may not have written yet would replace bodies that are wanted here still.
+        // Entries beyond this would replace bodies that are still needed here, so a leader may not
+        // have written them yet.
         let room = self.delivered.saturating_add(u64::from(self.shape.entries()));
         let end = control.tail.min(room);
         // bound: the entries of the log
@@ -311,10 +315,10 @@ impl Common<'_> {
                 break;
             }
             match step.log.load(held.below)? {
-                // It was delivered by a snapshot, and nobody wants it from here.
+                // It was delivered by a snapshot, and no replica needs it from here.
                 None if held.below < self.delivered => {}
                 None => break,
-                // The next step goes on.
+                // The next step continues here.
                 Some(_) if self.has_taken_enough() => break,
                 Some(entry) => {
                     if !self.has_whole(held.below, &entry, step)? {
@@ -332,15 +336,16 @@ impl Common<'_> {
         self.show_bodies(follower, step.memory)
     }
 
-    /// Whether a client may give a body still, or has given it.
+    /// Returns whether a client may still give a body, or has given it.
     fn comes<M: Memory>(&self, id: MessageId, memory: &M) -> Result<bool, Halt> {
         let Some(row) = self.row_of_client(id, memory) else { return Ok(false) };
         let gives_from = row.cell(feed_row::GIVES_FROM)?.load();
-        // It lands behind the bodies that were given, so these are looked for after it.
+        // This cell lands after the bodies that were given, so they are looked for after it is
+        // read.
         Ok(id.number >= gives_from || self.given(id, memory)?.is_some())
     }
 
-    /// Asks the leader for bodies from a place on that do not come from their clients any more.
+    /// Asks the leader for the bodies, from a log index on, that clients no longer give.
     fn ask_for_bodies<F, M: Memory>(
         &mut self,
         follower: &Follower,
@@ -359,7 +364,8 @@ impl Common<'_> {
             if let Some(message) = self.reference(place, step.log)?
                 && !step.log.has_body(place, message.id)?
             {
-                // What comes to one that has delivered the message is not taken: see `lacking`.
+                // A replica that has delivered the message does not copy a body that arrives later:
+                // see `lacking`.
                 if place >= self.delivered && self.comes(message.id, step.memory)? {
                     break;
                 }
@@ -374,7 +380,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Only to the leader that has this log: one that was deposed must not count what comes later.
+    /// The count is shown only to the leader that writes this log: a deposed leader must not count
+    /// bodies that arrive later.
     fn show_bodies<M: Memory>(&mut self, follower: &Follower, memory: &M) -> Result<(), Halt> {
         let (shown, of) = (follower.held.shown, follower.held.of.cell());
         let Some(link) = follower.granted_to.filter(|_| shown > 0) else { return Ok(()) };
@@ -390,8 +397,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Whether a decided entry can be delivered: its body is here. And a replica that comes back
-    /// counts in quorums only with all bodies below.
+    /// Returns whether a decided entry can be delivered because its body is here. A replica that
+    /// comes back counts in quorums only once it has all earlier bodies.
     pub(super) fn is_deliverable<F, M: Memory>(
         &mut self,
         held: &Held,
@@ -418,7 +425,7 @@ impl Common<'_> {
         self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(bytes);
     }
 
-    /// Whether this step has copied so much that its results go out first.
+    /// Returns whether this step has copied so much that its results must be sent first.
     const fn has_taken_enough(&self) -> bool {
         self.progress.copied_bytes >= self.options.run_bytes
     }

@@ -1,35 +1,36 @@
-//! How a replica becomes leader: it gathers the right to write a quorum's logs, and makes its own
-//! log hold all that can have been decided (TRM-4).
+//! How a replica becomes leader: it gathers permission to write a quorum's logs, and makes its own
+//! log contain everything that can have been decided (TRM-4).
 //!
-//! 1. It asks all peers with a timestamp above all that it knows. What it wrote to their logs
-//!    before has landed, or was refused, when a peer sees that.
-//! 2. It reads the control line and all headers of each log that it is granted, after the grant.
-//!    It then reads the control line once more: there the owner shows which leader has the log.
-//! 3. Once a quorum's are read, its own included, it takes the log with the highest stamp, and of
-//!    equal stamps the longest. It copies what it lacks of it, reads that log's control line a last
-//!    time, and puts its own timestamp on its log.
+//! 1. It asks all peers for their logs, with a timestamp above all those that it knows. By the time
+//!    a peer sees the request, the candidate's earlier writes to that peer's log have landed or
+//!    were refused.
+//! 2. It reads the control line and all headers of each granted log, after the grant. It then reads
+//!    the control line once more, because the owner shows there which leader has the log.
+//! 3. Once a quorum's logs are read, its own included, it takes the log with the highest stamp and,
+//!    among equal stamps, the longest. It copies the entries that it lacks, reads that log's
+//!    control line one last time, and puts its own timestamp on its log.
 //!
-//! Then it leads. It brings each log to its own state before that log counts (see `follow`).
+//! Then it leads. It brings each log to the state of its own before that log counts (see `follow`).
 //!
 //! # Why nothing decided is lost
-//! A log with stamp *s* is a beginning of the log that leader *s* had in its time, and holds all
-//! of the log with which that leader began. An entry is decided once a quorum's logs have the
-//! stamp of one leader and reach past the entry. Let *t* be the first later leader whose log
-//! lacks it. Leader *t* has read a log of that quorum after its owner granted to *t*, so that log
-//! had the entry, with that leader's stamp or a later one. The log that *t* took has a stamp at
-//! least as high. If it is the same stamp, it is at least as long, and has the entry. If it is a
-//! later one below *t*, its leader's log had the entry, since *t* is the first that lacks it. So
-//! *t* has it.
+//! A log with stamp *s* is a prefix of the log that leader *s* had in its term, and contains the
+//! whole log with which that leader began. An entry is decided once a quorum's logs have the stamp
+//! of one leader and extend past the entry. Let *t* be the first later leader whose log lacks it.
+//! Leader *t* has read a log of that quorum after its owner granted it to *t*, so that log had the
+//! entry, with that leader's stamp or a later one. The log that *t* took has a stamp at least as
+//! high. If the stamp is the same, that log is at least as long, and has the entry. If it is a
+//! later one below *t*, its leader's log had the entry, because *t* is the first that lacks it. So
+//! *t* has the entry.
 //!
-//! The paper compares timestamps entry by entry. That needs each entry rewritten under the new
-//! timestamp before it counts, which the paper leaves out, and by which it loses messages. One
-//! stamp for the whole log does the same with one cell.
+//! The paper compares timestamps entry by entry. That requires each entry to be rewritten under the
+//! new timestamp before it counts. The paper omits this step, and loses messages because of it. One
+//! stamp for the whole log achieves the same with a single cell.
 //!
 //! # Why the control line is read last
 //! An owner can give its log to a later leader while a candidate reads it. That leader may replace
-//! a payload whose header the candidate has read before. The owner stores the later timestamp in
-//! the control line before it gives the log away. So whatever was read before the candidate found
-//! its own timestamp there is whole, and else the campaign is over.
+//! a payload whose header the candidate has already read. The owner stores the later timestamp in
+//! the control line before it gives the log away. So if the candidate last finds its own timestamp
+//! there, everything that it read before is whole. Otherwise the campaign is over.
 //!
 //! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).
 
@@ -47,11 +48,11 @@ use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Permissions};
 use crate::layout::CACHE_LINE;
 
-/// The most payloads that are read at a time.
+/// Most payloads read at a time.
 const READS_MAX: u32 = 16;
 
 impl Common<'_> {
-    /// Asks all peers for their logs, with a timestamp above all that are known.
+    /// Asks all peers for their logs, with a timestamp above all known ones.
     pub(super) fn begin_campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -89,7 +90,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// The next of what a candidate has to do. Gives what it is then.
+    /// Does the next part of a candidate's work, and returns its role after that.
     pub(super) fn campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
         campaign: Campaign,
@@ -124,8 +125,8 @@ impl Common<'_> {
                 continue;
             }
             if state.follow.stage == FollowStage::Idle {
-                // What is read from here on comes after the grant. It may have been denied before,
-                // for what an earlier campaign had under way.
+                // Reads from here on come after the grant. An earlier read may have been denied
+                // because of an earlier campaign.
                 step.fabric.observe_barrier();
                 state.follow.read_again();
             }
@@ -141,7 +142,7 @@ impl Common<'_> {
                 }
                 continue;
             }
-            // After all else the control line is read once more.
+            // After everything else, the control line is read once more.
             let left = whole.saturating_sub(done);
             let (offset, length) = if left > 0 { (done, left.min(chunk)) } else { (0, CACHE_LINE) };
             let (view, peer) = (state.attached.view, state.attached.peer);
@@ -160,7 +161,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Takes the log that holds all that can have been decided, once a quorum's logs are read.
+    /// Chooses the log that contains everything that can have been decided, once a quorum's logs
+    /// are read.
     fn choose<F: Fabric + Permissions, M: Memory>(
         &mut self,
         step: &mut StepContext<'_, F, M>,
@@ -213,10 +215,10 @@ impl Common<'_> {
             && end.saturating_sub(start) <= u64::from(self.shape.entries())
             && (start >= end || log.load_copied(rank_of(from), start)?.is_some());
         if !is_held {
-            // The others' logs begin above what this replica has delivered.
+            // The other logs begin above what this replica has delivered.
             return Ok(Role::behind());
         }
-        // What differs was never decided: the log with the higher stamp lacks it.
+        // Entries that differ were never decided, because the log with the higher stamp lacks them.
         log.set_tail(start.min(own.tail))?;
         let copying = Copying { from, start, next: start, end, decided, voters, is_read: false };
         Ok(Role::Candidate(Campaign::Copying(copying)))
@@ -284,8 +286,8 @@ impl Common<'_> {
         self.begin_completing(end, decided, voters, step)
     }
 
-    /// Whether the control line of the log that is copied was read after all payloads, and shows
-    /// that they are whole. Sees to it that it is read.
+    /// Returns whether the control line of the log being copied was read after all payloads and
+    /// shows that they are whole. Starts that read if necessary.
     fn is_read_last(&mut self, copying: &mut Copying) -> bool {
         let whole = self.shape.payloads();
         let state = self.state.at_mut(copying.from);
@@ -299,14 +301,15 @@ impl Common<'_> {
         false
     }
 
-    /// Begins to lead, with a log that holds all that can have been decided.
+    /// Begins to lead, with a log that contains everything that can have been decided.
     pub(super) fn lead<F, M: Memory>(
         &mut self,
         tail: u64,
         decided: u64,
         step: &StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
-        // What the parent has replaced was never decided here, nor was anything behind it.
+        // Entries that the parent has replaced were never decided here, nor was anything after
+        // them.
         let tail = self.uncontradicted(tail, step)?;
         step.log.set_tail(tail)?;
         if self.recount(step.log, tail)? != tail {
@@ -323,9 +326,9 @@ impl Common<'_> {
         self.campaigns.reads.map_or(0, |(_, count)| count)
     }
 
-    /// A payload that this campaign has read is there: it reads from one peer at a time. No other
-    /// begins before all have landed, or the connection to that peer was given up. What is reported
-    /// after that is of an earlier one.
+    /// Counts a payload that this campaign read as arrived. A campaign reads from one peer at a
+    /// time. No other campaign begins before all payloads have landed or the connection to that
+    /// peer was given up. Reports that arrive after that belong to an earlier campaign.
     pub(super) const fn payload_came(&mut self) {
         self.campaigns.reads = match self.campaigns.reads {
             Some((from, count)) if count > 1 => Some((from, count.saturating_sub(1))),
@@ -333,9 +336,9 @@ impl Common<'_> {
         };
     }
 
-    /// Whether no payload that a campaign has read can land in the own log any more: one that came
-    /// later would replace what a later leader has written there. Waits for those that come, and
-    /// gives up the connection to a peer that is silent.
+    /// Returns whether no payload read by a campaign can still land in the local log: a late one
+    /// would replace what a later leader has written there. Waits for those in flight, and gives up
+    /// the connection to a silent peer.
     pub(super) fn end_reads<F: Fabric, M>(
         &mut self,
         role: &mut Role,
@@ -350,7 +353,7 @@ impl Common<'_> {
         self.campaigns.reads.is_none()
     }
 
-    /// A peer's log is to be asked for.
+    /// Marks a peer's log to be asked for.
     pub(super) fn ask(&mut self, link: LinkId) {
         self.touch(link);
         let state = self.state.at_mut(link);

@@ -1,12 +1,12 @@
 //! What a leader does for replicas that lack the body of a reference: it carries the payload to
 //! them.
 //!
-//! - A follower that asks for a body, or shows none for too long, gets it into its log, where the
-//!   payload of an entry that carries it would be. The name follows the payload, at a place of its
-//!   own, so what has its name there is whole. What a new leader repairs of a log goes with its
-//!   payloads at once: the clients gave those to replicas that were there.
-//! - A leader of a child that asks for one gets it into the slot of its position. One at a time:
-//!   the control line says which.
+//! - A follower that asks for a body, or shows none for too long, gets it in its log, where the
+//!   payload of an ordinary entry would be. The name follows the payload, at a separate offset, so
+//!   a payload that has its name is whole. When a new leader repairs a log, it sends the payloads
+//!   at once, because the clients gave them only to replicas that were there at the time.
+//! - A leader of a child that asks for a body gets it in the slot of its position. One is carried
+//!   at a time, and the control line says which.
 //!
 //! Requirement: TRM-9.
 
@@ -27,7 +27,7 @@ use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{Ordinal, Time, index_from_u32};
 
 impl Common<'_> {
-    /// Looks which bodies the followers show, and which they have lacked for too long.
+    /// Reads which bodies the followers show, and notices those that they have lacked for too long.
     pub(super) fn look_at_bodies<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -43,7 +43,7 @@ impl Common<'_> {
             if follow.stage != FollowStage::Synced {
                 continue;
             }
-            // The count lands before the term for which it is.
+            // The count lands before the term that it belongs to.
             let shown_to = Timestamp::from_cell(row.cell(peer_row::BODIES_FOR)?.load());
             let count = row.cell(peer_row::BODIES)?.load();
             let shown = if shown_to == self.promised { count } else { 0 };
@@ -61,8 +61,8 @@ impl Common<'_> {
     }
 
     /// A leader cannot carry the body of an entry that its log has dropped, or whose body it lacks.
-    /// Where the follower has delivered that entry, nobody needs the body there, and the leader
-    /// tells the follower to go on behind it. An entry that is not delivered counts as lacking.
+    /// If the follower has delivered that entry, the body is not needed there, and the leader tells
+    /// the follower to continue after it. An undelivered entry counts as lacking.
     fn pass_over_dropped<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -90,8 +90,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// A peer whose log is repaired gets the payloads of what is written. One that comes back gets
-    /// all that anyone may want.
+    /// Starts to carry payloads to a peer whose log is repaired: those of the entries being written
+    /// or, if the peer comes back, all that any replica may need.
     pub(super) fn begin_carrying<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -109,7 +109,7 @@ impl Common<'_> {
             if place >= delivered {
                 break;
             }
-            // What this leader lacks nobody had when it began.
+            // If this leader lacks a body, no replica had it when this leader began.
             if !self.is_kept(leader, place, step.log)? {
                 from = place.saturating_add(1);
             }
@@ -125,8 +125,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Counts entries that are no references as covered, since they need no body. An entry that the
-    /// own log has dropped may have been a reference, and ends the count.
+    /// Counts entries that are not references as covered, because they need no body. An entry that
+    /// the local log has dropped may have been a reference, so it ends the count.
     fn cover(&self, follow: &mut Follow, log: Log<'_>) -> Result<(), Halt> {
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
@@ -154,7 +154,7 @@ impl Common<'_> {
         };
         follow.lacks = Some((place, since));
         let is_carried = follow.carry < follow.carry_end || follow.carrying.is_some();
-        // What was carried before is on its way, or waits to be taken there.
+        // Payloads carried earlier are in flight, or wait to be copied there.
         let new = place.max(follow.carry_end);
         let asked = asked.min(follow.acknowledged);
         if !is_carried && asked > new {
@@ -165,7 +165,7 @@ impl Common<'_> {
         }
     }
 
-    /// The message of an entry that is a reference.
+    /// Returns the message of an entry that is a reference.
     pub(super) fn reference(&self, place: u64, log: Log<'_>) -> Result<Option<Message>, Halt> {
         let entry = log.load(place)?;
         Ok(entry.and_then(|entry| match entry.content {
@@ -174,8 +174,8 @@ impl Common<'_> {
         }))
     }
 
-    /// Adds payloads that are carried to a follower to a list. Gives the place of the first, if
-    /// there is one. If there is none, these places are not looked at again.
+    /// Adds the payloads to be carried to a follower to a list, and returns the log index of the
+    /// first one. If there is none, these entries are not examined again.
     pub(super) fn add_carried(
         &mut self,
         link: LinkId,
@@ -183,7 +183,7 @@ impl Common<'_> {
         posting: &mut Posting,
         log: Log<'_>,
     ) -> Result<Option<u64>, Halt> {
-        // The headers go before.
+        // The headers are sent first.
         if !follow.stamp_sent || !follow.carries() {
             return Ok(None);
         }
@@ -237,7 +237,7 @@ impl Common<'_> {
         let ring = Ring::of_parent(shape);
         let found = self.find_position(leader, child, position, step.log)?;
         let Some((place, message)) = found else { return Ok(()) };
-        // Its slot may have another's by now, or an earlier one.
+        // Its slot may already have a later message, or still an earlier one.
         let is_in_slot = ring.name(row.reader(), position)? == Some(message.id);
         if !is_in_slot || !step.log.has_body(place, message.id)? {
             return Ok(());
@@ -260,7 +260,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// The place of the reference that has a position for a child.
+    /// Returns the log index and the message of the reference that has a position for a child.
     fn find_position(
         &self,
         leader: &Leader,

@@ -1,7 +1,8 @@
-//! What a replica has in each role: who it is, its links, and what it has counted and shown.
+//! The state of a replica in every role: its identity, its links, its counts, and the values that
+//! it has shown.
 //!
-//! The steps of the protocol are functions of it, each in the file of its subject. One that only a
-//! role can take asks for what that role has (see `role`).
+//! The steps of the protocol are functions of this state, each in the file of its subject. A step
+//! of one role only also takes the state of that role (see `role`).
 //!
 //! Requirements: TRM-1, TRM-3.
 
@@ -18,32 +19,34 @@ use super::timestamp::Timestamp;
 use crate::fabric::Capabilities;
 use crate::ids::{Ordinal, Time};
 
-/// What a replica is opened with.
+/// The options of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaOptions {
-    /// Between two heartbeats, in nanoseconds.
+    /// Time between two heartbeats, in nanoseconds.
     pub heartbeat_ns: u64,
-    /// After how long without a heartbeat a peer counts as gone: longer than the longest upcall.
+    /// Time without a heartbeat after which a peer counts as gone; longer than the longest upcall.
     pub suspect_ns: u64,
-    /// How long a campaign may take before another begins.
+    /// Time that a campaign may take before another begins.
     pub campaign_ns: u64,
-    /// After how long without its connection a client's place is given up.
+    /// Time without its connection after which a client is closed.
     pub lease_ns: u64,
-    /// Which start of this replica it is. A replica that comes back has a higher one.
+    /// Incarnation of this replica. A replica that comes back has a higher one.
     pub incarnation: u16,
-    /// It has been here since its group began, so it counts in quorums (TRM-5).
+    /// Whether it has been there since its group began, so that it counts in quorums (TRM-5).
     pub is_founder: bool,
-    /// Takes everything that is there in each step. Off: one entry at a time, each decided before
-    /// the next, as the paper does.
+    /// Whether each step takes everything available. If off, each entry is decided before the next
+    /// is taken, as in the paper.
     pub batching: bool,
-    /// Passes messages on to children while they are being replicated, and not only once they are
-    /// decided. The children do the same work earlier, and deliver once their parent has decided.
+    /// Whether messages are passed on to children while they are being replicated, and not only
+    /// once they are decided. The children then do the same work earlier, and deliver once their
+    /// parent has decided.
     pub passes_on_early: bool,
-    /// Passes messages on to the leader of a child alone. Off: to its other replicas too, behind
-    /// all that anybody waits for and once they are decided, as the paper does.
+    /// Whether messages are passed on only to the leader of a child. If off, the child's other
+    /// replicas receive them too, after all posts that others wait for and once the messages are
+    /// decided, as in the paper.
     pub serves_leaders_alone: bool,
-    /// A step takes no more payloads once it has copied so many bytes of them: what it has goes out
-    /// first, and others copy theirs meanwhile. It always takes one.
+    /// Bytes of copied payloads after which a step takes no more: its results are sent first, and
+    /// other replicas copy theirs meanwhile. A step always takes at least one payload.
     pub run_bytes: u64,
 }
 
@@ -64,83 +67,84 @@ impl Default for ReplicaOptions {
     }
 }
 
-/// What a replica keeps of one link: a list of these is lent to it.
+/// A replica's state of one link. One per link is lent to the replica.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkState {
     pub(super) attached: Attached,
-    /// Of a peer: its last heartbeat, and when it came.
+    /// For a peer: its last heartbeat. `heard_at` is the time when it arrived.
     pub(super) heartbeat: u64,
     pub(super) heard_at: Option<Time>,
-    /// Of a peer: the request for its log is to be posted.
+    /// For a peer: whether the request for its log must be posted.
     pub(super) asks: bool,
-    /// Of a peer: it is to be shown which bodies are here.
+    /// For a peer: whether it must be shown which bodies are here.
     pub(super) has_bodies: bool,
-    /// Of a peer: how its log is written.
+    /// For a peer: the state of its log.
     pub(super) follow: Follow,
-    /// Of a child's replica: what is passed on to it.
+    /// For a child's replica: the messages passed on to it.
     pub(super) passing: Passing,
-    /// Of a client: which of its replies are to be posted, as offsets from and up to.
+    /// For a client: the range of its replies that must be posted, as offsets.
     pub(super) replies: Option<(usize, usize)>,
-    /// Of a client: it wrote what no correct client writes.
+    /// For a client: whether it wrote something that no correct client writes.
     pub(super) is_bad: bool,
-    /// A count in the control line that may go out later: as it is, and as it was posted last.
+    /// Count in the control line whose post may be delayed. `count_told` is the value last posted.
     pub(super) count: u64,
     pub(super) count_told: u64,
 }
 
-/// What is passed on to one replica of a child.
+/// The state of passing messages on to one replica of a child.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passing {
-    /// The next position to be stored in the row.
+    /// Next position to store in the row.
     pub(super) stored: Ordinal,
-    /// The next position to be posted.
+    /// Next position to post.
     pub(super) posted: Ordinal,
-    /// The place in the log where the search for the next position goes on.
+    /// Log index at which the search for the next position continues.
     pub(super) place: u64,
-    /// How much of it was shown as decided, here and at the child.
+    /// Counts shown as decided, here and at the child.
     pub(super) shown: (u64, u64),
-    /// The row holds what a later log has otherwise: only a new view's row can be used again.
+    /// Whether the row has a message that differs in a later log. Only a new view's row can be used
+    /// then.
     pub(super) is_spoilt: bool,
 }
 
-/// What a replica knows of a child as a whole.
+/// A replica's state of a child as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChildState {
     pub(super) reach: Destinations,
     pub(super) shape: Shape,
-    /// The place of the first entry that the child may not have decided yet.
+    /// Log index of the first entry that the child may not have decided yet.
     pub(super) kept_from: u64,
-    /// How many positions the child is known to have decided.
+    /// Number of positions that the child is known to have decided.
     pub(super) settled: u64,
 }
 
-/// What a replica has shown to others.
+/// The values that a replica has last shown to others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastShown {
-    /// To clients and the parent: whether it leads.
+    /// Whether it leads, as shown to clients and the parent.
     pub(super) leading: bool,
-    /// To its peers: its standing, and whom it hears.
+    /// Standing shown to its peers. `hears` is the set of peers that it hears.
     pub(super) standing: u64,
     pub(super) hears: u64,
-    /// The number of the last heartbeat, and when it was given.
+    /// Number of the last heartbeat. `beat_at` is its time.
     pub(super) beats: u64,
     pub(super) beat_at: Option<Time>,
 }
 
-/// What a replica remembers of its campaigns.
+/// A replica's record of its campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Campaigns {
-    /// The number of the last one, and when it began.
+    /// Number of the last one. `began` is the time when it began.
     pub(super) number: u32,
     pub(super) began: Option<Time>,
-    /// How many were begun since the group was last known to have a leader.
+    /// Number of campaigns since the group was last known to have a leader.
     pub(super) attempts: u32,
-    /// Reads of payloads into the own log that are under way, and over which link. They may land
-    /// after their campaign is over.
+    /// Reads of payloads into the local log that are in flight: their link and number. They may
+    /// land after their campaign is over.
     pub(super) reads: Option<(LinkId, u32)>,
 }
 
-/// What a replica has in each role.
+/// The state of a replica in every role.
 #[derive(Debug)]
 pub(super) struct Common<'s> {
     pub(super) overlay: &'s Overlay,
@@ -155,7 +159,7 @@ pub(super) struct Common<'s> {
     pub(super) payload: &'s mut [u8],
     pub(super) children: heapless::Vec<ChildState, CHILDREN_MAX>,
     pub(super) capabilities: Capabilities,
-    /// The highest timestamp that this replica has granted, or chosen itself.
+    /// Highest timestamp that this replica has granted, or chosen itself.
     pub(super) promised: Timestamp,
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,
@@ -170,8 +174,8 @@ impl Common<'_> {
         self.state.at(link).attached.is_ready()
     }
 
-    /// The next positions and ordinals are worked out anew from what is in the own log. Gives how
-    /// many entries from the delivered ones on continue each other.
+    /// Recomputes the next positions and ordinals from the local log. Returns the log index up to
+    /// which its entries continue each other, from the delivered ones on.
     pub(super) fn recount(&mut self, log: Log<'_>, tail: u64) -> Result<u64, Halt> {
         self.counts.forget_proposed();
         let mut place = self.delivered;

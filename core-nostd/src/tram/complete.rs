@@ -1,18 +1,19 @@
-//! The last part of a campaign, where entries refer to payloads: a leader has the body of each
+//! The last part of a campaign if entries refer to payloads: a leader must have the body of each
 //! reference in its log.
 //!
-//! A candidate takes the bodies that clients gave it. For others it asks the voters whose logs it
-//! has read, one after the other: it reads the name of what the voter keeps for that place, then
-//! the body, and then the name once more. An owner takes the name away before it replaces a body.
-//! Each read is posted once the one before is there, since reads may overtake each other.
+//! A candidate takes the bodies that clients gave it. For the others it asks the voters whose logs
+//! it has read, one after another: it reads the name of the voter's body for that log index, then
+//! the body, and then the name once more. An owner removes the name before it replaces a body. Each
+//! read is posted once the previous one has arrived, because reads may overtake each other.
 //!
 //! # Why a reference whose body nobody has goes
-//! A decided reference was shown by a quorum to have its body, to the leader that decided it. One
-//! of them is among the voters that were read, and it had granted its log to this candidate before:
-//! what it came to have later it has not shown to a leader before. It keeps the body until its log
-//! has gone around, and has delivered the entry then, as its counts show. So where none of the
-//! voters has the body, the entry was never decided, and nothing behind it: the log ends below it.
-//! Where a voter has delivered it, this replica is behind, and needs a snapshot.
+//! If a reference was decided, a quorum had shown its body to the leader that decided it. One of
+//! that quorum is among the voters that were read, and had granted its log to this candidate
+//! before; bodies that it obtained after that grant it had not shown to an earlier leader. It keeps
+//! the body until its log has wrapped around, and by then it has delivered the entry, as its counts
+//! show. So if none of the voters has the body and none has delivered the entry, neither the entry
+//! nor anything after it was decided: the log is cut below it. If a voter has delivered it, this
+//! replica is behind and needs a snapshot.
 //!
 //! Requirement: TRM-9.
 
@@ -27,12 +28,12 @@ use super::step::StepContext;
 use super::token::{Ticket, Work};
 use crate::fabric::{Fabric, Permissions};
 
-/// What follows from a look at one place.
+/// The result of examining one log index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     On,
     Wait,
-    /// A voter has delivered what nobody has a body of: this replica is behind.
+    /// A voter has delivered an entry whose body no voter has: this replica is behind.
     Behind,
 }
 
@@ -46,7 +47,8 @@ impl Completing {
 }
 
 impl Common<'_> {
-    /// The own log has all that can have been decided, up to an end. Now the bodies.
+    /// Begins to complete the bodies. The local log already has everything that can have been
+    /// decided, up to `end`.
     pub(super) fn begin_completing<F: Fabric + Permissions, M: Memory>(
         &mut self,
         end: u64,
@@ -69,13 +71,13 @@ impl Common<'_> {
         self.complete(completing, step)
     }
 
-    /// Goes on to see to it that all bodies are here, and then leads.
+    /// Continues until all bodies are here, and then leads.
     pub(super) fn complete<F: Fabric + Permissions, M: Memory>(
         &mut self,
         mut completing: Completing,
         step: &mut StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
-        // bound: each place once, and a read that came.
+        // bound: each log index once, plus a read that has arrived
         for _ in 0..self.shape.entries().saturating_add(2) {
             if self.reads_under_way() > 0 {
                 break;
@@ -96,7 +98,7 @@ impl Common<'_> {
         Ok(Role::Candidate(Campaign::Completing(completing)))
     }
 
-    /// Looks for the body of a place here, and then at the next voter.
+    /// Looks for the body of an entry here, and then at the next voter.
     fn search<F: Fabric + Permissions, M: Memory>(
         &mut self,
         completing: &mut Completing,
@@ -132,7 +134,7 @@ impl Common<'_> {
         Ok(Next::Behind)
     }
 
-    /// Goes on with what was read of a voter.
+    /// Continues with what was read from a voter.
     fn read<F: Fabric + Permissions, M>(
         &mut self,
         completing: &mut Completing,
@@ -167,8 +169,8 @@ impl Common<'_> {
         Ok(Next::Wait)
     }
 
-    /// Reads a part of a peer's log into the same place of the own one, or as a name. False if it
-    /// was not posted.
+    /// Reads a part of a peer's log, to the same offset in the local one or as a name. Returns
+    /// false if the read was not posted.
     fn read_of<F: Fabric + Permissions>(
         &mut self,
         link: LinkId,

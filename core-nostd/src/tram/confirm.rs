@@ -1,26 +1,27 @@
-//! What the parent has decided of what it passed on early.
+//! Confirmation of messages that the parent passed on early, once it has decided them.
 //!
 //! A parent's leader passes a message on while its own group replicates it. The child's leader
-//! replicates it at once too, and so both groups do at the same time what would else come one after
-//! the other. But the message may be lost with the parent's leader, and another have its position.
-//! So a child decides an entry of its parent's only once the parent has decided it:
+//! replicates it at once too, so both groups do at the same time what would otherwise happen one
+//! after the other. But the message may be lost with the parent's leader, and another message may
+//! get its position. So a child decides an entry of its parent's only once the parent has decided
+//! it:
 //!
 //! - The parent's leader shows how many positions it has decided. The entry is confirmed if the
 //!   slot of its position names the same message.
-//! - It also shows how many positions it has seen decided by this child. A child's leader whose
-//!   predecessor has decided an entry learns it from there, once the slot is used again: its log
-//!   has one entry for each position, and holds all that was decided.
-//! - If a decided position's slot names another message, the entry was never decided, nor was
-//!   anything behind it. The leader campaigns anew, and its log ends below that entry.
+//! - It also shows how many positions it has seen decided by this child. If a slot was reused, a
+//!   child's leader whose predecessor had decided its entry learns that from this count. The
+//!   leader's log has one entry for each position, and contains everything that was decided.
+//! - If the slot of a decided position names another message, neither the entry nor anything after
+//!   it was decided. The leader campaigns again, and its log is cut below that entry.
 //!
-//! - A parent's leader that dies may have been the only one to have a message that it passed on.
-//!   If nothing else took that position, the entry would stay open, and all behind it. So each new
-//!   leader first orders a null, which takes a position for each child. A child takes early
-//!   messages behind a null from the leader of that null alone: a deposed one may have given
-//!   further positions away.
+//! - A parent's leader that dies may have been the only replica with a message that it passed on.
+//!   If nothing else took that position, the entry would stay open, and everything after it too. So
+//!   each new leader first orders a null, which takes a position for each child. After a null, a
+//!   child takes early messages only from the leader of that null, because a deposed leader may
+//!   have assigned further positions.
 //!
-//! A slot is never stored twice with different messages for one position: a leader that would have
-//! to, since it has led before, gives up the view (see `pass_on`).
+//! A slot is never stored twice with different messages for one position. A leader that would have
+//! to do so, because it has led before, gives up the view (see `pass_on`).
 //!
 //! Requirement: TRM-1.
 
@@ -34,7 +35,7 @@ use super::shape::feed_row;
 use super::step::StepContext;
 use crate::ids::Ordinal;
 
-/// What the parent's rows say of an entry.
+/// The parent's statement on an entry, from its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Confirmation {
     Confirmed,
@@ -43,7 +44,8 @@ enum Confirmation {
 }
 
 impl Common<'_> {
-    /// Up to which place, of those between two, all that came from the parent is confirmed.
+    /// Returns the log index, from `from` to `to`, up to which everything from the parent is
+    /// confirmed.
     pub(super) fn confirmed<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -72,7 +74,8 @@ impl Common<'_> {
         Ok(place)
     }
 
-    /// Where the own log ends if what the parent has replaced goes, with all behind it.
+    /// Returns the end of the local log without the entries that the parent has replaced, and
+    /// without everything after them.
     pub(super) fn uncontradicted<F, M: Memory>(
         &self,
         tail: u64,
@@ -120,7 +123,7 @@ impl Common<'_> {
             if row.cell(feed_row::SETTLED)?.load() > position.0 {
                 return Ok(Confirmation::Confirmed);
             }
-            // A slot whose count has not come may be half there.
+            // A slot whose count has not arrived may be incomplete.
             let confirmed = row.cell(feed_row::CONFIRMED)?.load();
             let written = row.cell(feed_row::WRITTEN)?.load();
             if confirmed.min(written) <= position.0 {

@@ -1,12 +1,13 @@
-//! What all replicas of a group know alike from the entries that they have processed: how much of
-//! each source was taken, which clients are there, and how much was passed on to each child.
+//! The counts that all replicas of a group derive in the same way from the entries that they have
+//! processed: how much of each source was taken, which clients are open, and how much was passed on
+//! to each child.
 //!
-//! A leader keeps the same numbers a second time, up to the end of its log: what it proposes next
-//! must continue them (TRM-6). Both are worked out by the same function.
+//! A leader keeps a second set of these numbers, up to the end of its log, because its next
+//! proposals must continue them (TRM-6). The same function computes both.
 //!
 //! # Invariants
-//! - Messages of one source have rising ordinals without gaps, and those of one child rising
-//!   positions without gaps.
+//! - Messages of one source have consecutive ordinals, and those for one child have consecutive
+//!   positions.
 //! - A client's ordinals begin at zero with each incarnation.
 //!
 //! Requirement: TRM-1.
@@ -16,36 +17,36 @@ use super::overlay::CHILDREN_MAX;
 use super::progress::Halt;
 use crate::ids::{ClientNumber, Ordinal, Rank};
 
-/// What is known of one source.
+/// The counts of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceCount {
-    /// The ordinal of its next message.
+    /// Ordinal of its next message.
     pub(super) next: Ordinal,
-    /// Of a client: whose messages are taken. Of the parent: the rank of the leader whose null was
-    /// the last, plus one.
+    /// For a client: the incarnation whose messages are taken. For the parent: the rank of the
+    /// leader of the last null, plus one.
     pub(super) incarnation: u32,
     pub(super) is_open: bool,
 }
 
-/// A parent's leader as [`SourceCount::incarnation`] has it.
+/// Returns a parent's leader in the form of [`SourceCount::incarnation`].
 pub(super) fn parent_leader(rank: Option<Rank>) -> u32 {
     rank.map_or(0, |rank| u32::from(rank.0).saturating_add(1))
 }
 
-/// What a replica keeps of one source: a list of these is lent to it, one for the parent and one
-/// for each client.
+/// A replica's state of one source. One for the parent and one for each client are lent to the
+/// replica.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SourceState {
     pub(super) taken: SourceCount,
     pub(super) proposed: SourceCount,
 }
 
-/// Up to where something is counted.
+/// The end of the counted entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpTo {
-    /// What was delivered.
+    /// The delivered entries.
     Delivered,
-    /// What stands in the own log.
+    /// The entries in the local log.
     Proposed,
 }
 
@@ -53,7 +54,7 @@ pub(super) enum UpTo {
 #[derive(Debug)]
 pub(super) struct Counts<'s> {
     sources: &'s mut [SourceState],
-    /// The next position for each child: delivered, and proposed.
+    /// Next position for each child: delivered, and proposed.
     children: heapless::Vec<(Ordinal, Ordinal), CHILDREN_MAX>,
 }
 
@@ -71,7 +72,7 @@ impl<'s> Counts<'s> {
     pub(super) fn new(sources: &'s mut [SourceState], children: usize) -> Self {
         sources.fill(SourceState::default());
         let mut positions = heapless::Vec::new();
-        // There is room: an overlay has no group with more children.
+        // The resize cannot fail: no group of an overlay has more children.
         let _ = positions.resize(children, (Ordinal::ZERO, Ordinal::ZERO));
         Self { sources, children: positions }
     }
@@ -96,7 +97,7 @@ impl<'s> Counts<'s> {
         }
     }
 
-    /// What is proposed is what is delivered, again.
+    /// Resets the proposed counts to the delivered ones.
     pub(super) fn forget_proposed(&mut self) {
         // bound: the sources: the parent and each client
         for state in self.sources.iter_mut() {
@@ -108,7 +109,7 @@ impl<'s> Counts<'s> {
         }
     }
 
-    /// Counts an entry in, if it continues what was counted.
+    /// Counts an entry if it continues the counted ones.
     pub(super) fn count(&mut self, entry: &Entry, up_to: UpTo) -> Result<(), NotContinued> {
         // bound: the children
         for child in 0..self.children.len() {
@@ -172,12 +173,12 @@ impl<'s> Counts<'s> {
         })
     }
 
-    /// How many cells a snapshot of the counts has.
+    /// Returns the number of cells in a snapshot of the counts.
     pub(super) fn cells(&self) -> usize {
         self.sources.len().saturating_mul(2).saturating_add(self.children.len())
     }
 
-    /// Stores what was delivered. None if the cells are not exactly as many.
+    /// Stores the delivered counts. Returns `None` if the number of cells does not match.
     pub(super) fn save(&self, cells: &mut [u64]) -> Option<()> {
         let mut cells = cells.iter_mut();
         // bound: the sources
@@ -193,8 +194,8 @@ impl<'s> Counts<'s> {
         cells.next().is_none().then_some(())
     }
 
-    /// Takes over what another replica saved. None, and all is as it was, if the cells are not
-    /// exactly as many, or if one of them cannot be what it should be.
+    /// Restores the counts that another replica saved. Returns `None`, and changes nothing, if the
+    /// number of cells does not match or one of them is invalid.
     pub(super) fn restore(&mut self, cells: &[u64]) -> Option<()> {
         let of_sources = cells.get(..self.sources.len().saturating_mul(2))?;
         let mut standings = of_sources.iter().skip(1).step_by(2);
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(counts.child(0, UpTo::Proposed), Ordinal(0));
     }
 
-    /// What a leader of the parent passed on early is taken until the null of another.
+    /// Messages that a leader of the parent passed on early are taken until another leader's null.
     #[test]
     fn the_parents_leader_is_that_of_its_last_null() {
         let mut sources = [SourceState::default(); 2];
@@ -296,7 +297,7 @@ mod tests {
     fn what_was_saved_is_restored() {
         let mut sources = [SourceState::default(); 3];
         let mut counts = Counts::new(&mut sources, 2);
-        // As high as they get.
+        // The highest possible values.
         let (client, incarnation) = (ClientNumber(1), u32::MAX);
         counts.count(&change(Content::Open { client, incarnation }), UpTo::Delivered).expect("");
         counts.count(&message(Source::Parent, 0, 0, Some(0)), UpTo::Delivered).expect("");
@@ -313,7 +314,7 @@ mod tests {
         assert!(opened.is_open && opened.incarnation == incarnation);
         assert_eq!(restored.child(0, UpTo::Delivered), Ordinal(1));
         let mut changed = cells;
-        // The first ordinal is another, and the last source's incarnation is none.
+        // The first ordinal differs, and the last source's incarnation is invalid.
         (changed[0], changed[5]) = (9, u64::MAX);
         assert_eq!(restored.restore(&changed), None);
         assert_eq!(restored.source(Source::Parent, UpTo::Delivered).next, Ordinal(1), "as before");

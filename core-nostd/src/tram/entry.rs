@@ -1,11 +1,11 @@
-//! Entries of a log: one message, or one change of who takes part.
+//! Entries of a log: each is one message, or one change of the participants.
 //!
-//! An entry's header is a row of cells and its payload lies apart. The header's first cell is its
-//! mark: the place, plus one. A header without the mark of its place is no entry: it is of an
-//! earlier lap, or was never written. Its seal is worked out from all other cells: a header of
-//! which a part was replaced is no entry either.
+//! An entry's header is a row of cells, and its payload is stored separately. The header's first
+//! cell is its mark: the log index plus one. A header without the mark of its index is not an
+//! entry: it is from an earlier lap, or was never written. The seal is computed from all other
+//! cells, so a header that was partly replaced is not an entry either.
 //!
-//! A header is replaced before its payload is. So where an entry is found, its payload is whole.
+//! A header is replaced before its payload. So if an entry is found, its payload is whole.
 //!
 //! Source: TRAM, section 5.1; requirement TRM-6.
 
@@ -15,15 +15,15 @@ use super::timestamp::Timestamp;
 use crate::ids::{ClientNumber, Ordinal, Rank};
 use crate::memory::{OutOfRow, Row, RowWriter};
 
-/// What names a message in all groups: no two messages have the same.
+/// The name of a message in all groups: no two messages have the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MessageId {
-    /// The client that multicast it.
+    /// Client that multicast it.
     pub client: ClientNumber,
-    /// That client's incarnation.
+    /// Incarnation of that client.
     pub incarnation: u32,
-    /// How many messages that client had multicast before.
+    /// Number of messages that the client had multicast before.
     pub number: u64,
 }
 
@@ -38,7 +38,7 @@ impl MessageId {
         (u64::from(self.incarnation) << 32) | u64::from(self.client.0)
     }
 
-    /// The name of the null of one leader's term: no client has that number.
+    /// Returns the name of the null of a leader's term. No client has that number.
     pub(super) fn of_null(timestamp: Timestamp) -> Self {
         Self { client: ClientNumber(u16::MAX), incarnation: 0, number: timestamp.cell() }
     }
@@ -47,7 +47,7 @@ impl MessageId {
         self.client.0 == u16::MAX
     }
 
-    /// The leader whose null it is.
+    /// Returns the leader whose null it is, if it is one.
     pub(super) fn null_of(self) -> Option<Timestamp> {
         self.is_null().then(|| Timestamp::from_cell(self.number))
     }
@@ -59,18 +59,18 @@ impl MessageId {
     }
 }
 
-/// Where a message came from: the parent of the group, or a client.
+/// The source of a message: the parent of the group, or a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Source {
     /// The parent passed it on.
     Parent,
-    /// A client of this group multicast it: the group is the lowest common ancestor.
+    /// A client multicast it, and this group is the lowest common ancestor of its destinations.
     Client(ClientNumber),
 }
 
 impl Source {
-    /// Its index in the list of sources.
+    /// Returns its index in the list of sources.
     pub(super) fn index(self) -> usize {
         match self {
             Self::Parent => 0,
@@ -93,20 +93,21 @@ impl Source {
     }
 }
 
-/// What an entry decides.
+/// The decision of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(super) enum Content {
     /// The next message of a source.
     Message(Message),
-    /// From here on, messages of this incarnation of a client are taken, and of no earlier one.
+    /// From here on, messages of this incarnation of a client are taken, and none of an earlier
+    /// one.
     Open { client: ClientNumber, incarnation: u32 },
     /// No more messages of this incarnation are taken.
     Close { client: ClientNumber, incarnation: u32 },
     /// A replica that lost its memory counts in quorums from here on (TRM-5).
     Admit { rank: Rank, incarnation: u16 },
     /// The first entry of a leader whose group has children. It takes a position for each of them,
-    /// and so shows them that what an earlier leader passed on there is lost (see `confirm`).
+    /// and so shows them that messages passed on by an earlier leader are lost (see `confirm`).
     Null { timestamp: Timestamp },
 }
 
@@ -121,19 +122,19 @@ pub(super) struct Message {
     pub(super) length: u32,
 }
 
-/// The positions of a message in what the group passes on to its children.
+/// The positions of a message in the streams that the group passes on to its children.
 pub(super) type Positions = heapless::Vec<Option<Ordinal>, CHILDREN_MAX>;
 
 /// One entry, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) content: Content,
-    /// By child, in the order of the overlay.
+    /// Position for each child, in the order of the overlay.
     pub(super) positions: Positions,
 }
 
 impl Entry {
-    /// Bytes of its payload.
+    /// Returns the bytes of its payload.
     pub(super) const fn length(&self) -> u32 {
         match self.content {
             Content::Message(message) => message.length,
@@ -141,7 +142,7 @@ impl Entry {
         }
     }
 
-    /// The position for a child, if the message goes there.
+    /// Returns the position for a child, if the message goes there.
     pub(super) fn position(&self, child: usize) -> Option<Ordinal> {
         self.positions.get(child).copied().flatten()
     }
@@ -163,7 +164,7 @@ const LENGTH: usize = 48;
 const SEAL: usize = 56;
 const POSITIONS: usize = 64;
 
-/// Stores the header of the entry at a place: the mark last.
+/// Stores the header of the entry at a log index: the mark last.
 pub(super) fn store(
     log: RowWriter<'_>,
     shape: &Shape,
@@ -212,13 +213,13 @@ pub(super) fn store(
     put(SEAL, seal(log.reader(), shape, at)?)
 }
 
-/// Makes the header that a place's slot has no entry, before the payload is replaced.
+/// Marks the slot of a log index as empty, before its payload is replaced.
 pub(super) fn clear(log: RowWriter<'_>, shape: &Shape, place: u64) -> Result<(), OutOfRow> {
     log.cell(shape.header(place).saturating_add(MARK))?.publish(0);
     Ok(())
 }
 
-/// What is worked out from all cells of a header but the seal itself.
+/// Returns the seal of a header, computed from all cells except the seal itself.
 fn seal(log: Row<'_>, shape: &Shape, at: usize) -> Result<u64, OutOfRow> {
     let mut seal = 0xcbf2_9ce4_8422_2325_u64;
     let mut offset = 0;
@@ -240,8 +241,8 @@ fn seal(log: Row<'_>, shape: &Shape, at: usize) -> Result<u64, OutOfRow> {
 /// Cells of the longest header.
 const HEADER_CELLS_MAX: usize = 8 + CHILDREN_MAX;
 
-/// The entry at a place, from headers that start at `base`: the own log's, or a copy of a peer's.
-/// None if there is none, or none that makes sense.
+/// Loads the entry at a log index, from headers that start at `base`: those of the local log, or of
+/// a copy of a peer's. Returns `None` if there is no entry, or no valid one.
 pub(super) fn load(
     log: Row<'_>,
     shape: &Shape,
@@ -286,7 +287,7 @@ pub(super) fn load(
     // bound: the children
     for _ in 0..shape.children() {
         let position = get(offset)?.checked_sub(1).map(Ordinal);
-        // There is room: no group has more children.
+        // The push cannot fail: no group has more children.
         let _ = positions.push(position);
         offset = offset.saturating_add(8);
     }
@@ -345,7 +346,7 @@ mod tests {
         }
     }
 
-    /// A client's message that passed for a null would say that another leader has begun.
+    /// A client's message that passed for a null would announce a new leader.
     #[test]
     fn the_names_of_nulls_and_of_messages_are_told_apart() {
         let message = MessageId { client: ClientNumber(3), incarnation: 7, number: 9 };

@@ -1,4 +1,4 @@
-//! What a replica takes from its fabric: completions, lost peers, denied writes.
+//! The events that a replica takes from its fabric: completions, lost peers, denied writes.
 //!
 //! Requirement: TRM-8.
 
@@ -11,7 +11,7 @@ use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{Event, Fabric, PermissionEvent, Permissions};
 use crate::ids::{Time, ViewId};
 
-/// The most events that a step takes.
+/// Most events taken in a step.
 const EVENTS_MAX: usize = 1024;
 
 impl Common<'_> {
@@ -20,7 +20,7 @@ impl Common<'_> {
         role: &mut Role,
         step: &mut StepContext<'_, F, M>,
     ) {
-        // bound: EVENTS_MAX; what comes later is taken in the next step
+        // bound: EVENTS_MAX; later events are taken in the next step
         for _ in 0..EVENTS_MAX {
             match step.fabric.poll() {
                 None => break,
@@ -77,7 +77,7 @@ impl Common<'_> {
         }
     }
 
-    /// The link of a view.
+    /// Returns the link of a view.
     fn link_of(&self, view: ViewId) -> Option<LinkId> {
         let is_its = |state: &LinkState| {
             state.attached.view == view && state.attached.stage != Stage::Absent
@@ -86,7 +86,7 @@ impl Common<'_> {
         u16::try_from(index).ok().map(LinkId)
     }
 
-    /// A link's peer is lost.
+    /// Handles the loss of a link's peer.
     fn lose(&mut self, link: LinkId, now: Time) {
         let state = self.state.at_mut(link);
         state.attached.stage = Stage::Lost;
@@ -104,7 +104,7 @@ impl Common<'_> {
         self.lose(link, step.now);
     }
 
-    /// Not all that a campaign has read of a peer comes.
+    /// Forgets a campaign's reads from a peer, because not all of them will arrive.
     pub(super) fn forget_reads(&mut self, link: LinkId) {
         self.campaigns.reads = self.campaigns.reads.filter(|(from, _)| *from != link);
     }

@@ -1,12 +1,12 @@
 //! Feeds: a ring of messages in a row, from a client or a parent's replica to one replica.
 //!
-//! Messages of one source have ordinals without gaps. Each replica of the group gets them in a ring
-//! of its own, and takes them at its own pace: a slot is written again once that replica has taken
-//! its message. A feeder may leave out messages that the replica has taken already, which it learnt
-//! from its group. So a slot has a mark, the ordinal plus one, beside the count of all that is
-//! written.
+//! Messages of one source have consecutive ordinals. Each replica of the group receives them in its
+//! own ring, and takes them at its own pace: a slot is rewritten once that replica has taken its
+//! message. A feeder may leave out messages that the replica has already taken, because it learnt
+//! them from its group. So a slot has a mark, the ordinal plus one, in addition to the count of all
+//! written messages.
 //!
-//! A count goes out as a guard behind the slots that it speaks for.
+//! A count is posted as a guard, after the slots that it covers.
 //!
 //! Source: TRAM, section 5.1 (the buffers); requirements TRM-6, TRM-7, SMC-6.
 
@@ -34,7 +34,7 @@ pub(super) struct Fed {
 }
 
 impl Fed {
-    /// What an entry is for a child.
+    /// Returns an entry as a child sees it, if it concerns children.
     pub(super) fn of(content: &Content) -> Option<Self> {
         match *content {
             Content::Message(message) => Some(Self {
@@ -50,19 +50,19 @@ impl Fed {
         }
     }
 
-    /// Whether it takes a position and has no message.
+    /// Returns whether it takes a position without being a message.
     pub(super) fn is_null(&self) -> bool {
         self.id.is_null() && self.destinations == Destinations(0) && self.length == 0
     }
 }
 
-/// Where a payload is copied from.
+/// The source of a payload.
 #[derive(Clone, Copy)]
 pub(super) enum Payload<'p> {
     Bytes(&'p [u8]),
-    /// From cells of a row.
+    /// Cells of a row, from an offset on.
     Cells(Row<'p>, usize),
-    /// Not at all: the slot refers to it.
+    /// None: the slot refers to the payload.
     Reference,
 }
 
@@ -71,7 +71,8 @@ pub(super) enum Payload<'p> {
 pub(super) struct Ring<'r> {
     pub(super) shape: &'r Shape,
     pub(super) window: u32,
-    /// Bytes of the cells that go out as the guard behind slots: the count, and what follows it.
+    /// Bytes of the cells that are posted as the guard after the slots: the count, and the cells
+    /// that follow it.
     guard_bytes: usize,
 }
 
@@ -81,12 +82,12 @@ impl<'r> Ring<'r> {
         Self { shape, window: shape.client_window(), guard_bytes: 8 }
     }
 
-    /// A ring of the parent's replica: what is decided goes out with the count.
+    /// Returns the ring of the parent's replica: the decided counts are posted with the count.
     pub(super) const fn of_parent(shape: &'r Shape) -> Self {
         Self { shape, window: shape.parent_window(), guard_bytes: 24 }
     }
 
-    /// The name of the message that the slot of an ordinal has, if it has that ordinal's.
+    /// Returns the name of the message in an ordinal's slot, if the slot has that ordinal.
     pub(super) fn name(
         &self,
         row: Row<'_>,
@@ -129,8 +130,8 @@ impl<'r> Ring<'r> {
         put(MARK, ordinal.next().0)
     }
 
-    /// Adds slots to a list, from one ordinal up to another, and the count behind them. Gives the
-    /// ordinal that it came to: as far as there was room.
+    /// Adds slots to a list, from one ordinal up to another, followed by the count. Returns the
+    /// ordinal that it reached before the room ended.
     pub(super) fn post(
         &self,
         row: RowWriter<'_>,
@@ -139,8 +140,8 @@ impl<'r> Ring<'r> {
         to: Ordinal,
     ) -> Result<Ordinal, OutOfRow> {
         let mut ordinal = from;
-        // One write is kept for the count. A list is never longer than a window.
-        // bound: a window
+        // bound: a window. One write is reserved for the count, and a list is never longer than a
+        // window.
         for _ in 0..self.window {
             if ordinal >= to || posting.room() < 2 {
                 break;
@@ -163,13 +164,13 @@ impl<'r> Ring<'r> {
         Ok(ordinal)
     }
 
-    /// Adds the count, and what goes with it, to a list.
+    /// Adds the count, and the cells that are posted with it, to a list.
     pub(super) fn post_count(&self, posting: &mut Posting) {
         let area = Area { region: Region::ROW, offset: feed_row::WRITTEN };
         posting.guard(area, area, self.guard_bytes);
     }
 
-    /// The message with an ordinal, if it is there. A slot that makes no sense is an error.
+    /// Returns the message with an ordinal, if it has arrived. An invalid slot is an error.
     pub(super) fn look(&self, row: Row<'_>, ordinal: Ordinal) -> Result<Option<Fed>, BadSlot> {
         let get = |offset: usize| row.cell(offset).map(|cell| cell.load()).map_err(|_| BadSlot);
         if get(feed_row::WRITTEN)? <= ordinal.0 {
@@ -191,17 +192,17 @@ impl<'r> Ring<'r> {
         }))
     }
 
-    /// Where the payload of a message is.
+    /// Returns the offset of a message's payload.
     pub(super) fn payload(&self, ordinal: Ordinal) -> usize {
         self.shape.slot(ordinal.0, self.window).saturating_add(CACHE_LINE)
     }
 }
 
-/// A slot holds what no correct feeder writes.
+/// A slot that no correct feeder writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadSlot;
 
-/// Bytes of the cells that hold so many bytes: a payload is copied by whole cells.
+/// Returns the bytes of the cells that hold `bytes` bytes: payloads are copied in whole cells.
 pub(super) fn whole_cells(bytes: u32) -> usize {
     index_from_u32(bytes).saturating_add(7) & !7
 }
@@ -265,7 +266,8 @@ mod tests {
         assert_eq!(payload, [1; 5]);
     }
 
-    /// What claims a null's name and is for somebody, or has a payload, is judged as a message.
+    /// A message with the name of a null that has a destination or a payload is judged as a
+    /// message.
     #[test]
     fn a_null_is_for_nobody_and_has_no_payload() {
         let timestamp = Timestamp::new(3, 1, Rank(2));

@@ -1,13 +1,14 @@
-//! How a leader keeps the log of one peer like its own.
+//! How a leader keeps a peer's log equal to its own.
 //!
-//! After the grant a leader reads the peer's control line and headers. It finds where that log
-//! begins to differ from its own, cuts it there, and writes all from there on. Only then does it
-//! put its stamp on the log. From then on the log counts in quorums, and new entries follow
+//! After the grant, a leader reads the peer's control line and headers. It finds where that log
+//! begins to differ from its own, cuts it there, and writes everything from there on. Only then
+//! does it put its stamp on the log. From then on the log counts in quorums, and new entries follow
 //! (TRM-3).
 //!
-//! A list may be read from the own log until it is done. So nobody else writes this log, and it
-//! copies no other's entries into it, while lists of an earlier term of its own are under way: a
-//! follower would get the header of one entry with the payload of another.
+//! A list may be read from the local log until it is done. So while lists of this replica's earlier
+//! term are in flight, no other leader writes the local log, and this replica copies no entries of
+//! other logs into it: otherwise a follower would get the header of one entry with the payload of
+//! another.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
 //!
@@ -16,10 +17,10 @@
 use super::token::SEQUENCES;
 use crate::ids::{Time, index_from_u32};
 
-/// The most lists under way to one peer's log.
+/// Most lists in flight to one peer's log.
 const UNDER_WAY_MAX: usize = 16;
 
-/// How far a leader, or a candidate, is with a peer's log.
+/// The progress of a leader or a candidate with a peer's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FollowStage {
     /// It was not granted yet, or was given to another leader.
@@ -27,63 +28,65 @@ pub(super) enum FollowStage {
     Idle,
     Reading,
     Read,
-    /// It ends below all that the leader has kept: the peer needs a snapshot.
+    /// It ends below everything that the leader has kept: the peer needs a snapshot.
     Behind,
-    /// What differs is being replaced.
+    /// Its differing part is being replaced.
     Repairing,
-    /// It has the leader's stamp: it counts in quorums.
+    /// It has the leader's stamp and counts in quorums.
     Synced,
 }
 
-/// What a leader keeps of one peer's log.
+/// A leader's state of one peer's log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Follow {
     pub(super) stage: FollowStage,
-    /// A read of its headers is under way.
+    /// Whether a read of its headers is in flight.
     pub(super) is_copying: bool,
     pub(super) copied_bytes: usize,
     pub(super) copying_bytes: usize,
-    /// How many such reads were posted, so that a late one is not taken for the last.
+    /// Number of such reads that were posted, so that a late one is not confused with the last.
     pub(super) copies: u32,
-    /// Where it begins to differ.
+    /// Log index at which it begins to differ.
     pub(super) cut: u64,
     pub(super) needs_cut: bool,
-    /// Where the first entry is that was written at all.
+    /// Log index of the first entry that was written at all.
     pub(super) first: u64,
-    /// Entries below what the peer has delivered that it lacks: they are written on their own.
+    /// Entries below the peer's delivered count that it lacks; they are written separately.
     pub(super) lacking: u64,
     pub(super) lacking_end: u64,
-    /// How many entries were posted, and how many of them are known to be there.
+    /// Count of posted entries. `acknowledged` counts those that are known to have landed.
     pub(super) sent: u64,
     pub(super) acknowledged: u64,
-    /// The decided count that was posted, and the one that was there before.
+    /// Decided count that was posted. `decided_floor` is the one that was there before.
     pub(super) decided_sent: u64,
     pub(super) decided_floor: u64,
     pub(super) stamp_sent: bool,
-    /// Lists that were posted and are done, and up to where each of those under way reaches.
+    /// Count of posted lists. `done` counts the completed ones, and `tails` has the end of each
+    /// list in flight.
     pub(super) posted: u32,
     pub(super) done: u32,
     pub(super) tails: [u64; UNDER_WAY_MAX],
-    /// Lists of this campaign or of earlier ones that may still be read from the own log.
+    /// Lists of this campaign or earlier ones that may still be read from the local log.
     pub(super) flying: u32,
-    /// How many of them were posted before the log was asked for or read again, and the first entry
-    /// that they may read.
+    /// Number of those that were posted before the log was requested or read again. `earlier_from`
+    /// is the first entry that they may read.
     pub(super) earlier: u32,
     pub(super) earlier_from: u64,
-    /// The list that carries the stamp.
+    /// List that carries the stamp.
     pub(super) stamped_by: u32,
-    /// The peer has the bodies of all entries below this place that are references.
+    /// Log index below which the peer has the bodies of all references.
     pub(super) covered: u64,
-    /// The place whose body it has lacked, and since when.
+    /// Log index whose body it has lacked, and since when.
     pub(super) lacks: Option<(u64, Time)>,
-    /// Places whose payloads are carried to it, though their entries are references.
+    /// Range of log indices whose payloads are carried to it, although their entries are
+    /// references.
     pub(super) carry: u64,
     pub(super) carry_end: u64,
-    /// The list under way that carries some, and the first of them.
+    /// List in flight that carries payloads, and the log index of the first of them.
     pub(super) carrying: Option<(u32, u64)>,
-    /// Whether the peer counts in quorums, as it shows.
+    /// Whether the peer shows that it counts in quorums.
     pub(super) is_voter: bool,
-    /// The incarnation whose admission was proposed.
+    /// Incarnation whose admission was proposed.
     pub(super) admitting: Option<u16>,
 }
 
@@ -92,8 +95,8 @@ impl Follow {
         *self = self.with_lists_alone();
     }
 
-    /// Its log is to be read, for the first time or once more. Lists that were posted before count
-    /// no more.
+    /// Starts to read its log, for the first time or again. Lists that were posted before no longer
+    /// count.
     pub(super) fn read_again(&mut self) {
         *self = Self {
             stage: FollowStage::Reading,
@@ -103,7 +106,7 @@ impl Follow {
         };
     }
 
-    /// Forgets all but the lists that are under way. They go on to read the own log.
+    /// Forgets everything except the lists in flight, which continue to read the local log.
     fn with_lists_alone(&self) -> Self {
         let from = self.under_way().unwrap_or(u64::MAX);
         Self {
@@ -115,26 +118,27 @@ impl Follow {
         }
     }
 
-    /// The peer has given its log to another.
+    /// Resets the state because the peer has given its log to another replica.
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
         (self.flying, self.earlier) = (0, 0);
         self.carrying = None;
     }
 
-    /// A list is done, of whichever campaign.
+    /// Counts a list of any campaign as landed.
     pub(super) fn landed(&mut self) {
         self.flying = self.flying.saturating_sub(1);
         self.earlier = self.earlier.saturating_sub(1);
     }
 
-    /// Whether lists are under way to a peer that has not granted its log since they were posted.
+    /// Returns whether lists are in flight to a peer that has not granted its log since they were
+    /// posted.
     pub(super) fn reads_on(&self) -> bool {
         let has_granted = matches!(self.stage, FollowStage::Reading | FollowStage::Read);
         self.flying > 0 && !has_granted
     }
 
-    /// The sequence number of the next read of headers.
+    /// Returns the sequence number of the next read of headers.
     pub(super) fn next_copy(&self) -> u32 {
         self.copies.wrapping_add(1) & (SEQUENCES - 1)
     }
@@ -152,13 +156,14 @@ impl Follow {
         }
     }
 
-    /// The control line is to be read once more, after so many bytes of control line and headers.
+    /// Requests that the control line is read once more, after `whole` bytes of control line and
+    /// headers.
     pub(super) fn read_last(&mut self, whole: usize) {
         self.stage = FollowStage::Reading;
         self.copied_bytes = whole;
     }
 
-    /// A list is done, and with it all before it.
+    /// Records a list as done, and with it all earlier ones.
     pub(super) fn appended(&mut self, sequence: u32) {
         let ahead = self.posted.wrapping_sub(sequence) & (SEQUENCES - 1);
         let under_way = self.posted.wrapping_sub(self.done) & (SEQUENCES - 1);
@@ -178,7 +183,7 @@ impl Follow {
         }
     }
 
-    /// The first entry that may be read from the own log still, for a list that is under way.
+    /// Returns the first entry that a list in flight may still read from the local log.
     pub(super) fn under_way(&self) -> Option<u64> {
         let is_stamped = self.stage == FollowStage::Synced;
         let first = if is_stamped { self.acknowledged } else { self.first };
@@ -188,7 +193,7 @@ impl Follow {
         own.into_iter().chain(earlier).chain(carrying).min()
     }
 
-    /// Whether payloads are to be carried, once those before are there.
+    /// Returns whether payloads must be carried, and the previous ones have arrived.
     pub(super) fn carries(&self) -> bool {
         self.carry < self.carry_end && self.carrying.is_none()
     }
@@ -242,7 +247,8 @@ mod tests {
         assert_eq!(follow.stage, FollowStage::Synced);
     }
 
-    /// The first list of all has number zero, which is also that of no list with a stamp.
+    /// The very first list has number zero, which is also the value of `stamped_by` without a
+    /// stamp.
     #[test]
     fn a_log_without_its_stamp_does_not_count_nor_one_that_was_given_to_another() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
@@ -255,7 +261,7 @@ mod tests {
         assert_eq!(follow.stage, FollowStage::Idle);
     }
 
-    /// Sequence numbers begin anew at some time, also in the middle of this.
+    /// Sequence numbers wrap around, also in the middle of this test.
     #[test]
     fn what_a_list_carries_is_there_once_that_list_or_a_later_one_is_done() {
         for from in [0, SEQUENCES - 2, SEQUENCES - 1] {
@@ -340,14 +346,14 @@ mod tests {
         }
         let sequence = follow.took(40);
         assert!(follow.is_full());
-        // The last one has its place among those under way.
+        // The last list has the same place among the lists in flight.
         follow.appended(sequence.wrapping_sub(16) & (SEQUENCES - 1));
         assert_eq!(follow.acknowledged, 24, "it was done before");
         follow.appended(sequence);
         assert!(!follow.is_full(), "all before are done with it");
     }
 
-    /// With two such lists under way, the place from which the first one reads would be forgotten.
+    /// With two such lists in flight, the index from which the first one reads would be forgotten.
     #[test]
     fn payloads_are_carried_in_one_list_at_a_time() {
         let mut follow = Follow { carry: 2, carry_end: 5, ..Follow::default() };

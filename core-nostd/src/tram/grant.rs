@@ -1,16 +1,16 @@
-//! The right to write to this replica's log. Requests for it are answered in the order of their
-//! timestamps (TRM-3).
+//! The permission to write to this replica's log. Requests for it are answered in the order of
+//! their timestamps (TRM-3).
 //!
-//! The right of the one before is taken back first, and only then is the next given. So what a
-//! candidate reads after the grant is all that the one before can ever have written here. The
-//! timestamp is stored in the log before the right is given. So a candidate that reads its own
-//! timestamp there last has read nothing that a later leader wrote.
+//! The previous permission is revoked before the next one is granted. So what a candidate reads
+//! after the grant is everything that the previous leader can ever have written here. The timestamp
+//! is stored in the log before the permission is granted. So a candidate that finally reads its own
+//! timestamp there has read nothing that a later leader wrote.
 //!
-//! A leader that gives its log away first ends its own writes to other logs, which are read from
-//! this one as late as they land (see `follow`).
+//! A leader that gives its log away first ends its own writes to other logs, because they may be
+//! read from this log until they land (see `follow`).
 //!
-//! A replica that lost its memory gives its log too, so that it can be brought up to date. It does
-//! not count in quorums meanwhile, and shows that (TRM-5).
+//! A replica that lost its memory gives its log too, so that it can be brought up to date.
+//! Meanwhile it does not count in quorums, and shows that (TRM-5).
 //!
 //! Source: TRAM, section 5.4 (Algorithm 3).
 
@@ -26,7 +26,7 @@ use crate::fabric::{Fabric, Permissions};
 use crate::memory::RowWriter;
 
 impl Common<'_> {
-    /// Grants the own log to the highest request, if it is above all before.
+    /// Grants the local log to the highest request, if that is above all earlier ones.
     pub(super) fn answer_requests<F: Fabric + Permissions, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -53,8 +53,8 @@ impl Common<'_> {
         }
     }
 
-    /// Whether a request is to be answered: above all before, or the last one again, over another
-    /// view.
+    /// Returns whether a request must be answered: it is above all earlier ones, or repeats the
+    /// last one over another view.
     fn is_new(&self, role: &Role, request: Timestamp, link: LinkId) -> bool {
         if request != self.promised {
             return request > self.promised;
@@ -77,7 +77,8 @@ impl Common<'_> {
         role.follow(None);
         self.promise(request, step.memory)?;
         if step.fabric.grant(attached.view, attached.peer, LOG).is_err() {
-            // The next step tries again: the last request is answered over another view.
+            // The next step tries again, because the last request is answered until its link has
+            // the grant.
             return Ok(());
         }
         role.follow(Some(link));
@@ -86,14 +87,14 @@ impl Common<'_> {
         put(row, peer_row::GRANTED, request.cell())
     }
 
-    /// Whether writes that this replica posted as a leader may still read its log.
+    /// Returns whether writes that this replica posted as a leader may still read its log.
     pub(super) fn reads_on(&self) -> bool {
         let mut peers = self.links.peers();
         peers.any(|link| self.state.at(link).follow.reads_on())
     }
 
-    /// Gives up the connections over which such writes are under way. Not that of one peer, which
-    /// lets none of them land any more.
+    /// Gives up the connections over which such writes are in flight, except that of the peer
+    /// `refuses`, which no longer lets any of them land.
     pub(super) fn end_writes<F: Fabric, M>(
         &mut self,
         refuses: Option<LinkId>,
@@ -109,7 +110,7 @@ impl Common<'_> {
         }
     }
 
-    /// Takes the right to the own log back from whoever has it. False if the fabric cannot.
+    /// Revokes the permission to write the local log. Returns false if the fabric cannot.
     pub(super) fn take_back<F: Fabric + Permissions>(
         &self,
         role: &mut Role,
@@ -118,7 +119,7 @@ impl Common<'_> {
         let Role::Follower(follower) = role else { return true };
         let Some(link) = follower.granted_to else { return true };
         let attached = self.state.at(link).attached;
-        // On an error other than this the fabric has cut the peer, so nothing lands either.
+        // After any other error the fabric has cut the peer, so nothing lands either.
         let _ = fabric.revoke(attached.view, attached.peer, LOG);
         if fabric.may_write(attached.view, attached.peer, LOG) {
             return false;
@@ -127,7 +128,7 @@ impl Common<'_> {
         true
     }
 
-    /// Takes a timestamp for the highest, and shows it.
+    /// Accepts a timestamp as the highest, and shows it.
     pub(super) fn promise<M: Memory>(
         &mut self,
         timestamp: Timestamp,

@@ -1,12 +1,13 @@
-//! What a leader does with messages: it gives each a place, in runs, and decides what a quorum has.
+//! A leader's work on messages: it gives each of them a log index, in runs, and decides the entries
+//! that a quorum has.
 //!
-//! Sources take turns. Each gives all that is there, in its own order, as far as the log has room.
-//! A log has room for an entry if the entry that it replaces is consumed: by each replica of the
-//! group that is there, and by a quorum of each child that the entry was for (TRM-6).
+//! Sources take turns. Each gives everything that it has, in its own order, as far as the log has
+//! room. A log has room for an entry if the entry that it replaces has been consumed: by each
+//! present replica of the group, and by a quorum of each child that the entry was for (TRM-6).
 //!
-//! A step's run ends once its payloads are so long that their transfer matters, or the copies of
-//! those that entries refer to: followers and children then get one run after the other, and work
-//! on one while the next one is made and sent.
+//! A step's run ends once its payloads, or the bodies of its references, are so long that
+//! transferring or copying them takes noticeable time. Followers and children then receive one run
+//! after another, and work on one while the next is made and sent.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
 //!
@@ -28,7 +29,8 @@ use crate::ids::ClientNumber;
 use crate::memory::Row;
 
 impl Common<'_> {
-    /// Counts as decided what a quorum has, and the parent has decided if it came from there.
+    /// Counts an entry as decided once a quorum has it and, if it came from the parent, the parent
+    /// has decided it.
     pub(super) fn decide<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -56,7 +58,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Up to where a voter's log is known to be like the own one.
+    /// Returns the log index up to which a voter's log is known to equal the local one, bodies
+    /// included.
     fn reached(&self, link: LinkId) -> Option<u64> {
         let follow = &self.state.at(link).follow;
         let counts = follow.stage == FollowStage::Synced && follow.is_voter;
@@ -65,7 +68,7 @@ impl Common<'_> {
         counts.then_some(follow.acknowledged.min(whole))
     }
 
-    /// How many logs reach so far.
+    /// Returns how many logs extend up to a log index.
     fn has(&self, leader: &Leader, place: u64) -> u16 {
         let mut count = u16::from(leader.tail >= place);
         // bound: the replicas of the group
@@ -77,7 +80,7 @@ impl Common<'_> {
         count
     }
 
-    /// Gives places to what the sources have.
+    /// Appends the messages that the sources have.
     pub(super) fn propose<F: Fabric, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -111,7 +114,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Up to which place the log has room.
+    /// Returns the log index up to which the log has room.
     fn log_limit<F, M: Memory>(&mut self, step: &StepContext<'_, F, M>) -> Result<u64, Halt> {
         let mut low = self.delivered;
         // bound: the replicas of the group
@@ -121,14 +124,14 @@ impl Common<'_> {
             if rank_of(link) != self.id.rank && !is_given_up {
                 low = low.min(self.delivered_by(link, step.memory)?);
             }
-            // An entry stays as it is as long as a write to anyone may read it.
+            // An entry must not change while a write to any peer may still read it.
             low = low.min(follow.under_way().unwrap_or(low));
         }
         let low = low.min(self.keep_for_children(step)?);
         Ok(low.saturating_add(u64::from(self.shape.entries())))
     }
 
-    /// Gives up the connections of peers that are silent and whose writes hold up the log.
+    /// Gives up the connections to silent peers whose outstanding writes hold up the log.
     fn cut_silent<F: Fabric, M>(&mut self, step: &mut StepContext<'_, F, M>) {
         // bound: the replicas of the group
         for link in self.links.peers() {
@@ -140,7 +143,8 @@ impl Common<'_> {
         }
     }
 
-    /// A leader's first entry is a null, if a leader before it may have passed messages on early.
+    /// Proposes a null as a leader's first entry, if an earlier leader may have passed messages on
+    /// early.
     fn propose_null(&mut self, leader: &mut Leader, limit: u64, log: Log<'_>) -> Result<(), Halt> {
         if leader.owes_null && leader.tail < limit {
             leader.owes_null = false;
@@ -149,7 +153,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Proposes that replicas that have come back, and have everything, count again (TRM-5).
+    /// Proposes that replicas that have come back and have everything count in quorums again
+    /// (TRM-5).
     fn propose_admissions<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -174,16 +179,15 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Takes what the parent's replicas have passed on.
+    /// Takes the messages that the parent's replicas have passed on.
     fn propose_parents<F: Fabric, M: Memory>(
         &mut self,
         leader: &mut Leader,
         limit: u64,
         step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
-        // What is decided goes before what may be replaced: a leader that was deposed shows
-        // messages that the next one does not have.
-        // bound: two turns
+        // bound: two turns. Decided messages precede those that may still be replaced: a deposed
+        // leader shows messages that the next one does not have.
         for is_decided in [true, false] {
             // bound: the replicas of the parent
             for link in self.links.parents() {
@@ -194,8 +198,8 @@ impl Common<'_> {
                 self.progress.looked = self.progress.looked.saturating_add(1);
                 let count = self.counts.source(Source::Parent, UpTo::Proposed);
                 let confirmed = row.cell(feed_row::CONFIRMED)?.load();
-                // What a leader before the one of the last null passed on early may be lost, and
-                // nothing need take its position.
+                // Messages that were passed on early by a leader before that of the last null may
+                // be lost, and nothing need take their positions.
                 let feeder = self.links.role(link).and_then(|role| match role {
                     LinkRole::Parent(rank) => Some(rank),
                     _ => None,
@@ -210,7 +214,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Takes what a client has multicast here, after the entry that opens its place.
+    /// Takes the messages that a client has multicast here, after the entry that opens it.
     fn propose_client<F: Fabric, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -240,7 +244,7 @@ impl Common<'_> {
             if !is_new || !has_messages {
                 return Ok(());
             }
-            // There is room for one entry: else this client is not looked at.
+            // There is room for one entry; otherwise this client is not examined.
             self.append(leader, Content::Open { client, incarnation }, step.log)?;
         }
         self.take_from(leader, Source::Client(client), link, row, limit, step)?;
@@ -252,7 +256,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Takes all that one source has in one ring, as far as the log has room.
+    /// Takes all messages that one source has in one ring, as far as the log has room.
     fn take_from<F: Fabric, M: Memory>(
         &mut self,
         leader: &mut Leader,
@@ -307,8 +311,9 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Whether a message may come from there: from a client that says its own name, and for groups
-    /// that this group reaches.
+    /// Returns whether a message may come from its source. A parent's must be a null, or be for
+    /// groups that this group reaches. A client's must have the client's own name, and this group
+    /// must be the lowest common ancestor of its destinations.
     fn is_acceptable(&self, source: Source, count: SourceCount, fed: &Fed) -> bool {
         match source {
             Source::Parent => {
@@ -322,7 +327,7 @@ impl Common<'_> {
         }
     }
 
-    /// Puts an entry at the end of the own log.
+    /// Appends an entry to the local log.
     fn append(&mut self, leader: &mut Leader, content: Content, log: Log<'_>) -> Result<(), Halt> {
         let mut positions = Positions::new();
         // bound: the children
@@ -333,7 +338,7 @@ impl Common<'_> {
                 _ => false,
             };
             let position = goes_there.then(|| self.counts.child(child, UpTo::Proposed));
-            // There is room: both lists have the same bound.
+            // The push cannot fail: both lists have the same bound.
             let _ = positions.push(position);
         }
         let entry = Entry { content, positions };

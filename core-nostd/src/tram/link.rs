@@ -1,7 +1,7 @@
-//! Links: the views of two that a replica or a client shares with others.
+//! Links: the views of two members that a replica or a client shares with others.
 //!
-//! Each process has a list of links in a fixed order, so that a link's place in the list says who
-//! is at the other end:
+//! Each process has a list of links in a fixed order, so a link's index determines the process at
+//! the other end:
 //!
 //! ```text
 //! replica: | own group, by rank | parent's replicas | replicas of each child | clients |
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A host opens a view, attaches it, and detaches it when the peer is lost. A peer that comes back
-//! comes with a new view. What the host lends for each step is a [`Memory`].
+//! has a new view. The memory that the host lends for each step is a [`Memory`].
 //!
 //! Requirements: ORD-4, TRM-3, TRM-8.
 
@@ -18,13 +18,13 @@ use super::progress::Halt;
 use crate::ids::{ClientNumber, GroupId, Rank, Time, ViewId, u16_from_index};
 use crate::memory::{Row, RowWriter};
 
-/// A link's place in a process's list.
+/// A link's index in a process's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LinkId(pub u16);
 
 impl LinkId {
-    /// The place as an index.
+    /// Returns the link as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         crate::ids::index_from_u16(self.0)
@@ -33,10 +33,11 @@ impl LinkId {
 
 /// The memory that a host lends for a step.
 pub trait Memory {
-    /// The own region with the log. A client has none, and is never asked.
+    /// Returns the local region with the log. A client has none, and is never asked for it.
     fn log(&self) -> RowWriter<'_>;
 
-    /// The own row of a link's view, and the peer's row. None if the link is not attached.
+    /// Returns the local row of a link's view, and the peer's row; `None` if the link is not
+    /// attached.
     fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)>;
 }
 
@@ -50,62 +51,62 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
 }
 
-/// A view of two that a host has opened for a link.
+/// A view of two members that a host has opened for a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Attachment {
     /// The view.
     pub view: ViewId,
-    /// The peer's rank in it.
+    /// Peer's rank in it.
     pub peer: Rank,
-    /// Which incarnation the peer is of, as it said when it was met.
+    /// Incarnation of the peer, as it said when the two connected.
     pub incarnation: u32,
 }
 
-/// Who is at the other end of a replica's link.
+/// The process at the other end of a replica's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LinkRole {
-    /// A replica of the own group.
+    /// A replica of the local group.
     Peer(Rank),
     /// A replica of the parent.
     Parent(Rank),
-    /// A replica of a child; the child by its place among the children.
+    /// A replica of a child.
     Child {
         /// Which child.
         child: u16,
-        /// Which of its replicas.
+        /// Rank of the replica.
         rank: Rank,
     },
     /// A client.
     Client(ClientNumber),
 }
 
-/// How far a link is.
+/// The stage of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Stage {
     /// No view is attached.
     #[default]
     Absent,
-    /// A view is attached, and the peer's memory is not there yet.
+    /// A view is attached, but the peer's memory is not available yet.
     Waiting,
-    /// Both ends are there.
+    /// Both ends are available.
     Ready,
-    /// The fabric reported that the peer is lost.
+    /// The fabric reported the peer as lost.
     Lost,
 }
 
-/// What a process keeps of a link, whoever is at the other end.
+/// A process's state of a link, whatever is at its other end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attached {
     pub(super) stage: Stage,
     pub(super) view: ViewId,
     pub(super) peer: Rank,
     pub(super) incarnation: u32,
-    /// Since when the stage is what it is.
+    /// Time since which the link is in this stage.
     pub(super) since: Time,
-    /// The control line of the own row is to be posted.
+    /// Whether the control line of the local row must be posted.
     pub(super) dirty: bool,
 }
 
@@ -115,7 +116,7 @@ impl Attached {
     }
 }
 
-/// Which links a replica has, by their places.
+/// The links of a replica, by index.
 #[derive(Clone, Debug)]
 pub struct ReplicaLinks {
     peers: u16,
@@ -124,7 +125,7 @@ pub struct ReplicaLinks {
     clients: u16,
 }
 
-/// A child's replicas among the links.
+/// The links to a child's replicas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Below {
     pub(super) group: GroupId,
@@ -133,7 +134,7 @@ pub(super) struct Below {
 }
 
 impl ReplicaLinks {
-    /// The links of a group's replicas.
+    /// Returns the links of a group's replicas.
     #[must_use]
     pub fn of(overlay: &Overlay, group: GroupId) -> Self {
         let peers = overlay.replicas(group);
@@ -143,26 +144,27 @@ impl ReplicaLinks {
         // bound: the children
         for child in overlay.children(group) {
             let replicas = overlay.replicas(child);
-            // There is room: an overlay has no group with more children.
+            // The push cannot fail: no group of an overlay has more children.
             let _ = children.push(Below { group: child, first, replicas });
             first = first.saturating_add(replicas);
         }
         Self { peers, parents, children, clients: overlay.limits().clients }
     }
 
-    /// How many links.
+    /// Returns the number of links.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.first_client()).saturating_add(usize::from(self.clients))
     }
 
-    /// Never: a replica has a link for each client.
+    /// Returns whether there are no links, which is never the case: a replica has a link for each
+    /// client.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whose link is at a place.
+    /// Returns the process at the other end of a link.
     #[must_use]
     pub fn role(&self, link: LinkId) -> Option<LinkRole> {
         let mut rest = link.0;
@@ -184,7 +186,7 @@ impl ReplicaLinks {
         (client < self.clients).then_some(LinkRole::Client(ClientNumber(client)))
     }
 
-    /// Where a link is in the list.
+    /// Returns the link to a process.
     #[must_use]
     pub fn find(&self, role: LinkRole) -> Option<LinkId> {
         let link = match role {
@@ -204,7 +206,7 @@ impl ReplicaLinks {
         link.map(LinkId)
     }
 
-    /// Where the link to a replica of a group is, as the own, the parent's or a child's.
+    /// Returns the link to a replica of the local group, of its parent or of a child.
     #[must_use]
     pub fn find_replica(
         &self,
@@ -244,7 +246,8 @@ impl ReplicaLinks {
         (0..self.clients).map(ClientNumber)
     }
 
-    /// Those who feed this replica: the replicas of the parent, and the clients.
+    /// Returns the links of the processes that feed this replica: the replicas of the parent, and
+    /// the clients.
     pub(super) fn feeders(&self) -> impl Iterator<Item = LinkId> + use<> {
         let first = self.first_client();
         let clients = (first..first.saturating_add(self.clients)).map(LinkId);
@@ -265,13 +268,13 @@ impl ReplicaLinks {
     }
 }
 
-/// Stores a cell of an own row.
+/// Stores a cell of a local row.
 pub(super) fn put(row: RowWriter<'_>, offset: usize, value: u64) -> Result<(), Halt> {
     row.cell(offset)?.publish(value);
     Ok(())
 }
 
-/// The rank of a link to a peer of the own group.
+/// Returns the rank of a peer of the local group, from its link.
 pub(super) const fn rank_of(link: LinkId) -> Rank {
     Rank(link.0)
 }
@@ -311,7 +314,8 @@ mod tests {
         assert_eq!(links.client(ClientNumber(4)), LinkId(14));
     }
 
-    /// A link behind the last of a kind is the first of the next kind: it would be another's.
+    /// A link after the last of one kind would be the first of the next kind, which belongs to
+    /// another process.
     #[test]
     fn who_is_not_in_the_overlay_has_no_link() {
         let limits = Limits {

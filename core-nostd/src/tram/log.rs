@@ -1,8 +1,8 @@
-//! The own log, and the copies of peers' logs that a candidate reads into the same region.
+//! The local log, and the copies of peers' logs that a candidate reads into the same region.
 //!
-//! A log is a beginning of the log of one leader, whose timestamp is its *stamp*. So two logs
-//! compare as two numbers do: the one with the higher stamp, and of equal stamps the longer one,
-//! holds everything that can have been decided (see `campaign`).
+//! A log is a prefix of the log of one leader, whose timestamp is its *stamp*. So two logs compare
+//! like pairs of numbers: the one with the higher stamp or, if the stamps are equal, the longer one
+//! contains everything that can have been decided (see `campaign`).
 //!
 //! # Invariants
 //! - Delivered, decided, tail: each is at most the next.
@@ -21,7 +21,7 @@ use crate::memory::{OutOfRow, RowWriter};
 /// The region of a replica that holds its log.
 pub const LOG: Region = Region(1);
 
-/// A place in the region of logs.
+/// Returns an area in the region of logs.
 pub(super) const fn log_area(offset: usize) -> Area {
     Area { region: LOG, offset }
 }
@@ -34,7 +34,7 @@ pub(super) struct Control {
     pub(super) decided: u64,
 }
 
-/// The own log.
+/// The local log.
 #[derive(Clone, Copy)]
 pub(super) struct Log<'m> {
     memory: RowWriter<'m>,
@@ -54,12 +54,12 @@ impl<'m> Log<'m> {
         &self.shape
     }
 
-    /// The control line.
+    /// Returns the control line.
     pub(super) fn control(&self) -> Result<Control, OutOfRow> {
         self.control_at(0)
     }
 
-    /// The control line of the copy of a peer's log.
+    /// Returns the control line in the copy of a peer's log.
     pub(super) fn copied_control(&self, peer: Rank) -> Result<Control, OutOfRow> {
         self.control_at(self.shape.copy_at(peer))
     }
@@ -69,7 +69,8 @@ impl<'m> Log<'m> {
         let get = |offset: usize| -> Result<u64, OutOfRow> {
             Ok(row.cell(base.saturating_add(offset))?.load())
         };
-        // In this order: a leader stores the tail before it stores how much of it is decided.
+        // The decided count is read first: a leader stores the tail before it stores how much of it
+        // is decided.
         let decided = get(log_control::DECIDED)?;
         let tail = get(log_control::TAIL)?;
         let stamp = Timestamp::from_cell(get(log_control::STAMP)?);
@@ -102,13 +103,13 @@ impl<'m> Log<'m> {
         self.set(log_control::PROMISED, promised.cell())
     }
 
-    /// The timestamp of the leader that had a peer's log when its control line was read.
+    /// Returns the timestamp of the leader that had a peer's log when its control line was read.
     pub(super) fn copied_promised(&self, peer: Rank) -> Result<Timestamp, OutOfRow> {
         let cell = self.shape.copy_at(peer).saturating_add(log_control::PROMISED);
         Ok(Timestamp::from_cell(self.memory.reader().cell(cell)?.load()))
     }
 
-    /// The owner has taken a snapshot: what others need begins there.
+    /// Records that the owner has taken a snapshot: the entries that others need begin there.
     pub(super) fn set_begins(&self, begins: u64) -> Result<(), OutOfRow> {
         self.set(log_control::BEGINS, begins)
     }
@@ -117,18 +118,18 @@ impl<'m> Log<'m> {
         Ok(self.memory.reader().cell(log_control::BEGINS)?.load())
     }
 
-    /// The same of a peer's log, when its control line was read.
+    /// Returns the same of a peer's log, as of the read of its control line.
     pub(super) fn copied_begins(&self, peer: Rank) -> Result<u64, OutOfRow> {
         let cell = self.shape.copy_at(peer).saturating_add(log_control::BEGINS);
         Ok(self.memory.reader().cell(cell)?.load())
     }
 
-    /// The entry at a place, if it is there.
+    /// Returns the entry at a log index, if it is there.
     pub(super) fn load(&self, place: u64) -> Result<Option<Entry>, OutOfRow> {
         entry::load(self.memory.reader(), &self.shape, 0, place)
     }
 
-    /// The entry at a place in the copy of a peer's log.
+    /// Returns the entry at a log index in the copy of a peer's log.
     pub(super) fn load_copied(&self, peer: Rank, place: u64) -> Result<Option<Entry>, OutOfRow> {
         entry::load(self.memory.reader(), &self.shape, self.shape.copy_at(peer), place)
     }
@@ -138,12 +139,13 @@ impl<'m> Log<'m> {
         entry::store(self.memory, &self.shape, place, entry)
     }
 
-    /// Makes the slot of a place empty, before its payload is replaced.
+    /// Empties the slot of a log index, before its payload is replaced.
     pub(super) fn clear(&self, place: u64) -> Result<(), OutOfRow> {
         entry::clear(self.memory, &self.shape, place)
     }
 
-    /// Where the headers of a peer's log begin to differ from the own ones, between two places.
+    /// Returns the log index, from `from` to `to`, at which the headers of a peer's log begin to
+    /// differ from the local ones.
     pub(super) fn differs_from(&self, peer: Rank, from: u64, to: u64) -> Result<u64, OutOfRow> {
         let mut place = from;
         // bound: the entries of the log

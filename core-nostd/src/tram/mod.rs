@@ -1,13 +1,13 @@
 //! Order across many groups: TRAM over permissions, with the feature `tram`.
 //!
-//! A service that is sharded has a group of replicas for each shard. A client multicasts a message
-//! to any set of groups. All of their replicas deliver it, and any two that deliver the same two
-//! messages deliver them in the same order. Messages for different groups have no common order to
-//! pay for.
+//! A sharded service has a group of replicas for each shard. A client multicasts a message to any
+//! set of groups. All of their replicas deliver it, and any two that deliver the same two messages
+//! deliver them in the same order. Messages for different groups pay nothing for a common order,
+//! because they have none.
 //!
 //! The groups form a tree. A message is ordered first at the lowest group that reaches all its
-//! destinations, and passed down from there. Within a group the leader writes its followers' logs
-//! under a right that they give to one leader at a time.
+//! destinations, and is passed down from there. Within a group, the leader writes its followers'
+//! logs under a permission that they grant to one leader at a time.
 //!
 //! In the order to read it:
 //!
@@ -33,7 +33,7 @@
 //! | `status` | what a host shows of a replica |
 //!
 //! Sources: TRAM, whole; Mu (Aguilera et al., OSDI 2020) for permissions; requirements TRM-1 to
-//! TRM-10. Where this differs from the paper, `campaign` and `follow` say why.
+//! TRM-10. `campaign` and `follow` explain the differences from the paper.
 
 mod bodies;
 mod campaign;

@@ -1,13 +1,14 @@
 //! The choice of a leader: heartbeats, and which replicas hear each other (TRM-8).
 //!
-//! Each replica shows a rising number and a set of the peers whose number rises. A leader is kept
-//! as long as it is heard and shows that it leads and hears a quorum. Else the lowest rank that
-//! hears a quorum should lead: links may work in one direction only, so a replica's own ears do not
-//! suffice. The oracle may be wrong at any time. Then two replicas campaign, and timestamps decide.
+//! Each replica shows a rising number, and the set of the peers whose number rises. A leader is
+//! kept as long as it is heard, shows that it leads, and hears a quorum. Otherwise the lowest rank
+//! that hears a quorum should lead. Links may work in one direction only, so it is not enough that
+//! a replica is heard. The oracle may be wrong at any time. Then two replicas campaign, and
+//! timestamps decide.
 //!
-//! Whom a replica hears is shown as soon as that changes, and in each new view from the beginning:
-//! a leader that seems to hear nobody, until its next heartbeat, would be deposed by a replica that
-//! has come back.
+//! The set of peers that a replica hears is shown as soon as it changes, and in each new view from
+//! the beginning. Otherwise a leader would seem to hear no peer until its next heartbeat, and a
+//! replica that has come back would depose it.
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
@@ -21,8 +22,7 @@ use crate::fabric::{Fabric, Permissions};
 use crate::ids::{Rank, Time};
 
 impl Common<'_> {
-    /// Shows that this replica lives, if it is time for that again, or if it hears others than it
-    /// has shown.
+    /// Shows a heartbeat if one is due, or if the set of heard peers has changed.
     pub(super) fn beat<F, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -49,7 +49,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Takes the peers' heartbeats, and what this replica's leader says of entries that it lacks.
+    /// Reads the peers' heartbeats, and what this replica's leader says about entries that it
+    /// lacks.
     pub(super) fn listen<F, M: Memory>(
         &mut self,
         role: &mut Role,
@@ -77,7 +78,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Which replicas of the group this one hears, itself included: a bit a rank.
+    /// Returns the set of replicas that this one hears, itself included: one bit per rank.
     pub(super) fn hears(&self, now: Time) -> u64 {
         let mut set = bit(self.id.rank);
         // bound: the replicas of the group
@@ -89,14 +90,14 @@ impl Common<'_> {
         set
     }
 
-    /// Whether a peer was heard within the time to suspect.
+    /// Returns whether a peer was heard within the suspicion timeout.
     pub(super) fn is_heard(&self, now: Time, link: LinkId) -> bool {
         let state = self.state.at(link);
         state.attached.is_ready()
             && state.heard_at.is_some_and(|at| now.since(at) <= self.options.suspect_ns)
     }
 
-    /// Whether a peer counts in quorums, as it shows.
+    /// Returns whether a peer shows that it counts in quorums.
     pub(super) fn is_voting<M: Memory>(&self, link: LinkId, memory: &M) -> Result<bool, Halt> {
         match memory.link(link) {
             None => Ok(false),
@@ -106,7 +107,7 @@ impl Common<'_> {
         }
     }
 
-    /// Whether a replica leads, or campaigns to.
+    /// Returns whether a replica leads, or campaigns to lead.
     fn leads<M: Memory>(&self, role: &Role, rank: Rank, memory: &M) -> Result<bool, Halt> {
         if rank == self.id.rank {
             return Ok(role.leads());
@@ -117,7 +118,7 @@ impl Common<'_> {
         }
     }
 
-    /// Who should lead, as far as this replica can tell.
+    /// Returns the replica that should lead, as far as this one can tell.
     fn choice<F, M: Memory>(
         &self,
         role: &mut Role,
@@ -169,7 +170,8 @@ impl Common<'_> {
     ) -> Result<(), Halt> {
         let is_candidate = matches!(role, Role::Candidate(_));
         if self.choice(role, step)? != Some(self.id.rank) {
-            // Another should lead. A leader goes on until it is deposed: its oracle may be wrong.
+            // Another replica should lead. A leader continues until it is deposed, because its
+            // oracle may be wrong.
             if is_candidate {
                 role.follow(None);
             }
@@ -189,7 +191,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// How long this replica waits between two campaigns: longer after each that failed.
+    /// Returns how long this replica waits between two campaigns: longer after each that failed.
     fn pause_ns(&self) -> u64 {
         match self.campaigns.attempts.checked_sub(1) {
             None => 0,
@@ -197,14 +199,14 @@ impl Common<'_> {
         }
     }
 
-    /// How long a campaign may take: longer after each that failed, since logs may be long.
+    /// Returns how long a campaign may take: longer after each that failed, because logs may be
+    /// long.
     fn patience_ns(&self) -> u64 {
         let failed = self.campaigns.attempts.saturating_sub(1).min(6);
         self.options.campaign_ns.saturating_mul(1 << failed)
     }
 
-    /// Whether a voter that is heard has promised its log to a later leader, or to none that this
-    /// one could wait for.
+    /// Returns whether a connected peer shows a promise above this replica's own.
     fn is_passed_over<M: Memory>(&self, memory: &M) -> Result<bool, Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {

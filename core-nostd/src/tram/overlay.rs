@@ -1,55 +1,55 @@
-//! The overlay: which groups there are, and which of them passes messages on to which (TRM-1).
+//! The overlay: the tree of groups, in which parents pass messages on to their children (TRM-1).
 //!
-//! All processes know the same overlay, and a digest of it stands in every plan of a view. Sets of
-//! groups are words of 64 bits, so routing is a few operations for each child.
+//! All processes know the same overlay, and its digest is part of every plan of a view. Sets of
+//! groups are words of 64 bits, so routing takes a few operations per child.
 //!
 //! # Invariants
 //! - The groups form one tree. No walk in it is longer than the number of groups.
-//! - The reach of a group holds the group and the reach of each of its children.
+//! - The reach of a group contains the group itself and the reach of each of its children.
 //!
 //! Source: TRAM, section 4.
 
 use crate::ids::{GroupId, Rank, index_from_u16, u16_from_index, u64_from_index};
 use crate::layout::{ByteOrder, Digest};
 
-/// The most groups of an overlay: a set of them is one cell.
+/// Most groups of an overlay: a set of them is one cell.
 pub const GROUPS_MAX: usize = 64;
 
-/// The most children of one group.
+/// Most children of one group.
 pub const CHILDREN_MAX: usize = 16;
 
-/// The most replicas of one group.
+/// Most replicas of one group.
 pub const REPLICAS_MAX: usize = 16;
 
-/// The format of what processes write to each other, in rows and regions. Raise it with each change
-/// of that: it is part of the digest, so builds of two formats do not meet.
+/// Version of the formats that processes write to each other, in rows and regions. Increase it with
+/// each change of them: it is part of the digest, so builds with different versions do not connect.
 const FORMAT: u64 = 2;
 
-/// One group of an overlay, as its author writes it down.
+/// One group of an overlay, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The group that passes messages on to this one. The root has none.
+    /// Group that passes messages on to this one. The root has none.
     pub parent: Option<GroupId>,
-    /// How many replicas it has. A minority of them may fail.
+    /// Number of replicas. A minority of them may fail.
     pub replicas: u16,
 }
 
-/// Sizes that all processes of an overlay have alike.
+/// Sizes that are the same for all processes of an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many clients there may be at a time.
+    /// Most clients at a time.
     pub clients: u16,
     /// Entries of a replica's log.
     pub log_entries: u32,
-    /// Messages of one client that one group may not have taken yet.
+    /// Most messages of one client that one group has not taken yet.
     pub client_window: u32,
-    /// Messages that a parent has passed on, and that a replica of its child has not taken yet.
+    /// Most messages that a parent has passed on and a replica of its child has not taken yet.
     pub parent_window: u32,
     /// Bytes of the largest message.
     pub payload_max: u32,
 }
 
-/// A set of groups: what a message is for.
+/// A set of groups: the destinations of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Destinations(pub u64);
@@ -64,37 +64,37 @@ impl Destinations {
         }
     }
 
-    /// These groups and another.
+    /// Returns the set with another group added.
     #[must_use]
     pub const fn with(self, group: GroupId) -> Self {
         Self(self.0 | Self::of(group).0)
     }
 
-    /// Whether a group is among them.
+    /// Returns whether a group is in the set.
     #[must_use]
     pub const fn contains(self, group: GroupId) -> bool {
         self.0 & Self::of(group).0 != 0
     }
 
-    /// Whether any group is in both sets.
+    /// Returns whether any group is in both sets.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether all of these are in the other set.
+    /// Returns whether all groups of this set are in the other one.
     #[must_use]
     pub const fn is_within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// How many groups.
+    /// Returns the number of groups.
     #[must_use]
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// The groups, in the order of their ids.
+    /// Returns the groups, in the order of their ids.
     pub fn iter(self) -> impl Iterator<Item = GroupId> {
         let mut rest = self.0;
         core::iter::from_fn(move || {
@@ -110,7 +110,7 @@ const fn widen(value: u16) -> u32 {
     value as u32
 }
 
-/// Why a list of groups is no overlay.
+/// Reason why a list of groups is not an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum OverlayError {
@@ -122,13 +122,14 @@ pub enum OverlayError {
     Replicas(GroupId),
     /// A group's parent is not in the list.
     UnknownParent(GroupId),
-    /// A group's way upwards does not end at the root: it is its own ancestor.
+    /// A group is its own ancestor, so its path upwards does not end at the root.
     Cycle(GroupId),
-    /// A second group without a parent.
+    /// There is a second group without a parent.
     SecondRoot(GroupId),
     /// A group has more than [`CHILDREN_MAX`] children.
     TooManyChildren(GroupId),
-    /// There are no clients, a window or a log without room, or more than memory can address.
+    /// There are no clients, a window or a log has no room, or a size is more than memory can
+    /// address.
     Limits,
 }
 
@@ -153,7 +154,7 @@ impl core::fmt::Display for OverlayError {
 
 impl core::error::Error for OverlayError {}
 
-/// What is derived of a group.
+/// A group with its derived data.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     group: Group,
@@ -161,7 +162,7 @@ struct Placed {
     depth: u16,
 }
 
-/// A tree of groups that was checked.
+/// A checked tree of groups.
 #[derive(Clone, Debug)]
 pub struct Overlay {
     groups: heapless::Vec<Placed, GROUPS_MAX>,
@@ -174,7 +175,7 @@ impl Overlay {
     /// Checks a list of groups.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its group.
+    /// The first error found, with its group.
     pub fn new(groups: &[Group], limits: Limits) -> Result<Self, OverlayError> {
         check_limits(&limits)?;
         if groups.is_empty() {
@@ -213,26 +214,26 @@ impl Overlay {
         Ok(overlay)
     }
 
-    /// How many groups.
+    /// Returns the number of groups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// Never: an overlay has a group.
+    /// Returns whether there are no groups, which is never the case.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// The sizes that all have alike.
+    /// Returns the sizes that are the same for all processes.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The same overlay, in which clients give the payloads of messages of so many bytes or more to
-    /// each replica themselves, and entries refer to them (TRM-9). Zero: entries carry all bytes.
+    /// Sets the length from which clients themselves give a message's payload to each replica, and
+    /// entries refer to it (TRM-9). With zero, entries carry all bytes.
     #[must_use]
     pub fn with_references(mut self, references_from: u32) -> Self {
         self.references_from = references_from;
@@ -240,13 +241,15 @@ impl Overlay {
         self
     }
 
-    /// From how many bytes on entries refer to a message's payload. Zero: they never do.
+    /// Returns the length in bytes from which entries refer to a message's payload. Zero means
+    /// never.
     #[must_use]
     pub const fn references_from(&self) -> u32 {
         self.references_from
     }
 
-    /// Whether a message that is ordered first at one group is ordered at another on its way.
+    /// Returns whether a message that is ordered first at the group `first` is also ordered at
+    /// `group`, on its path down.
     pub(super) fn handles(
         &self,
         group: GroupId,
@@ -256,8 +259,8 @@ impl Overlay {
         self.reach(first).contains(group) && self.reach(group).meets(destinations)
     }
 
-    /// What tells this overlay from others: groups, limits, the format of rows, and the processor's
-    /// order of bytes.
+    /// Returns the digest that distinguishes this overlay from others: groups, limits, the format
+    /// of rows, and the processor's byte order.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest
@@ -269,44 +272,44 @@ impl Overlay {
         ids(&self.groups).fold(Destinations(0), |all, (id, _)| all.with(id))
     }
 
-    /// How many replicas a group has. Zero if there is no such group.
+    /// Returns the number of replicas of a group, or zero if there is no such group.
     #[must_use]
     pub fn replicas(&self, group: GroupId) -> u16 {
         self.groups.get(group.index()).map_or(0, |placed| placed.group.replicas)
     }
 
-    /// How many replicas of a group make a quorum: any two quorums share one.
+    /// Returns the size of a quorum of a group: any two quorums share a replica.
     #[must_use]
     pub fn quorum(&self, group: GroupId) -> u16 {
         (self.replicas(group) >> 1).saturating_add(1)
     }
 
-    /// The parent of a group.
+    /// Returns the parent of a group.
     #[must_use]
     pub fn parent(&self, group: GroupId) -> Option<GroupId> {
         self.groups.get(group.index()).and_then(|placed| placed.group.parent)
     }
 
-    /// The children of a group, in the order of their ids.
+    /// Returns the children of a group, in the order of their ids.
     pub fn children(&self, group: GroupId) -> impl Iterator<Item = GroupId> + '_ {
         let of_group = move |placed: &Placed| placed.group.parent == Some(group);
         ids(&self.groups).filter(move |(_, placed)| of_group(placed)).map(|(id, _)| id)
     }
 
-    /// How many children a group has.
+    /// Returns the number of children of a group.
     #[must_use]
     pub fn children_count(&self, group: GroupId) -> u16 {
         self.children(group).fold(0, |count, _| count.saturating_add(1))
     }
 
-    /// The group and all groups below it.
+    /// Returns the group and all groups below it.
     #[must_use]
     pub fn reach(&self, group: GroupId) -> Destinations {
         self.groups.get(group.index()).map_or(Destinations(0), |placed| placed.reach)
     }
 
-    /// The lowest group from which all destinations can be reached. None if there is no
-    /// destination, or one that is no group of the overlay.
+    /// Returns the lowest group from which all destinations can be reached, or `None` if there is
+    /// no destination or one that is not a group of the overlay.
     #[must_use]
     pub fn lowest_common_ancestor(&self, destinations: Destinations) -> Option<GroupId> {
         if destinations == Destinations(0) {
@@ -345,7 +348,7 @@ impl Overlay {
     }
 }
 
-/// A list's members with their ids. No overlay has more than [`GROUPS_MAX`].
+/// Returns the elements of a list with their group ids. No overlay has more than [`GROUPS_MAX`].
 fn ids<T: Copy>(groups: &[T]) -> impl Iterator<Item = (GroupId, T)> + '_ {
     (0..64_u16).map(GroupId).zip(groups.iter().copied())
 }
@@ -360,7 +363,7 @@ fn check_limits(limits: &Limits) -> Result<(), OverlayError> {
     Ok(())
 }
 
-/// How many steps a group is below the root.
+/// Returns the number of steps from the root down to a group.
 fn depth_of(groups: &[Group], id: GroupId) -> Result<u16, OverlayError> {
     let mut at = id;
     // bound: GROUPS_MAX
@@ -384,13 +387,13 @@ fn add_to_reach(placed: &mut heapless::Vec<Placed, GROUPS_MAX>, id: GroupId) {
     }
 }
 
-/// A replica: its group, and its rank there.
+/// A replica, named by its group and its rank there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ReplicaId {
     /// The group.
     pub group: GroupId,
-    /// The rank in it.
+    /// Rank in the group.
     pub rank: Rank,
 }
 

@@ -1,22 +1,23 @@
-//! What a leader passes on to its children: messages in the order of their positions.
+//! Passing on: a leader sends messages to its children in the order of their positions.
 //!
 //! Each replica of a child has a ring in the leader's row towards it. The child's leader is served
-//! before anybody else, and the child's other replicas are not served at all: they can do nothing
-//! with a message, and a post takes the leader's time. Which replica leads is what the child's
-//! replicas show. One that comes to lead later is served from what its group lacks on, since that
-//! is kept. The paper writes to all replicas of a child: an option.
+//! before all others. The child's other replicas are not served at all, because they cannot use a
+//! message, and a post takes the leader's time. The child's replicas show which of them leads. A
+//! replica that comes to lead later is served from the entries that its group lacks, because those
+//! are kept. In the paper all replicas of a child are served; this is an option.
 //!
 //! A position is stored once the replica has taken the one that it replaces. Positions that it has
-//! taken meanwhile, since its group had them, are left out.
+//! taken meanwhile, because its group had them, are left out.
 //!
-//! Messages go early, while they are being replicated, or once they are decided: an option. How
-//! many are decided goes with them (see `confirm`).
+//! Messages are passed on early, while they are being replicated, or only once they are decided;
+//! this is an option. The number of decided ones is posted with them (see `confirm`).
 //!
 //! An entry is kept in the log until one replica of each child that it is for shows that its group
-//! has decided it. A new leader begins with all that is kept: what its predecessor has passed on
-//! twice is taken once, since positions have no gaps and no two decided messages. A leader that has
-//! led before finds its own rows as it left them. Where one has another message at a position, that
-//! view is given up: a child's replica may be reading it.
+//! has decided it. A new leader begins with all kept entries. What it passes on again after its
+//! predecessor is taken only once, because positions have no gaps and no position has two decided
+//! messages. A leader that has led before finds its own rows as it left them. If one of them has
+//! another message at a position, that view is given up, because a child's replica may be reading
+//! the row.
 //!
 //! Source: TRAM, sections 5.3 and 5.6 (Algorithm 5); requirement TRM-6.
 //!
@@ -35,7 +36,7 @@ use crate::fabric::Fabric;
 use crate::ids::Ordinal;
 use crate::memory::{OutOfRow, Row, RowWriter};
 
-/// Which replicas of the children are served.
+/// The replicas of the children that are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
     /// Those that show that they lead.
@@ -45,7 +46,7 @@ pub(super) enum Served {
 }
 
 impl Served {
-    /// Whether the replica that has written a row is one of them.
+    /// Returns whether the replica that has written a row is one of them.
     pub(super) fn includes(self, theirs: Row<'_>) -> Result<bool, OutOfRow> {
         Ok(leads(theirs)? == (self == Self::Leaders))
     }
@@ -60,13 +61,14 @@ pub(super) struct ChildReplica<'c, 'm> {
     pub(super) theirs: Row<'m>,
 }
 
-/// Whether a child's replica shows that it leads.
+/// Returns whether a child's replica shows that it leads.
 fn leads(theirs: Row<'_>) -> Result<bool, OutOfRow> {
     Ok(theirs.cell(taken_row::LEADS)?.load() != 0)
 }
 
 impl Common<'_> {
-    /// A new leader looks for what the children lack from the lowest entry on that it has.
+    /// Prepares a new leader to search its log for what the children lack, from its lowest entry
+    /// on.
     pub(super) fn begin_passing_on(&mut self, tail: u64, log: Log<'_>) -> Result<(), Halt> {
         let lowest = tail.saturating_sub(u64::from(self.shape.entries()));
         // bound: the children
@@ -84,8 +86,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Stores for replicas of each child what they lack and have room for. Nobody but a leader can
-    /// do anything with what is not decided.
+    /// Stores, for replicas of each child, the messages that they lack and have room for. Only a
+    /// leader can use messages that are not decided.
     pub(super) fn pass_on<F: Fabric, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -119,7 +121,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Stores what one replica lacks. False if its row has another message at a position.
+    /// Stores the messages that one replica lacks. Returns false if its row has another message at
+    /// a position.
     fn pass_to(
         &mut self,
         leader: &Leader,
@@ -135,8 +138,8 @@ impl Common<'_> {
             passing.stored = Ordinal(taken);
             passing.posted = passing.posted.max(Ordinal(taken));
         }
-        // What the log has dropped, the child has decided. A replica that has not led for long was
-        // served before that.
+        // The child has decided the entries that the log has dropped. A replica that has not led
+        // for a long time was last served before them.
         passing.place =
             passing.place.max(leader.tail.saturating_sub(u64::from(self.shape.entries())));
         // bound: the entries of the log
@@ -160,7 +163,7 @@ impl Common<'_> {
         Ok(!passing.is_spoilt)
     }
 
-    /// Stores a message, or a null, at a position, unless it stands there already.
+    /// Stores a message or a null at a position, unless it is already there.
     fn store_for(
         &mut self,
         to: &ChildReplica<'_, '_>,
@@ -214,12 +217,12 @@ impl Common<'_> {
         if shown.0 > confirmed {
             self.touch(link);
         }
-        // What is settled matters to a child's leader after a change alone.
+        // The settled count matters to a child's leader only after a change of leader.
         self.raise(link, shown.1, u32::MAX);
         Ok(())
     }
 
-    /// How many positions each child has decided, by that of its replicas that knew most.
+    /// Reads how many positions each child has decided, according to its most advanced replica.
     fn look_at_settled<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
         // bound: the children
         for (index, child) in self.children.iter_mut().enumerate() {
@@ -228,7 +231,7 @@ impl Common<'_> {
             for link in self.links.child(index) {
                 let is_ready = self.state.at(link).attached.is_ready();
                 if let (true, Some((_, theirs))) = (is_ready, memory.link(link)) {
-                    // No correct replica has taken more than there are.
+                    // No correct replica has taken more positions than there are.
                     let taken = theirs.cell(taken_row::TAKEN)?.load().min(positions);
                     child.settled = child.settled.max(taken);
                 }
@@ -237,8 +240,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// The place of the first entry that a child may not have decided yet: the lowest of all
-    /// children. The highest place that there is, if there is no child.
+    /// Returns the log index of the first entry that a child may not have decided yet: the lowest
+    /// over all children. If there is no child, returns the highest possible index.
     pub(super) fn keep_for_children<F, M: Memory>(
         &mut self,
         step: &StepContext<'_, F, M>,
@@ -266,9 +269,9 @@ impl Common<'_> {
     }
 }
 
-/// The first position of a child that this replica's log has kept. The child has decided those
-/// before it: an entry is given up only once the child showed that, and a log that counts has all
-/// that are kept. The replica of the child that showed it may be gone.
+/// Returns the first position of a child that this replica's log has kept. The child has decided
+/// the earlier ones: an entry is dropped only once the child has shown that, and a log that counts
+/// has all kept entries. The replica of the child that showed it may be gone.
 fn first_kept(child: usize, lowest: u64, tail: u64, log: Log<'_>) -> Result<Option<Ordinal>, Halt> {
     let mut first = None;
     let mut place = lowest;
@@ -278,7 +281,7 @@ fn first_kept(child: usize, lowest: u64, tail: u64, log: Log<'_>) -> Result<Opti
             break;
         }
         match log.load(place)? {
-            // What lies below a gap is left over from before it.
+            // Entries below a gap are left over from earlier.
             None => first = None,
             Some(entry) => first = first.or(entry.position(child)),
         }

@@ -1,17 +1,16 @@
-//! State that is lent as a list with one element for each of something: for each link, each message
-//! of a window, each group.
+//! State that is lent as a list with one element per link, per message of a window, or per group.
 //!
-//! Opening a replica or a client checks once that each list is long enough. A place behind the end
-//! of a list reads as a vacant element: a link without a view, or a message that is not there.
+//! Opening a replica or a client checks once that each list is long enough. An index after the end
+//! of a list reads as a vacant element: a link without a view, or a message that does not exist.
 //!
 //! Requirement: TRM-8.
 
 use super::link::LinkId;
 use crate::ids::GroupId;
 
-/// What a list can be asked by.
+/// An index into a list.
 pub(super) trait Indexed {
-    /// The place in the list.
+    /// Returns the index in the list.
     fn index(self) -> usize;
 }
 
@@ -45,13 +44,13 @@ impl<'s, S: Default> Places<'s, S> {
         Self { all, vacant: S::default() }
     }
 
-    /// What is kept at a place.
+    /// Returns the element at an index.
     pub(super) fn at(&self, place: impl Indexed) -> &S {
         self.all.get(place.index()).unwrap_or(&self.vacant)
     }
 
-    /// The same, to be changed. What is stored behind the end of the list is kept nowhere that
-    /// matters: only what is here is ever attached or taken.
+    /// Returns the element at an index, for changing. A change after the end of the list has no
+    /// effect that matters, because only elements of the list are ever attached or taken.
     pub(super) fn at_mut(&mut self, place: impl Indexed) -> &mut S {
         self.all.get_mut(place.index()).unwrap_or(&mut self.vacant)
     }

@@ -1,36 +1,37 @@
-//! Lists of writes: what goes to one peer in one post.
+//! Lists of writes: the contents of one post to one peer.
 //!
-//! Contents that follow each other become one write. Where a short gap lies between them, the gap
-//! travels too: a write of its own costs more than a few bytes.
+//! Adjacent contents become one write. If only a short gap separates them, the gap is sent too,
+//! because a separate write costs more than a few bytes.
 //!
-//! It is public so that the protocols that TRAM is compared with make their lists in the same way
+//! It is public so that the protocols with which TRAM is compared make their lists in the same way
 //! (TRM-10).
 
 use super::shape::NAME_BYTES;
 use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
 
-/// The longest gap that travels with its neighbours, in bytes.
+/// Longest gap that is sent with its neighbours, in bytes.
 const GAP_MAX: usize = 192;
 
-/// The most bytes of a control line that goes to a region behind its contents, or of a name behind
-/// its body: a list keeps room for it.
+/// Most bytes of a control line that is posted to a region after its contents, or of a name after
+/// its body. A list reserves room for it.
 pub(super) const CONTROL_BYTES: usize = 24;
 const _: () = assert!(NAME_BYTES <= CONTROL_BYTES);
 
-/// The writes of one post, as they come together.
+/// The writes of one post, while they are collected.
 #[derive(Debug)]
 pub struct Posting {
     writes: WriteList,
     writes_max: usize,
     bytes_max: usize,
-    /// How many bytes the list has still room for, with those that are kept for guards.
+    /// Bytes for which the list still has room, including those reserved for guards.
     room_bytes: usize,
-    /// The write that nothing is joined to: it goes before all others.
+    /// Index of the write of headers, which is joined with nothing and precedes all contents added
+    /// after it.
     headers: Option<usize>,
 }
 
 impl Posting {
-    /// An empty list for a fabric of these limits.
+    /// Creates an empty list for a fabric of these limits.
     #[must_use]
     pub fn new(capabilities: &Capabilities) -> Self {
         Self {
@@ -42,24 +43,25 @@ impl Posting {
         }
     }
 
-    /// A list for a region, which has room for so many bytes in all.
+    /// Creates a list for a region, with room for `list_bytes_max` bytes in total.
     pub(super) fn to_region(capabilities: &Capabilities, list_bytes_max: usize) -> Self {
         Self { room_bytes: list_bytes_max, ..Self::new(capabilities) }
     }
 
-    /// The writes so far.
+    /// Returns the writes so far.
     #[must_use]
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }
 
-    /// How many more writes there is room for.
+    /// Returns the number of further writes for which there is room.
     #[must_use]
     pub fn room(&self) -> usize {
         self.writes_max.saturating_sub(self.writes.len())
     }
 
-    /// Adds bytes that may be read until the list is done. False if there is no room for them.
+    /// Adds bytes that may be read until the list is done. Returns false if there is no room for
+    /// them.
     pub fn content(&mut self, source: Area, target: Area, length: usize) -> bool {
         if length == 0 {
             return true;
@@ -82,8 +84,8 @@ impl Posting {
         has_room
     }
 
-    /// Adds a header that goes before the contents which follow, or makes room for one more behind
-    /// it. False if there is no room.
+    /// Adds a header that precedes the contents that follow, or extends the headers by one. Returns
+    /// false if there is no room.
     pub(super) fn header(&mut self, area: Area, bytes: usize) -> bool {
         let Some(room_bytes) = room_behind(self.room_bytes, bytes) else { return false };
         match self.headers.and_then(|at| self.writes.get_mut(at)) {
@@ -102,7 +104,7 @@ impl Posting {
         true
     }
 
-    /// Takes the last header back: its content has no room.
+    /// Removes the last header, because its content has no room.
     pub(super) fn drop_header(&mut self, bytes: usize) {
         let headers = self.headers.and_then(|at| Some((at, self.writes.get_mut(at)?)));
         let Some((at, headers)) = headers else { return };
@@ -113,7 +115,8 @@ impl Posting {
         }
     }
 
-    /// Adds cells that travel as they are now. False if there is no room for them.
+    /// Adds cells that are sent with their current values. Returns false if there is no room for
+    /// them.
     pub fn guard(&mut self, source: Area, target: Area, length: usize) -> bool {
         self.room_bytes = self.room_bytes.saturating_sub(length);
         self.push(Write { source, target, length, kind: Kind::Guard })
@@ -124,12 +127,13 @@ impl Posting {
     }
 }
 
-/// What is left of a list's room behind so many bytes, if that is enough for its guards.
+/// Returns the room that a list has left after `bytes` bytes, if it is enough for the list's
+/// guards.
 fn room_behind(room_bytes: usize, bytes: usize) -> Option<usize> {
     room_bytes.checked_sub(bytes).filter(|left| *left >= CONTROL_BYTES)
 }
 
-/// The length of a write that takes in another behind it, if that is worth it.
+/// Returns the length of a write that is joined with the next one, if that is worthwhile.
 fn joined(
     last: &Write,
     source: Area,
@@ -211,7 +215,7 @@ mod tests {
         assert!(list.guard(at(0), at(0), 8), "guards are short, and have room of their own");
     }
 
-    /// One byte less, and the entry would never go.
+    /// With one byte less, the entry could never be sent.
     #[test]
     fn a_list_has_room_for_one_entry_whose_bytes_are_all_it_takes() {
         let capabilities = Capabilities {
@@ -238,7 +242,7 @@ mod tests {
         assert!(!list.guard(at(0), at(0), 8), "there is no room");
     }
 
-    /// What a list was asked to carry, and has said that it does.
+    /// Data that a list accepted.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Taken {
         source: Area,
@@ -253,9 +257,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is added in whatever order: a list is no longer than its fabric takes, and
-        /// carries all that it has taken, whole, from where it is to where it goes. A guard goes
-        /// behind what was added before it, and a header before the contents that follow it.
+        /// For any additions in any order, a list is no longer than its fabric accepts, and carries
+        /// everything that it accepted, whole, from its source to its target. A guard follows what
+        /// was added before it, and a header precedes the contents that follow it.
         #[test]
         fn a_list_carries_what_it_has_taken_and_no_more_than_its_fabric_takes(
             writes_max in 1..6_usize,
@@ -280,7 +284,7 @@ mod tests {
                         }
                     }
                     1 => {
-                        // Each stands behind the one before.
+                        // Each header follows the previous one.
                         let (at, bytes) = headers.unwrap_or((source, 0));
                         if list.header(source, 64) {
                             headers = Some((at, bytes + 64));
@@ -292,7 +296,7 @@ mod tests {
                             .map(|(at, bytes)| (at, bytes - 64))
                             .filter(|(_, bytes)| *bytes > 0);
                         if headers.is_none() {
-                            // What was added behind the only header went with it.
+                            // The contents added after the only header were removed with it.
                             taken.retain(|one| carries(list.writes(), one));
                         }
                     }
@@ -318,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Whether a write of a list has all of what was taken.
+    /// Returns whether a single write of a list has all accepted data.
     fn carries(writes: &[Write], one: &Taken) -> bool {
         writes.iter().any(|write| {
             let ahead = one.source.offset.wrapping_sub(write.source.offset);

@@ -1,4 +1,5 @@
-//! What a step did, why it cannot go on, and what it hands to the application.
+//! The report of a step, the reasons why a replica stops, and the messages handed to the
+//! application.
 //!
 //! Requirement: TRM-3.
 
@@ -6,23 +7,24 @@ use super::entry::MessageId;
 use super::overlay::Destinations;
 use crate::memory::OutOfRow;
 
-/// A message as it is delivered.
+/// A message on delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'p> {
-    /// Its place in the log of this group. Places of other entries lie between.
+    /// Log index in this group. Other entries have indices in between.
     pub place: u64,
-    /// What names it in all groups.
+    /// Name of the message in all groups.
     pub id: MessageId,
     /// All groups that deliver it.
     pub destinations: Destinations,
-    /// Its bytes, lent for the call.
+    /// Payload, lent for the call.
     pub payload: &'p [u8],
 }
 
-/// What receives the messages of a replica's group, in their order.
+/// The receiver of the messages of a replica's group, in their order.
 pub trait Application {
-    /// Takes a message, and gives a byte of answer that its client sees. All replicas of the group
-    /// get the same messages in the same order. Must not take longer than the time to suspect.
+    /// Takes a message, and returns one byte of answer that its client sees. All replicas of the
+    /// group get the same messages in the same order. The call must not take longer than the
+    /// suspicion timeout.
     fn deliver(&mut self, message: &Delivered<'_>) -> u8;
 }
 
@@ -32,33 +34,33 @@ impl<F: FnMut(&Delivered<'_>) -> u8> Application for F {
     }
 }
 
-/// What one step did. All zero: nothing.
+/// The results of one step. If all fields are zero, nothing was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
-    /// Events that the fabric had.
+    /// Events taken from the fabric.
     pub events: u32,
-    /// Sources that were looked at.
+    /// Sources that were examined.
     pub looked: u32,
     /// Entries that were proposed.
     pub proposed: u32,
-    /// Entries that were delivered, or passed over because they are for other groups.
+    /// Entries that were delivered, or skipped because they are for other groups.
     pub processed: u32,
-    /// Messages that the application was handed.
+    /// Messages handed to the application.
     pub delivered: u32,
-    /// Messages stored for replicas of children: one for each replica.
+    /// Messages stored for replicas of children, counted once per replica.
     pub passed_on: u32,
     /// Bytes of payloads that were copied.
     pub copied_bytes: u64,
-    /// Entries that were proposed and refer to their payloads.
+    /// Proposed entries that refer to their payloads.
     pub references: u32,
     /// Payloads of such entries that were carried to a replica that lacked them.
     pub carried: u32,
     /// Payloads that a candidate fetched from another replica.
     pub fetched: u32,
-    /// Entries that a candidate gave up, since nobody had the payloads to which they refer.
+    /// Entries that a candidate gave up because no replica had the payloads to which they refer.
     pub given_up: u32,
-    /// Lists that the fabric took.
+    /// Lists that the fabric accepted.
     pub lists: u32,
     /// Writes in those lists.
     pub writes: u32,
@@ -66,16 +68,16 @@ pub struct Progress {
     pub lost: u32,
     /// Writes to logs that their owners denied.
     pub denied: u32,
-    /// Leaders that were granted the own log.
+    /// Grants of the local log to leaders.
     pub granted: u32,
     /// Campaigns that began.
     pub campaigns: u32,
-    /// How many entries this replica has delivered since its group began.
+    /// Entries that this replica has delivered since its group began.
     pub delivered_total: u64,
 }
 
 impl Progress {
-    /// Whether nothing was taken, copied, delivered or posted.
+    /// Returns whether nothing was taken, copied, delivered or posted.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         let taken = self.events | self.granted | self.campaigns;
@@ -84,18 +86,18 @@ impl Progress {
     }
 }
 
-/// Why a replica or a client cannot be opened.
+/// Reason why a replica or a client cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum OpenError {
     /// The overlay has no such replica, or no such client.
     NoSuchReplica = 1,
-    /// The lent state has too few parts, or too little room.
+    /// The lent state has too few elements or too little room.
     StateTooSmall = 2,
-    /// The fabric keeps no order between writes, or completes them before they are visible.
+    /// The fabric does not keep writes in order, or completes them before they are visible.
     FabricPromises = 3,
-    /// The fabric's writes or guards are too short, or its lists.
+    /// The fabric's writes, guards or lists are too short.
     FabricTooSmall = 4,
 }
 
@@ -114,12 +116,12 @@ impl core::fmt::Display for OpenError {
 
 impl core::error::Error for OpenError {}
 
-/// Why a replica stops.
+/// Reason why a replica stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Halt {
-    /// Memory that was lent does not fit the overlay.
+    /// The lent memory does not fit the overlay.
     OutOfRow = 1,
     /// A decided entry does not continue what was delivered: a leader has misbehaved.
     NotContinued = 2,
@@ -149,7 +151,7 @@ impl core::error::Error for Halt {}
 mod tests {
     use super::*;
 
-    /// A member that has done one thing alone has not been idle: else it would fall asleep with
+    /// A step that did any single kind of work is not idle; otherwise the member would sleep with
     /// work left.
     #[test]
     fn each_thing_that_is_done_counts_as_work() {
@@ -162,7 +164,7 @@ mod tests {
             Progress { passed_on: 1, ..Progress::default() },
             Progress { lists: 1, ..Progress::default() },
             Progress { copied_bytes: 1, ..Progress::default() },
-            // As often as another, as in a group of one.
+            // Equal counts, as in a group of one.
             Progress { events: 1, granted: 1, ..Progress::default() },
             Progress { granted: 1, campaigns: 1, ..Progress::default() },
             Progress { proposed: 1, processed: 1, ..Progress::default() },

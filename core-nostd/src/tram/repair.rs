@@ -1,4 +1,4 @@
-//! How a leader finds where a peer's log differs from its own, and what it cannot mend.
+//! How a leader finds where a peer's log differs from its own, and what it cannot repair.
 //!
 //! Source: TRAM, section 5.5.
 //!
@@ -14,7 +14,7 @@ use super::shape::peer_row;
 use super::step::StepContext;
 
 impl Common<'_> {
-    /// Finds for each log that was read where it begins to differ.
+    /// Finds, for each log that was read, where it begins to differ.
     pub(super) fn prepare_followers<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -36,8 +36,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told
-    /// how far it must come.
+    /// Checks whether a snapshot has brought a peer that was behind far enough. If not, the peer is
+    /// told how far it must come.
     fn look_again<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -54,7 +54,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// What a peer lacked below its delivered count may have been consumed by all meanwhile.
+    /// Skips entries that a peer lacked below its delivered count if all replicas have consumed
+    /// them meanwhile.
     pub(super) fn skip_consumed(
         &mut self,
         leader: &Leader,
@@ -72,8 +73,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// A peer cannot be brought up to date from the own log. It is told from which place on it
-    /// could be.
+    /// Handles a peer that cannot be brought up to date from the local log. The peer is told the
+    /// log index from which on it could be.
     pub(super) fn fall_behind<F, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -97,7 +98,8 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Whether the own log still has the entry at a place, and its body if it refers to one.
+    /// Returns whether the local log still has the entry at a log index, and its body if it refers
+    /// to one.
     pub(super) fn is_kept(&self, leader: &Leader, place: u64, log: Log<'_>) -> Result<bool, Halt> {
         if place >= leader.tail {
             return Ok(true);
@@ -120,7 +122,7 @@ impl Common<'_> {
         step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let copied = step.log.copied_control(rank_of(link))?;
-        // What a peer shows as delivered is in its log, or in its snapshot.
+        // Entries that a peer shows as delivered are in its log or in its snapshot.
         let delivered = self.delivered_by(link, step.memory)?;
         let is_kept = self.has_from(leader, delivered, step.log)?;
         let both = copied.tail.min(leader.tail);
@@ -146,7 +148,8 @@ impl Common<'_> {
         self.begin_carrying(leader, link, floor, step)
     }
 
-    /// The place from which on every log that counts holds all entries: the children may lack them.
+    /// Returns the log index from which on every log that counts has all entries, because the
+    /// children may lack them.
     fn floor<F, M: Memory>(
         &mut self,
         leader: &Leader,

@@ -1,14 +1,14 @@
 //! A replica of a group: its state, and the step that drives it.
 //!
-//! The methods in their order: [`Replica::open`]; [`Replica::attach`] for each peer that is met, at
-//! any time; [`Replica::step`] again and again; [`Replica::detach`] for a peer that is lost.
-//! [`Replica::snapshot`] and [`Replica::restore`] carry what a replica knows to one that has lost
-//! it, beside the application's own state.
+//! The methods in their order: [`Replica::open`]; [`Replica::attach`] for each peer that connects,
+//! at any time; [`Replica::step`] repeatedly; [`Replica::detach`] for a peer that is lost.
+//! [`Replica::snapshot`] and [`Replica::restore`] carry a replica's state to one that has lost it,
+//! together with the application's own state.
 //!
 //! # Invariants
 //! - A step does a bounded amount of work: each loop is bounded by a number of the overlay.
-//! - A replica that granted its log to another leads no more in that step (TRM-3).
-//! - Nothing is delivered that is not decided, and nothing twice.
+//! - A replica that granted its log to another no longer leads in that step (TRM-3).
+//! - Nothing is delivered unless it is decided, and nothing is delivered twice.
 //!
 //! Source: TRAM, section 5.3 (Algorithm 2).
 //!
@@ -35,7 +35,7 @@ use crate::ids::{Time, index_from_u32};
 /// The state that is lent to a replica.
 #[derive(Debug)]
 pub struct LentState<'s> {
-    /// One for each of [`ReplicaLinks::len`].
+    /// One per link: [`ReplicaLinks::len`].
     pub links: &'s mut [LinkState],
     /// One for the parent, and one for each client.
     pub sources: &'s mut [SourceState],
@@ -53,11 +53,11 @@ pub struct Replica<'s> {
 }
 
 impl<'s> Replica<'s> {
-    /// A replica over lent state.
+    /// Opens a replica over lent state.
     ///
     /// # Errors
-    /// The replica is not in the overlay, the lent state is too small, or the fabric lacks a
-    /// promise that the protocol stands on.
+    /// Fails if the replica is not in the overlay, the lent state is too small, or the fabric lacks
+    /// a promise that the protocol requires.
     pub fn open(
         overlay: &'s Overlay,
         id: ReplicaId,
@@ -80,7 +80,7 @@ impl<'s> Replica<'s> {
             return Err(OpenError::StateTooSmall);
         }
         check_fabric(&capabilities, &shape)?;
-        // None would never be enough for a first payload.
+        // With zero, not even the first payload of a step would be taken.
         let options = ReplicaOptions { run_bytes: options.run_bytes.max(1), ..options };
         state.fill(LinkState::default());
         let mut children = heapless::Vec::new();
@@ -92,7 +92,7 @@ impl<'s> Replica<'s> {
                 kept_from: 0,
                 settled: 0,
             };
-            // There is room: an overlay has no group with more children.
+            // The push cannot fail: no group of an overlay has more children.
             let _ = children.push(child);
         }
         let counts = Counts::new(sources, children.len());
@@ -118,14 +118,14 @@ impl<'s> Replica<'s> {
         Ok(Self { common, role: Role::Follower(Follower::default()) })
     }
 
-    /// How many cells a replica of an overlay keeps its replies to clients in.
+    /// Returns the number of cells in which a replica of an overlay keeps its replies to clients.
     #[must_use]
     pub const fn reply_cells(overlay: &Overlay) -> usize {
         Replies::cells(overlay)
     }
 
-    /// Takes a view into use. The host has opened it at the fabric, and lends its rows from now on.
-    /// A link that had another view has this one instead.
+    /// Starts to use a view. The host has opened it at the fabric, and lends its rows from now on.
+    /// If the link had another view, this one replaces it.
     pub fn attach<M: Memory>(
         &mut self,
         now: Time,
@@ -159,7 +159,7 @@ impl<'s> Replica<'s> {
             *state = LinkState::default();
             state.attached.since = now;
         }
-        // Where a view is gone, its rights are, too.
+        // The permissions of a view end with the view.
         if let Role::Follower(follower) = role
             && follower.granted_to == Some(link)
         {
@@ -169,10 +169,11 @@ impl<'s> Replica<'s> {
         role.end_without(link);
     }
 
-    /// One step: takes what came, does what follows from it, and posts what changed.
+    /// Does one step: takes the events, acts on them, and posts the changes.
     ///
     /// # Errors
-    /// The replica cannot go on: its memory does not fit, or its log contradicts itself.
+    /// Fails if the replica cannot continue, because its memory does not fit or its log contradicts
+    /// itself.
     pub fn step<F, M, A>(
         &mut self,
         now: Time,
@@ -199,7 +200,8 @@ impl<'s> Replica<'s> {
             Role::Follower(follower) => {
                 common.hold_bodies(follower, step)?;
                 if common.deliver(&follower.held, application, step)? {
-                    // What this replica lacked has come. If it lacks more, it is told again.
+                    // The missing entries have arrived. If more are missing, the leader will say so
+                    // again.
                     follower.needs_snapshot = false;
                 }
             }
@@ -223,37 +225,38 @@ impl<'s> Replica<'s> {
         Ok(common.progress)
     }
 
-    /// Who this is.
+    /// Returns its own id.
     #[must_use]
     pub const fn id(&self) -> ReplicaId {
         self.common.id
     }
 
-    /// Whether it leads its group, as far as it knows.
+    /// Returns whether it leads its group, as far as it knows.
     #[must_use]
     pub const fn is_leader(&self) -> bool {
         self.role.is_leader()
     }
 
-    /// Whether it counts in quorums.
+    /// Returns whether it counts in quorums.
     #[must_use]
     pub const fn is_voter(&self) -> bool {
         self.common.is_voter
     }
 
-    /// The timestamp of the leader to which it last gave its log.
+    /// Returns the timestamp of the leader to which it last gave its log.
     #[must_use]
     pub const fn promised(&self) -> Timestamp {
         self.common.promised
     }
 
-    /// How many entries it has delivered.
+    /// Returns the number of entries that it has delivered.
     #[must_use]
     pub const fn delivered(&self) -> u64 {
         self.common.delivered
     }
 
-    /// It lacks entries that its group has no longer: it needs a snapshot of another replica.
+    /// Returns whether it lacks entries that its group no longer has, so that it needs a snapshot
+    /// from another replica.
     #[must_use]
     pub const fn needs_snapshot(&self) -> bool {
         self.role.needs_snapshot()
@@ -265,7 +268,7 @@ impl<'s> Replica<'s> {
         &self.common.links
     }
 
-    /// How far a link is.
+    /// Returns the stage of a link.
     #[must_use]
     pub fn stage(&self, link: LinkId) -> Stage {
         self.common.state.at(link).attached.stage
@@ -273,8 +276,9 @@ impl<'s> Replica<'s> {
 }
 
 impl Common<'_> {
-    /// What a leader does in a step. What others wait for goes first: messages for the children's
-    /// leaders, entries, then replies, then what the followers may deliver.
+    /// Does a leader's part of a step. The posts that others wait for come first: messages for the
+    /// children's leaders, entries, then replies, then the counts of what the followers may
+    /// deliver.
     fn step_as_leader<F, M, A>(
         &mut self,
         leader: &mut Leader,
@@ -312,7 +316,8 @@ fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenEr
     if !capabilities.promises.contains(needed) {
         return Err(OpenError::FabricPromises);
     }
-    // A list to a log has an entry at least: a fabric takes as many bytes in it as in a write.
+    // A list to a log has at least one entry, and a fabric accepts as many bytes in a list as in a
+    // write.
     let entry = shape.header_bytes().saturating_add(index_from_u32(shape.payload_max()));
     let is_too_small = capabilities.write_bytes_max < shape.slot_bytes()
         || capabilities.write_bytes_max < entry.saturating_add(CONTROL_BYTES)

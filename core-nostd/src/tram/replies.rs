@@ -1,13 +1,14 @@
-//! What a replica answered to the last messages of each client.
+//! A replica's answers to the last messages of each client.
 //!
 //! A reply is stored in the row of the client's link. A client that was away has a new row, and a
-//! replica that took a snapshot did not deliver itself what came before it. So each replica keeps
-//! the replies to a window of each client's messages: a client has no more that are unanswered.
+//! replica that restored a snapshot did not itself deliver the earlier messages. So each replica
+//! keeps the replies to a window of each client's messages; a client has no more unanswered
+//! messages than that.
 //!
 //! # Invariants
-//! - A client has a cell for its incarnation and one for each message of its window, by the
-//!   message's number.
-//! - Replies to an earlier incarnation are gone once a later one has been answered.
+//! - A client has a cell for its incarnation and one for each message of its window, selected by
+//!   the message's number.
+//! - Replies to an earlier incarnation are discarded once a later one has been answered.
 //!
 //! Requirements: TRM-6, TRM-7.
 
@@ -16,8 +17,8 @@ use super::overlay::Overlay;
 use super::shape::modulo;
 use crate::ids::{ClientNumber, index_from_u16, index_from_u32};
 
-/// What a replica tells a client of one of its messages. It is one cell. A reply to a later message
-/// is greater, so that a late reply never hides it.
+/// A replica's reply to one message of a client. It is one cell. A reply to a later message is
+/// greater, so a late reply never hides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) number: u64,
@@ -45,7 +46,7 @@ pub(super) struct Replies<'s> {
 }
 
 impl<'s> Replies<'s> {
-    /// How many cells the replies of an overlay's clients take.
+    /// Returns the number of cells for the replies to an overlay's clients.
     pub(super) const fn cells(overlay: &Overlay) -> usize {
         let limits = overlay.limits();
         cells_of_client(limits.client_window).saturating_mul(index_from_u16(limits.clients))

@@ -1,9 +1,10 @@
-//! The roles of a replica, and what it has in each of them alone.
+//! The roles of a replica, and the state that it has only in one of them.
 //!
-//! A replica begins as a follower. A candidate whose campaign succeeds leads; one whose campaign
-//! is over follows. Whoever grants its log to another follows from then on (TRM-3).
+//! A replica begins as a follower. A candidate leads if its campaign succeeds, and follows if it
+//! does not. A replica that grants its log to another follows from then on (TRM-3).
 //!
-//! A function that only a leader runs takes a [`Leader`], and one of a follower a [`Follower`].
+//! A function that only a leader runs takes a [`Leader`], and one that only a follower runs takes a
+//! [`Follower`].
 //!
 //! Requirements: TRM-3, TRM-4.
 
@@ -14,7 +15,7 @@ use super::progress::Halt;
 use super::timestamp::Timestamp;
 use crate::ids::{Ordinal, Rank, Time};
 
-/// What a replica is in its group.
+/// The role of a replica in its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
     Follower(Follower),
@@ -22,42 +23,43 @@ pub(super) enum Role {
     Leader(Leader),
 }
 
-/// What only a follower has.
+/// The state that only a follower has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Follower {
-    /// The replica that may write to this replica's log in the attached view.
+    /// Replica that may write to this replica's log in the attached view.
     pub(super) granted_to: Option<LinkId>,
-    /// Which bodies are here.
+    /// Bodies that are here.
     pub(super) held: Held,
-    /// It lacks entries that its group has no longer.
+    /// Whether it lacks entries that its group no longer has.
     pub(super) needs_snapshot: bool,
-    /// It has restored a snapshot, and its log has this stamp still: a leader has not filled it.
+    /// Stamp that its log has still had since it restored a snapshot: no leader has filled the log
+    /// yet.
     pub(super) gapped: Option<Timestamp>,
 }
 
-/// Which bodies a follower has.
+/// The bodies that a follower has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
-    /// Whose log it was counted in.
+    /// Leader in whose log they were counted.
     pub(super) of: Timestamp,
-    /// All references below this place have their bodies here.
+    /// All references below this log index have their bodies here.
     pub(super) below: u64,
-    /// Behind the last of them that is a reference.
+    /// Log index after the last reference among them.
     pub(super) shown: u64,
 }
 
-/// How far a candidate's campaign is.
+/// The progress of a candidate's campaign.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Campaign {
-    /// Logs are asked for and read.
+    /// Logs are requested and read.
     Gathering,
-    /// Entries that the own log lacks are copied from a peer's.
+    /// Entries that the local log lacks are copied from a peer's.
     Copying(Copying),
-    /// Payloads that entries of the own log refer to are fetched (see `complete`).
+    /// Payloads to which entries of the local log refer are fetched (see `complete`).
     Completing(Completing),
 }
 
-/// The entries that are copied.
+/// The entries that are being copied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copying {
     pub(super) from: LinkId,
@@ -65,28 +67,30 @@ pub(super) struct Copying {
     pub(super) next: u64,
     pub(super) end: u64,
     pub(super) decided: u64,
-    /// The voters whose logs were read: a bit a rank.
+    /// Voters whose logs were read: one bit per rank.
     pub(super) voters: u64,
-    /// All payloads are read, and the control line is read after them.
+    /// Whether all payloads were read, so that the control line is read after them.
     pub(super) is_read: bool,
 }
 
-/// How far a candidate is with the bodies of its log.
+/// The progress of a candidate with the bodies of its log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completing {
     pub(super) place: u64,
     pub(super) end: u64,
-    /// How much is decided, as the control lines say, and as any voter's counts say.
+    /// Decided count according to the control lines. `known` also includes the voters' delivered
+    /// counts.
     pub(super) decided: u64,
     pub(super) known: u64,
-    /// The voters that are asked: all, and those that were not yet for this place. A bit a rank.
+    /// Voters that are asked: one bit per rank. `left` has those not yet asked about this log
+    /// index.
     pub(super) voters: u64,
     pub(super) left: u64,
-    /// What is being read.
+    /// Read in progress.
     pub(super) asked: Option<Asked>,
 }
 
-/// What is being read of a voter, for a message.
+/// A read from a voter, for a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) link: LinkId,
@@ -94,30 +98,31 @@ pub(super) struct Asked {
     pub(super) part: BodyPart,
 }
 
-/// A part of what a voter keeps of a body.
+/// A part of a voter's stored body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyPart {
     Name,
     Body,
-    /// The name once more.
+    /// The name, read once more.
     NameAfter,
 }
 
-/// What only a leader has.
+/// The state that only a leader has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Leader {
-    /// The end of the own log.
+    /// End of the local log.
     pub(super) tail: u64,
-    /// An entry that the parent passed on early was replaced in the parent's log: the own log ends
-    /// below it from the next campaign on.
+    /// Whether an entry that the parent passed on early was replaced in the parent's log. The local
+    /// log is cut below it in the next campaign.
     pub(super) is_contradicted: bool,
-    /// Its first entry has not been proposed yet.
+    /// Whether its first entry, a null, has yet to be proposed.
     pub(super) owes_null: bool,
-    /// Bytes of the payloads that this step has given places.
+    /// Bytes of the payloads that this step has appended.
     pub(super) run_bytes: u64,
-    /// Whose turn it is among the clients.
+    /// Client whose turn it is.
     pub(super) turn: u16,
-    /// A message of the parent's whose body is not here, and since when.
+    /// Message of the parent's whose body is missing; `wanted_since` is the time since which it has
+    /// been.
     pub(super) wanted: Option<Wanted>,
     pub(super) wanted_since: Option<(Ordinal, Time)>,
 }
@@ -126,12 +131,12 @@ pub(super) struct Leader {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) ordinal: Ordinal,
-    /// Whether its client may give it still.
+    /// Whether its client may still give it.
     pub(super) comes: bool,
 }
 
 impl Role {
-    /// Of a replica that lacks entries which the others' logs have no longer.
+    /// Returns the role of a replica that lacks entries which the other logs no longer have.
     pub(super) fn behind() -> Self {
         Self::Follower(Follower { needs_snapshot: true, ..Follower::default() })
     }
@@ -151,12 +156,13 @@ impl Role {
         }
     }
 
-    /// Whether it leads, or campaigns to.
+    /// Returns whether it leads, or campaigns to lead.
     pub(super) const fn leads(&self) -> bool {
         !matches!(self, Self::Follower(_))
     }
 
-    /// Follows from now on, and may be written to by this peer. What a follower has it keeps.
+    /// Becomes a follower whose log this peer may write. A replica that already follows keeps its
+    /// state.
     pub(super) fn follow(&mut self, granted_to: Option<LinkId>) {
         let before = match self {
             Self::Follower(follower) => *follower,
@@ -165,8 +171,9 @@ impl Role {
         *self = Self::Follower(Follower { granted_to, ..before });
     }
 
-    /// A peer is gone, or has denied a write: not all that a campaign reads there comes. A campaign
-    /// that copies its log, or asks it for bodies, is over. Another quorum has what it had, too.
+    /// Handles a peer that is gone or has denied a write: not everything that a campaign reads from
+    /// it will arrive. A campaign that copies that peer's log, or asks it for bodies, is over.
+    /// Another quorum also has what that peer had.
     pub(super) fn end_without(&mut self, link: LinkId) {
         let is_over = match self {
             Self::Candidate(Campaign::Copying(copying)) => copying.from == link,
@@ -180,9 +187,10 @@ impl Role {
         }
     }
 
-    /// Whether the own log has all that a leader may have to pass on: not after a snapshot, before
-    /// a leader has filled it. A leader writes what is missing before its stamp; and where its
-    /// stamp is there already, before the log says that all that the snapshot has is decided.
+    /// Returns whether the local log has everything that a leader may have to pass on. After a
+    /// snapshot it does not, until a leader has filled it. A leader writes the missing entries
+    /// before its stamp; if its stamp is already there, it writes them before the log says that
+    /// everything in the snapshot is decided.
     pub(super) fn is_whole(&mut self, log: Log<'_>) -> Result<bool, Halt> {
         let Self::Follower(follower) = self else { return Ok(true) };
         let Some(stamp) = follower.gapped else { return Ok(true) };
@@ -195,13 +203,13 @@ impl Role {
     }
 }
 
-/// What a replica shows its peers of its part in the group.
+/// The part of a replica in the group, as shown to its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) incarnation: u16,
     /// Whether it counts in quorums.
     pub(super) is_voter: bool,
-    /// Whether it leads, or campaigns to.
+    /// Whether it leads, or campaigns to lead.
     pub(super) leads: bool,
 }
 
@@ -217,7 +225,7 @@ impl Standing {
     }
 }
 
-/// A rank's bit in a set of ranks.
+/// Returns a rank's bit in a set of ranks.
 pub(super) fn bit(rank: Rank) -> u64 {
     1_u64.checked_shl(u32::from(rank.0)).unwrap_or(0)
 }

@@ -1,10 +1,10 @@
-//! What a step has changed in own rows, as posts: one list a link, contents before their counts.
+//! Posting of the changes that a step made in local rows: one list per link, contents before their
+//! counts.
 //!
-//! The control line of a row is a line of cells that each stand for themselves. So it travels as
-//! content: whoever reads a newer value of one cell than of another is told nothing wrong. Counts
-//! that speak for slots are guards. So is a request for a peer's log: a line that was posted before
-//! would show it ahead of the writes to that log that lie between, and these would land under the
-//! new grant.
+//! The control line of a row has independent cells, so it is sent as content: a reader that sees a
+//! newer value of one cell than of another is not misled. Counts that cover slots are guards, and
+//! so is a request for a peer's log. If the request were content, a line posted earlier could show
+//! it before later writes to that log have landed, and these would then land under the new grant.
 //!
 //! Requirements: TRM-3, TRM-6.
 
@@ -21,7 +21,7 @@ use crate::layout::CACHE_LINE;
 use crate::memory::RowWriter;
 
 impl Common<'_> {
-    /// Posts what was stored for replicas of children, and what is decided of it.
+    /// Posts the messages stored for replicas of children, and the counts of decided ones.
     pub(super) fn post_children<F: Fabric, M: Memory>(
         &mut self,
         served: Served,
@@ -45,7 +45,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Posts replies to clients, and how much of theirs was taken.
+    /// Posts replies to clients, and the counts of their messages that were taken.
     pub(super) fn post_clients<F: Fabric, M: Memory>(
         &mut self,
         step: &mut StepContext<'_, F, M>,
@@ -74,14 +74,14 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Whether something in a link's row is to be posted, and can be.
+    /// Returns whether something in a link's row must be posted, and can be.
     fn is_due(&self, link: LinkId) -> bool {
         let state = self.state.at(link);
         let has_slots = state.passing.posted < state.passing.stored;
         state.attached.is_ready() && (state.attached.dirty || has_slots)
     }
 
-    /// Posts what was stored for a child's replica.
+    /// Posts the messages stored for a child's replica.
     fn post_passed<F: Fabric>(
         &mut self,
         link: LinkId,
@@ -168,7 +168,7 @@ impl Common<'_> {
     }
 }
 
-/// A place in a row.
+/// Returns an area in the local row.
 const fn own(offset: usize) -> Area {
     Area { region: Region::ROW, offset }
 }

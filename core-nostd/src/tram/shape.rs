@@ -1,4 +1,4 @@
-//! Where things lie in a log and in the rows of a view of two, as offsets in bytes.
+//! The layout of a log and of the rows in a view of two members, as offsets in bytes.
 //!
 //! ```text
 //! log:      | control | headers: N | payloads: N | copies: a control line and N headers a peer |
@@ -6,16 +6,16 @@
 //! peer row: | control | staged log control |
 //! ```
 //!
-//! Where entries refer to payloads, more follows:
+//! If entries refer to payloads, more follows:
 //!
 //! ```text
 //! log:        | a name that was read | names of carried: N | names of bodies: N | bodies: N |
 //! client row: | names of bodies: W | bodies: W |
 //! ```
 //!
-//! A body is a payload that is kept apart from entries. Its name is stored behind it.
+//! A body is a payload that is stored separately from entries. Its name is stored after it.
 //!
-//! Headers and payloads of a log lie apart. A candidate reads all headers of a peer at once, and
+//! Headers and payloads of a log are separate. A candidate reads all headers of a peer at once, but
 //! payloads only of the entries that it lacks.
 //!
 //! # Invariants
@@ -29,88 +29,88 @@ use super::overlay::{Overlay, REPLICAS_MAX};
 use crate::ids::{GroupId, Rank, index_from_u16, index_from_u32, u64_from_index};
 use crate::layout::CACHE_LINE;
 
-/// Cells of eight bytes of an entry's header beside the children's positions.
+/// Cells of eight bytes in an entry's header, without the children's positions.
 const HEADER_CELLS: usize = 8;
 
 /// Bytes of a body's name in a log.
 pub(super) const NAME_BYTES: usize = 24;
 
-/// The control line of a log, written by the group's leader but for two cells of the owner's.
+/// The control line of a log, written by the group's leader except for two cells of the owner.
 pub(super) mod log_control {
-    /// The leader whose log this is a beginning of.
+    /// Leader whose log this is a prefix of.
     pub(in crate::tram) const STAMP: usize = 0;
-    /// How many entries the log has.
+    /// Number of entries in the log.
     pub(in crate::tram) const TAIL: usize = 8;
-    /// How many of them are decided.
+    /// Number of decided entries.
     pub(in crate::tram) const DECIDED: usize = 16;
-    /// The owner's: the highest timestamp that it has granted this log to, stored before the grant.
+    /// Owner's cell: highest timestamp to which it has granted this log, stored before the grant.
     pub(in crate::tram) const PROMISED: usize = 24;
-    /// The owner's: the place of the last snapshot that it has taken. Below it the log may have
+    /// Owner's cell: log index of the last snapshot that it has taken. Below it the log may have
     /// gaps, and entries that were never decided.
     pub(in crate::tram) const BEGINS: usize = 32;
 }
 
 /// Cells of a replica's row towards a replica of its own group.
 pub(super) mod peer_row {
-    /// Rises with each heartbeat.
+    /// Number that rises with each heartbeat.
     pub(in crate::tram) const HEARTBEAT: usize = 0;
-    /// A bit a rank: which peers this replica hears.
+    /// Set of peers that this replica hears: one bit per rank.
     pub(in crate::tram) const HEARS: usize = 8;
-    /// To the leader that has its log: up to which place it asks for bodies that do not come from
-    /// their clients any more. A hint: what is carried in vain does no harm.
+    /// To the leader that has its log: the log index up to which it asks for bodies that clients no
+    /// longer give. It is a hint: a body that is carried needlessly does no harm.
     pub(in crate::tram) const ASKS: usize = 16;
-    /// The timestamp that it granted to the peer.
+    /// Timestamp that it granted to the peer.
     pub(in crate::tram) const GRANTED: usize = 24;
-    /// The highest timestamp that it has granted to anyone.
+    /// Highest timestamp that it has granted to any replica.
     pub(in crate::tram) const PROMISED: usize = 32;
-    /// How many entries of its log it has delivered.
+    /// Number of entries of its log that it has delivered.
     pub(in crate::tram) const DELIVERED: usize = 40;
     /// Its incarnation, and whether it counts in quorums.
     pub(in crate::tram) const STANDING: usize = 48;
-    /// As a leader: the first place of which it has the entry, if the peer's log ends below it.
+    /// As a leader: the first log index whose entry it has, if the peer's log ends below it.
     pub(in crate::tram) const KEPT_FROM: usize = 56;
-    /// What the peer's log control is set to: the source of those writes.
+    /// Source of the writes to the peer's log control: the values that it is set to.
     pub(in crate::tram) const STAGED: usize = 64;
     /// The same for a tail that is cut first.
     pub(in crate::tram) const STAGED_CUT: usize = 88;
-    /// The timestamp with which it asks to write to the peer's log. Not in the control line, which
-    /// may be read late: it must not overtake what was written to that log before.
+    /// Timestamp with which it asks to write to the peer's log. It is not in the control line,
+    /// which may be read late, because it must not overtake earlier writes to that log.
     pub(in crate::tram) const REQUEST: usize = 96;
-    /// To the leader that has its log: it has all bodies below this place that entries of the
-    /// leader's log refer to.
+    /// To the leader that has its log: it has all bodies below this log index to which entries of
+    /// the leader's log refer.
     pub(in crate::tram) const BODIES: usize = 104;
-    /// Which leader that is. It lands after the count, and is read before it.
+    /// Term of that leader. It lands after the count, and is read before it.
     pub(in crate::tram) const BODIES_FOR: usize = 112;
-    /// As a leader: nobody wants a body of an entry below this place any more.
+    /// As a leader: log index below which no replica needs a body any longer.
     pub(in crate::tram) const BODIES_FROM: usize = 120;
     /// Bytes of the row.
     pub(in crate::tram) const BYTES: usize = 128;
 }
 
-/// Cells of the row of whoever feeds messages to a group's replica: a client, or a replica of the
+/// Cells of a feeder's row towards a group's replica. The feeder is a client or a replica of the
 /// parent.
 pub(super) mod feed_row {
-    /// How many messages have been given.
+    /// Number of messages given.
     pub(in crate::tram) const WRITTEN: usize = 0;
-    /// Of a client: whether it is about to go.
+    /// For a client: whether it is about to leave.
     pub(in crate::tram) const LEAVES: usize = 8;
-    /// Of a parent's leader: how many positions are decided.
+    /// For a parent's leader: the number of decided positions.
     pub(in crate::tram) const CONFIRMED: usize = 8;
-    /// Of a parent's leader: how many positions the child shows as decided there.
+    /// For a parent's leader: the number of positions that the child shows as decided there.
     pub(in crate::tram) const SETTLED: usize = 16;
-    /// Of a client: bodies of messages below this number do not come any more, if they have not
-    /// come. It lands behind those that were given.
+    /// For a client: bodies of messages below this number no longer come, unless they have already
+    /// come. It lands after the bodies that were given.
     pub(in crate::tram) const GIVES_FROM: usize = 16;
-    /// Of a parent's leader: the position, plus one, of the message whose slot has its payload
-    /// though it is a reference. It travels apart from the cells before.
+    /// For a parent's leader: the position, plus one, of the message whose slot has its payload
+    /// although it is a reference. It is sent separately from the previous cells.
     pub(in crate::tram) const CARRIED: usize = 24;
-    /// Where the slots start.
+    /// Start of the slots.
     pub(in crate::tram) const SLOTS: usize = 64;
 }
 
-/// Cells of the row of a replica towards whoever feeds it.
+/// Cells of a replica's row towards a feeder.
 pub(super) mod taken_row {
-    /// How many of the feeder's messages this replica has processed.
+    /// Number of the feeder's messages that this replica has processed.
     pub(in crate::tram) const TAKEN: usize = 0;
     /// Towards a client: the incarnation whose messages are taken.
     pub(in crate::tram) const OPENED: usize = 8;
@@ -118,11 +118,11 @@ pub(super) mod taken_row {
     pub(in crate::tram) const LEADS: usize = 16;
     /// Towards the parent: the position, plus one, of the message whose payload is wanted.
     pub(in crate::tram) const WANTED: usize = 24;
-    /// Towards a client: where its replies start.
+    /// Towards a client: the start of its replies.
     pub(in crate::tram) const REPLIES: usize = 64;
 }
 
-/// Offsets of the log of one group's replicas, and sizes of their rows.
+/// The offsets in the logs of one group's replicas, and the sizes of their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     entries: u32,
@@ -136,7 +136,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of a group's memory.
+    /// Returns the shape of a group's memory.
     #[must_use]
     pub fn of(overlay: &Overlay, group: GroupId) -> Self {
         let limits = overlay.limits();
@@ -154,13 +154,13 @@ impl Shape {
         }
     }
 
-    /// Entries of the log.
+    /// Returns the entries of the log.
     #[must_use]
     pub const fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// Bytes of the region that holds a replica's log.
+    /// Returns the bytes of the region that holds a replica's log.
     #[must_use]
     pub const fn log_bytes(&self) -> usize {
         if self.has_references() {
@@ -170,13 +170,13 @@ impl Shape {
         }
     }
 
-    /// Bytes of a replica's row towards a peer of its group.
+    /// Returns the bytes of a replica's row towards a peer of its group.
     #[must_use]
     pub const fn peer_row_bytes(&self) -> usize {
         peer_row::BYTES
     }
 
-    /// Bytes of a client's row towards a replica of this group.
+    /// Returns the bytes of a client's row towards a replica of this group.
     #[must_use]
     pub const fn client_row_bytes(&self) -> usize {
         let ring = self.feed_row_bytes(self.client_window);
@@ -187,26 +187,26 @@ impl Shape {
         ring.saturating_add(index_from_u32(self.client_window).saturating_mul(body))
     }
 
-    /// Bytes of a replica's row towards a client.
+    /// Returns the bytes of a replica's row towards a client.
     #[must_use]
     pub const fn reply_row_bytes(&self, replies: u32) -> usize {
         let cells = index_from_u32(replies).saturating_mul(8);
         taken_row::REPLIES.saturating_add(whole_lines(cells))
     }
 
-    /// Bytes of the row of a replica of the parent towards a replica of this group.
+    /// Returns the bytes of the row of a parent's replica towards a replica of this group.
     #[must_use]
     pub const fn parent_row_bytes(&self) -> usize {
         self.feed_row_bytes(self.parent_window)
     }
 
-    /// Bytes of the row of a replica of this group towards a replica of the parent.
+    /// Returns the bytes of the row of a replica of this group towards a replica of the parent.
     #[must_use]
     pub const fn child_row_bytes(&self) -> usize {
         CACHE_LINE
     }
 
-    /// Bytes of the largest message.
+    /// Returns the bytes of the largest message.
     #[must_use]
     pub const fn payload_max(&self) -> u32 {
         self.payload_max
@@ -228,26 +228,27 @@ impl Shape {
         self.header_bytes
     }
 
-    /// Where the header of the entry at a place is.
+    /// Returns the offset of the header of the entry at a log index.
     pub(super) fn header(&self, place: u64) -> usize {
         let index = modulo(place, self.entries);
         CACHE_LINE.saturating_add(index.saturating_mul(self.header_bytes))
     }
 
-    /// Where the payload of the entry at a place is.
+    /// Returns the offset of the payload of the entry at a log index.
     pub(super) fn payload(&self, place: u64) -> usize {
         let index = modulo(place, self.entries);
         self.payloads().saturating_add(index.saturating_mul(self.payload_bytes))
     }
 
-    /// Where the copy of a peer's control line and headers is.
+    /// Returns the offset of the copy of a peer's control line and headers.
     pub(super) const fn copy_at(&self, peer: Rank) -> usize {
         let all = index_from_u32(self.entries).saturating_mul(self.payload_bytes);
         let copies = index_from_u16(peer.0).saturating_mul(self.payloads());
         self.payloads().saturating_add(all).saturating_add(copies)
     }
 
-    /// Bytes of a control line and all headers: what a candidate reads of a peer's log.
+    /// Returns the bytes of a control line and all headers, which a candidate reads of a peer's
+    /// log.
     pub(super) const fn payloads(&self) -> usize {
         let headers = index_from_u32(self.entries).saturating_mul(self.header_bytes);
         CACHE_LINE.saturating_add(headers)
@@ -257,28 +258,28 @@ impl Shape {
         self.references_from != 0
     }
 
-    /// Whether the entry of a message of so many bytes refers to its payload.
+    /// Returns whether the entry of a message of `length` bytes refers to its payload.
     pub(super) const fn is_reference(&self, length: u32) -> bool {
         self.has_references() && length >= self.references_from
     }
 
-    /// Where a name is read to that a peer's log has.
+    /// Returns the offset to which a name in a peer's log is read.
     pub(super) const fn asked_name(&self) -> usize {
         self.copy_at(Rank(u16_from(REPLICAS_MAX)))
     }
 
-    /// Where the leader stores the name of the payload that it has carried to a place.
+    /// Returns the offset of the name of the payload that the leader has carried to a log index.
     pub(super) fn carried_name(&self, place: u64) -> usize {
         let lines = modulo(place, self.entries).saturating_add(1);
         self.asked_name().saturating_add(lines.saturating_mul(CACHE_LINE))
     }
 
-    /// Where the owner stores the name of the body that it keeps for a place.
+    /// Returns the offset of the name of the body that the owner stores for a log index.
     pub(super) fn body_name(&self, place: u64) -> usize {
         self.carried_name(place).saturating_add(self.all(CACHE_LINE))
     }
 
-    /// Where that body is.
+    /// Returns the offset of that body.
     pub(super) fn body(&self, place: u64) -> usize {
         let index = modulo(place, self.entries);
         self.bodies().saturating_add(index.saturating_mul(self.payload_bytes))
@@ -289,19 +290,19 @@ impl Shape {
         self.asked_name().saturating_add(names)
     }
 
-    /// Bytes of so many for each entry.
+    /// Returns the total bytes for all entries, with `bytes` bytes each.
     const fn all(&self, bytes: usize) -> usize {
         index_from_u32(self.entries).saturating_mul(bytes)
     }
 
-    /// Where the name of the body of a client's message is in that client's row.
+    /// Returns the offset of the name of the body of a client's message, in that client's row.
     pub(super) fn given_name(&self, number: u64) -> usize {
         let index = modulo(number, self.client_window);
         let ring = self.feed_row_bytes(self.client_window);
         ring.saturating_add(index.saturating_mul(CACHE_LINE))
     }
 
-    /// Where that body is.
+    /// Returns the offset of that body.
     pub(super) fn given(&self, number: u64) -> usize {
         let index = modulo(number, self.client_window);
         let names = index_from_u32(self.client_window).saturating_mul(CACHE_LINE);
@@ -310,12 +311,12 @@ impl Shape {
             .saturating_add(index.saturating_mul(self.payload_bytes))
     }
 
-    /// Bytes of a slot of a feed.
+    /// Returns the bytes of a slot of a feed.
     pub(super) const fn slot_bytes(&self) -> usize {
         CACHE_LINE.saturating_add(self.payload_bytes)
     }
 
-    /// Where the slot of a message is in a feed of so many slots.
+    /// Returns the offset of a message's slot in a feed of `window` slots.
     pub(super) fn slot(&self, ordinal: u64, window: u32) -> usize {
         let index = modulo(ordinal, window);
         feed_row::SLOTS.saturating_add(index.saturating_mul(self.slot_bytes()))
@@ -326,7 +327,7 @@ impl Shape {
     }
 }
 
-/// An index below `count`. Zero if there is none.
+/// Returns `value` modulo `count`, or zero if `count` is zero.
 pub(super) fn modulo(value: u64, count: u32) -> usize {
     let rest = value.checked_rem(u64::from(count)).unwrap_or(0);
     usize::try_from(rest).unwrap_or(0)
@@ -346,17 +347,17 @@ const fn u16_from(value: usize) -> u16 {
     }
 }
 
-/// What one replica keeps, in bytes.
+/// The memory of one replica, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaBytes {
-    /// The region with the log.
+    /// Region with the log.
     pub log: u64,
-    /// Rows, own ones and copies of the others', with all clients attached.
+    /// Rows, its own and copies of the others', with all clients attached.
     pub rows: u64,
 }
 
 impl ReplicaBytes {
-    /// The memory of one replica of a group.
+    /// Returns the memory of one replica of a group.
     #[must_use]
     pub fn of(overlay: &Overlay, group: GroupId) -> Self {
         let shape = Shape::of(overlay, group);

@@ -1,5 +1,5 @@
-//! What a replica shows in its rows: to its peers, its parent and its clients. It goes out with the
-//! next control line (see `rows`).
+//! The values that a replica shows in its rows: to its peers, its parent and its clients. They are
+//! posted with the next control line (see `rows`).
 //!
 //! Requirements: TRM-3, TRM-5, TRM-7.
 
@@ -15,7 +15,7 @@ use crate::ids::{ClientNumber, index_from_u32};
 use crate::memory::RowWriter;
 
 impl Common<'_> {
-    /// Stores in a link's own row all that this replica shows there.
+    /// Stores everything that this replica shows over a link in its row.
     pub(super) fn show_all<M: Memory>(
         &mut self,
         role: &Role,
@@ -49,7 +49,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// What the other replicas see of this one's part in quorums.
+    /// Returns this replica's part in quorums, as shown to the others.
     fn standing(&self, role: &Role) -> u64 {
         let standing = Standing {
             incarnation: self.options.incarnation,
@@ -59,9 +59,9 @@ impl Common<'_> {
         standing.cell()
     }
 
-    /// A count in a link's control line has risen. It lets the peer use memory again, which is not
-    /// urgent: it goes out with whatever else does, at the next heartbeat, or once it has risen by
-    /// so much.
+    /// Records that a count in a link's control line has risen. It lets the peer reuse memory,
+    /// which is not urgent. So it is posted with the next other post, at the next heartbeat, or
+    /// once it has risen by more than `slack`.
     pub(super) fn raise(&mut self, link: LinkId, count: u64, slack: u32) {
         let state = self.state.at_mut(link);
         state.count = count;
@@ -71,7 +71,7 @@ impl Common<'_> {
         }
     }
 
-    /// What was left for the next heartbeat goes out.
+    /// Marks the counts that were left for the next heartbeat as to be posted.
     pub(super) fn tell_counts(&mut self) {
         // bound: the links
         for state in self.state.iter_mut() {
@@ -80,7 +80,7 @@ impl Common<'_> {
         }
     }
 
-    /// The control line of a link's row is to be posted.
+    /// Marks the control line of a link's row as to be posted.
     pub(super) fn touch(&mut self, link: LinkId) {
         let attached = &mut self.state.at_mut(link).attached;
         attached.dirty = attached.stage != Stage::Absent;
@@ -139,7 +139,7 @@ impl Common<'_> {
         put(row, taken_row::LEADS, u64::from(self.shown.leading))
     }
 
-    /// Shows the clients and the parent whether this replica leads, once that has changed.
+    /// Shows the clients and the parent whether this replica leads, if that has changed.
     pub(super) fn show_leading<M: Memory>(&mut self, leads: bool, memory: &M) -> Result<(), Halt> {
         if leads == self.shown.leading {
             return Ok(());
@@ -166,7 +166,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Shows the peers whether this replica counts and leads, once that has changed.
+    /// Shows the peers whether this replica counts and leads, if that has changed.
     pub(super) fn show_standing<M: Memory>(&mut self, role: &Role, memory: &M) -> Result<(), Halt> {
         let standing = self.standing(role);
         if standing == self.shown.standing {
@@ -191,7 +191,7 @@ impl Common<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let reply = Reply { number: id.number, answer }.cell();
-        // A leader may name a client that there is not: it has no cell, and no link either.
+        // A leader may name a client that does not exist, which has neither a cell nor a link.
         let _ = self.replies.keep(id, reply);
         let link = self.links.client(id.client);
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
@@ -201,7 +201,7 @@ impl Common<'_> {
         self.show_reply(link, modulo(id.number, self.overlay.limits().client_window), reply, row)
     }
 
-    /// Stores the replies that are kept in a client's row.
+    /// Stores the kept replies in a client's row.
     pub(super) fn show_replies(
         &mut self,
         client: ClientNumber,

@@ -1,5 +1,5 @@
-//! Snapshots: what a replica knows at what it has delivered, for one that lacks entries which its
-//! group has no longer. The application's own state of the same moment belongs to it (TRM-6).
+//! Snapshots: a replica's knowledge as of what it has delivered, for a replica that lacks entries
+//! its group no longer has. The application's own state of the same moment belongs to it (TRM-6).
 
 use super::common::Common;
 use super::link::Memory;
@@ -10,15 +10,15 @@ use super::role::{Follower, Leader, Role};
 use crate::ids::Rank;
 
 impl Replica<'_> {
-    /// How many cells a snapshot has.
+    /// Returns the number of cells of a snapshot.
     #[must_use]
     pub fn snapshot_cells(&self) -> usize {
         let Common { counts, replies, .. } = &self.common;
         counts.cells().saturating_add(replies.all().len()).saturating_add(1)
     }
 
-    /// Stores what this replica knows at what it has delivered: the application's state of this
-    /// moment belongs to it. None if there are not exactly as many cells.
+    /// Stores what this replica knows as of what it has delivered; the application's state of this
+    /// moment belongs to it. Returns `None` if the number of cells does not match.
     #[must_use]
     pub fn snapshot(&self, cells: &mut [u64]) -> Option<()> {
         let Common { counts, replies, delivered, .. } = &self.common;
@@ -35,21 +35,21 @@ impl Replica<'_> {
         counts.save(to_counts)
     }
 
-    /// Whether this replica would go on from a snapshot: one that has more than it has delivered,
-    /// as long as it [needs one](Self::needs_snapshot) or does not count in quorums yet. Others get
-    /// what they lack by their logs, which have no gaps then.
+    /// Returns whether this replica would continue from a snapshot. The snapshot must be ahead of
+    /// what it has delivered, and it must [need one](Self::needs_snapshot) or not count in quorums
+    /// yet. Other replicas get what they lack through their logs, which then have no gaps.
     #[must_use]
     pub fn wants_snapshot(&self, cells: &[u64]) -> bool {
         let is_newer = cells.first().is_some_and(|place| *place > self.delivered());
         is_newer && !self.is_leader() && (self.needs_snapshot() || !self.is_voter())
     }
 
-    /// Goes on from a snapshot of another replica, whose application's state the caller has taken
-    /// over. A snapshot that is [not wanted](Self::wants_snapshot) changes nothing, and neither do
-    /// cells of another overlay.
+    /// Continues from another replica's snapshot, after the caller has restored the application's
+    /// state. A snapshot that is [not wanted](Self::wants_snapshot), or cells of another overlay,
+    /// change nothing.
     ///
     /// # Errors
-    /// The memory does not fit.
+    /// Fails if the memory does not fit.
     pub fn restore<M: Memory>(&mut self, cells: &[u64], memory: &M) -> Result<bool, Halt> {
         let Some((place, rest)) = cells.split_first() else { return Ok(false) };
         let is_wanted = self.wants_snapshot(cells);
@@ -66,12 +66,12 @@ impl Replica<'_> {
         for (to, from) in common.replies.all_mut().iter_mut().zip(replies) {
             *to = *from;
         }
-        // The log stays as it is: it may be another's to write.
+        // The log stays as it is, because another replica may have the permission to write it.
         let log = Log::new(memory.log(), common.shape);
         let stamp = log.control()?.stamp;
         log.set_begins(*place)?;
         common.delivered = *place;
-        // Without children nobody needs what stands below.
+        // Without children, the entries below are not needed.
         let gapped = (!common.children.is_empty()).then_some(stamp);
         let granted_to = follower.granted_to;
         *follower = Follower { granted_to, gapped, ..Follower::default() };
@@ -84,10 +84,11 @@ impl Replica<'_> {
 }
 
 impl Common<'_> {
-    /// From which place on a leader replaces a peer's log below what the peer has delivered. Above
-    /// `floor` the peer may lack entries that children need. Below it the peer's log may differ
-    /// from the leader's: such entries were there before the peer took a snapshot, and were never
-    /// decided. The peer would pass them on to children if it led.
+    /// Returns the log index from which on a leader replaces a peer's log below the peer's
+    /// delivered count. Above `floor`, the peer may lack entries that children need. Below `floor`,
+    /// the peer's log may differ from the leader's: such entries were there before the peer
+    /// restored a snapshot, and were never decided. The peer would pass them on to children if it
+    /// led.
     pub(super) fn lacking_from(
         &self,
         leader: &Leader,
@@ -112,8 +113,8 @@ impl Common<'_> {
         Ok(log.differs_from(peer, floor, delivered)?)
     }
 
-    /// Whether the own log has all that a peer lacks which has delivered up to a place. Entries
-    /// below the own snapshot do not count, since they may never have been decided.
+    /// Returns whether the local log has everything that a peer with this delivered count lacks.
+    /// Entries below the local snapshot do not count, because they may never have been decided.
     pub(super) fn has_from(
         &self,
         leader: &Leader,

@@ -1,4 +1,4 @@
-//! What a host shows of a replica, and by what it finds out that its group is lost.
+//! The status of a replica for its host, which uses it to detect that the group is lost.
 //!
 //! Requirements: TRM-3, TRM-5.
 
@@ -8,33 +8,33 @@ use super::progress::Halt;
 use super::replica::Replica;
 use crate::ids::Rank;
 
-/// How far a replica's log is.
+/// The progress of a replica's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LogCounts {
-    /// Entries that it has.
+    /// Number of entries.
     pub tail: u64,
-    /// How many of them are decided.
+    /// Number of decided entries.
     pub decided: u64,
-    /// How many of them were delivered, or passed over because they are for other groups.
+    /// Number of entries that were delivered, or skipped because they are for other groups.
     pub delivered: u64,
 }
 
 impl Replica<'_> {
-    /// How far the own log is.
+    /// Returns the progress of the local log.
     ///
     /// # Errors
-    /// The memory does not fit.
+    /// Fails if the memory does not fit.
     pub fn log_counts<M: Memory>(&self, memory: &M) -> Result<LogCounts, Halt> {
         let Control { tail, decided, .. } = Log::new(memory.log(), self.common.shape).control()?;
         Ok(LogCounts { tail, decided, delivered: self.delivered() })
     }
 
-    /// Whether a replica of the group counts in quorums, as it shows. A peer that is not here does
-    /// not.
+    /// Returns whether a replica of the group shows that it counts in quorums. A peer that is not
+    /// connected does not.
     ///
     /// # Errors
-    /// The memory does not fit.
+    /// Fails if the memory does not fit.
     pub fn is_voting_here<M: Memory>(&self, rank: Rank, memory: &M) -> Result<bool, Halt> {
         let common = &self.common;
         if rank == common.id.rank {

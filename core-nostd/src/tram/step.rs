@@ -1,4 +1,4 @@
-//! What a step works with, in whatever role.
+//! The context of a step, in every role.
 //!
 //! Requirement: TRM-3.
 
@@ -10,6 +10,6 @@ pub(super) struct StepContext<'w, F, M> {
     pub(super) now: Time,
     pub(super) fabric: &'w mut F,
     pub(super) memory: &'w M,
-    /// The own log, which lies in the memory.
+    /// Local log, which is in the memory.
     pub(super) log: Log<'w>,
 }

@@ -1,17 +1,17 @@
-//! What a leader writes to a peer's log, list by list.
+//! The stream of lists that a leader writes to a peer's log.
 //!
 //! # What is written before what
-//! - The cut goes before the entries behind it: an entry below the tail never changes.
-//! - A header goes before its payload: where the writes end between them, the slot has no entry,
-//!   and not the one that it had before with a payload of another.
-//! - Entries go before the tail that covers them, and the tail before the decided count.
-//! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds,
-//!   which is safe. One with the new stamp and the old tail would claim to hold all that was
-//!   decided.
-//! - Entries that a peer has delivered by a snapshot and not by its log are written before the
-//!   stamp: it may have to pass them on to a child, once it leads.
-//! - A decided count goes to a peer only with entries from that peer's delivered count on: else it
-//!   would deliver a dead entry of its own.
+//! - The cut precedes the entries after it: an entry below the tail never changes.
+//! - A header precedes its payload. If the writes end between them, the slot has no entry, instead
+//!   of the earlier entry with another's payload.
+//! - Entries precede the tail that covers them, and the tail precedes the decided count.
+//! - The stamp is last. A log with the new tail and the old stamp claims less than it contains,
+//!   which is safe. One with the new stamp and the old tail would claim to contain everything that
+//!   was decided.
+//! - Entries that a peer has delivered through a snapshot and not through its log are written
+//!   before the stamp, because the peer may have to pass them on to a child once it leads.
+//! - A decided count is sent to a peer only with the entries from that peer's delivered count on.
+//!   Otherwise the peer would deliver a dead entry of its own.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
 //!
@@ -31,20 +31,20 @@ use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
 use crate::ids::index_from_u32;
 use crate::memory::RowWriter;
 
-/// The most lists that one step posts to one peer's log.
+/// Most lists that one step posts to one peer's log.
 const LISTS_MAX: usize = 8;
 
-/// Which followers are posted to.
+/// The followers to post to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     /// Those that lack entries.
     Entries,
-    /// Those also that only have not been told how much is decided.
+    /// Also those that lack only the newest decided count.
     All,
 }
 
 impl Common<'_> {
-    /// Posts to each follower what it lacks.
+    /// Posts to each follower the entries and counts that it lacks.
     pub(super) fn stream_all<F: Fabric + Permissions, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -82,7 +82,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Posts one list to a follower's log. False if there was nothing to post, or no room.
+    /// Posts one list to a follower's log. Returns false if there was nothing to post, or no room.
     fn stream<F: Fabric + Permissions, M: Memory>(
         &mut self,
         leader: &Leader,
@@ -140,8 +140,8 @@ impl Common<'_> {
         }
     }
 
-    /// Adds entries to a list, from a place up to another, as far as there is room. Gives the place
-    /// that it came to.
+    /// Adds entries to a list, from one log index up to another, as far as there is room. Returns
+    /// the log index that it reached.
     fn add_entries(
         &self,
         from: u64,
@@ -150,8 +150,8 @@ impl Common<'_> {
         log: Log<'_>,
     ) -> Result<u64, Halt> {
         let mut to = from;
-        // One write is for the headers, one for a payload, and two for the control line.
-        // bound: the entries of the log
+        // bound: the entries of the log. One write is for the headers, one for a payload, and two
+        // for the control line.
         for _ in 0..self.shape.entries() {
             let wraps = to > from && self.shape.header(to) == self.shape.header(0);
             let needs = if to > from { 3 } else { 4 };
@@ -162,13 +162,13 @@ impl Common<'_> {
             if !self.is_held(to, &entry, log)? {
                 break;
             }
-            // Headers go first: a slot whose payload is replaced in part has no entry.
+            // Headers come first: a slot whose payload is partly replaced has no entry.
             let header = log_area(self.shape.header(to));
             if !posting.header(header, self.shape.header_bytes()) {
                 break;
             }
             let area = log_area(self.shape.payload(to));
-            // A reference goes without its payload (see `bodies`).
+            // A reference is sent without its payload (see `bodies`).
             let is_reference = self.shape.is_reference(entry.length());
             let length = if is_reference { 0 } else { index_from_u32(entry.length()) };
             if !posting.content(area, area, length) {
@@ -180,7 +180,8 @@ impl Common<'_> {
         Ok(to)
     }
 
-    /// Fills a list with entries and the control line behind them. False if there is nothing new.
+    /// Fills a list with entries, followed by the control line. Returns false if there is nothing
+    /// new.
     fn fill(
         &self,
         leader: &Leader,
@@ -195,7 +196,7 @@ impl Common<'_> {
         let from = follow.sent;
         let to = self.add_entries(from, limit, posting, log)?;
         follow.sent = to;
-        // The follower's log equals the own one from its delivered count up to here.
+        // The follower's log equals the local one from its delivered count up to here.
         let known = log.decided()?.min(to).max(follow.decided_floor);
         let stamps = !follow.stamp_sent && to == leader.tail;
         if to == from && !stamps && known <= follow.decided_sent {

@@ -1,28 +1,28 @@
-//! Timestamps: who may lead a group. A higher one deposes a lower one.
+//! Timestamps: the right to lead a group. A higher one deposes a lower one.
 //!
-//! A timestamp names a round, and the replica with its incarnation that chose it. So no two
-//! replicas choose the same one, and a replica that lost its memory chooses none that it used
+//! A timestamp contains a round, and the replica that chose it with its incarnation. So no two
+//! replicas choose the same timestamp, and a replica that lost its memory chooses none that it used
 //! before (TRM-5). Source: TRAM, section 5.1; Paxos' ballots.
 //!
 //! Requirement: TRM-4.
 
 use crate::ids::Rank;
 
-/// When a replica began to lead, in an order that all agree on.
+/// The beginning of a replica's term as leader, in an order that all replicas agree on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Timestamp(u64);
 
 const RANK_BITS: u32 = 8;
 const INCARNATION_BITS: u32 = 16;
-/// One bit of a cell is left for a flag beside the timestamp.
+/// One bit of a cell is left for a flag next to the timestamp.
 const ROUND_MAX: u64 = (1 << (63 - RANK_BITS - INCARNATION_BITS)) - 1;
 
 impl Timestamp {
-    /// Before all others: nobody's.
+    /// Before all others, without an owner.
     pub const NONE: Self = Self(0);
 
-    /// The timestamp of a round, for one replica.
+    /// Creates the timestamp of a round, for one replica.
     #[must_use]
     pub fn new(round: u64, incarnation: u16, rank: Rank) -> Self {
         let round = round.min(ROUND_MAX);
@@ -34,13 +34,13 @@ impl Timestamp {
         )
     }
 
-    /// What a cell said.
+    /// Decodes a cell.
     #[must_use]
     pub const fn from_cell(cell: u64) -> Self {
         Self(cell)
     }
 
-    /// What a cell says.
+    /// Returns the cell.
     #[must_use]
     pub const fn cell(self) -> u64 {
         self.0
@@ -52,7 +52,7 @@ impl Timestamp {
         self.0 >> (RANK_BITS + INCARNATION_BITS)
     }
 
-    /// Whose it is. Nobody's has no owner.
+    /// Returns the owner's rank, or `None` for the zero timestamp.
     #[must_use]
     pub fn rank(self) -> Option<Rank> {
         let rank = u16::try_from(self.0 & 0xff).unwrap_or(0);

@@ -1,13 +1,13 @@
-//! Tokens of posts and reads: what was posted, over which link, and in which campaign.
+//! Tokens of posts and reads: the kind of work, the link, and the campaign.
 //!
-//! What completes late, after its campaign is over, is passed over.
+//! Completions that arrive after their campaign is over are ignored.
 //!
 //! Requirement: TRM-4.
 
 use super::link::LinkId;
 use crate::fabric::Token;
 
-/// What a token stands for.
+/// The work that a token identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// A list to a follower's log.
@@ -23,18 +23,18 @@ pub(super) enum Work {
 pub(super) struct Ticket {
     pub(super) work: Work,
     pub(super) link: LinkId,
-    /// The lower bits of the campaign's number.
+    /// Lower bits of the campaign's number.
     pub(super) campaign: u32,
-    /// The lower bits of the number among the posts of that work.
+    /// Lower bits of the number among the posts of that work.
     pub(super) sequence: u32,
 }
 
 const SEQUENCE_BITS: u32 = 20;
 const CAMPAIGN_BITS: u32 = 24;
 const LINK_BITS: u32 = 16;
-/// What a campaign's number is taken modulo of.
+/// Modulus of campaign numbers.
 pub(super) const CAMPAIGNS: u32 = 1 << CAMPAIGN_BITS;
-/// What a sequence is taken modulo of.
+/// Modulus of sequence numbers.
 pub(super) const SEQUENCES: u32 = 1 << SEQUENCE_BITS;
 
 impl Ticket {

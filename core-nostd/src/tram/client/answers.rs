@@ -1,4 +1,4 @@
-//! Answers to a client's messages: whose it waits for, and what has come.
+//! Answers to a client's messages: those that it waits for, and those that have arrived.
 //!
 //! Requirement: TRM-7.
 
@@ -11,40 +11,40 @@ use crate::tram::progress::Halt;
 use crate::tram::replies::Reply;
 use crate::tram::shape::{modulo, taken_row};
 
-/// Whose answers a client waits for.
+/// The answers that a client waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Answers {
-    /// Of one replica of each destination.
+    /// One from each destination.
     #[default]
     OneOfEach,
-    /// Of the leader of each destination.
+    /// The leader's from each destination.
     Leaders,
-    /// Of all replicas of all destinations that are connected.
+    /// Those of all connected replicas of all destinations.
     All,
 }
 
-/// A message whose answers have come.
+/// A message whose answers have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// What names it.
+    /// Its name.
     pub id: MessageId,
-    /// The groups that it was for.
+    /// Groups that it was for.
     pub destinations: Destinations,
 }
 
-/// What a group has answered to a message.
+/// A group's answer to a message.
 enum Answer {
-    /// Nobody has delivered it, as far as is known.
+    /// No replica has delivered it, as far as is known.
     Silence,
-    /// Somebody has, and that is not enough.
+    /// A replica has delivered it, but that is not enough.
     Some,
     Enough,
 }
 
 impl Client<'_> {
-    /// The oldest message whose answers have come, if it was not given yet. Its replies can be
-    /// looked at with [`Client::replies`] until the next call.
+    /// Returns the oldest message whose answers have arrived and that was not returned yet. Its
+    /// replies can be read with [`Client::replies`] until the next call.
     pub fn poll(&mut self) -> Option<Answered> {
         let limits = self.overlay.limits();
         self.answered = self.answered.checked_sub(1)?;
@@ -62,8 +62,8 @@ impl Client<'_> {
         None
     }
 
-    /// Calls with each reply to a message that is there: which replica has delivered it, what it
-    /// answered, and whether it leads its group now.
+    /// Calls `each` with every reply to a message: the replica that has delivered it, its answer,
+    /// and whether it leads its group now.
     pub fn replies<M: Memory>(
         &self,
         answered: &Answered,
@@ -97,8 +97,9 @@ impl Client<'_> {
         }
     }
 
-    /// Looks from the oldest message on. Messages that are ordered first at the same group are
-    /// delivered in their order: where nobody has replied to one, nobody has to a later one.
+    /// Looks for answers, beginning with the oldest message. Messages that are ordered first at the
+    /// same group are delivered in their order. So if no replica has replied to one, no replica has
+    /// replied to a later one.
     pub(super) fn look_for_answers<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
         // bound: the groups of the overlay
         for group in self.groups.iter_mut() {
@@ -121,8 +122,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Looks for the answers to one message. Gives the groups of which nobody has replied to it, or
-    /// to an earlier one that was ordered first at the same group.
+    /// Looks for the answers to one message. Returns the groups without a reply to it, or to an
+    /// earlier message that was ordered first at the same group.
     fn look_for_answers_to<M: Memory>(
         &mut self,
         index: usize,
@@ -180,7 +181,7 @@ impl Client<'_> {
         })
     }
 
-    /// Whether a replica shows that it leads its group.
+    /// Returns whether a replica shows that it leads its group.
     fn leads<M: Memory>(&self, link: LinkId, memory: &M) -> Result<bool, Halt> {
         match memory.link(link) {
             None => Ok(false),

@@ -1,13 +1,13 @@
-//! How a client gives the bodies of long messages: by its own connections, to each replica of each
-//! group that orders them, where entries refer to payloads (TRM-9).
+//! How a client gives the bodies of long messages, if entries refer to payloads (TRM-9): over its
+//! own connections, to each replica of each group that orders them.
 //!
-//! A body goes before the slot of its message, and is given in another's place once the replica
-//! has replied to that one. It is given to a slow replica too, for as long as the client has it.
-//! Once another message has its place here, the replica is told that it does not come any more: it
-//! need not wait for it before it asks its leader.
+//! A body is posted before the slot of its message. It replaces another body once the replica has
+//! replied to that one's message. A slow replica is given the body too, as long as the client has
+//! it. Once another message takes its place here, the replica is told that the body no longer
+//! comes, so that it can ask its leader without waiting for it.
 //!
-//! A step gives a bounded number of bytes. So the first bodies are on their way while the next are
-//! copied into their rows, and answers are looked at in between.
+//! A step gives a bounded number of bytes. So the first bodies are in flight while the next ones
+//! are copied into their rows, and answers are read in between.
 
 use super::{Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region, WRITES_MAX};
@@ -20,10 +20,10 @@ use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
 use crate::tram::shape::{Shape, feed_row, modulo};
 
-/// Bytes of a name in a client's row: which message it is, and whose.
+/// Bytes of a name in a client's row: the message and its owner.
 const NAME_BYTES: usize = 16;
 
-/// How many bytes of bodies a step begins to give: what a port sends in some microseconds.
+/// Bytes of bodies after which a step gives no more: about what a port sends in a few microseconds.
 const STEP_BYTES: u64 = 16 << 10;
 
 impl Client<'_> {
@@ -56,8 +56,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Whether a replica wants the body of a message: it has not passed the message, which it may
-    /// have done with what its leader carried to it.
+    /// Returns whether a replica needs the body of a message: it has not passed the message yet,
+    /// which it may have done with a body carried by its leader.
     fn is_due<M: Memory>(
         &self,
         message: &MessageState,
@@ -75,8 +75,8 @@ impl Client<'_> {
         Ok(reply.is_none_or(|reply| reply.number != message.number))
     }
 
-    /// Tells a replica which bodies do not come any more. Behind those that were given: whoever
-    /// reads it has these.
+    /// Tells a replica which bodies no longer come. This lands after the bodies that were given, so
+    /// a replica that reads it has them.
     fn give_up<F: Fabric, M: Memory>(
         &mut self,
         link: LinkId,
@@ -98,8 +98,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Gives as many bodies as one list takes: a post of its own for each would cost more than a
-    /// short body. The names go behind all bodies of the list. False if none was given.
+    /// Gives as many bodies as fit in one list, because a separate post for each would cost more
+    /// than a short body. The names follow all bodies of the list. Returns false if none was given.
     fn give_list<F: Fabric, M: Memory>(
         &mut self,
         link: LinkId,
@@ -119,7 +119,7 @@ impl Client<'_> {
             let index = modulo(number, shape.client_window());
             let message = *self.messages.at(index);
             if self.is_due(&message, link, replica, shape, memory)? {
-                // For this body, and for a name of each.
+                // One write for this body, and one for each name.
                 let writes = numbers.len().saturating_add(2);
                 if bytes >= STEP_BYTES
                     || posting.room() < writes
@@ -130,7 +130,7 @@ impl Client<'_> {
                 self.store_body(row, &message, shape)?;
                 let body = own(shape.given(number));
                 posting.content(body, body, index_from_u32(message.length));
-                // There is room: a list has more writes than bodies.
+                // The push cannot fail: a list has more writes than bodies.
                 let _ = numbers.push(number);
                 bytes = bytes.saturating_add(u64::from(message.length));
             }
@@ -155,7 +155,7 @@ impl Client<'_> {
         if numbers.is_empty() {
             return Ok(false);
         }
-        // What was refused does not count: others' bodies go meanwhile.
+        // A refused list does not count, so that other replicas can be given bodies meanwhile.
         self.given_bytes = bytes;
         let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
         self.progress.lists = self.progress.lists.saturating_add(1);
@@ -163,7 +163,8 @@ impl Client<'_> {
         Ok(true)
     }
 
-    /// Whether a body may come into its place: the replica has passed the message before.
+    /// Returns whether a body's place is free: the replica has passed the message whose body was
+    /// there.
     fn has_place<M: Memory>(
         &self,
         row: RowWriter<'_>,

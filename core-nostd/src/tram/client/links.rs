@@ -1,4 +1,4 @@
-//! Which links a client has: one to each replica of its overlay.
+//! The links of a client: one to each replica of its overlay.
 //!
 //! Requirement: TRM-8.
 
@@ -6,20 +6,20 @@ use crate::ids::{GroupId, Rank};
 use crate::tram::link::LinkId;
 use crate::tram::overlay::{Overlay, ReplicaId};
 
-/// Which links a client has, by their places.
+/// The links of a client, by index.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLinks<'o> {
     overlay: &'o Overlay,
 }
 
 impl<'o> ClientLinks<'o> {
-    /// The links of an overlay's clients.
+    /// Returns the links of an overlay's clients.
     #[must_use]
     pub const fn of(overlay: &'o Overlay) -> Self {
         Self { overlay }
     }
 
-    /// How many links.
+    /// Returns the number of links.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.count())
@@ -30,13 +30,14 @@ impl<'o> ClientLinks<'o> {
         replicas.fold(0, u16::saturating_add)
     }
 
-    /// Never: an overlay has a replica.
+    /// Returns whether there are no links, which is never the case: an overlay has at least one
+    /// replica.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the link to a replica is in the list.
+    /// Returns the link to a replica.
     #[must_use]
     pub fn find(&self, replica: ReplicaId) -> Option<LinkId> {
         let first = self.first(replica.group);
@@ -44,7 +45,7 @@ impl<'o> ClientLinks<'o> {
         is_there.then(|| LinkId(first.saturating_add(replica.rank.0)))
     }
 
-    /// Whose link is at a place.
+    /// Returns the replica at the other end of a link.
     #[must_use]
     pub fn replica(&self, link: LinkId) -> Option<ReplicaId> {
         let mut rest = link.0;

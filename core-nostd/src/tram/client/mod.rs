@@ -1,12 +1,12 @@
-//! A client: it is no replica, and multicasts to sets of groups.
+//! A client: a process that is not a replica and multicasts messages to sets of groups.
 //!
-//! A message goes to all replicas of the lowest group that reaches its destinations, each in a ring
-//! of its own. A leader that fails leaves the message with the others, so the client sends nothing
-//! twice. Replicas of the destinations reply when they deliver.
+//! A message goes to all replicas of the lowest group that reaches its destinations, each in its
+//! own ring. If a leader fails, the other replicas still have the message, so the client sends
+//! nothing twice. Replicas of the destinations reply when they deliver.
 //!
 //! Messages with the same lowest common ancestor are delivered in the order in which they were
-//! multicast. There is no such order between messages with different ones, unless the client waits
-//! for the answer to the first (TRM-7).
+//! multicast. There is no such order between messages with different ancestors, unless the client
+//! waits for the answer to the first (TRM-7).
 //!
 //! # Invariants
 //! - At most a window of messages is unanswered, and each has a slot of lent memory until then.
@@ -33,28 +33,28 @@ use super::shape::{Shape, feed_row, taken_row};
 use crate::fabric::{Capabilities, Event, Fabric, Promises};
 use crate::ids::{ClientNumber, GroupId, Ordinal, Time, ViewId, index_from_u32};
 
-/// What a client is opened with.
+/// The options of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
     /// Its number.
     pub number: ClientNumber,
-    /// Which start of this client it is: higher than any before under this number.
+    /// Incarnation of this client: higher than any earlier one under this number.
     pub incarnation: u32,
 }
 
-/// What a client keeps of one group: a list of these is lent to it, one a group.
+/// A client's state of one group. One per group is lent to the client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GroupState {
-    /// The ordinal of the next message that is ordered there first.
+    /// Ordinal of the next message that is ordered there first.
     next: Ordinal,
     shape: Option<Shape>,
-    /// While answers are looked for: groups that have delivered nothing of what is ordered here
-    /// first, from the message on that was looked at.
+    /// During the search for answers: groups that have delivered none of the messages ordered here
+    /// first, from the message just examined on.
     silent: Destinations,
 }
 
-/// What a client keeps of one message that is under way: a list of these is lent to it, one for
-/// each message of the window.
+/// A client's state of one message in flight. One for each message of the window is lent to the
+/// client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessageState {
     number: u64,
@@ -68,21 +68,23 @@ pub struct MessageState {
     answers: Answers,
 }
 
-/// What a client keeps of one link: a list of these is lent to it.
+/// A client's state of one link. One per link is lent to the client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientLink {
     replica: Option<ReplicaId>,
     attached: Attached,
     stored: Ordinal,
     posted: Ordinal,
-    /// The number from which on bodies were not given yet.
+    /// Number from which on bodies have not been given yet.
     given: u64,
-    /// Bodies below do not come any more: as it is, and as the replica was told.
+    /// Number below which bodies no longer come; `given_up_told` is the value that the replica was
+    /// told.
     given_up: u64,
     given_up_told: u64,
-    /// The number from which on the next message to be stored is.
+    /// Lowest number that the next message to be stored can have.
     number: u64,
-    /// The replica is told that nothing more comes: it follows all that was multicast there.
+    /// Whether the replica is told that nothing more comes. This follows everything that was
+    /// multicast there.
     shows_leaving: bool,
 }
 
@@ -96,31 +98,31 @@ pub struct Client<'s> {
     state: Places<'s, ClientLink>,
     groups: Places<'s, GroupState>,
     messages: Places<'s, MessageState>,
-    /// Payloads of the messages under way, one after the other.
+    /// Payloads of the messages in flight, one after another.
     payloads: &'s mut [u8],
-    /// The number of the next message.
+    /// Number of the next message.
     next: u64,
-    /// All messages below have been answered, and given to the caller.
+    /// All messages below this number have been answered and returned to the caller.
     released: u64,
-    /// All messages from here on are for the same groups.
+    /// All messages from this number on are for the same groups.
     alike_from: u64,
-    /// How many messages are answered, and not given to the caller yet.
+    /// Number of messages that are answered and not yet returned to the caller.
     answered: u64,
     is_leaving: bool,
     is_closed: bool,
-    /// Bytes of bodies that this step has given.
+    /// Bytes of bodies given in this step.
     given_bytes: u64,
     progress: Progress,
 }
 
 impl<'s> Client<'s> {
-    /// A client over lent state: one [`ClientLink`] a replica of the overlay, one [`GroupState`] a
-    /// group, one [`MessageState`] for each message of the client's window, and room for as many
-    /// payloads of the greatest length.
+    /// Opens a client over lent state: one [`ClientLink`] per replica of the overlay, one
+    /// [`GroupState`] per group, one [`MessageState`] for each message of the client's window, and
+    /// room for as many payloads of maximum length.
     ///
     /// # Errors
-    /// The number is not below the overlay's limit, the lent state is too small, or the fabric
-    /// lacks a promise that the protocol stands on.
+    /// Fails if the number is not below the overlay's limit, the lent state is too small, or the
+    /// fabric lacks a promise that the protocol requires.
     pub fn open(
         overlay: &'s Overlay,
         options: ClientOptions,
@@ -177,10 +179,10 @@ impl<'s> Client<'s> {
         })
     }
 
-    /// Takes a view with a replica into use.
+    /// Starts to use a view with a replica.
     ///
     /// # Errors
-    /// The memory does not fit.
+    /// Fails if the memory does not fit.
     pub fn attach<M: Memory>(
         &mut self,
         now: Time,
@@ -213,7 +215,7 @@ impl<'s> Client<'s> {
         *state = ClientLink { replica: state.replica, ..ClientLink::default() };
     }
 
-    /// How far a link is.
+    /// Returns the stage of a link.
     #[must_use]
     pub fn stage(&self, link: LinkId) -> Stage {
         self.state.at(link).attached.stage
@@ -225,23 +227,24 @@ impl<'s> Client<'s> {
         self.links
     }
 
-    /// How many messages are unanswered, or answered and not given to the caller yet.
+    /// Returns the number of messages that are unanswered, or answered and not yet returned to the
+    /// caller.
     #[must_use]
     pub const fn under_way(&self) -> u64 {
         self.next.saturating_sub(self.released)
     }
 
-    /// Whether the groups have closed this client's place: it was away for longer than the lease,
+    /// Returns whether the groups have closed this client: it was away for longer than the lease,
     /// or another client has its number.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Sends what was taken, and looks for answers.
+    /// Sends the accepted messages, and looks for answers.
     ///
     /// # Errors
-    /// The memory does not fit.
+    /// Fails if the memory does not fit.
     pub fn step<F: Fabric, M: Memory>(
         &mut self,
         now: Time,
@@ -267,9 +270,9 @@ impl<'s> Client<'s> {
         Ok(self.progress)
     }
 
-    /// All links, from the one on with which a step begins. Each client has another: if all began
-    /// with the same replica, their long messages would wait for its port, and the ports of others
-    /// would idle.
+    /// Returns all links, beginning with a different one for each client. If all clients began with
+    /// the same replica, their long messages would wait for its port while the ports of others were
+    /// idle.
     fn links_in_turn(&self) -> impl Iterator<Item = LinkId> + use<> {
         let count = self.links.count();
         let before = u32::from(self.options.number.0).saturating_mul(u32::from(count));
@@ -278,17 +281,17 @@ impl<'s> Client<'s> {
         (first..count).chain(0..first).map(LinkId)
     }
 
-    /// Says that no more messages come. Steps go on to send those that were multicast. The groups
-    /// close this client's place once they have taken them.
+    /// Announces that no more messages come. Further steps still send the messages that were
+    /// multicast. The groups close this client once they have taken them.
     pub const fn leave(&mut self) {
         self.is_leaving = true;
     }
 
-    /// Whether each group that orders messages of this client has taken them all and shows that its
-    /// place is closed. A group of which no replica is connected has shown nothing.
+    /// Returns whether each group that orders messages of this client has taken them all and shows
+    /// that the client is closed. A group without a connected replica has shown nothing.
     ///
     /// # Errors
-    /// The memory does not fit.
+    /// Fails if the memory does not fit.
     pub fn has_left<M: Memory>(&self, memory: &M) -> Result<bool, Halt> {
         // bound: the groups of the overlay
         for (group, state) in self.overlay.all().iter().zip(self.groups.iter()) {
@@ -313,8 +316,8 @@ impl<'s> Client<'s> {
         Ok(true)
     }
 
-    /// The replica at the other end of a link, the shape of its group, and the ordinal of the next
-    /// message to it.
+    /// Returns the replica at the other end of a link, the shape of its group, and the ordinal of
+    /// the next message to it.
     fn other_end(&self, link: LinkId) -> Result<(ReplicaId, Shape, Ordinal), Halt> {
         let replica = self.state.at(link).replica.ok_or(Halt::OutOfRow)?;
         let group = self.groups.at(replica.group);
@@ -361,5 +364,5 @@ impl<'s> Client<'s> {
     }
 }
 
-/// The most events that a step takes.
+/// Most events taken in a step.
 const EVENTS_MAX: usize = 1024;

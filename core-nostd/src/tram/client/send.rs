@@ -1,5 +1,5 @@
-//! How a client's messages go out: each into the ring at every replica of the group that orders it
-//! first.
+//! Sending of a client's messages: each is stored in the ring at every replica of the group that
+//! orders it first.
 //!
 //! Requirement: TRM-7.
 
@@ -17,7 +17,7 @@ use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
 use crate::tram::shape::{Shape, feed_row, modulo, taken_row};
 
-/// Why a message was not taken.
+/// Reason why a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
@@ -28,9 +28,9 @@ pub enum SendError {
     TooLong = 2,
     /// There is no destination.
     NoDestination = 3,
-    /// A destination is no group of the overlay.
+    /// A destination is not a group of the overlay.
     UnknownDestination = 4,
-    /// The groups have closed this client's place, or it is about to leave.
+    /// The groups have closed this client, or it is about to leave.
     Closed = 5,
 }
 
@@ -49,10 +49,10 @@ impl core::fmt::Display for SendError {
 impl core::error::Error for SendError {}
 
 impl Client<'_> {
-    /// Takes a message for a set of groups. The next step sends it.
+    /// Accepts a message for a set of groups. The next step sends it.
     ///
     /// # Errors
-    /// See [`SendError`]. Nothing was sent then.
+    /// See [`SendError`]. In that case nothing was sent.
     pub fn multicast(
         &mut self,
         destinations: Destinations,
@@ -82,9 +82,8 @@ impl Client<'_> {
         let index = modulo(number, limits.client_window);
         let ordinal = self.groups.at(first).next;
         let place = self.payload_mut(index, length).ok_or(SendError::TooLong)?;
-        // Not `copy_from_slice`: at each level of optimisation the compiler sees that this cannot
-        // panic.
-        // bound: the bytes of a message
+        // bound: the bytes of a message. The code does not use `copy_from_slice`, because here the
+        // compiler sees at every optimisation level that nothing can panic.
         for (to, from) in place.iter_mut().zip(payload) {
             *to = *from;
         }
@@ -114,7 +113,7 @@ impl Client<'_> {
         self.payloads.get_mut(from..from.checked_add(index_from_u32(length))?)
     }
 
-    /// Stores in one replica's ring what it has room for.
+    /// Stores the messages that one replica's ring has room for.
     pub(super) fn store<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
         let mut state = *self.state.at(link);
         let (replica, shape, next) = self.other_end(link)?;
@@ -143,8 +142,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Stores one message. One that was answered already is left out: its group has it. False if
-    /// the body of a reference goes before, and was not given yet.
+    /// Stores one message. A message that is already answered is left out, because its group has
+    /// it. Returns false if the body of a reference must be given first.
     fn store_one(
         &mut self,
         group: GroupId,
@@ -177,8 +176,8 @@ impl Client<'_> {
         Ok(true)
     }
 
-    /// The place of the message that is stored next for a replica, if it is not answered yet: those
-    /// of one group have rising ordinals.
+    /// Returns the index of the message that is stored next for a replica, if it is not answered
+    /// yet. The messages for one group have ascending ordinals.
     fn find(&self, group: GroupId, state: &mut ClientLink) -> Option<usize> {
         // bound: a window: no more messages are taken than it has
         for number in state.number.max(self.released)..self.next {
@@ -192,7 +191,7 @@ impl Client<'_> {
         None
     }
 
-    /// How many of this client's messages a replica has taken.
+    /// Returns how many of this client's messages a replica has taken.
     fn taken(&self, theirs: Row<'_>) -> Result<Ordinal, Halt> {
         let opened = theirs.cell(taken_row::OPENED)?.load();
         if opened >> 1 != u64::from(self.options.incarnation) {
@@ -201,7 +200,7 @@ impl Client<'_> {
         Ok(Ordinal(theirs.cell(taken_row::TAKEN)?.load()))
     }
 
-    /// Once all that was multicast is posted, the replica is told that nothing more comes.
+    /// Tells the replica that nothing more comes, once all multicast messages are posted.
     fn show_leaving(&mut self, link: LinkId, row: RowWriter<'_>) -> Result<(), Halt> {
         if !self.is_leaving {
             return Ok(());
