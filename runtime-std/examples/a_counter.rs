@@ -86,7 +86,7 @@ fn await_sum(sum: &AtomicU64, wanted: u64) -> Result<(), Failure> {
     while sum.load(Ordering::Relaxed) != wanted {
         if started.elapsed() > TIMEOUT {
             return Err(
-                format!("the sum is {} and not {wanted}", sum.load(Ordering::Relaxed)).into()
+                format!("the sum is {}, not {wanted}", sum.load(Ordering::Relaxed)).into()
             );
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -46,7 +46,7 @@ impl Replica for Read {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, membership, nodes, bytes, way, messages] = &arguments[..] else {
-        return Err("give: fixed|changing, nodes, bytes, run|each|one, messages".into());
+        return Err("usage: instructions fixed|changing NODES BYTES run|each|one MESSAGES".into());
     };
     let nodes: u32 = nodes.parse()?;
     let plan = Plan { bytes: bytes.parse()?, way: way.clone(), messages: messages.parse()? };

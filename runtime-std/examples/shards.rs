@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tramontane_runtime::shared_memory::register_barrier();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [file, rest @ ..] = words.as_slice() else { return Err("give an overlay file".into()) };
+    let [file, rest @ ..] = words.as_slice() else { return Err("the overlay file is missing; give its path".into()) };
     let description = Description::read(Path::new(file))?;
     let places = Places::new(&description, description.overlay()?);
     match rest {
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let payload = vec![7; bytes.parse()?];
             run_client(&description, &places, groups, count.parse()?, &payload)
         }
-        _ => Err("give: replica NAME, or: client GROUPS COUNT BYTES".into()),
+        _ => Err("usage: shards FILE replica NAME | client GROUPS COUNT BYTES".into()),
     }
 }
 

@@ -53,7 +53,7 @@ impl std::fmt::Display for Carrier {
 
 /// A name that belongs to no fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such fabric; take shm, tcp or verbs")]
+#[error("unknown fabric; use shm, tcp or verbs")]
 pub struct NoSuchCarrier;
 
 impl FromStr for Carrier {

@@ -1,5 +1,5 @@
 //! The parsers of everything that others wrote, as functions of bytes: `fuzz` calls them with a
-//! fuzzer's input, and the tests beside each of them with random input.
+//! fuzzer's input, and the tests in each module with random input.
 
 pub use crate::group::hostile_bytes::group_file;
 pub use crate::shards::hostile_bytes::overlay_file;

@@ -12,20 +12,22 @@ use crate::member::Stopped;
 #[non_exhaustive]
 pub enum CreateError {
     /// An earlier group of this node had this number.
-    #[error("group {0} was created before; take another number")]
+    #[error("group number {0} has been used before; use a different number")]
     NumberUsed(u64),
     /// The number is far below the numbers that the nodes have reached.
     #[error(
-        "it is too late to create group {0}: the nodes are at higher numbers; take one of those"
+        "group number {0} is too low, because the nodes have reached higher numbers; use a higher \
+         number"
     )]
     NumberPassed(u64),
     /// The number is far above the numbers that the nodes have reached.
     #[error(
-        "group {0} is too far ahead; take numbers in rising order, of which none is more than {CHANNELS} above one before"
+        "group number {0} is too high; use ascending numbers, at most {CHANNELS} above the \
+         previous one"
     )]
     NumberTooLarge(u64),
     /// A member that this node has not connected to.
-    #[error("node {0} is none of those that were joined")]
+    #[error("this node is not connected to node {0}; use one of the nodes in the description")]
     Unknown(NodeId),
     /// An error of the core.
     #[error(transparent)]

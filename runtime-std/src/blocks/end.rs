@@ -13,7 +13,7 @@ use crate::member::Stopped;
 #[non_exhaustive]
 pub enum Ended {
     /// Every message reached every member (RDM-6).
-    #[error("the group was closed: everything reached everybody")]
+    #[error("the group was closed, and every message reached every member")]
     Closed,
     /// A member failed. Messages that were completed here are whole; other members may lack them.
     #[error("the group ended at node {node}: {}", said(cause))]

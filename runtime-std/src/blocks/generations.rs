@@ -342,7 +342,7 @@ impl Generations {
         let memory = fabric.rows(&ViewPlan::of_layout(view, own, &layout));
         let memory = memory.map_err(|error| Stopped::NoMemory(error.to_string()))?;
         fabric.open(view, &memory.memory()).map_err(|error| Stopped::Fabric(error.to_string()))?;
-        tracing::debug!(number, "the node goes on to the next generation of groups");
+        tracing::debug!(number, "the node moves to the next generation of groups");
         let next = Generation::new(number, TransferView::new(view, own, members, memory));
         self.oldest = Some(std::mem::replace(&mut self.newest, next));
         self.told.fill(false);

@@ -28,7 +28,7 @@ pub enum SendRefusal {
     #[error("only the first member of a group sends; create a group for each sender")]
     NotRoot,
     /// The message is larger than its buffer, or than the group's limit.
-    #[error("a message of {bytes} bytes does not fit: the limit is {limit}")]
+    #[error("a message of {bytes} bytes exceeds the limit of {limit}; send a shorter message")]
     TooLarge {
         /// Its bytes.
         bytes: usize,
@@ -36,7 +36,7 @@ pub enum SendRefusal {
         limit: usize,
     },
     /// The group was closed, but may not be over yet.
-    #[error("the group was closed, and takes no more messages; create another to go on")]
+    #[error("the group is closed and accepts no more messages; create another group to continue")]
     Closing,
     /// The group is over.
     #[error(transparent)]

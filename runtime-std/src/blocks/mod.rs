@@ -27,11 +27,11 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `node` | a process, and what it is asked |
-//! | `group` | a group's handle, and how it ended |
-//! | `recipient` | what an application is told |
+//! | `node` | a process, and its requests |
+//! | `group` | a group's handle, and how the group ended |
+//! | `recipient` | the application's callbacks |
 //! | `engine` | the polling thread's part: events in, steps, sleep |
-//! | `generations` | where groups are kept, and how channels are free again |
+//! | `generations` | the channels of groups, and how they become free again |
 //! | `part` | one group: a transfer with its messages |
 //! | `messages` | a group's messages at one member |
 //!

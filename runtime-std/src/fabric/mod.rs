@@ -42,7 +42,7 @@ use crate::{shared_memory, tcp};
 /// A fabric of this runtime.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(clippy::large_enum_variant, reason = "there is one a member, and it stays where it is")]
+#[allow(clippy::large_enum_variant, reason = "one per member, never moved")]
 pub enum AnyFabric {
     /// Rows that all members map.
     SharedMemory(SharedMemory),
@@ -80,7 +80,7 @@ impl AnyFabric {
         }
     }
 
-    /// Drops the connection to a node that is in no open view any more: its process no longer takes
+    /// Drops the connection to a node that is no longer in any open view: its process no longer takes
     /// part. The node's next process brings another connection.
     pub(crate) fn part_from(&mut self, node: NodeId) {
         each!(self, fabric => PeerFabric::part_from(fabric, node));

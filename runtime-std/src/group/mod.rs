@@ -22,19 +22,19 @@
 //!
 //! | folder or file | subject |
 //! |---|---|
-//! | `description` | what a group is, and what follows from that alone: views, layouts, digests |
+//! | `description` | the description of a group, and everything derived from it: views, layouts, digests |
 //! | `delivery` | the application's side |
-//! | `send` | sending, and receipts for what was sent |
-//! | `large` | large messages, whose bytes go by block multicast |
-//! | `durable` | the logs of subgroups that are logged, and what is durable of them |
-//! | `state` | what a node remembers of its membership, on disk |
-//! | `engine` | a member at work: what its polling thread steps |
+//! | `send` | sending, and receipts for sent messages |
+//! | `large` | large messages, whose bytes travel by block multicast |
+//! | `durable` | the logs of logged subgroups, and the durable counts |
+//! | `state` | a node's record of its membership, on disk |
+//! | `engine` | a running member, stepped by its polling thread |
 //! | `enter` | how a process becomes a member |
-//! | `restart` | how all nodes that have the group's logs go on with it |
+//! | `restart` | how all nodes that have the group's logs continue from them |
 //! | `join`, `supply` | the joiner; the member that supplies it |
 //! | `control` | the control server, and calls to peers |
-//! | `status` | what is seen from outside, and an operator's requests |
-//! | `clients` | clients from outside: their order, and the thread that serves them |
+//! | `status` | the status of a member, and an operator's requests |
+//! | `clients` | external clients: their order, and the thread that serves them |
 //! | `running` | the handle |
 //!
 //! Files in this crate import each item from where it is declared; this module re-exports the items

@@ -88,7 +88,7 @@ pub struct ByThread(Poller);
 pub struct ByCaller<R: Replica>(AnyMember<R>);
 
 /// The stepped member. Its kind is fixed at the start.
-#[allow(clippy::large_enum_variant, reason = "there is one a member, and it stays where it is")]
+#[allow(clippy::large_enum_variant, reason = "one per member, never moved")]
 enum AnyMember<R: Replica> {
     Fixed(Fixed<R>),
     Changing(Box<Engine<R>>),

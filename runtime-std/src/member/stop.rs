@@ -28,7 +28,7 @@ pub enum Stopped {
     #[error("this member has left the group")]
     Left,
     /// The group continues without this member, or not at all (VIE-3, VIE-9).
-    #[error("this member is out of the group: {}", by.map_or_else(|| why.to_string(), |node| format!("node {node} took it for dead")))]
+    #[error("this member is out of the group: {}", by.map_or_else(|| why.to_string(), |node| format!("node {node} considered it dead")))]
     Halted {
         /// Why.
         why: tramontane_core::view::Halt,
@@ -43,7 +43,7 @@ pub enum Stopped {
     NoState(String),
     /// Delivered messages cannot be made durable: a log of this node fails. Messages already
     /// reported durable remain so.
-    #[error("what was delivered cannot be made durable: {0}")]
+    #[error("delivered messages cannot be made durable: {0}")]
     NotDurable(String),
     /// The fabric refuses a valid post: this process, or its device, is broken.
     #[error("the fabric failed: {0}")]
@@ -57,15 +57,15 @@ pub enum Stopped {
     Panicked(String),
     /// A majority of a shard's replicas lost their memory: no replica has its state (TRM-5).
     #[error(
-        "group {0} has lost a majority of its replicas at once, and its state with them; end all \
-         processes of the overlay, and start them anew"
+        "group {0} lost a majority of its replicas at once, and its state with them; stop all \
+         processes of the overlay, and start them again"
     )]
     GroupLost(String),
     /// A replica of this or another group knows a later process of this replica, or an earlier one
     /// whose state is lost.
     #[error(
-        "{0} knows another process of this replica, whose state is lost; end all processes of the \
-         overlay, and start them anew"
+        "{0} knows another process of this replica, whose state is lost; stop all processes of the \
+         overlay, and start them again"
     )]
     Outdated(String),
     /// A process of the overlay uses another key, program or configuration.
@@ -75,7 +75,7 @@ pub enum Stopped {
     #[error("the replica is broken: {0}")]
     Shard(tramontane_core::tram::Halt),
     /// The application refused another replica's state.
-    #[error("the application does not take over the state of its group: {0}")]
+    #[error("the application refused the state of its group: {0}")]
     StateRefused(String),
     /// The node's state is damaged.
     #[error("the node is broken: {0}")]

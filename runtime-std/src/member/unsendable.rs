@@ -10,7 +10,8 @@ use super::stop::Stopped;
 pub enum SendError {
     /// The message is larger than a slot.
     #[error(
-        "a message of {length} bytes does not fit the limit of {limit}: send less, or raise message_max"
+        "a message of {length} bytes exceeds the limit of {limit}; send a shorter message, or \
+         raise message_max"
     )]
     TooLarge {
         /// The length of the message in bytes.
@@ -19,7 +20,7 @@ pub enum SendError {
         limit: u32,
     },
     /// No slot came free within the timeout.
-    #[error("no slot came free within {0:?}: a member is slow or stuck")]
+    #[error("no slot became free within {0:?}, because a member is slow or stalled")]
     TimedOut(Duration),
     /// The member is stopped.
     #[error(transparent)]

@@ -3,10 +3,10 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `steps` | what every step begins and ends with, whoever calls it; how it sleeps |
+//! | `steps` | how every step begins and ends, and how it sleeps |
 //! | `poller` | the thread that steps |
 //! | `waiting` | a sender that waits for a slot |
-//! | `clock`, `idle`, `ending` | the time; how to wait between steps; why it ended |
+//! | `clock`, `idle`, `ending` | the time; the pause between steps; the reason for the end |
 
 mod clock;
 mod ending;

@@ -52,7 +52,7 @@ impl FromStr for RdmaOrder {
             "none" => Ok(Self::None),
             "writes" => Ok(Self::Writes),
             "visible" => Ok(Self::Visible),
-            _ => Err("not one of auto, none, writes and visible".to_owned()),
+            _ => Err("unknown order; use auto, none, writes or visible".to_owned()),
         }
     }
 }

@@ -15,7 +15,7 @@ pub enum NoFabric {
     #[error(transparent)]
     Rdma(#[from] JoinError),
     /// The system has no descriptors left.
-    #[error("cannot start: {0}; see what the system says, and try again")]
+    #[error("cannot start: {0}; resolve the cause, and try again")]
     Io(#[from] std::io::Error),
 }
 

@@ -35,7 +35,7 @@ pub enum AskError {
     },
     /// Another replica or another program answers there.
     #[error(
-        "it did not say what was asked; look at the addresses, and run the same program everywhere"
+        "it sent an unexpected answer; check the addresses, and run the same program everywhere"
     )]
     Malformed,
 }

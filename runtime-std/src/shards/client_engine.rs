@@ -43,10 +43,13 @@ const REGION_BYTES: usize = 64;
 #[non_exhaustive]
 pub enum ClientError {
     /// The groups have closed its place: it was away for longer than the lease.
-    #[error("the groups have closed this client's place; connect again")]
+    #[error(
+        "the groups have closed this client's place, because it was away for too long; connect \
+         again"
+    )]
     Closed,
     /// Another client has its place.
-    #[error("{0} knows another client in this client's place; connect again")]
+    #[error("{0} reports another client in this client's place; connect again")]
     Outdated(String),
     /// A replica has another key, program or configuration.
     #[error("replica {replica}: {why}")]
@@ -325,7 +328,7 @@ impl<F: PeerFabric> ClientEngine<F> {
 }
 
 /// The engine over any fabric; it is compiled separately for each.
-#[allow(clippy::large_enum_variant, reason = "there is one a client, and it stays where it is")]
+#[allow(clippy::large_enum_variant, reason = "one per client, never moved")]
 pub(super) enum AnyEngine {
     SharedMemory(ClientEngine<SharedMemory>),
     Tcp(ClientEngine<Tcp>),

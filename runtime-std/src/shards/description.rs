@@ -448,13 +448,13 @@ mod tests {
         let cycle = error(&[("a", ""), ("b", "c"), ("c", "b")]);
         assert!(cycle.contains("group \"b\" is its own ancestor"), "{cycle}");
         let twice = error(&[("a", ""), ("b", "a"), ("b", "a")]);
-        assert!(twice.contains("group \"b\" stands twice"), "{twice}");
+        assert!(twice.contains("group \"b\" is listed twice"), "{twice}");
         let unknown = error(&[("a", ""), ("b", "x")]);
-        assert!(unknown.contains("of group \"b\" is \"x\", which is no group"), "{unknown}");
+        assert!(unknown.contains("of group \"b\" is \"x\", which does not exist"), "{unknown}");
         let second = error(&[("a", ""), ("b", "")]);
-        assert!(second.contains("group \"b\" is a second root"), "{second}");
+        assert!(second.contains("group \"b\" has no parent"), "{second}");
         let name = error(&[("a.1", "")]);
-        assert!(name.contains("\"a.1\" is no name"), "{name}");
+        assert!(name.contains("\"a.1\" is not a valid group name"), "{name}");
         assert!(matches!(groups("groups = []"), Err(DescriptionError::NoGroups)));
         let none = "[[groups]]\nname = \"a\"\nreplicas = 0\n";
         assert!(matches!(groups(none), Err(DescriptionError::Replicas(name)) if name == "a"));
@@ -496,9 +496,15 @@ mod tests {
         let soon = "heartbeat_ms = 10\nfailure_timeout_ms = 29";
         assert!(matches!(with(soon), Err(DescriptionError::Times)));
         let none = with("references_from = 0").expect_err("no message has no bytes").to_string();
-        assert!(none.contains("references_from is 0; take 1 to message_max, 1024"), "{none}");
+        assert!(
+            none.contains("references_from is 0; set it to a value from 1 to message_max (1024)"),
+            "{none}"
+        );
         let long = with("references_from = 65\nmessage_max = 64").expect_err("none is so long");
-        assert!(long.to_string().contains("references_from is 65; take 1 to message_max, 64"));
+        assert!(
+            long.to_string()
+                .contains("references_from is 65; set it to a value from 1 to message_max (64)")
+        );
         let word = with("references_from = \"all\"").expect_err("no number").to_string();
         assert!(word.contains("line 2") && !word.contains('\n'), "{word}");
         let error = with("windows = 3").expect_err("no such field").to_string();

@@ -12,7 +12,11 @@ use super::description::CLIENTS_MAX;
 #[non_exhaustive]
 pub enum DescriptionError {
     /// The file cannot be read.
-    #[error("cannot read {}: {source}; give an overlay file that you may read (tramontane shards --example-config base)", path.display())]
+    #[error(
+        "cannot read {}: {source}; choose an overlay file that you may read (see tramontane shards \
+         --example-config base)",
+        path.display()
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -30,20 +34,21 @@ pub enum DescriptionError {
         text: String,
     },
     /// There is no group.
-    #[error("the overlay has no group; add a [[groups]]")]
+    #[error("the overlay has no group; add a [[groups]] table")]
     NoGroups,
     /// There are too many groups.
-    #[error("the overlay has {0} groups, and {GROUPS_MAX} is the most; take some out")]
+    #[error("the overlay has {0} groups, but at most {GROUPS_MAX} are possible; remove some")]
     TooManyGroups(usize),
     /// A name that cannot be written in a list of groups, or followed by a rank.
-    #[error("\"{0}\" is no name of a group; take 1 to 64 letters, digits, '-' or '_'")]
+    #[error("\"{0}\" is not a valid group name; use 1 to 64 letters, digits, '-' or '_'")]
     Name(String),
     /// A group is listed twice.
-    #[error("group \"{0}\" stands twice; give each a name of its own")]
+    #[error("group \"{0}\" is listed twice; give each group its own name")]
     DuplicateGroup(String),
     /// A parent that is not a group.
     #[error(
-        "the parent of group \"{group}\" is \"{parent}\", which is no group; add it, or name another"
+        "the parent of group \"{group}\" is \"{parent}\", which does not exist; add that group, or \
+         name a different parent"
     )]
     UnknownParent {
         /// The group.
@@ -52,41 +57,45 @@ pub enum DescriptionError {
         parent: String,
     },
     /// A group is its own ancestor.
-    #[error("group \"{0}\" is its own ancestor; let its way upwards end at the root")]
+    #[error("group \"{0}\" is its own ancestor; change a parent so that the groups form a tree")]
     Cycle(String),
     /// Two groups have no parent.
-    #[error("group \"{0}\" is a second root; give it a parent")]
+    #[error("group \"{0}\" has no parent, but there is already a root; give it a parent")]
     SecondRoot(String),
     /// A group has too many children.
-    #[error("group \"{0}\" has more than {CHILDREN_MAX} children; put some below others")]
+    #[error(
+        "group \"{0}\" has more than {CHILDREN_MAX} children; move some of them below other \
+         groups"
+    )]
     TooManyChildren(String),
     /// A group has no replica, or too many.
-    #[error("group \"{0}\" needs 1 to {REPLICAS_MAX} replicas")]
+    #[error("group \"{0}\" must have 1 to {REPLICAS_MAX} replicas; change its number of replicas")]
     Replicas(String),
     /// A group has no addresses, over TCP or RDMA.
     #[error(
-        "group \"{0}\" has no addresses, and the overlay is not on shared memory; say where its \
-         replicas listen: replicas = [\"10.9.0.1:7000\"]"
+        "group \"{0}\" lists no addresses, but the overlay does not use shared memory; list the \
+         addresses of its replicas: replicas = [\"10.9.0.1:7000\"]"
     )]
     NoAddresses(String),
     /// A group has addresses, over shared memory.
     #[error(
-        "group \"{0}\" has addresses, and the overlay is on shared memory; set fabric = \"tcp\" or \"verbs\", or give a count"
+        "group \"{0}\" lists addresses, but the overlay uses shared memory; set fabric = \"tcp\" \
+         or \"verbs\", or give the number of replicas"
     )]
     Addresses(String),
     /// An address is listed twice.
-    #[error("address {0} stands twice; give each replica its own")]
+    #[error("address {0} is listed twice; give each replica its own address")]
     DuplicateAddress(HostAddress),
     /// An address that other processes cannot connect to.
     #[error(
-        "no process can connect to the address {0}; give the address or the name of the replica's \
-         host, and a port"
+        "other processes cannot connect to {0}; give the address or name of the replica's host, \
+         and a port"
     )]
     NoDestination(HostAddress),
     /// RDMA options in an overlay that does not use RDMA.
     #[error(
-        "the overlay file has a table [rdma], and the overlay is not on RDMA; take it out, or set \
-         fabric = \"verbs\""
+        "the overlay file has an [rdma] table, but the overlay does not use RDMA; remove the \
+         table, or set fabric = \"verbs\""
     )]
     NotOnRdma,
     /// A heartbeat interval that is not well below the failure timeout.
@@ -95,12 +104,12 @@ pub enum DescriptionError {
     )]
     Times,
     /// No clients, or too many.
-    #[error("clients_max is {0}; take 1 to {CLIENTS_MAX}")]
+    #[error("clients_max is {0}; set it to a value from 1 to {CLIENTS_MAX}")]
     Clients(u16),
     /// A size of references that no message can have.
     #[error(
-        "references_from is {from}; take 1 to message_max, {message_max}, or leave it out: then \
-         leaders copy all messages"
+        "references_from is {from}; set it to a value from 1 to message_max ({message_max}), or \
+         omit it so that leaders copy all messages"
     )]
     References {
         /// The size from which messages are passed by reference.
@@ -110,8 +119,8 @@ pub enum DescriptionError {
     },
     /// A size that is zero or too large.
     #[error(
-        "client_window, parent_window, log_entries or message_max is 0 or more than 1073741824; \
-         take another"
+        "client_window, parent_window, log_entries or message_max is out of range; set each to a \
+         value from 1 to 1073741824"
     )]
     Sizes,
 }

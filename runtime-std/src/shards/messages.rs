@@ -2,8 +2,8 @@
 //!
 //! | purpose of a session | who asks | what |
 //! |---|---|---|
-//! | `Peer` | whoever is to share a view of two | [`PeerRequest`] |
-//! | `Join` | a replica that starts, of another one of its group | [`JoinRequest`] |
+//! | `Peer` | a process that wants to share a two-member view | [`PeerRequest`] |
+//! | `Join` | a starting replica, asking another one of its group | [`JoinRequest`] |
 //! | `Ask` | operators, and clients that want a place | [`AskRequest`] |
 
 use std::time::Duration;

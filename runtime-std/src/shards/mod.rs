@@ -15,13 +15,13 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `description`, `description_error`, `places` | the overlay file; what can be wrong with it; names, ids and node ids |
-//! | `start`, `start_error`, `founding` | how a process becomes a replica; whether it forms its group or comes back |
-//! | `replica`, `engine`, `snapshot` | the application's side; what drives a replica; what one that comes back takes over |
-//! | `client`, `client_engine`, `seat` | a client; what drives it; how it gets its number |
-//! | `lent`, `links`, `fabric` | memory that the core borrows; views of two; what carries them |
-//! | `calls`, `lives`, `messages`, `service` | how processes meet; which lives are known; what they say; the control server |
-//! | `request`, `status`, `ask` | what other threads ask; what is seen from outside; who asks for that |
+//! | `description`, `description_error`, `places` | the overlay file; its errors; names, ids and node ids |
+//! | `start`, `start_error`, `founding` | how a process becomes a replica; whether it forms its group or returns |
+//! | `replica`, `engine`, `snapshot` | the application's side; the engine of a replica; the state that a returning replica takes over |
+//! | `client`, `client_engine`, `seat` | a client; its engine; how it gets its number |
+//! | `lent`, `links`, `fabric` | memory that the core borrows; two-member views; the fabric |
+//! | `calls`, `lives`, `messages`, `service` | how processes meet; the known processes; their messages; the control server |
+//! | `request`, `status`, `ask` | requests of other threads; the status; questions of operators and clients |
 
 mod ask;
 mod calls;

@@ -21,7 +21,7 @@ pub struct Places {
 #[non_exhaustive]
 pub enum NoSuchPlace {
     /// No replica.
-    #[error("\"{name}\" is no replica; take GROUP.RANK, such as {example}")]
+    #[error("\"{name}\" is not a replica; use GROUP.RANK, such as {example}")]
     Replica {
         /// The name that was given.
         name: String,
@@ -29,7 +29,7 @@ pub enum NoSuchPlace {
         example: String,
     },
     /// No group.
-    #[error("\"{name}\" is no group of the overlay, which has {known}; take one of these")]
+    #[error("\"{name}\" is not a group of the overlay; use one of {known}")]
     Group {
         /// The name that was given.
         name: String,

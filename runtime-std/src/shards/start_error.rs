@@ -30,7 +30,7 @@ pub enum StartError {
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// The process's own address is in use, or does not exist.
-    #[error("cannot listen at {address}: {source}; is replica {replica} running already?")]
+    #[error("cannot listen at {address}: {source}; is replica {replica} already running?")]
     Listen {
         /// Where.
         address: Address,
@@ -48,15 +48,15 @@ pub enum StartError {
         why: String,
     },
     /// The required replicas did not come.
-    #[error("these replicas did not come in time: {}; start them", missing.join(", "))]
+    #[error("these replicas did not respond in time: {}; start them", missing.join(", "))]
     NotMet {
         /// Their names.
         missing: Vec<String>,
     },
     /// A majority of the group's replicas lost their memory: no replica has its state.
     #[error(
-        "group {group} has lost a majority of its replicas at once, and its state with them; end \
-         all processes of the overlay, and start them anew"
+        "group {group} lost a majority of its replicas at once, and its state with them; stop all \
+         processes of the overlay, and start them again"
     )]
     GroupLost {
         /// The group.
@@ -64,12 +64,12 @@ pub enum StartError {
     },
     /// All places of clients are taken.
     #[error(
-        "all {0} places of clients are taken; end one, or wait until the lease of one that is gone \
-         is over (client_lease_ms), or raise clients_max"
+        "all {0} client places are taken; stop a client, wait until the lease of a lost client has \
+         expired (client_lease_ms), or raise clients_max"
     )]
     NoSeat(u16),
     /// The application refuses the state.
-    #[error("the application does not take over the state of its group: {0}")]
+    #[error("the application refused the state of its group: {0}")]
     StateRefused(std::io::Error),
     /// There is no memory for the log.
     #[error("no memory: {0}; lower log_entries or message_max")]
@@ -84,6 +84,6 @@ pub enum StartError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// A system call failed.
-    #[error("cannot start: {0}; see what the system says, and try again")]
+    #[error("cannot start: {0}; resolve the cause, and try again")]
     Io(#[from] std::io::Error),
 }

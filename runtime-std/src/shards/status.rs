@@ -52,16 +52,16 @@ pub struct ReplicaStatus {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ReplicaState {
-    /// It has not made a step yet.
+    /// The replica has not made a step yet.
     #[default]
     Starting,
-    /// It leads its group.
+    /// The replica leads its group.
     Leading,
-    /// It follows a leader, or waits for one.
+    /// The replica follows a leader, or waits for one.
     Following,
-    /// It has returned, and has no vote yet.
+    /// The replica has returned, and has no vote yet.
     Returning,
-    /// It has ended.
+    /// The replica has ended.
     Halted,
 }
 

@@ -241,7 +241,7 @@ fn all_nodes_must_come_and_have_the_same_description() {
             start(description, options, replica).map(drop)
         });
         let differs = |started: &Result<(), StartError>| {
-            started.as_ref().is_err_and(|error| error.to_string().contains("another subgroups"))
+            started.as_ref().is_err_and(|error| error.to_string().contains("(subgroups)"))
         };
         assert!(started.iter().any(differs), "{fabric:?}: {started:?}");
     }

@@ -107,5 +107,5 @@ fn a_replica_that_starts_alone_says_for_whom_it_waits() {
     let application = |_: &tramontane_runtime::shards::Delivered<'_>| 0;
     let error = tramontane_runtime::shards::start(&description, replicas[1], options, application)
         .expect_err("nobody is there");
-    assert_eq!(error.to_string(), "these replicas did not come in time: g1.0, g1.2; start them");
+    assert_eq!(error.to_string(), "these replicas did not respond in time: g1.0, g1.2; start them");
 }

@@ -156,7 +156,7 @@ fn changed_file_beside_running_members_is_the_cause() {
     let [data, log] = [&data, &log].map(|path| path.to_str().expect("a path"));
     let arguments = ["node", "--config", &other, "--id", "2", "--log", log, "--data", data];
     let refused = group.place.run(&[&arguments[..], &["--time-limit", "600"]].concat());
-    refused.failed_at_last(5, &["another heartbeat_ms", "same group file"]);
+    refused.failed_at_last(5, &["(heartbeat_ms)", "same group file"]);
     assert!(!refused.errors.contains("--restart-with-less"), "{}", refused.errors);
     nodes.push(durable_node(&group, 2, &[]));
     assert_whole(&group, &mut nodes);
@@ -175,7 +175,7 @@ fn empty_membership_file_is_moved_away_and_nothing_is_lost() {
     let mut nodes: Vec<_> = [0, 2].map(|id| durable_node(&group, id, &[])).into();
     let mut damaged = durable_node(&group, 1, &[]);
     let (code, errors) = damaged.ended();
-    assert!(code == Some(2) && errors.contains("move them away"), "{code:?} {errors}");
+    assert!(code == Some(2) && errors.contains("move them elsewhere"), "{code:?} {errors}");
     node_advises_no_new_group(&errors);
     for entry in std::fs::read_dir(&view).expect("a folder").flatten() {
         if entry.file_name().to_string_lossy().starts_with("membership") {
@@ -250,7 +250,7 @@ fn overlay_with_a_lost_group_ends_and_its_logs_are_kept() {
     for mut replica in returned {
         let (code, errors) = replica.ended();
         assert_eq!(code, Some(9), "{errors}");
-        assert!(errors.contains("end all processes of the overlay"), "{errors}");
+        assert!(errors.contains("stop all processes of the overlay"), "{errors}");
     }
     for mut replica in replicas {
         replica.signal(Signal::TERM);

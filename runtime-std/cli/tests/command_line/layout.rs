@@ -76,7 +76,7 @@ fn what_is_wrong_is_told_in_one_line() {
         ("nodes = [1, 2", "line 1"),
         ("name = \"g\"\nnodes = 3\n", "line 2"),
         ("name = \"g\"\nnodes = []\n", "no members"),
-        ("name = \"g\"\nnodes = [{ id = 1 }, { id = 1 }]\n", "stands twice"),
+        ("name = \"g\"\nnodes = [{ id = 1 }, { id = 1 }]\n", "is listed twice"),
         (
             "name = \"g\"\nnodes = [{ id = 1 }]\n[[subgroups]]\nname = \"a\"\nsenders = [2]\n",
             "names node 2",

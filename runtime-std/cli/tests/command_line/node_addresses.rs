@@ -50,9 +50,9 @@ fn addresses_without_a_destination_are_refused() {
     let text = group.text();
     let port = addresses[1].rsplit(':').next().expect("a port");
     for (wrong, words) in [
-        (format!("0.0.0.0:{port}"), "node 1 has the address 0.0.0.0:"),
-        (format!("[::]:{port}"), "node 1 has the address [::]:"),
-        ("alpha:0".to_owned(), "node 1 has the address alpha:0"),
+        (format!("0.0.0.0:{port}"), "other nodes cannot connect to 0.0.0.0:"),
+        (format!("[::]:{port}"), "other nodes cannot connect to [::]:"),
+        ("alpha:0".to_owned(), "other nodes cannot connect to alpha:0"),
         (addresses[0].clone(), "nodes 0 and 1 both have the address"),
         ("alpha".to_owned(), "'alpha' is no address; write HOST:PORT"),
         ("10.9.0.256:7000".to_owned(), "'10.9.0.256:7000' is no address"),

@@ -102,7 +102,7 @@ fn follow(group: &Group, id: usize, errors: &str) {
             std::fs::rename(&path, path.with_extension("aside")).expect("another name");
         }
     };
-    if errors.contains("move them away") {
+    if errors.contains("move them elsewhere") {
         COPIES.iter().for_each(|copy| aside(state_folder(group, id).join(copy)));
     } else if errors.contains("set the folder aside") {
         aside(log_folder(group, id));

@@ -31,7 +31,7 @@ fn a_log_and_a_folder_belong_together() {
     let data = data.to_str().expect("a path");
     refused(&plain, 0, &["--data", data], 2, &["no logged subgroup", "logged = true"]);
     for (change, why) in [
-        ("unordered = true", "no order"),
+        ("unordered = true", "it is unordered"),
         ("restart_empty = true", "restart_empty"),
         ("name = \"view\"", "another name"),
     ] {
@@ -71,14 +71,14 @@ fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
     let alone = ["node", "--config", &other, "--id", "0", "--data", data_text];
     group.place.run(&alone).failed(5, &["another process uses the log", "; "]);
     nodes.remove(0).kill();
-    group.place.run(&alone).failed(5, &["has the log of", "glo", "; "]);
+    group.place.run(&alone).failed(5, &["contains the log of", "glo", "; "]);
     nodes.remove(0).kill();
     refused(
         &group,
         0,
         &["--data", &data_text.replace("-0", "-1")],
         5,
-        &["of node 1, and not of node 0", "; "],
+        &["of node 1, not of node 0", "; "],
     );
     assert_eq!((logged(&group, 0), logged(&group, 1)), (lines(0, 0..10), lines(0, 0..10)));
 

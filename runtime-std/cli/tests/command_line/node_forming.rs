@@ -184,7 +184,7 @@ fn a_state_of_another_node_and_a_damaged_one_are_told() {
     for copy in ["membership.json", "membership-2.json"] {
         std::fs::write(group.place.path().join("log-0.state").join(copy), "{").expect("a file");
     }
-    let told = ["membership.json", "damaged", "move them away"];
+    let told = ["membership.json", "damaged", "move them elsewhere"];
     group.run("node", &["--id", "0", "--state", state]).failed(2, &told);
 }
 

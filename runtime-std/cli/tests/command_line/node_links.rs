@@ -65,9 +65,9 @@ fn node_that_not_all_members_reach_waits() {
     joiner.await_errors("this node does not reach node 1");
     let notes = wait_for("a notice", || {
         let status = String::from_utf8(group.run("status", &[]).output).expect("text");
-        status.contains("node 2 waits").then_some(status)
+        status.contains("node 2 is waiting").then_some(status)
     });
-    assert!(notes.contains("node 0: node 2 waits: node 1 does not reach it"), "{notes}");
+    assert!(notes.contains("node 0: node 2 is waiting: node 1 cannot reach it"), "{notes}");
     // No delivery is delayed in the meantime.
     let until = Instant::now() + Duration::from_secs(4);
     let mut written = 0;

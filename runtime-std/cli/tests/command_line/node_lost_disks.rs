@@ -158,7 +158,7 @@ fn a_damaged_state_copy_is_repaired_and_two_are_refused() {
     // The advice of the third node works.
     let mut third = durable_node(&group, 2, &[]);
     let (status, errors) = third.ended();
-    let is_told = errors.contains("both copies of") && errors.contains("move them away");
+    let is_told = errors.contains("both copies of") && errors.contains("move them elsewhere");
     assert!(status == Some(2) && is_told, "{status:?}: {errors}");
     for copy in COPIES {
         let copy = state_folder(&group, 2).join(copy);

@@ -76,7 +76,7 @@ fn another_key_and_another_description_are_told_with_the_node_that_has_them() {
     // Another program may be listening at a member's address, so the node keeps trying.
     let other_key = run(&group.variant("key_file = \"key\"", "key_file = \"other\""));
     other_key.failed_at_last(5, &["has another key"]);
-    assert!(other_key.errors.contains("waiting for 0: what answers at"), "{}", other_key.errors);
+    assert!(other_key.errors.contains("waiting for 0: the process at"), "{}", other_key.errors);
     let other_name = run(&group.variant("name = \"log\"", "name = \"glo\""));
     other_name.failed(5, &["node ", "another configuration", "name"]);
     nodes.push(group.node(2, &[]));
@@ -153,7 +153,7 @@ fn one_id_is_one_process() {
         let group = Group::of(carrier, 2);
         let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1]);
-        group.run("node", &short("1")).failed(5, &["running already"]);
+        group.run("node", &short("1")).failed(5, &["already running"]);
         nodes[1].write("still there\n");
         group.await_same(&[0, 1], 1);
         let log = group.log_path(0);

@@ -11,8 +11,8 @@
 //!
 //! | file or folder | subject |
 //! |---|---|
-//! | `origin` | whose a message is: its last bytes |
-//! | `order` | the order of clients' messages, at every member, and what is kept of it |
+//! | `origin` | the origin of a message, in its last bytes |
+//! | `order` | the order of clients' messages at every member, and the part that is kept |
 //! | `serve` | the thread that serves clients |
 
 pub(crate) mod order;

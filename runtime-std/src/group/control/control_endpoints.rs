@@ -27,7 +27,7 @@ pub enum ControlEndpointsError {
     Clear(#[from] ClearNotAllowed),
     /// An address can be reached from other hosts, and there is no key.
     #[error(
-        "{0} can be reached from outside, and there is no key; give key_file, or set allow_clear = true"
+        "other hosts can reach {0}, and there is no key; set key_file, or set allow_clear = true"
     )]
     KeyNeeded(HostAddress),
 }

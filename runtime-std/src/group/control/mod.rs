@@ -5,8 +5,8 @@
 //! | `control_endpoints` | addresses and key of the control servers |
 //! | `control_service` | the control server |
 //! | `peer_connector` | calls to peers |
-//! | `clients` | clients from outside, as the rest of a member sees them |
-//! | `probe` | whether a member runs already |
+//! | `clients` | external clients, as the rest of a member sees them |
+//! | `probe` | whether a member is already running |
 
 pub(crate) mod clients;
 pub(crate) mod control_endpoints;

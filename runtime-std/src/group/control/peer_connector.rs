@@ -211,7 +211,7 @@ impl PeerConnector {
                                 return;
                             }
                             Ok(PeerReply::Other) => {
-                                tracing::debug!(%node, %view, "its process is another one by now");
+                                tracing::debug!(%node, %view, "the node is now another process");
                                 return;
                             }
                             Err(error) => tracing::debug!(%node, %error, "not connected yet"),

@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `replica` | the application, and the messages it is handed |
+//! | `replica` | the application's interface |
 //! | `delivery_queue` | delivery into a queue |
 //! | `message` | one message, and a view that begins |
 //! | `messages` | the messages of a batch |

@@ -128,16 +128,16 @@ impl Description {
         } else if self.membership == Membership::Fixed {
             Some("membership is fixed; set membership = \"changing\"")
         } else if subgroup.unordered {
-            Some("it has no order that a log could keep; take out unordered = true")
+            Some("it is unordered; remove unordered = true")
         } else if !self.majority {
             Some(
-                "two halves of the group could go on with two logs; set majority = true, or take \
-                 out logged = true",
+                "two halves of the group could continue with different logs; set majority = true, \
+                 or remove logged = true",
             )
         } else if subgroup.restart_empty {
-            Some("what is durable would be gone with its members; take out restart_empty = true")
+            Some("its durable messages would be lost with its members; remove restart_empty = true")
         } else if subgroup.clients && subgroup.large_max > 0 {
-            Some("a log does not tell large messages from those of clients; take out large_max")
+            Some("a log cannot distinguish large messages from those of clients; remove large_max")
         } else {
             None
         }
@@ -150,9 +150,9 @@ impl Description {
         } else if self.membership == Membership::Fixed {
             Some("membership is fixed; set membership = \"changing\"")
         } else if subgroup.logged {
-            Some("what is durable would be gone when it is closed; take out logged = true")
+            Some("its durable messages would be lost when it is closed; remove logged = true")
         } else if subgroup.large_max > 0 {
-            Some("large messages may be under way when it is closed; take out large_max")
+            Some("large messages may be in flight when it is closed; remove large_max")
         } else {
             None
         }
@@ -164,19 +164,19 @@ impl Description {
             return Ok(());
         }
         if self.initial.len() != self.nodes.len() {
-            return Err(DescriptionError::Fixed("all nodes are initial"));
+            return Err(DescriptionError::Fixed("nodes that are not initial (initial)"));
         }
         if self.subgroups.iter().any(|subgroup| subgroup.large_max > 0) {
-            return Err(DescriptionError::Fixed("no large messages (large_max)"));
+            return Err(DescriptionError::Fixed("large messages (large_max)"));
         }
         if self.evict_slow_after_ms != 0 {
-            return Err(DescriptionError::Fixed("no bound for slow members (evict_slow_after_ms)"));
+            return Err(DescriptionError::Fixed("a limit for slow members (evict_slow_after_ms)"));
         }
         if self.subgroups.iter().any(|subgroup| subgroup.clients) {
-            return Err(DescriptionError::Fixed("no clients (clients)"));
+            return Err(DescriptionError::Fixed("clients (clients)"));
         }
         if self.nodes.iter().any(|node| node.state.is_some()) {
-            return Err(DescriptionError::Fixed("no state folders (state)"));
+            return Err(DescriptionError::Fixed("state folders (state)"));
         }
         Ok(())
     }

@@ -12,7 +12,11 @@ use crate::group::large::limits::{BUFFERS_MAX, LARGE_MAX};
 #[non_exhaustive]
 pub enum DescriptionError {
     /// The file cannot be read.
-    #[error("cannot read {}: {source}; give a group file that you may read (tramontane node --example-config)", path.display())]
+    #[error(
+        "cannot read {}: {source}; choose a group file that you may read (see tramontane node \
+         --example-config)",
+        path.display()
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -30,11 +34,12 @@ pub enum DescriptionError {
         text: String,
     },
     /// A node is listed twice.
-    #[error("node {0} stands twice among the nodes; give each an id of its own")]
+    #[error("node {0} is listed twice; give each node its own id")]
     DuplicateNode(u32),
     /// A setting names a node that does not exist.
     #[error(
-        "{what} names node {node}, which is not among the nodes; add it there, or take it out here"
+        "{what} names node {node}, which is not in the list of nodes; add it there, or remove it \
+         here"
     )]
     UnknownNode {
         /// The setting that names it.
@@ -44,12 +49,14 @@ pub enum DescriptionError {
     },
     /// A node has no address, over TCP or RDMA.
     #[error(
-        "node {0} has no address, and the group is not on shared memory; say where it listens: address = \"10.9.0.1:7000\""
+        "node {0} has no address, but the group does not use shared memory; set the address at \
+         which it listens: address = \"10.9.0.1:7000\""
     )]
     NoAddress(u32),
     /// An address that other nodes cannot connect to.
     #[error(
-        "node {node} has the address {address}, to which no other node can connect; give the address or the name of its host, and a port"
+        "other nodes cannot connect to {address}, the address of node {node}; give the address or \
+         name of its host, and a port"
     )]
     NoDestination {
         /// The node.
@@ -59,7 +66,8 @@ pub enum DescriptionError {
     },
     /// Two nodes have the same address.
     #[error(
-        "nodes {first} and {second} both have the address {address}; give each its own, on one host with ports of their own"
+        "nodes {first} and {second} both have the address {address}; give each node its own \
+         address, or its own port on the same host"
     )]
     DuplicateAddress {
         /// The first of them.
@@ -71,8 +79,8 @@ pub enum DescriptionError {
     },
     /// RDMA options in a group that does not use RDMA.
     #[error(
-        "the group file has a table [rdma], and the group is not on RDMA; take it out, or set \
-         fabric = \"verbs\""
+        "the group file has an [rdma] table, but the group does not use RDMA; remove the table, or \
+         set fabric = \"verbs\""
     )]
     NotOnRdma,
     /// A heartbeat interval that is not well below the failure timeout.
@@ -82,21 +90,23 @@ pub enum DescriptionError {
     Times,
     /// A limit for slow members that one long upcall would exceed.
     #[error(
-        "evict_slow_after_ms is less than twice failure_timeout_ms, for which an upcall may last; \
-         raise it, or set it to 0"
+        "evict_slow_after_ms is less than twice failure_timeout_ms, the longest time an upcall may \
+         take; raise it, or set it to 0"
     )]
     Eviction,
     /// Two subgroups have the same name.
-    #[error("subgroup \"{0}\" stands twice; give each a name of its own")]
+    #[error("subgroup \"{0}\" is listed twice; give each subgroup its own name")]
     DuplicateSubgroup(String),
     /// Invalid settings of large messages.
     #[error(
-        "subgroup \"{0}\" cannot have such large messages; give a large_max of at most {LARGE_MAX}, a message_max of at least 8, and a large_window from 1 to 64"
+        "the settings for large messages of subgroup \"{0}\" are out of range; set large_max to at \
+         most {LARGE_MAX}, message_max to at least 8, and large_window from 1 to 64"
     )]
     Large(String),
     /// More large messages than buffers are available for.
     #[error(
-        "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
+        "large messages need {0} buffers at a member (large_window + 2 per sender), but at most \
+         {BUFFERS_MAX} are possible; lower large_window, or reduce the number of senders"
     )]
     LargeBuffers(usize),
     /// A subgroup that cannot be logged.
@@ -104,17 +114,17 @@ pub enum DescriptionError {
     Logged(String, &'static str),
     /// Clients in a subgroup that cannot have them.
     #[error(
-        "subgroup \"{0}\" cannot have clients without an order; take out unordered, or clients"
+        "subgroup \"{0}\" is unordered and therefore cannot accept clients; remove unordered or \
+         clients"
     )]
     Clients(String),
     /// A lease shorter than the time that the detection of a lost member takes.
-    #[error(
-        "subgroup \"{0}\" has a client_lease_ms of less than twice failure_timeout_ms; raise it"
-    )]
+    #[error("client_lease_ms of subgroup \"{0}\" is less than twice failure_timeout_ms; raise it")]
     ClientLease(String),
     /// A setting that only a group with changing membership can have.
     #[error(
-        "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
+        "a group with fixed membership cannot have {0}; remove that setting, or set membership = \
+         \"changing\""
     )]
     Fixed(&'static str),
     /// A subgroup that cannot be reserved.
@@ -122,11 +132,10 @@ pub enum DescriptionError {
     Reserved(String, &'static str),
     /// A node whose id is reserved for another meaning.
     #[error(
-        "node {0} has an id of the upper half, which stands for reserved subgroups; give it one \
-         below 2147483648"
+        "node {0} has an id that is used for reserved subgroups; give it an id below 2147483648"
     )]
     ReservedId(u32),
     /// An error in the layout.
-    #[error("the group is wrong: {0}; correct the group file")]
+    #[error("the group file is invalid: {0}; correct it")]
     Layout(#[from] LayoutError),
 }

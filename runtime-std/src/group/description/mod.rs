@@ -3,14 +3,14 @@
 //! | file | subject |
 //! |---|---|
 //! | `terms` | the description itself |
-//! | `error` | what is wrong with one |
-//! | `builder` | the same from a program |
-//! | `digest` | what nodes compare of it |
+//! | `error` | errors in a description |
+//! | `builder` | descriptions built by a program |
+//! | `digest` | the digests that nodes compare |
 //! | `view` | the members of one view |
 //! | `layout` | a view's layout, the same at all members |
 //! | `subgroup_change` | how views open and close reserved subgroups |
-//! | `check` | reading it, completing it, and what is refused |
-//! | `subgroups` | which subgroups there are |
+//! | `check` | reading, completing and checking |
+//! | `subgroups` | selections of subgroups |
 
 pub(crate) mod builder;
 pub(crate) mod check;

@@ -211,7 +211,7 @@ pub(crate) enum SharedLogError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Append(#[from] AppendError),
-    #[error("the disk is slow")]
+    #[error("its disk is too slow")]
     Slow,
 }
 

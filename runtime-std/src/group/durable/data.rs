@@ -142,7 +142,7 @@ impl DataFolder {
         drop(log);
         let kept = set_aside(&path)
             .map_err(|source| DataError::SetAside { path: path.clone(), source })?;
-        tracing::info!(%subgroup, records, kept = %kept.display(), "a log of before is set aside");
+        tracing::info!(%subgroup, records, kept = %kept.display(), "an earlier log is set aside");
         self.notices.push(LogNotice::SetAside { records, kept });
         self.noted.retain(|noted| noted.subgroup != name);
         self.open_log(subgroup, &name)

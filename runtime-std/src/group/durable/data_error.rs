@@ -10,23 +10,24 @@ use tramontane_log::{OpenError, WriteError};
 pub enum DataError {
     /// A subgroup is logged, and there is no folder.
     #[error(
-        "subgroup \"{0}\" is logged, and this node has no folder for its log; give it one of its own"
+        "subgroup \"{0}\" is logged, but this node has no folder for the log; give the node its \
+         own --data folder"
     )]
     NoFolder(String),
     /// There is a folder, and nothing to log.
     #[error(
-        "there is a data folder, and node {0} belongs to no logged subgroup; set logged = true in \
-         the group file at all members, or start the node without the folder (--data)"
+        "node {0} has a data folder but belongs to no logged subgroup; set logged = true in the \
+         group file at all members, or start the node without --data"
     )]
     NothingLogged(u32),
     /// A subgroup's name cannot name a folder.
     #[error(
-        "the log of subgroup \"{0}\" cannot have a folder of that name; give the subgroup another \
-         name"
+        "subgroup \"{0}\" cannot be logged, because its name is not a valid folder name; give it \
+         another name"
     )]
     Name(String),
     /// The folder cannot be made.
-    #[error("cannot make {}: {source}; give a --data folder that this node may write", path.display())]
+    #[error("cannot create {}: {source}; choose a --data folder that this node may write to", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -40,7 +41,11 @@ pub enum DataError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The log belongs to another node.
-    #[error("{} has the log of node {found}, and not of node {wanted}; give each node a --data folder of its own", path.display())]
+    #[error(
+        "{} contains the log of node {found}, not of node {wanted}; give each node its own --data \
+         folder",
+        path.display()
+    )]
     OtherNode {
         /// The folder.
         path: PathBuf,
@@ -50,7 +55,7 @@ pub enum DataError {
         wanted: u32,
     },
     /// A log of an earlier group cannot be kept under another name.
-    #[error("cannot keep {} under another name: {source}; move it away", path.display())]
+    #[error("cannot rename {}: {source}; move it elsewhere", path.display())]
     SetAside {
         /// The folder.
         path: PathBuf,

@@ -3,13 +3,13 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `data` | the data folder: the logs in it, whose they are, and what is wrong with one |
-//! | `taking_over` | the log of a member that is not up yet: what it restores |
-//! | `bounded` | snapshots, below which records go |
-//! | `comparison` | what two logs have in common, and the records that one lacks |
-//! | `data_error` | what is wrong with a data folder |
-//! | `delivered` | a message as it is logged |
-//! | `log_notice` | what a program is told of its logs |
+//! | `data` | the data folder, and its logs |
+//! | `taking_over` | the log of a member that is not yet running |
+//! | `bounded` | snapshots, which allow older records to be discarded |
+//! | `comparison` | the common part of two logs, and the records that one lacks |
+//! | `data_error` | errors of a data folder |
+//! | `delivered` | a message in its logged form |
+//! | `log_notice` | notices to a program about its logs |
 //!
 //! # What holds
 //! - A message is in the log's memory, in order, before the application sees it.

@@ -80,7 +80,7 @@ impl EarlyLosses {
         let losses = self.lost.iter().find(|losses| losses.node == node)?;
         let left = losses.left(now)?.as_secs() + 1;
         Some(format!(
-            "it was lost {} times soon after it was let in; it may come in {left} s",
+            "it was lost {} times soon after it was admitted; it may join in {left} s",
             losses.times
         ))
     }
@@ -89,7 +89,7 @@ impl EarlyLosses {
     pub(crate) fn notices(&self, now: Time) -> impl Iterator<Item = String> {
         self.lost.iter().filter_map(move |losses| {
             let why = self.refusal(losses.node, now)?;
-            Some(format!("node {} waits: {why}", losses.node))
+            Some(format!("node {} is waiting: {why}", losses.node))
         })
     }
 }

@@ -2,18 +2,18 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `fixed` | a member whose membership is fixed |
-//! | `changing` | a member whose membership changes, from view to view |
-//! | `parts` | what both have |
-//! | `participant` | what stays the same |
-//! | `request` | what other threads ask of the member |
-//! | `view_memory` | where the memory of each view comes from |
+//! | `fixed` | a member with fixed membership |
+//! | `changing` | a member with changing membership, from view to view |
+//! | `parts` | the parts that both have |
+//! | `participant` | the parts that stay the same |
+//! | `request` | requests of other threads to the member |
+//! | `view_memory` | the memory of each view |
 //! | `open_view` | one view |
 //! | `prepared` | the next view |
-//! | `promising` | what is written down before a view may end |
-//! | `leaving` | when a member may leave those that it supplies |
-//! | `early_losses` | nodes that were lost soon after their admission, and wait |
-//! | `lost_peers` | which members were lost in a view that is still to come |
+//! | `promising` | the promises written before a view may end |
+//! | `leaving` | when a member may leave the nodes that it supplies |
+//! | `early_losses` | nodes that were lost soon after their admission, and have to wait |
+//! | `lost_peers` | members lost in a view that has not begun yet |
 //! | `reserved_subgroups` | the handle of reserved subgroups |
 
 pub(crate) mod changing;

@@ -112,7 +112,7 @@ impl StartingMember {
                     ) {
                         Ok(let_in) => (let_in.admission.clone(), Vec::new(), Some(let_in)),
                         Err(AttemptError::AllGone) => {
-                            tracing::info!("all members are gone: looks for the group again");
+                            tracing::info!("all members are gone; looking for the group again");
                             is_again = true;
                             continue;
                         }

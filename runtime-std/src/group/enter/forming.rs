@@ -104,7 +104,7 @@ impl fmt::Display for Waiting {
                 write!(out, "forming; waiting for {}", List(missing))
             }
             Self::Forming { missing, but: Some(but) } => {
-                write!(out, "waiting for {}, or for a running member: {but}", List(missing))
+                write!(out, "waiting for {} or for a running member: {but}", List(missing))
             }
             Self::Member { initial, but: None } => {
                 write!(
@@ -118,7 +118,7 @@ impl fmt::Display for Waiting {
             }
             Self::Restart(waiting) => waiting.fmt(out),
             Self::Stranger { node, answer } => {
-                write!(out, "waiting for {node}: what answers at {answer}")
+                write!(out, "waiting for {node}: the process at {answer}")
             }
             Self::Others { node } => {
                 write!(out, "waiting for {node}, which restarts from its log; {}", others(*node))
@@ -130,8 +130,9 @@ impl fmt::Display for Waiting {
 /// Returns the advice for a node without a log while another one restarts.
 pub(crate) fn others(node: u32) -> String {
     format!(
-        "this node has nothing of the group: start the other nodes that have, give this one its folders back, or, if \
-         they are lost for good, start node {node} again with --restart-with-less"
+        "this node has no data of the group; start the other nodes that have some, restore this \
+         node's folders, or, if those are lost for good, start node {node} again with \
+         --restart-with-less"
     )
 }
 
@@ -147,13 +148,13 @@ pub(crate) struct Statement {
 /// What a node knows of the group from earlier incarnations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Remembers {
-    /// It has no folder for its membership.
+    /// No folder for its membership.
     Nothing,
-    /// It was never a member.
+    /// Never a member.
     Fresh,
-    /// It was a member of this view.
+    /// A former member of this view.
     View { view: u64, members: Vec<u32>, end: Option<MembershipEnd> },
-    /// It has logs with this number of records, but no record of its membership.
+    /// Logs with this number of records, but no record of its membership.
     Log { records: u64 },
 }
 
@@ -176,8 +177,8 @@ impl Remembers {
 pub enum NotFormed {
     /// A member process of the group is running.
     #[error(
-        "node {node} is a member of the group still, and does not answer; let it go on, or end its process before the \
-         group is formed anew"
+        "node {node} is still a member of the group, but does not answer; let it continue, or stop \
+         its process before you form the group again"
     )]
     Lives {
         /// The node.
@@ -185,8 +186,8 @@ pub enum NotFormed {
     },
     /// A node was a member before.
     #[error(
-        "node {node} was a member before, in view {view} of {}, and {how}; start a member that still has the group's \
-         state",
+        "node {node} was a member before, in view {view} of {}, and {how}; start a member that \
+         still has the group's state",
         List(members)
     )]
     WasMember {
@@ -201,8 +202,9 @@ pub enum NotFormed {
     },
     /// A node has a log of the group, but has lost its record of the membership.
     #[error(
-        "node {node} has a log of {records} records of this group, and no record of the membership; start a member that \
-         still has one, or start the node whose log goes furthest with --restart-with-less"
+        "node {node} has a log of {records} records of this group, but no record of its \
+         membership; start a member that still has one, or start the node with the longest log \
+         with --restart-with-less"
     )]
     HasLog {
         /// The node.
@@ -212,7 +214,8 @@ pub enum NotFormed {
     },
     /// A node has no folder for its membership.
     #[error(
-        "node {node} cannot know whether it was a member before; give each node a --log or a --state folder"
+        "node {node} cannot tell whether it was a member before; give each node a --log or --state \
+         folder"
     )]
     NoState {
         /// The node.
@@ -220,7 +223,8 @@ pub enum NotFormed {
     },
     /// A node was not told to form a new group.
     #[error(
-        "node {node} was started without --new-group; leave it out at all nodes, or give it to each initial node"
+        "node {node} was started without --new-group; start either all initial nodes with it, or \
+         none"
     )]
     NotTold {
         /// The node.

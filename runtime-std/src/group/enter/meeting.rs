@@ -155,7 +155,7 @@ impl StartingMember {
         };
         let told = tell();
         if let Err(error) = &told {
-            tracing::info!(%error, "a node that had come to form the group went away");
+            tracing::info!(%error, "a node left before the group was formed");
         }
         Ok(told.is_ok())
     }
@@ -378,7 +378,7 @@ impl Telling {
         if let Some(told) = self.told {
             told(waiting);
         } else {
-            tracing::info!(%waiting, "no member yet");
+            tracing::info!(%waiting, "not a member yet");
         }
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `start` | the beginning |
-//! | `start_options` | with what |
-//! | `start_fixed` | the same where membership is fixed |
-//! | `entering` | how it enters a group whose membership changes |
+//! | `start` | the entry points |
+//! | `start_options` | the options, and the errors |
+//! | `start_fixed` | becoming a member with fixed membership |
+//! | `entering` | entering a group whose membership changes |
 //! | `meeting` | how initial nodes meet |
 //! | `forming` | whether they may form the group |
 //! | `find` | how a node finds its group |
-//! | `place` | what it has before it is a member |
-//! | `senders` | what senders share with the engine |
-//! | `start_changing` | the same where membership changes |
+//! | `place` | the resources of a process before it is a member |
+//! | `senders` | the parts that senders share with the engine |
+//! | `start_changing` | becoming a member with changing membership |
 
 pub(crate) mod entering;
 pub(crate) mod find;

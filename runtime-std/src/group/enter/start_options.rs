@@ -82,7 +82,8 @@ impl StartOptions<'static> {
 pub enum StartError {
     /// The description has no such node.
     #[error(
-        "node {node} is not in the group file, which has {known:?}; take one of these, or add it at all members"
+        "node {node} is not in the group file, which lists {known:?}; use one of these, or add the \
+         node to the file at all members"
     )]
     UnknownNode {
         /// The node.
@@ -101,8 +102,8 @@ pub enum StartError {
     Fabric(#[from] NoFabric),
     /// This node's address is in use, or does not exist.
     #[error(
-        "cannot listen at {address}: {source}; is node {node} running already, or a node of another group? End that \
-         one, or give this node a free address of this host"
+        "cannot listen at {address}: {source}; if node {node} or a node of another group is \
+         already running there, stop it, or give this node a free address of this host"
     )]
     Listen {
         /// Where.
@@ -119,7 +120,7 @@ pub enum StartError {
     #[error(transparent)]
     Meet(#[from] MeshError),
     /// The group is running, and did not admit this node.
-    #[error("the group did not let node {node} in: {why}; see 'tramontane status', and try again")]
+    #[error("the group did not admit node {node}: {why}; check 'tramontane status', and try again")]
     NotLetIn {
         /// This node.
         node: u32,
@@ -128,7 +129,8 @@ pub enum StartError {
     },
     /// No member is running, and this is not an initial node.
     #[error(
-        "no member of group \"{group}\" is running, and node {node} is not among its initial nodes; start those first"
+        "no member of group \"{group}\" is running, and node {node} is not one of its initial \
+         nodes; start those first"
     )]
     NobodyRuns {
         /// The group.
@@ -138,21 +140,21 @@ pub enum StartError {
     },
     /// The group is running, and its membership is fixed.
     #[error(
-        "the group runs already, and its membership is fixed: node {node} cannot join it; end all its members, and start \
-         all nodes again"
+        "node {node} cannot join, because the group is already running with fixed membership; stop \
+         all its members, and start all nodes again"
     )]
     FixedRuns {
         /// This node.
         node: u32,
     },
     /// Not all members opened the view.
-    #[error("node {node} did not get ready in time; see what it does, and start all nodes again")]
+    #[error("node {node} was not ready in time; find out why, and start all nodes again")]
     NotReady {
         /// The first such node.
         node: u32,
     },
     /// The view's layout is wrong.
-    #[error("the group is wrong: {0}; correct the group file")]
+    #[error("the group file is invalid: {0}; correct it")]
     Layout(#[from] LayoutError),
     /// A node has another description.
     #[error(
@@ -161,8 +163,8 @@ pub enum StartError {
             "; give all nodes the same group file, and start them with the same options".to_owned()
         } else {
             format!(
-                ": another {fields}; give all nodes the same group file, or, if that node is of another group, give this \
-                 group another name and other addresses"
+                " ({fields}); give all nodes the same group file, or, if that node belongs to \
+                 another group, give this group another name and other addresses"
             )
         }
     )]
@@ -206,6 +208,6 @@ pub enum StartError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// A system call failed.
-    #[error("cannot start: {0}; see what the system says, and try again")]
+    #[error("cannot start: {0}; resolve the cause, and try again")]
     Io(#[from] std::io::Error),
 }

@@ -25,11 +25,11 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `sending`, `send_queue` | what an application calls; how it gets to the engine |
-//! | `outbox`, `inbox` | the own messages; a peer's |
+//! | `sending`, `send_queue` | the application's calls; the queue to the engine |
+//! | `outbox`, `inbox` | this node's messages; a peer's |
 //! | `sender_stream` | one sender's messages in one view |
 //! | `pool` | buffers |
-//! | `options` | what the group file says of them |
+//! | `options` | the settings of the group file |
 
 pub(crate) mod failure;
 pub(crate) mod inbox;
@@ -151,7 +151,7 @@ impl Large {
         description: &Description,
         fabric: &AnyFabric,
     ) -> Result<(), LargeFailure> {
-        let said = |why: &dyn std::fmt::Display| format!("no way for large messages: {why}");
+        let said = |why: &dyn std::fmt::Display| format!("large messages cannot be sent: {why}");
         let Some(subgroup) = layout.get().subgroup(id) else { return Ok(()) };
         let Some(large) = description.large(id).filter(|_| subgroup.members.contains(&table.own))
         else {
@@ -323,7 +323,10 @@ impl Large {
     /// Returns why nothing further is delivered, if that is so.
     pub(crate) fn failure(&self) -> Option<LargeFailure> {
         let DescriptorMismatch { subgroup, rank, number } = self.mismatch.get()?;
-        let what = format!("number {number} of the member of rank {rank}, in subgroup {subgroup}");
+        let what = format!(
+            "message {number} of the member with rank {rank}, in subgroup \
+             {subgroup}"
+        );
         Some(LargeFailure::DescriptorMismatch(what))
     }
 

@@ -131,7 +131,7 @@ impl SenderStream {
                 StreamEnd::Own(_) => None,
             };
             let Self { subgroup, rank, .. } = self;
-            tracing::info!(%subgroup, sender = %rank, ?failure, ?refusal, "large messages go no further");
+            tracing::info!(%subgroup, sender = %rank, ?failure, ?refusal, "large messages are stopped");
             match consequence(failure, refusal, own, *rank) {
                 Consequence::Lost(member) => stepped.lost = Some(member),
                 Consequence::DeniedBy(member) => stepped.denied_by = Some(member),
@@ -163,7 +163,7 @@ fn consequence(
     match (refusal, failure.cause) {
         (Some(Refusal::Misbehaved), _) => Consequence::Lost(sender),
         (Some(Refusal::NoMemory(why)), _) => {
-            Consequence::Stop(LargeFailure::Memory(format!("a large message has no place: {why}")))
+            Consequence::Stop(LargeFailure::Memory(format!("no memory for a large message: {why}")))
         }
         (None, Cause::Fabric | Cause::NoMemory) if failure.member == own => {
             let what = "the blocks of a large message cannot be posted";
@@ -190,7 +190,7 @@ mod tests {
             Consequence::Lost(sender)
         );
         let no_memory = ends(own, Cause::NoMemory, Some(Refusal::NoMemory("full".into())));
-        let why = "a large message has no place: full".to_owned();
+        let why = "no memory for a large message: full".to_owned();
         assert_eq!(no_memory, Consequence::Stop(LargeFailure::Memory(why)));
         let refused = ends(own, Cause::Fabric, None);
         assert!(

@@ -19,12 +19,14 @@ use crate::poll::wait_driving;
 pub enum SendLargeError {
     /// The subgroup allows none.
     #[error(
-        "the subgroup takes no large messages: set large_max in the group file, at all members"
+        "the subgroup does not allow large messages; set large_max in the group file at all \
+         members"
     )]
     NotAllowed,
     /// The message is longer than its buffer, or than the subgroup's limit.
     #[error(
-        "a large message of {bytes} bytes does not fit the limit of {limit}: send less, or raise large_max"
+        "a large message of {bytes} bytes exceeds the limit of {limit}; send a shorter message, or \
+         raise large_max"
     )]
     TooLarge {
         /// Its bytes.

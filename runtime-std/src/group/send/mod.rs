@@ -3,9 +3,9 @@
 //! | file | subject |
 //! |---|---|
 //! | `sender` | the handle |
-//! | `send_state` | what it shares with the engine |
+//! | `send_state` | the state that it shares with the engine |
 //! | `subgroup_sending` | the engine's side |
-//! | `receipt` | what stands for a message that was sent |
+//! | `receipt` | the handle for a sent message |
 
 pub(crate) mod receipt;
 pub(crate) mod send_state;

@@ -22,8 +22,8 @@ pub(crate) const LOCK: &str = "lock";
 pub enum StateError {
     /// The folder cannot be read or written.
     #[error(
-        "cannot keep the node's state in {}: {source}; free space on its disk, or give a --state folder that this node \
-         may write, and start this node again",
+        "cannot store the node's state in {}: {source}; free space on the disk, or choose a --state \
+         folder that this node may write to, and start the node again",
         path.display()
     )]
     Io {
@@ -33,13 +33,17 @@ pub enum StateError {
         source: io::Error,
     },
     /// Another process has it open.
-    #[error("{} is the state of a node that runs; give each node a --state folder of its own", path.display())]
+    #[error("{} contains the state of a running node; give each node its own --state folder", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
-    /// It belongs to another node, or to another group.
-    #[error("{} is the state of node {node} of group \"{group}\"; give each node a --state folder of its own", path.display())]
+    /// The folder belongs to another node, or to another group.
+    #[error(
+        "{} contains the state of node {node} of group \"{group}\"; give each node its own --state \
+         folder",
+        path.display()
+    )]
     Other {
         /// The folder.
         path: PathBuf,
@@ -50,7 +54,8 @@ pub enum StateError {
     },
     /// Neither copy is one that a node wrote.
     #[error(
-        "both copies of {} are damaged: {why}; move them away, and start the node again: it keeps its log, and joins its group as a new node",
+        "both copies of {} are damaged: {why}; move them elsewhere and start the node again: it \
+         keeps its log, and joins its group as a new node",
         path.display()
     )]
     Damaged {
@@ -59,8 +64,12 @@ pub enum StateError {
         /// The damage.
         why: String,
     },
-    /// It was written by a newer version.
-    #[error("{} was written by a newer version, in format {found}; start the node with that version", path.display())]
+    /// The folder was written by a newer version.
+    #[error(
+        "{} was written by a newer version of the program, in format {found}; start the node with \
+         that version",
+        path.display()
+    )]
     NewerFormat {
         /// The file.
         path: PathBuf,

@@ -98,7 +98,7 @@ impl Record {
         };
         if let Err(error) = folder.write(LastMembership { end: Some(end), ..last }) {
             // Without this record the node knows less, but nothing false.
-            tracing::warn!(folder = %folder.path.display(), %error, "cannot write down how the membership ended");
+            tracing::warn!(folder = %folder.path.display(), %error, "cannot record how the membership ended");
         }
     }
 }

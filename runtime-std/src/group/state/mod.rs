@@ -3,11 +3,11 @@
 //! | file | subject |
 //! |---|---|
 //! | `membership_record` | the record |
-//! | `noting` | the thread that notes where the logs end |
+//! | `noting` | the thread that notes the ends of the logs |
 //! | `state_file` | the file, in two copies |
 //! | `folder` | the folder |
-//! | `last_membership` | what is in the record |
-//! | `noted_log` | what is noted of a log |
+//! | `last_membership` | the content of the record |
+//! | `noted_log` | the notes about a log |
 
 pub(crate) mod folder;
 pub(crate) mod last_membership;

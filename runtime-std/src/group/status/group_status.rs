@@ -64,16 +64,16 @@ pub struct GroupStatus {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MemberState {
-    /// It delivers, and no view change is in progress.
+    /// The member delivers, and no view change is in progress.
     #[default]
     Steady,
     /// A view change is in progress.
     Changing,
-    /// It was asked to leave, and waits for the view without it.
+    /// The member was asked to leave, and waits for the view without it.
     Leaving,
     /// It left.
     Left,
-    /// It is out of the group, or failed.
+    /// The member is out of the group, or failed.
     Halted,
 }
 
@@ -217,7 +217,7 @@ fn waits_of(unreached: &Unreached, members: &[u32]) -> impl Iterator<Item = Stri
         .filter(|(node, (said, _))| said.elapsed() < WAIT_SHOWN && !members.contains(&node.get()));
     waits.flat_map(|(node, (_, missing))| {
         let missing = missing.iter().filter(|member| members.contains(&member.get()));
-        missing.map(move |member| format!("node {node} waits: node {member} does not reach it"))
+        missing.map(move |member| format!("node {node} is waiting: node {member} cannot reach it"))
     })
 }
 

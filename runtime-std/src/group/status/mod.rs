@@ -3,7 +3,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `group_status` | the status |
-//! | `statistics` | its counts |
+//! | `statistics` | its counters |
 //! | `slow_members` | members that hold the others back |
 //! | `operator` | an operator's requests |
 //! | `operator_client` | an operator's client |

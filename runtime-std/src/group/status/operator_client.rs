@@ -23,7 +23,7 @@ use crate::shared_memory::Root;
 #[non_exhaustive]
 pub enum OperatorError {
     /// The description has no such node.
-    #[error("node {0} is not in the group file; take one that is")]
+    #[error("node {0} is not in the group file; use one of the nodes listed there")]
     UnknownNode(u32),
     /// The session could not be opened.
     #[error(transparent)]
@@ -32,7 +32,7 @@ pub enum OperatorError {
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The node's process is running, and is not a member yet.
-    #[error("it is starting, and no member yet; try again later")]
+    #[error("it is starting and not a member yet; try again later")]
     NotYet,
     /// The node's process waits for others, to form the group with them.
     #[error("{}", forming(missing, but.as_deref()))]
@@ -47,26 +47,26 @@ pub enum OperatorError {
     Waiting(String),
     /// The node has another description.
     #[error(
-        "it has another configuration{}; give the group file that the nodes have",
-        if fields.is_empty() { String::new() } else { format!(": another {fields}") }
+        "it has another configuration{}; use the same group file as the nodes",
+        if fields.is_empty() { String::new() } else { format!(" ({fields})") }
     )]
     OtherConfiguration {
         /// The fields that differ, as far as they can be determined.
         fields: String,
     },
     /// The node's process is still running, but its part in the group is over.
-    #[error("it has halted, or left, and is no member any more; its process says why")]
+    #[error("it has halted or left, and is no longer a member; its process reports the reason")]
     Over,
     /// Another node or another program answers there.
     #[error(
-        "it did not say what was asked; look at the addresses, and run the same program everywhere"
+        "it sent an unexpected answer; check the addresses, and run the same program everywhere"
     )]
     Malformed,
 }
 
 fn forming(missing: &[u32], but: Option<&str>) -> String {
     let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
-    let but = but.map(|but| format!(", or for a running member: {but}")).unwrap_or_default();
+    let but = but.map(|but| format!(" or for a running member: {but}")).unwrap_or_default();
     format!("forming; waiting for {}{but}", missing.join(", "))
 }
 

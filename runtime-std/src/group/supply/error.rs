@@ -15,15 +15,15 @@ pub(crate) const STALL: Duration = Duration::from_secs(30);
 pub(crate) enum SupplyError {
     #[error(transparent)]
     Session(#[from] SessionError),
-    #[error("it sent a message that makes no sense here")]
+    #[error("it sent an invalid message")]
     Malformed,
     #[error("this member has ended")]
     Ended,
-    #[error("it does not reach all members")]
+    #[error("it cannot reach all members")]
     Unreached,
     #[error("it is too slow")]
     TooSlow,
-    #[error("the own log does not supply it: {0}")]
+    #[error("this member's log cannot supply it: {0}")]
     Log(SharedLogError),
 }
 

@@ -3,11 +3,11 @@
 //! | file | subject |
 //! |---|---|
 //! | `serve` | the thread that supplies a joiner |
-//! | `supply_logs` | how it supplies what a joiner's logs lack |
-//! | `queue` | what waits for one joiner |
+//! | `supply_logs` | how it supplies records that a joiner's logs lack |
+//! | `queue` | the queue for one joiner |
 //! | `joiners` | all joiners that a member supplies |
 //! | `error` | why a joiner is not supplied |
-//! | `wanted` | what a joiner wants |
+//! | `wanted` | the requests of a joiner |
 
 pub(crate) mod error;
 pub(crate) mod joiners;

@@ -63,7 +63,7 @@ pub(crate) fn serve(
     // A joiner that goes before it is supplied changes nothing: it may be a second process with a
     // member's id.
     if let Err(error) = converse(node, &mut session, board, requests, logs) {
-        tracing::info!(%node, %error, "a node that wants to join is not supplied");
+        tracing::info!(%node, %error, "a joining node is not supplied");
     }
 }
 

@@ -3,14 +3,14 @@
 //! | file | subject |
 //! |---|---|
 //! | `subgroup_order` | the order in one subgroup |
-//! | `table` | which clients are known |
-//! | `served` | the application, with the order before it |
-//! | `feed` | what the member's thread tells the clients' thread |
-//! | `retained` | messages that are kept |
-//! | `notices` | what is told between messages |
-//! | `words` | which records are no messages |
-//! | `record_places` | places of records |
-//! | `history` | what was delivered before |
+//! | `table` | the known clients |
+//! | `served` | the application, wrapped in the order |
+//! | `feed` | reports of the member's thread to the clients' thread |
+//! | `retained` | messages kept in memory |
+//! | `notices` | notices between messages |
+//! | `words` | records that are not messages |
+//! | `record_places` | mapping from records to messages |
+//! | `history` | messages delivered before |
 
 pub(crate) mod feed;
 pub(crate) mod history;

@@ -10,7 +10,7 @@ pub(crate) enum Cut {
     #[error(transparent)]
     Gone(#[from] SessionError),
     /// It sends what no client of this program sends.
-    #[error("it sent what makes no sense")]
+    #[error("it sent an invalid message")]
     Malformed,
     /// The client is refused, and receives the reason.
     #[error("{0}")]

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `service` | the thread |
 //! | `connection` | one client |
-//! | `member` | the member that it serves them for |
+//! | `member` | the member whose clients are served |
 //! | `publisher` | a client that sends |
 //! | `subscriber` | a client that reads |
 //! | `follower` | a client that takes over the state |
-//! | `outlet` | where their lines go into the ring |
-//! | `leases` | clients that were not heard for long |
+//! | `outlet` | how their lines enter the ring |
+//! | `leases` | clients that no member has heard from for long |
 //! | `cut` | why a client is cut off |
-//! | `stall` | how long one takes nothing |
+//! | `stall` | how long a client has received nothing |
 
 pub(crate) mod connection;
 pub(crate) mod cut;

@@ -175,7 +175,7 @@ impl Service {
         if matches!(why, Cut::Refused(refusal) if *refusal != ClientRefusal::TooSlow) {
             return tracing::info!(client = name, %why, "a client is refused");
         }
-        tracing::warn!(client = name, %why, "a client is cut");
+        tracing::warn!(client = name, %why, "a client is cut off");
         self.cut_total += 1;
         self.cut.truncate(CUT_MAX - 1);
         self.cut.push_front(CutClient { name, why: why.to_string() });

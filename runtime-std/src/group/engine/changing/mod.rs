@@ -4,8 +4,8 @@
 //! | file | subject |
 //! |---|---|
 //! | `next_view` | the change to the next view |
-//! | `upcalls` | what the application is handed |
-//! | `requests` | what other threads ask |
+//! | `upcalls` | the application's upcalls |
+//! | `requests` | requests of other threads |
 //!
 //! # The change to the next view
 //! 1. The core asks for the next view's memory; it is allocated after that step, and a later step

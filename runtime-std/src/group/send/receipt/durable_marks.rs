@@ -1,7 +1,7 @@
 //! Which of this node's messages become durable with which count of the log.
 //!
 //! A log counts the messages of all senders; a receipt counts only this node's own. So each step
-//! that delivers own messages leaves a mark: the own messages delivered so far, and the number of
+//! that delivers own messages leaves a mark: its own messages delivered so far, and the number of
 //! records in the log. Once that many records are durable, so are these messages.
 //!
 //! # Invariants

@@ -2,10 +2,10 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `level` | the levels as types, and what shows that one is reached |
-//! | `wait` | asking, waiting and awaiting |
-//! | `counts` | how far own messages got, shared with the thread that drives the member |
-//! | `durable_marks` | which own messages become durable with which count of the log |
+//! | `level` | the levels as types, and the proof that one is reached |
+//! | `wait` | querying, waiting and awaiting |
+//! | `counts` | the levels reached by a node's messages, shared with the thread that drives the member |
+//! | `durable_marks` | which messages become durable with which count of the log |
 
 pub(crate) mod counts;
 pub(crate) mod durable_marks;
@@ -52,8 +52,8 @@ pub enum Logged {}
 /// Durability was requested in a subgroup that is not logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "subgroup {0} is not logged, so nothing becomes durable in it; set logged = true in the group \
-     file, at all members"
+    "subgroup {0} is not logged, so its messages do not become durable; set logged = true in the \
+     group file at all members"
 )]
 pub struct NotLogged(pub SubgroupId);
 
