@@ -10,12 +10,12 @@ use tramontane_control::client_messages::ClientRefusal;
 #[non_exhaustive]
 pub enum AddressError {
     /// No address was given.
-    #[error("no address of a member is given; give one or more")]
+    #[error("no member address is given; give one or more")]
     None,
     /// The text is not an address.
     #[error(
-        "{0} is no address of a member; give HOST:PORT with the member's own host, or the path of a \
-         Unix socket"
+        "{0} is not a member's address; give HOST:PORT with the member's own host, or the path \
+         of a Unix socket"
     )]
     Malformed(String),
 }
@@ -25,19 +25,21 @@ pub enum AddressError {
 #[non_exhaustive]
 pub enum OpenError {
     /// No address was given.
-    #[error("no address of a member is given; give one or more")]
+    #[error("no member address is given; give one or more")]
     NoAddress,
     /// The connection would be unencrypted and leave this machine.
     #[error(
-        "{0} can be reached from outside, and there is no key; give the group's key, or allow \
-         clear text"
+        "{0} is not on this machine, and no key is given; give the group's key, or allow \
+         unencrypted connections"
     )]
     KeyNeeded(HostAddress),
     /// The name is too long, or has characters that cannot be displayed.
-    #[error("the client's name is longer than 64 bytes, or has control characters; give another")]
+    #[error(
+        "the client's name is longer than 64 bytes, or has control characters; choose another name"
+    )]
     Name,
     /// No member accepted the client in time.
-    #[error("no member took this client in {waited:?}; the last one said: {why}")]
+    #[error("no member accepted this client within {waited:?}; the last problem was: {why}")]
     NoMember {
         /// Time since the first attempt.
         waited: Duration,
@@ -45,19 +47,19 @@ pub enum OpenError {
         why: String,
     },
     /// All addresses were tried, and retrying cannot help.
-    #[error("no member takes this client: {0}")]
+    #[error("no member accepts this client: {0}")]
     Hopeless(String),
     /// The group refuses this client.
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
     /// The subgroup is a reserved one, and a view has closed it.
-    #[error("a view has closed the subgroup; open it, or follow another")]
+    #[error("a view has closed the subgroup; open it again, or follow another one")]
     Closed,
     /// The application's state is longer than a client accepts.
-    #[error("the application's state is longer than {0} bytes; let the application keep less")]
+    #[error("the application's state is longer than {0} bytes; reduce the application's state")]
     StateTooLarge(usize),
     /// The system has no thread or descriptor left.
-    #[error("cannot start a client: {0}; free what ran out")]
+    #[error("cannot start a client: {0}; raise the limits of this process (ulimit -n, -u)")]
     System(String),
 }
 
@@ -66,7 +68,10 @@ pub enum OpenError {
 #[non_exhaustive]
 pub enum PublishError {
     /// The line is longer than the group accepts.
-    #[error("a line of {bytes} bytes is longer than {limit}; send less, or raise message_max")]
+    #[error(
+        "a line of {bytes} bytes exceeds the limit of {limit}; send shorter lines, or raise \
+         message_max"
+    )]
     TooLong {
         /// Length of the line in bytes.
         bytes: usize,
@@ -74,18 +79,18 @@ pub enum PublishError {
         limit: usize,
     },
     /// The maximum number of lines is in flight.
-    #[error("too many lines are under way; wait for room")]
+    #[error("too many lines are in flight; wait until there is room")]
     Full,
     /// The time limit has passed. The line is still in flight.
-    #[error("the line has not reached its level in time; wait for longer")]
+    #[error("the line has not reached its level in time; wait longer")]
     TimeUp,
     /// The group no longer accepts this client. See [`ClientRefusal::LeaseOver`].
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
     /// No member has accepted this client for longer than the group remembers it.
     #[error(
-        "no member took this client in {waited:?}, and the group forgets it: what was not \
-         acknowledged may have been delivered; the last one said: {why}"
+        "no member accepted this client within {waited:?}, so the group has forgotten it, and \
+         unacknowledged lines may have been delivered; the last problem was: {why}"
     )]
     NoMember {
         /// Time since the last member was lost.
@@ -95,8 +100,8 @@ pub enum PublishError {
     },
     /// The group has lost lines that it had delivered, and lacks the lines after them.
     #[error(
-        "the group has lost delivered lines, from number {from} to {to}; publish them as a new \
-         client, and wait for a level that outlives such a loss"
+        "the group has lost delivered lines, from number {from} up to {to}; publish them again \
+         as a new client, and wait for a level that survives such a loss"
     )]
     Lost {
         /// Number of the first lost line.
@@ -105,7 +110,7 @@ pub enum PublishError {
         to: u64,
     },
     /// The publisher was closed.
-    #[error("the publisher was closed; open another")]
+    #[error("the publisher was closed; open another one")]
     Closed,
 }
 
@@ -114,7 +119,7 @@ pub enum PublishError {
 #[non_exhaustive]
 pub enum SubscribeError {
     /// The time limit has passed. More messages may arrive.
-    #[error("no message came in time; wait for longer")]
+    #[error("no message arrived in time; wait longer")]
     TimeUp,
     /// No member accepted the subscriber.
     #[error(transparent)]

@@ -151,7 +151,7 @@ pub(crate) struct Route {
 
 impl Route {
     pub(crate) fn new(members: Members) -> Self {
-        let why = "nobody is there".to_owned();
+        let why = "no process is listening".to_owned();
         Self { members, next: 0, why, hopeless: 0, since: Instant::now() }
     }
 
@@ -250,7 +250,7 @@ mod tests {
         assert!(matches!(Members::parse([]), Err(AddressError::None)));
         for text in ["host", "0.0.0.0:7000", "host:0"] {
             let error = Members::parse([text]).expect_err("no address").to_string();
-            assert!(error.contains(" is no address of a member; give HOST:PORT"), "{error}");
+            assert!(error.contains(" is not a member's address; give HOST:PORT"), "{error}");
         }
     }
 

@@ -88,7 +88,7 @@ impl Publishes {
                 }
                 SessionEnd::Refused(why) => break PublishError::Refused(why),
                 SessionEnd::Lost(why) => {
-                    tracing::info!(why, "a publisher goes to another member");
+                    tracing::info!(why, "a publisher connects to another member");
                     self.route.lost(&why);
                 }
             }

@@ -147,7 +147,7 @@ impl Subscribes {
                 Some(SessionEnd::Refused(why)) => return self.end(OpenError::Refused(why)),
                 Some(SessionEnd::Failed(why)) => return self.end(why),
                 Some(SessionEnd::Lost(why)) => {
-                    tracing::info!(why, "a subscriber goes to another member");
+                    tracing::info!(why, "a subscriber connects to another member");
                     self.route.lost(&why);
                 }
                 None => {}

@@ -82,7 +82,7 @@ enum Host {
 /// Text that is not a host and port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no address; write HOST:PORT, such as 10.9.0.1:7000, [fd00::1]:7000 or alpha.example:7000"
+    "'{0}' is not an address; write HOST:PORT, such as 10.9.0.1:7000, [fd00::1]:7000 or alpha.example:7000"
 )]
 pub struct HostAddressError(String);
 
@@ -131,7 +131,7 @@ impl HostAddress {
             Host::Name(name, port) => (name.as_str(), *port),
         };
         let failed = |why: &dyn fmt::Display| {
-            Error::other(format!("no address is known of the host '{name}': {why}"))
+            Error::other(format!("cannot resolve the host '{name}': {why}"))
         };
         let found: Vec<_> = (name, port).to_socket_addrs().map_err(|why| failed(&why))?.collect();
         if found.is_empty() { Err(failed(&ErrorKind::NotFound)) } else { Ok(found) }

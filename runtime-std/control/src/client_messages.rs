@@ -393,47 +393,50 @@ pub struct GroupAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ClientRefusal {
     /// The group accepts no clients.
-    #[error("the group takes no clients; set clients = true in a subgroup of its group file")]
+    #[error("the group accepts no clients; set clients = true for a subgroup in its group file")]
     NotAllowed,
     /// Another group is at the address.
-    #[error("another group is there; look at the addresses")]
+    #[error("another group uses this address; check the addresses")]
     OtherGroup,
     /// The subgroup does not exist, or accepts no clients.
-    #[error("the group has no such subgroup that takes clients; name one that does")]
+    #[error("the group has no subgroup of this name that accepts clients; name one that does")]
     NoSubgroup,
     /// The member does not belong to the subgroup, or does not send in it.
-    #[error("that member does not send in the subgroup; give the address of one that does")]
+    #[error("this member does not send in the subgroup; give the address of one that does")]
     NotHere,
     /// The node is not a member, or not yet or no longer one.
-    #[error("that node is no member now; try again, or give more addresses")]
+    #[error("this node is not a member at the moment; try again, or give more addresses")]
     NotNow,
     /// Another client has the id.
-    #[error("another client has this id; take another, or wait until its lease has ended")]
+    #[error("another client has this id; choose another id, or wait until its lease has ended")]
     IdTaken,
     /// The group has forgotten the client.
     #[error(
-        "the lease has ended, and the group has forgotten this client: what was not acknowledged \
-         may have been delivered; look, and publish the rest as a new client"
+        "the lease has ended, so the group has forgotten this client, and unacknowledged lines \
+         may have been delivered; check which were, and publish the rest as a new client"
     )]
     LeaseOver,
     /// The group remembers too many publishing clients, or too many from the client's source.
     #[error(
-        "the group remembers 4096 clients at most, and of one address or user no more than there \
-         is room for others; let clients end properly, which are forgotten at once, or wait until \
-         leases have ended (client_lease_ms)"
+        "the group remembers at most 4096 clients, and from one address or user only as many as \
+         leave room for others; close clients properly, so that they are forgotten at once, or \
+         wait until leases have ended (client_lease_ms)"
     )]
     TooMany,
     /// The member has too many clients, or too many from the client's source.
     #[error(
-        "the member serves 1024 clients at most, and of one address or user no more than there is \
-         room for others; give the addresses of more members, or end clients"
+        "the member serves at most 1024 clients, and from one address or user only as many as \
+         leave room for others; give the addresses of more members, or end some clients"
     )]
     MemberFull,
     /// The requested level needs a log.
-    #[error("the subgroup has no log, so that nothing is durable; ask for the level delivered")]
+    #[error("the subgroup has no log, so nothing becomes durable; ask for the level delivered")]
     NotLogged,
     /// The client received nothing for too long, or lagged by more messages than the member keeps.
-    #[error("it was too slow, and was cut; read faster, or subscribe from the place that is next")]
+    #[error(
+        "the subscriber was too slow and was disconnected; read faster, or subscribe again from \
+         the next message"
+    )]
     TooSlow,
 }
 

@@ -14,19 +14,19 @@ pub(super) static NEVER: AtomicBool = AtomicBool::new(false);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChannelError {
     /// The caller asked to stop.
-    #[error("stopped")]
+    #[error("stopped by the caller")]
     Stopped,
     /// The time limit has passed.
-    #[error("too slow")]
+    #[error("timed out")]
     TimeUp,
     /// The other end closed the connection.
     #[error("closed by the other end")]
     Closed,
     /// The message cannot be deciphered, or is too long.
-    #[error("not understood")]
+    #[error("the message is malformed")]
     Malformed,
     /// The handshake shows that the other end has another key.
-    #[error("another key")]
+    #[error("the other end has another key")]
     #[cfg_attr(not(feature = "keys"), expect(dead_code))]
     WrongKey,
     /// An error of the system.

@@ -14,7 +14,8 @@ use super::refusal::Refusal;
 pub enum MeshError {
     /// The local rank or the list of addresses does not fit the members.
     #[error(
-        "rank {own} of {members} members with {addresses} addresses; give one address a member"
+        "rank {own} does not fit {members} members with {addresses} addresses; give one address \
+         per member, and a rank below their number"
     )]
     Addresses {
         /// Local rank.
@@ -26,23 +27,23 @@ pub enum MeshError {
     },
     /// Traffic would cross a network unencrypted.
     #[error(
-        "{address} is not on this machine, and there is no key; give all members one key file (openssl rand \
-         -hex 32), or allow traffic in clear on a network that you trust"
+        "{address} is not on this machine, and no key is given; give all members the same key \
+         file (openssl rand -hex 32), or allow unencrypted traffic on a network that you trust"
     )]
     KeyNeeded {
         /// First address that is not local.
         address: Address,
     },
     /// Another process already listens at the local address.
-    #[error("{address} is in use; is this member running already? Stop it, or take another port")]
+    #[error(
+        "{address} is in use; stop this member if it is already running, or choose another port"
+    )]
     AddressInUse {
         /// Local address.
         address: Address,
     },
     /// This process cannot listen at the local address.
-    #[error(
-        "cannot listen at {address}: {source}; is it an address, or a folder, of this machine?"
-    )]
+    #[error("cannot listen at {address}: {source}; give an address or a folder of this machine")]
     Listen {
         /// Local address.
         address: Address,
@@ -51,7 +52,8 @@ pub enum MeshError {
     },
     /// Some members did not arrive in time.
     #[error(
-        "{} not reached within {:.1} s{}; start them, allow more time, or look at the network",
+        "{} not reached within {:.1} s{}; start what is missing, allow more time, or check the \
+         network",
         Members(missing), waited.as_secs_f64(), Hint(refused.as_ref())
     )]
     Missing {
@@ -72,7 +74,8 @@ pub enum MeshError {
     },
     /// Either the peer or this member has a key, but not both.
     #[error(
-        "member {peer} at {address} and this one disagree on whether there is a key; give it to all or to none"
+        "only one of this member and member {peer} at {address} has a key; give the key to all \
+         members or to none"
     )]
     KeyMode {
         /// The peer.
@@ -91,14 +94,15 @@ pub enum MeshError {
         digest: u64,
     },
     /// A peer is in another view.
-    #[error("member {peer} is at another view; start all members anew")]
+    #[error("member {peer} is in another view; restart all members")]
     WrongView {
         /// The peer.
         peer: NodeId,
     },
     /// A peer runs another version.
     #[error(
-        "the program at {address} is another version of this one, or another program; run the same one everywhere"
+        "the program at {address} is another program or another version; run the same version \
+         everywhere"
     )]
     WrongVersion {
         /// Address at which that program listens.
@@ -106,7 +110,8 @@ pub enum MeshError {
     },
     /// Two processes have the same id.
     #[error(
-        "another process is member {id} already (told by {address}); stop it, or take another id"
+        "another process is already member {id} (reported by {address}); stop it, or choose \
+         another id"
     )]
     DuplicateId {
         /// Id that is taken.
@@ -115,7 +120,7 @@ pub enum MeshError {
         address: Address,
     },
     /// An address leads to another member, or to one that does not know this one.
-    #[error("{address} is not member {expected} of this group; look at the list of addresses")]
+    #[error("{address} is not member {expected} of this group; check the list of addresses")]
     WrongPeer {
         /// Expected member.
         expected: NodeId,
@@ -124,35 +129,35 @@ pub enum MeshError {
     },
     /// The group already runs at a peer, so members no longer meet.
     #[error(
-        "the group runs already, as member {peer} says; join the running group, or stop all its members first"
+        "member {peer} reports that the group is already running; join the running group, or \
+         stop all its members first"
     )]
     Running {
         /// The peer.
         peer: NodeId,
     },
     /// A message is too long.
-    #[error(
-        "{bytes} bytes are to be exchanged with a peer, more than a message holds; use fewer regions"
-    )]
+    #[error("a message of {bytes} bytes to a peer is too long; use fewer regions")]
     TooLong {
         /// Length of the message, in bytes.
         bytes: usize,
     },
     /// A peer that had arrived has ended.
-    #[error("member {peer} ended while the group was starting; start all again")]
+    #[error("member {peer} ended while the group was starting; start all members again")]
     PeerGone {
         /// The peer.
         peer: NodeId,
     },
     /// A peer that had arrived does not respond.
-    #[error("member {peer} does not go on; is it stopped? Start all again, or allow more time")]
+    #[error("member {peer} does not respond; start all members again, or allow more time")]
     Silent {
         /// The peer.
         peer: NodeId,
     },
     /// A peer sent bytes that make no sense.
     #[error(
-        "member {peer} sent what this program does not understand; run the same one everywhere"
+        "member {peer} sent data that this program does not understand; run the same version \
+         everywhere"
     )]
     Malformed {
         /// The peer.
@@ -192,7 +197,9 @@ struct Hint<'e>(Option<&'e (Address, Refusal)>);
 impl fmt::Display for Hint<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some((address, refusal)) => write!(out, " (somebody came from {address} {refusal})"),
+            Some((address, refusal)) => {
+                write!(out, " (a connection from {address} was refused: {refusal})")
+            }
             None => Ok(()),
         }
     }

@@ -317,9 +317,7 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
                 let is_other =
                     matches!(&error, ChannelError::Io(why) if why.kind() == ErrorKind::Other);
                 if is_other && !std::mem::replace(&mut is_told, true) {
-                    tracing::warn!(
-                        "node {peer} cannot be reached yet: {error}; look at its address"
-                    );
+                    tracing::warn!("node {peer} cannot be reached yet: {error}; check its address");
                 }
                 tracing::debug!(%peer, %address, %error, "not there yet");
                 // A refused connection fails at once: wait, but not past the time limit.

@@ -20,7 +20,10 @@ pub trait MeetingHandler: Sync {
     /// and refused this one. It may be any process, so the meeting continues. Called once for each
     /// member and refusal.
     fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
-        tracing::warn!(%peer, %address, "the program at a member's address came {refusal}; trying on");
+        tracing::warn!(
+            %peer, %address,
+            "the program at a member's address does not match: {refusal}; trying again"
+        );
     }
 
     /// Returns whether operators are served that have the key, if there is one, and

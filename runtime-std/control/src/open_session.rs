@@ -21,35 +21,37 @@ use super::stream::Stream;
 #[non_exhaustive]
 pub enum OpenSessionError {
     /// No process listens there, or it ended before the greeting was complete. It may start again.
-    #[error("nobody is there; is it running? Start it, or try again later")]
+    #[error("no process is listening; start it, or try again later")]
     NotThere,
     /// The time limit passed before the greeting was complete.
-    #[error("no answer in time; is it stopped? Allow more time, or look at the network")]
+    #[error("no answer in time; allow more time, or check the process and the network")]
     TimeUp,
     /// The caller asked to stop.
     #[error("interrupted while connecting")]
     Cancelled,
     /// The server refused this process, permanently or for now.
     #[error(
-        "refused: this process came {0}; give all the same options, and connect again when the group runs"
+        "this process was refused: {0}; give all processes the same options, and connect again \
+         when the group runs"
     )]
     Refused(Refusal),
     /// The other end has another digest.
-    #[error("the other end has another configuration; give all the same one")]
+    #[error("the other end has another configuration; give all processes the same one")]
     OtherConfiguration {
         /// Digest of the other end.
         digest: u64,
     },
     /// The other end has another key.
-    #[error("the other end has another key; give all the same key file")]
+    #[error("the other end has another key; give all processes the same key file")]
     WrongKey,
     /// The other end sent bytes that make no sense.
     #[error(
-        "the other end sent what this program does not understand; run the same one everywhere"
+        "the other end sent data that this program does not understand; run the same version \
+         everywhere"
     )]
     Malformed,
     /// Another error of the system.
-    #[error("cannot connect: {0}; look at the address")]
+    #[error("cannot connect: {0}; check the address")]
     Io(std::io::Error),
 }
 

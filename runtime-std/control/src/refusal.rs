@@ -48,20 +48,20 @@ impl Refusal {
     }
 }
 
-/// Displays the reason, worded to follow "a client came".
+/// Displays the reason as a clause that is true at both ends.
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Digest => "with another configuration",
-            Self::View => "for another view",
-            Self::DuplicateId => "with an id that is taken",
-            Self::NotAMember => "with an id that is not expected here",
-            Self::Version => "with another version of the program",
-            Self::KeyMode => "and only one side had a key",
-            Self::Key => "with another key",
-            Self::NotRunning => "before the group was running",
-            Self::Running => "to meet, and the group was running already",
-            Self::Busy => "while too many clients were there",
+            Self::Digest => "the other end has another configuration",
+            Self::View => "the other end is in another view",
+            Self::DuplicateId => "the id is already taken",
+            Self::NotAMember => "the id is not expected here",
+            Self::Version => "the other end runs another version of the program",
+            Self::KeyMode => "only one end has a key",
+            Self::Key => "the other end has another key",
+            Self::NotRunning => "the group is not running yet",
+            Self::Running => "the group is already running",
+            Self::Busy => "too many clients are connected",
         })
     }
 }

@@ -14,30 +14,35 @@ use super::queued_session::QueuedSession;
 #[non_exhaustive]
 pub enum SessionError {
     /// The time limit has passed. A call that was receiving a message may be repeated.
-    #[error("the other end does not go on; is it stopped? Allow more time, or look at the network")]
+    #[error(
+        "the other end does not respond; allow more time, or check the process and the network"
+    )]
     TimeUp,
     /// The other end closed the session, or is gone; or this end failed before.
     #[error("the other end is gone; connect again")]
     Closed,
     /// This end is stopping: its control server is being closed, or its caller was interrupted.
-    #[error("this process ends the session; come again later")]
+    #[error("this process is ending the session; connect again later")]
     Stopped,
     /// The other end sent bytes that make no sense.
     #[error(
-        "the other end sent what this program does not understand; run the same one everywhere"
+        "the other end sent data that this program does not understand; run the same version \
+         everywhere"
     )]
     Malformed,
     /// The message is longer than allowed; if it was received, the connection is closed.
-    #[error("more than {limit} bytes are to be sent or received; send less, or allow more")]
+    #[error("the message is longer than {limit} bytes; send less, or raise the limit")]
     TooLong {
         /// Maximum number of bytes.
         limit: u64,
     },
     /// The other end could not read the rest of the stream that it was sending.
-    #[error("the other end could not read what it was sending; look at its log, and ask again")]
+    #[error(
+        "the other end could not read the data that it was sending; check its log, and ask again"
+    )]
     Aborted,
     /// This end cannot read the data to send, or cannot write the received data.
-    #[error("cannot read or write here what is sent: {0}")]
+    #[error("cannot read the data to send, or write the received data: {0}")]
     Local(std::io::Error),
     /// Another error of the system.
     #[error("the connection failed: {0}; connect again")]

@@ -45,8 +45,8 @@ impl fmt::Display for Damage {
         write!(f, "{} at byte {}: ", self.file, self.offset)?;
         match self.what {
             Damaged::SegmentHeader => f.write_str("the segment's header is damaged"),
-            Damaged::Mark => f.write_str("a batch's header, trailer or filling is damaged"),
-            Damaged::Blocks => f.write_str("blocks that belong to no batch"),
+            Damaged::Mark => f.write_str("a batch's header, trailer or padding is damaged"),
+            Damaged::Blocks => f.write_str("some blocks do not belong to any batch"),
             Damaged::Segment => f.write_str("the segment is missing"),
             Damaged::Records { first, end } if first.plus(1) == end => {
                 write!(f, "record {first} is damaged")

@@ -14,25 +14,25 @@ use crate::record::Sequence;
 #[non_exhaustive]
 pub enum OpenError {
     /// There is no log, and creating one was not allowed.
-    #[error("{} has no log; look at the path", path.display())]
+    #[error("{} has no log; check the path", path.display())]
     NoLog {
         /// The folder.
         path: PathBuf,
     },
     /// Another process has the log open.
-    #[error("another process uses the log in {}; stop it, or give this one a folder of its own", path.display())]
+    #[error("another process uses the log in {}; stop it, or use another folder", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
     /// The folder is not writable.
-    #[error("{} cannot be written to; give the process the right to write there, or take another folder", path.display())]
+    #[error("{} cannot be written to; give the process write permission there, or use another folder", path.display())]
     ReadOnly {
         /// The folder.
         path: PathBuf,
     },
     /// The log belongs to another group or subgroup.
-    #[error("{} has the log of {found}, and not of {wanted}; give each its own folder", path.display())]
+    #[error("{} contains the log of {found}, not of {wanted}; give each its own folder", path.display())]
     OtherGroup {
         /// The folder.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum OpenError {
         wanted: String,
     },
     /// A newer version of this program wrote the log.
-    #[error("{}/{file} has format {found}, and this version reads up to {known}; run the version that wrote it, or a newer one", path.display())]
+    #[error("{}/{file} has format {found}, but this version reads formats up to {known}; run the version that wrote it, or a newer one", path.display())]
     NewerFormat {
         /// The folder.
         path: PathBuf,
@@ -60,7 +60,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The disk is full.
-    #[error("no space is left on the disk of {}; free some, and start again", path.display())]
+    #[error("no space is left on the disk of {}; free some space, and start again", path.display())]
     NoSpace {
         /// The folder.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// Another error of the operating system.
-    #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk and at the folder's rights"))]
+    #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "check the disk and the folder's permissions"))]
     Io {
         /// Action that failed.
         action: &'static str,
@@ -95,7 +95,7 @@ pub enum OpenError {
 #[non_exhaustive]
 pub enum WriteError {
     /// The records do not follow the existing ones. Nothing was changed.
-    #[error("record {given} was given where {expected} comes next; please report this")]
+    #[error("record {given} was added where {expected} was expected; please report this")]
     OutOfOrder {
         /// Expected sequence.
         expected: Sequence,
@@ -103,19 +103,19 @@ pub enum WriteError {
         given: Sequence,
     },
     /// The log was opened read-only.
-    #[error("the log in {} was opened to be read; open it to be written", path.display())]
+    #[error("the log in {} was opened read-only; open it for writing", path.display())]
     ReadOnly {
         /// The folder.
         path: PathBuf,
     },
     /// The disk is full. Durable records are kept.
-    #[error("no space is left on the disk of {}; free some, and start this member again", path.display())]
+    #[error("no space is left on the disk of {}; free some space, and start this member again", path.display())]
     NoSpace {
         /// The folder.
         path: PathBuf,
     },
     /// A sync failed, so it is unknown which of its data is on the disk.
-    #[error("cannot sync {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk, and start this member again"))]
+    #[error("cannot sync {}/{file}: {source}; {}", path.display(), remedy(source, "check the disk, and start this member again"))]
     Sync {
         /// The folder.
         path: PathBuf,
@@ -125,7 +125,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// Another error of the operating system.
-    #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk, and start this member again"))]
+    #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "check the disk, and start this member again"))]
     Io {
         /// Action that failed.
         action: &'static str,
@@ -137,7 +137,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// An earlier write or sync failed.
-    #[error("the log in {} failed before; start this member again", path.display())]
+    #[error("the log in {} failed earlier; start this member again", path.display())]
     Failed {
         /// The folder.
         path: PathBuf,
@@ -149,9 +149,7 @@ pub enum WriteError {
 #[non_exhaustive]
 pub enum LetGoError {
     /// No snapshot covers the records to be discarded.
-    #[error(
-        "no snapshot reaches {wanted}, and the log below it is all there is; take a snapshot first"
-    )]
+    #[error("no snapshot covers the records before {wanted}; take a snapshot first")]
     NoSnapshot {
         /// Sequence up to which the log was to be discarded.
         wanted: Sequence,
@@ -179,7 +177,8 @@ pub enum CutError {
     },
     /// The snapshot contains records that would become void.
     #[error(
-        "the snapshot at {snapshot} has the records from {wanted} on in it; take over a peer's snapshot first"
+        "the snapshot at {snapshot} includes the records from {wanted} on; install a peer's \
+         snapshot first"
     )]
     BelowSnapshot {
         /// Sequence of the snapshot.
@@ -200,7 +199,7 @@ pub enum CutError {
 #[non_exhaustive]
 pub enum ReplaceError {
     /// The record is not damaged. Nothing was changed.
-    #[error("record {0} is not damaged; replace those alone that a scrub has named")]
+    #[error("record {0} is not damaged; replace only records that a scrub has reported")]
     NotDamaged(Sequence),
     /// The records are out of order.
     #[error(transparent)]
@@ -216,7 +215,8 @@ pub enum ReplaceError {
 pub enum ReadError {
     /// The record is before the first one of the log, or has not been written yet.
     #[error(
-        "the log has records {first} to {end}, and not {wanted}; ask for one of these, or take a snapshot"
+        "the log has records {first} to {end}, but not {wanted}; ask for one of these, or use a \
+         snapshot"
     )]
     OutOfRange {
         /// First record of the log.
@@ -247,7 +247,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// Another error of the operating system.
-    #[error("cannot read {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk and at the folder's rights"))]
+    #[error("cannot read {}/{file}: {source}; {}", path.display(), remedy(source, "check the disk and the folder's permissions"))]
     Io {
         /// The folder.
         path: PathBuf,
@@ -263,7 +263,7 @@ pub enum ReadError {
 #[non_exhaustive]
 pub enum PushError {
     /// The record does not follow the others.
-    #[error("record {given} was given where {expected} comes next; please report this")]
+    #[error("record {given} was added where {expected} was expected; please report this")]
     OutOfOrder {
         /// Expected sequence.
         expected: Sequence,
@@ -271,7 +271,7 @@ pub enum PushError {
         given: Sequence,
     },
     /// The record's view is older than that of the previous record.
-    #[error("a record of view {given} was given after one of view {last}; please report this")]
+    #[error("a record of view {given} was added after one of view {last}; please report this")]
     ViewFell {
         /// View of the previous record.
         last: ViewId,
@@ -356,7 +356,7 @@ pub enum ScrubError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Repairs from the log itself could not be written.
-    #[error("{} places of the log are damaged, and mending them failed: {source}", damage.len())]
+    #[error("{} parts of the log are damaged, and repairing them failed: {source}", damage.len())]
     Mend {
         /// The damage found.
         damage: Vec<Damage>,

@@ -37,7 +37,7 @@ impl Default for GroupCommitOptions {
 #[non_exhaustive]
 pub enum AppendError {
     /// The bounded memory is full: append the record again once more is durable.
-    #[error("the log's memory is full; append the record again when more is durable")]
+    #[error("the log's memory is full; append the record again once more records are durable")]
     Full,
     /// The record is out of order or too large.
     #[error(transparent)]

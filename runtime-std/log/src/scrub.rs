@@ -22,7 +22,7 @@ impl<L: FileLayer> Log<L> {
             let (file, source) = match error {
                 ExamineError::Io { file, source } => (file, source),
                 ExamineError::Newer { file, .. } => {
-                    (file, std::io::Error::other("it has another format than at the start"))
+                    (file, std::io::Error::other("its format has changed since the start"))
                 }
             };
             let at = At { path: self.layer.path(), file: &file, action: "read" };

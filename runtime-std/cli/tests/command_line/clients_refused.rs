@@ -69,8 +69,8 @@ fn another_key_or_none_is_refused_and_garbage_disturbs_nobody() {
     let to = to.join(",");
     let other = group.place.path().join("other").display().to_string();
     let command = ["publish", "--to", &to, "--key-file", &other, "line"];
-    group.place.run(&command).failed(5, &["no member takes this client", "another key"]);
-    group.place.run(&["subscribe", "--to", &to]).failed(5, &["only one side had a key"]);
+    group.place.run(&command).failed(5, &["no member accepts this client", "another key"]);
+    group.place.run(&["subscribe", "--to", &to]).failed(5, &["only one end has a key"]);
 
     // Garbage from an unauthenticated peer, and from one that has the key.
     for address in addresses(&group) {
@@ -106,12 +106,13 @@ fn a_group_that_takes_no_clients_says_what_to_do() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let _nodes = start(&group);
     let command = ["publish", "--config", &group.config, "line"];
-    group.place.run(&command).failed(2, &["takes no clients", "clients = true"]);
+    group.place.run(&command).failed(2, &["accepts no clients", "clients = true"]);
     let nobody = group.place.path().join("nobody").display().to_string();
     let command = ["subscribe", "--to", &nobody, "--time-limit", "0.2"];
-    group.place.run(&command).failed(5, &["no member took this client", "nobody is there"]);
+    let texts = ["no member accepted this client", "no process is listening"];
+    group.place.run(&command).failed(5, &texts);
     let command = ["publish", "--to", "host", "line"];
-    group.place.run(&command).failed(2, &["host is no address", "HOST:PORT"]);
+    group.place.run(&command).failed(2, &["host is not a member's address", "HOST:PORT"]);
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn what_a_subgroup_does_not_have_is_refused_by_its_name() {
     let _nodes = start(&group);
     let base = ["subscribe", "--config", &group.config];
     let other = [&base[..], &["--subgroup", "other"]].concat();
-    group.place.run(&other).failed(2, &["no such subgroup that takes clients"]);
+    group.place.run(&other).failed(2, &["no subgroup of this name that accepts clients"]);
     let durable = [&base[..], &["--level", "majority"]].concat();
     group.place.run(&durable).failed(2, &["has no log", "level delivered"]);
     let members = members_from(&group, 0).group("another");

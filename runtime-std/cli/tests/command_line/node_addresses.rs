@@ -54,8 +54,8 @@ fn addresses_without_a_destination_are_refused() {
         (format!("[::]:{port}"), "other nodes cannot connect to [::]:"),
         ("alpha:0".to_owned(), "other nodes cannot connect to alpha:0"),
         (addresses[0].clone(), "nodes 0 and 1 both have the address"),
-        ("alpha".to_owned(), "'alpha' is no address; write HOST:PORT"),
-        ("10.9.0.256:7000".to_owned(), "'10.9.0.256:7000' is no address"),
+        ("alpha".to_owned(), "'alpha' is not an address; write HOST:PORT"),
+        ("10.9.0.256:7000".to_owned(), "'10.9.0.256:7000' is not an address"),
     ] {
         group.write(&text.replace(&addresses[1], &wrong));
         for command in ["node", "status"] {
@@ -74,9 +74,9 @@ fn unknown_host_name_is_reported() {
     let mut node = group.node(0, &["--time-limit", "20"]);
     let (code, errors) = node.ended();
     assert_eq!(code, Some(2), "{errors}");
-    assert!(errors.contains("no address is known of the host 'no-such-host.invalid'"), "{errors}");
+    assert!(errors.contains("cannot resolve the host 'no-such-host.invalid'"), "{errors}");
     let waits = group.node(1, &["--time-limit", "60"]);
-    waits.await_errors("node 0 cannot be reached yet: no address is known of the host");
+    waits.await_errors("node 0 cannot be reached yet: cannot resolve the host");
 }
 
 /// Returns a command that sees the file `hosts` instead of `/etc/hosts`.

@@ -34,12 +34,12 @@ fn status_says_how_all_nodes_are() {
         assert_eq!(status["nodes"][0]["status"]["state"], "steady", "{status}");
         assert_eq!(status["nodes"][1]["status"]["delivered"], 7, "{status}");
         assert_eq!(status["nodes"][2]["status"], Value::Null, "{status}");
-        assert!(status["nodes"][2]["error"].as_str().expect("a text").contains("nobody is there"));
+        assert!(status["nodes"][2]["error"].as_str().expect("a text").contains("no process is listening"));
         group
             .run("status", &["--expect-all"])
             .failed_after_output(10, &["not members of view 2: 2"]);
         group.run("status", &["--id", "1"]).succeeded();
-        group.run("status", &["--id", "2"]).failed_after_output(5, &["node 2", "nobody is there"]);
+        group.run("status", &["--id", "2"]).failed_after_output(5, &["node 2", "no process is listening"]);
         let other = group.variant("name = \"log\"", "name = \"glo\"");
         if carrier == Carrier::TcpWithKey {
             let ended = group.place.run(&["status", "--config", &other]);
@@ -68,7 +68,7 @@ fn a_watch_says_what_changes_until_it_is_interrupted() {
     }
     // A node that is gone does not end the command.
     nodes.pop().expect("the last").kill();
-    wait_for("it says so", || watch.output().contains("nobody is there").then_some(()));
+    wait_for("it says so", || watch.output().contains("no process is listening").then_some(()));
     watch.signal(rustix::process::Signal::INT);
     let (status, errors) = watch.ended();
     assert_eq!((status, errors.as_str()), (Some(130), ""), "{}", watch.output());
@@ -94,7 +94,7 @@ fn a_node_is_told_to_leave() {
         let said = group.run("leave", &["--id", "1", "--time-limit", "30"]).succeeded();
         assert_eq!(String::from_utf8_lossy(&said), "node 1 is out; view 2: 0 2\n");
         nodes[1].assert_left();
-        group.run("leave", &["--id", "1"]).failed(5, &["node 1", "nobody is there"]);
+        group.run("leave", &["--id", "1"]).failed(5, &["node 1", "no process is listening"]);
         group.run("leave", &["--id", "9"]).failed(2, &["node 9"]);
         nodes[0].write("on we go\n");
         group.await_same(&[0, 2], 1);

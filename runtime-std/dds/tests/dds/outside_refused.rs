@@ -57,7 +57,7 @@ fn what_is_not_given_outside_is_refused_by_name() {
     let closed = Place::new(1, [topic()]);
     let _member = closed.join(0);
     let refused = OutsideParticipant::connect(closed.members(0));
-    assert!(told(refused).contains("takes no clients"));
+    assert!(told(refused).contains("accepts no clients"));
 }
 
 /// Bytes that are anything, and such as are nearly what a participant says, in a topic and in

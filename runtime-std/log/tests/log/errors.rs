@@ -82,7 +82,7 @@ fn a_log_of_another_group_is_left_alone() {
     let wanted = Identity { subgroup: "t".into(), ..identity() };
     let error = Log::open(other.clone(), &wanted, SMALL).expect_err("another one's");
     assert!(matches!(error, OpenError::OtherGroup { .. }), "{error}");
-    assert!(error.to_string().contains("subgroup s of group g, and not of subgroup t of group g"));
+    assert!(error.to_string().contains("subgroup s of group g, not of subgroup t of group g"));
     one_line(&error);
     let (log, recovery) = open(other);
     assert_eq!((log.end().0, recovery.is_new, log.incarnation()), (3, false, 2));
