@@ -80,8 +80,8 @@ impl AnyFabric {
         }
     }
 
-    /// Drops the connection to a node that is no longer in any open view: its process no longer takes
-    /// part. The node's next process brings another connection.
+    /// Drops the connection to a node that is no longer in any open view: its process no longer
+    /// takes part. The node's next process brings another connection.
     pub(crate) fn part_from(&mut self, node: NodeId) {
         each!(self, fabric => PeerFabric::part_from(fabric, node));
     }

@@ -23,7 +23,7 @@ fn told(message: &Message<'_>) -> Told {
     (view.get(), place.get(), sender.get(), *client, payload.to_vec())
 }
 
-/// One member whose log keeps about `keep_bytes` bytes, and what its application received.
+/// One member whose log keeps a bounded number of bytes, and what its application received.
 struct Alone {
     folder: tempfile::TempDir,
     description: Description,
