@@ -1,6 +1,6 @@
 /*
- * Prints the frequency of this machine's time stamp counter in kHz: the guest reads the same counter,
- * and a guest that measures it on a busy host can be wrong by a factor.
+ * Prints the frequency of this machine's time stamp counter in kHz. The guest reads the same counter,
+ * but a guest on a busy host may measure a wrong multiple of the frequency.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static int64_t now(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-/* Of many readings the one that took the least time was the least interrupted. */
+/* Returns the fastest of many readings, which was the least interrupted. */
 static struct reading read_both(void)
 {
     struct reading best = {0, 0};
