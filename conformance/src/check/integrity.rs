@@ -150,7 +150,7 @@ impl Integrity {
         let line = delivery.line;
         if marks.any(Marks::NO_GROUP) {
             self.addressee.breach(1, line, || {
-                said("by a group that is not its or the node's", "by a wrong group")
+                said("through a group that is not one of the message's and the node's groups", "through a wrong group")
             });
         }
         if marks.any(Marks::EARLY) {
@@ -160,7 +160,7 @@ impl Integrity {
             self.sent.breach(1, line, || said("as another node's", "names another sender"));
         }
         if marks.any(Marks::BYTES_WRONG) {
-            self.bytes.breach(1, line, || said("with other bytes than were sent", "other bytes"));
+            self.bytes.breach(1, line, || said("with different bytes from those sent", "different bytes"));
         }
         if marks.any(Marks::AFTER_END) {
             self.silent.breach(1, line, || {

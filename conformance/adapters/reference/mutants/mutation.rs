@@ -41,106 +41,106 @@ mutants! {
     Drop, "drop", "agreement", "all-senders", "any",
         "one node does not deliver one message";
     DropEverywhere, "drop-everywhere", "validity", "all-senders", "any",
-        "a message is taken and delivered by nobody";
+        "a message is accepted, and no node delivers it";
     LoseThousandth, "lose-thousandth", "validity", "long-stream", "any",
-        "each thousandth message of a sender is taken and delivered by nobody";
+        "every thousandth message of a sender is accepted, and no node delivers it";
     LoseKibibyte, "lose-kibibyte", "agreement", "boundary-sizes", "any",
         "one node does not deliver messages of exactly 1,024 bytes";
     LoseBeforeStop, "lose-before-stop", "validity", "all-senders", "any",
-        "a message is taken and delivered by nobody, and when all stop, the others install views \
-         without its sender";
+        "a message is accepted, and no node delivers it; when all stop, the others install \
+         views without its sender";
     Swap, "swap", "total-order", "all-senders", "any",
-        "one node delivers two messages of two senders in the other order";
+        "one node swaps two messages of two senders";
     SwapSender, "swap-sender", "sender-order", "all-senders", "any",
-        "all nodes deliver two messages of one sender in the other order";
+        "all nodes swap two messages of one sender";
     Duplicate, "duplicate", "integrity-once", "all-senders", "any",
         "one node delivers a message twice";
     Corrupt, "corrupt", "integrity-bytes", "all-senders", "any",
-        "one node delivers a message with another last byte";
+        "one node delivers a message with a wrong last byte";
     Invent, "invent", "integrity-sent", "all-senders", "any",
-        "one node delivers a message that nobody sent";
+        "one node delivers a message that no node sent";
     WrongSender, "wrong-sender", "integrity-sent", "all-senders", "any",
-        "one node names itself as the sender of someone else's message";
+        "one node names itself as the sender of another node's message";
     WrongAddressee, "wrong-addressee", "integrity-addressee", "overlapping-groups", "any",
-        "nodes deliver the messages of groups of which they are no members";
+        "nodes deliver messages of groups that they are not members of";
     ReorderAcrossGroups, "reorder-across-groups", "acyclic-order", "across-groups", "any",
-        "one node delivers two messages of two groups in the other order, and each group's in its right one";
+        "one node swaps two messages of different groups, and keeps the order within each group";
     LeakNull, "leak-null", "nulls-invisible", "all-senders", "any",
-        "one node calls its application for nothing";
+        "one node calls its application without a message";
     DeliverEarly, "deliver-early", "uniform-agreement", "restart", "killed",
-        "the node that is killed delivered a message of its own before it got out";
+        "the killed node delivered its own message before sending it";
     GapBeforeCrash, "gap-before-crash", "prefix-order", "kill-receiver", "killed",
-        "the node that is killed left out a message";
+        "the killed node left out a message";
     LoseOnRestart, "lose-on-restart", "durable-kept", "restart", "any",
-        "a restarted node has forgotten the last that it delivered";
+        "a restarted node has forgotten its last delivery";
     ReorderOnRestart, "reorder-on-restart", "durable-kept total-order", "restart", "any",
-        "a restarted node replays a message before others that it delivered earlier";
+        "a restarted node replays a message before earlier deliveries";
     DurableAhead, "durable-ahead", "durable-prefix", "all-senders", "any",
-        "one node says durable of what it has not delivered";
+        "one node reports deliveries durable that it has not made";
     ViewMismatch, "view-mismatch", "view-unique", "all-senders", "any",
-        "one node has another list of members for the same view";
+        "one node has a different list of members for the same view";
     ViewBack, "view-back", "view-rising", "restart", "any",
         "a restarted node installs its first view twice";
     ViewWithoutSelf, "view-without-self", "view-self", "all-senders", "any",
         "one node installs views that lack it";
     ViewMinority, "view-minority", "view-majority", "kill-receiver", "any",
-        "after a crash one node alone goes on";
+        "after a crash only one node continues";
     LateView, "late-view", "view-delivery", "kill-receiver", "survivor",
         "one node delivers the first message of a view before it installs it";
     DifferentSet, "different-set", "view-same-set", "kill-receiver", "survivor",
-        "one node that survives left out a message of the view that ended";
+        "one survivor left out a message of the previous view";
     DeliverAfterLeaving, "deliver-after-leaving", "removed-silent", "leave", "leaver",
-        "a node that leaves delivered a message of its own that never got out";
+        "a leaving node delivered its own message, which was never sent";
     DeliverPending, "deliver-pending", "removed-silent", "stop-until-removed", "any",
-        "a removed node delivers its own messages that had not got out";
+        "a removed node delivers its own unsent messages";
     ForgetAtLeave, "forget-at-leave", "validity", "leave", "leaver",
-        "a node that leaves took messages that it never sent";
+        "a leaving node accepted messages and never sent them";
     NoAnswer, "no-answer", "liveness", "all-senders", "any",
-        "one node never answers one multicast";
+        "one node never answers one of its multicasts";
     DeliverAlone, "deliver-alone", "uniform-agreement", "kill-alone-1", "killed",
-        "from its 33rd message on, one node delivers its own before it sends them";
+        "from its 33rd message on, one node delivers its own messages before sending them";
     LoseAfterView, "lose-after-view", "agreement", "join", "any",
         "one node loses the first message of its second view";
     SwapAfterView, "swap-after-view", "total-order", "join", "any",
-        "one node delivers the first two messages of a later view in the other order";
+        "one node swaps the first two messages of a later view";
     DuplicateAfterView, "duplicate-after-view", "integrity-once", "kill-receiver", "survivor",
-        "one node delivers the last message of a view again in the next";
+        "one node delivers the last message of a view again in the next one";
     LoseAfterPause, "lose-after-pause", "agreement", "slow-consumer", "any",
-        "one node loses the message after a delivery that took long";
+        "one node loses the message after a slow delivery";
     TruncateLarge, "truncate-large", "integrity-bytes", "large-messages", "any",
-        "one node cuts messages at 8 KiB";
+        "one node truncates messages to 8 KiB";
     CorruptHuge, "corrupt-huge", "integrity-bytes", "huge-messages", "any",
-        "one node spoils the last byte of messages of more than a MiB";
+        "one node corrupts the last byte of messages above 1 MiB";
     LoseEmpty, "lose-empty", "agreement", "empty-messages", "any",
         "one node does not deliver empty messages";
     LoseAtWrap, "lose-at-wrap", "agreement", "all-senders", "any",
         "one node loses its 256th message";
     SwapAtWindow, "swap-at-window", "sender-order", "all-senders", "any",
-        "a sender's 65th message gets out after its 66th";
+        "a sender's 65th message is sent after its 66th";
     JoinLate, "join-late", "agreement", "join", "any",
         "a node that joins loses the first three messages";
     LoseSecondStart, "lose-second-start", "agreement", "restart", "any",
-        "one node takes the messages of a restarted sender for old ones";
+        "one node mistakes messages of a restarted sender for old ones";
     ForgetAll, "forget-all", "durable-kept", "restart", "any",
         "a restarted node replays nothing";
     ReplayAsNew, "replay-as-new", "durable-kept view-delivery", "restart", "any",
-        "a restarted node delivers again what it had, as if it were new";
+        "a restarted node delivers its old messages again as new";
     DurableOfAll, "durable-of-all", "durable-prefix", "overlapping-groups", "any",
         "one node counts the deliveries of all groups as durable in each";
     ViewOrder, "view-order", "view-unique", "join", "any",
-        "one node lists the members of later views in another order";
+        "one node lists the members of later views in a different order";
     OldView, "old-view", "view-delivery", "kill-receiver", "survivor",
-        "one node delivers the first message of a view as one of the view before";
+        "one node delivers the first message of a view in the previous one";
     TwiceInTwoGroups, "twice-in-two-groups", "integrity-once", "across-groups", "any",
         "a member of two groups delivers a message for both twice";
     SwapOutsider, "swap-outsider", "total-order", "outside-sender", "member",
-        "one node delivers a message of a sender that is no member after the next";
+        "one node swaps a message of a sender that is not a member with the next";
     RefuseAndSend, "refuse-and-send", "integrity-sent", "all-senders", "any",
-        "one node refuses a message and sends it";
+        "one node refuses a message but sends it";
     IgnoreLeave, "ignore-leave", "liveness", "leave", "leaver",
         "a node does not leave when it is asked to";
     Chatter, "chatter", "quiescence", "quiet", "any",
-        "nodes post while nobody sends";
+        "nodes post while no node sends";
     Stall, "stall", "liveness", "kill-receiver", "any",
         "once a node is gone, nothing more is delivered";
     Hang, "hang", "liveness", "all-senders", "any",
@@ -148,35 +148,35 @@ mutants! {
     GiveUp, "give-up", "liveness", "all-senders", "any",
         "one node halts without cause";
     ReorderAfterCrash, "reorder-after-crash", "acyclic-order", "across-groups-kill", "survivor",
-        "after a crash, one node delivers two messages of two groups in the other order";
+        "after a crash, one node swaps two messages of different groups";
     LoseClientAgain, "lose-client-again", "agreement", "outside-sender-kill", "member",
-        "one node takes the messages of a client that came back for old ones";
+        "one node mistakes messages of a returning client for old ones";
     LoseOnSecondRestart, "lose-on-second-restart", "durable-kept", "restart-all-again", "any",
-        "at its second restart a node has forgotten the last that it delivered";
+        "after its second restart a node has forgotten its last delivery";
     DurableUnsynced, "durable-unsynced", "durable-kept", "power-loss-1", "any",
-        "one node says durable of what it has written and not synced";
+        "one node reports deliveries durable that are written but not synced";
     IgnoreFullDisk, "ignore-full-disk", "durable-kept", "full-disk", "any",
-        "one node says durable of what its full disk did not take";
+        "one node reports deliveries durable that its full disk rejected";
     LoseFromClient, "lose-from-client", "validity", "shards", "client",
-        "a client's message is taken and delivered by nobody";
+        "a client's message is accepted, and no node delivers it";
     LoseWithLeader, "lose-with-leader", "uniform-agreement", "shards-kill-leader", "killed",
-        "a message is delivered by the leader alone, which is killed then";
+        "only the leader delivers a message, and is then killed";
     LoseInGroup, "lose-in-group", "agreement", "shards-kill-leader", "killed",
-        "after a change of its leader, a group lacks a message that another group delivers";
+        "after a change of leader, a group lacks a message that another group delivers";
     DoubleAfterLeaderChange, "double-after-leader-change", "integrity-once", "shards-kill-leader",
         "killed",
-        "after a change of its leader, a group delivers its last message again";
+        "after a change of leader, a group delivers its last message again";
     GapBeforeLeaderCrash, "gap-before-leader-crash", "prefix-order", "shards-kill-leader",
         "killed",
-        "the leader that is killed left out a message";
+        "the killed leader left out a message";
     WrongGroup, "wrong-group", "integrity-addressee", "shards-mixed", "member",
-        "the members of a group deliver a message that is for another group";
+        "the members of a group deliver a message addressed to another group";
     OrderDifferently, "order-differently", "acyclic-order", "shards", "member",
-        "a group delivers two messages in the other order than another group that both are for";
+        "two groups deliver their two common messages in opposite orders";
     OrderInARing, "order-in-a-ring", "acyclic-order", "shards", "member",
-        "the orders of three groups, of which any two share one message, make a ring";
+        "each two of three groups share one message, and their orders form a ring";
     StateHole, "state-hole", "durable-kept", "shards-restart", "any",
-        "what a member takes over when it comes back lacks a message that it had delivered";
+        "the state that a returning member takes over lacks a message that it had delivered";
 }
 
 impl std::str::FromStr for Mutant {
