@@ -314,7 +314,7 @@ fn two_threads_go_round_a_ring_of_two() {
     assert!(explored > 1000, "only {explored}");
 }
 
-/// The same, with a sender that takes two slots at once if they are free, otherwise one.
+/// One sender takes two slots at once if both are free, otherwise one.
 #[test]
 fn several_slots_are_reserved_at_once() {
     let load = Load { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };

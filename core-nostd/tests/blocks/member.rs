@@ -158,8 +158,8 @@ pub fn with_member(
     with_peers(algorithm, rows, |group, fabric, messages, _| test(group, fabric, messages));
 }
 
-/// Does the same as `with_member`, and also lets the test publish a peer's cell, given its rank and
-/// the index in its line.
+/// Runs a test like `with_member`, and lets it publish a peer's cell, given the peer's rank and the
+/// index in its line.
 pub fn with_peers(
     algorithm: Algorithm,
     rows: [[u64; 4]; 4],
@@ -168,7 +168,7 @@ pub fn with_peers(
     with_checks(Checks::Off, algorithm, rows, test);
 }
 
-/// Does the same as `with_peers`, with or without checks of cells.
+/// Runs a test like `with_peers`, with or without checks of cells.
 pub fn with_checks(
     checks: Checks,
     algorithm: Algorithm,
@@ -178,7 +178,7 @@ pub fn with_checks(
     with_own(Rank(1), checks, algorithm, rows, test);
 }
 
-/// Does the same as `with_checks`, as any of the four members.
+/// Runs a test like `with_checks`, as any of the four members.
 pub fn with_own(
     own: Rank,
     checks: Checks,

@@ -181,7 +181,7 @@ fn what_a_refused_post_means_depends_on_the_refusal() {
             assert!(progress.has_more, "to try again, or to tell the others");
         });
     }
-    // The same for a block that is sent.
+    // A refused block has the same effects.
     root(|group, fabric, messages, say| {
         say(Rank(1), READY, 100);
         group.send(area(BLOCK), BLOCK).expect("between messages");

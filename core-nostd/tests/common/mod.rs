@@ -131,7 +131,7 @@ pub fn with_layout(layout: &Layout<'_>, body: impl FnOnce(&mut [Node<'_>], &[Opt
     with_rows(layout, |nodes, outboxes, _| body(nodes, outboxes));
 }
 
-/// Does the same as `with_layout`, and also passes the members' rows, so that a test can write
+/// Opens a group like `with_layout`, and also passes the members' rows, so that a test can write
 /// values that no correct member writes.
 pub fn with_rows(
     layout: &Layout<'_>,
@@ -140,7 +140,7 @@ pub fn with_rows(
     with_options(layout, Options::default(), body);
 }
 
-/// Does the same as `with_rows`, with the given options.
+/// Opens a group like `with_rows`, with the given options.
 pub fn with_options(
     layout: &Layout<'_>,
     options: Options,

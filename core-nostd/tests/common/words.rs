@@ -1,4 +1,4 @@
-//! Error texts: each differs from the others, so that an operator can tell them apart.
+//! Error texts differ from each other, so that an operator can tell them apart.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;

@@ -167,8 +167,8 @@ fn what_changes_after_it_was_received_is_reported_and_not_delivered() {
     });
 }
 
-/// The same for a subgroup that delivers each message in the step that receives it: the second of
-/// two messages in a batch changes while the application reads the first.
+/// In an unordered subgroup each message is delivered in the step that receives it. Here the second
+/// of two messages in a batch changes while the application reads the first.
 #[test]
 fn what_changes_while_its_batch_is_handed_over_is_reported_and_not_delivered() {
     with_three(Delivery::Unordered, |layout, nodes, outboxes, rows| {

@@ -24,7 +24,7 @@ fn with_three(
     with_senders(&RANKS, delivery, body);
 }
 
-/// Does the same as `with_three`, but only `senders` send.
+/// Opens members like `with_three`, of which only `senders` send.
 fn with_senders(
     senders: &[Rank],
     delivery: Delivery,

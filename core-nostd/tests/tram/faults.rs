@@ -264,8 +264,8 @@ fn by_reference_nothing_is_lost_either() {
 const FAILED_ONCE: [u64; 10] =
     [10_347, 34_419, 37_423, 42_222, 45_996, 52_449, 313_855, 443_292, 756_876, 1_029_962];
 
-/// The same for plans whose entries refer to payloads. In the first, a follower lacks the body of
-/// an entry that its leader's log no longer has, and must learn that it needs a snapshot. In the
+/// Seeds of such plans with entries that refer to payloads. In the first, a follower lacks the body
+/// of an entry that its leader's log no longer has, and must learn that it needs a snapshot. In the
 /// second, it has restored a snapshot past such an entry. In the third, its leader waits to carry a
 /// body that it lacks too.
 const FAILED_BY_REFERENCE: [u64; 3] = [30_010_185, 40_021_011, 40_080_643];

@@ -90,8 +90,8 @@ pub struct Network {
     pub lists: BTreeMap<usize, u64>,
     /// Maximum bytes of a write, of a list to a log, and of a read.
     pub write_bytes_max: usize,
-    /// Percentage of a process's requests for the rows of a link, during its step, at which a piece
-    /// lands.
+    /// Probability in percent that a piece lands when a process, during its step, asks for the rows
+    /// of a link.
     pub lands_within: usize,
     /// Whether views connected now stay unready.
     pub is_slow_to_open: bool,
@@ -273,7 +273,8 @@ impl Network {
         self.writes_in_order(process).into_iter().collect()
     }
 
-    /// Does the same, in the order in which the first write in flight to each was posted.
+    /// Returns the processes to which a process has writes in flight, in the order in which the
+    /// first of these was posted.
     pub fn writes_in_order(&self, process: usize) -> Vec<usize> {
         let target = |(id, end): &(usize, usize)| {
             let view = self.views[*id].as_ref()?;
@@ -320,7 +321,7 @@ impl Network {
         false
     }
 
-    /// Does the same, but returns false only if nothing can move.
+    /// Lets one piece land like `deliver`, but returns false only if nothing at all can move.
     pub fn deliver_if_any_can(&mut self) -> bool {
         let first = self.random.below(self.busy.len().max(1));
         let mut order = (0..self.busy.len()).map(|at| (first + at) % self.busy.len());

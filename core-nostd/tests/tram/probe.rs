@@ -16,7 +16,7 @@ impl World {
         leading.max_by_key(|(_, running)| running.replica.promised()).map(|(id, _)| *id)
     }
 
-    /// Returns whether a group may lose a replica: the other counting replicas still form a quorum.
+    /// Returns whether a group may lose a replica: the other voters still form a quorum.
     pub fn may_crash(&self, id: ReplicaId) -> bool {
         let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
             other.group == id.group && **other != id && running.replica.is_voter()

@@ -132,12 +132,12 @@ pub struct World {
     /// Pairs of replicas whose connection was lost.
     broken: Vec<(ReplicaId, ReplicaId)>,
     pub complaints: Vec<String>,
-    /// Whether replicas get snapshots from those that count.
+    /// Whether replicas get snapshots from voters.
     pub gives_snapshots: bool,
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
-    /// Counts of what all steps of replicas did with references.
+    /// Numbers of references that all steps of replicas took, carried, fetched and gave up.
     pub references: u32,
     pub carried: u32,
     pub fetched: u32,

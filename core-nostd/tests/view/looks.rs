@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::steady_view::with_view;
 use tramontane_core::ids::Rank;
 
-/// Returns the shortest of several checks, because the others include unrelated work of the
+/// Returns the shortest of several checks, because the longer ones include unrelated work of the
 /// machine.
 fn shortest_look(members: u16, subgroups: usize) -> Duration {
     let mut shortest = Duration::MAX;

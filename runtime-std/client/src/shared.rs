@@ -79,7 +79,7 @@ impl<S> Shared<S> {
         }
     }
 
-    /// Does the same for an async caller, which is woken when the state has changed.
+    /// Polls `look` for an async caller, which is woken when the state has changed.
     pub(crate) fn poll<T>(
         &self,
         context: &Context<'_>,

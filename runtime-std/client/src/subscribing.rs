@@ -107,7 +107,7 @@ pub(crate) struct Subscribes {
     pub(crate) wanted: Wanted,
     /// The next position, once known.
     pub(crate) next: Option<u64>,
-    /// The received order, which a member must have for the subscriber to resume there.
+    /// The received order. A member must have the same order for the subscriber to resume there.
     pub(crate) history: Option<History>,
     /// End of the last member's order, if that is a prefix of the received one.
     pub(crate) behind: Option<u64>,

@@ -21,7 +21,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Returns the IP address of a TCP address that does not use a host's name.
+    /// Returns the IP address of a TCP address, or `None` if the host is given by name.
     #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
@@ -30,7 +30,7 @@ impl Address {
         }
     }
 
-    /// Does the same, but resolves a host's name to its first address. It may wait for a name
+    /// Returns the IP address, resolving a host's name to its first address. It may wait for a name
     /// server.
     #[must_use]
     pub fn resolved_ip(&self) -> Option<IpAddr> {

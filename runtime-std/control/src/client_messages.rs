@@ -6,10 +6,10 @@
 //! ```text
 //! publisher                          member
 //! Attach                ---->
-//!                       <----        Attached, once that was delivered; or Refused
+//!                       <----        Attached, once the group has attached it; or Refused
 //! Publish, Publish ..   ---->
-//!                       <----        Reached, as more was delivered and became durable
-//! End                   ---->        (or the connection ends, and the lease runs)
+//!                       <----        Reached, as more lines are delivered and become durable
+//! End                   ---->        (or the connection ends, and the lease begins)
 //!
 //! subscriber
 //! Subscribe             ---->
@@ -17,10 +17,10 @@
 //!
 //! follower: a subscriber that begins with the state
 //! Follow                ---->
-//!                       <----        State, State .., where it does not go on from its position;
+//!                       <----        State, State .., unless it resumes at its position;
 //!                                    Following; then Messages, View and Forgotten; Closed at last
 //!
-//! anybody
+//! any client
 //! Query                 ---->
 //!                       <----        Answer
 //! ```

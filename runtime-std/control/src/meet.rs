@@ -319,7 +319,7 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
                 if is_other && !std::mem::replace(&mut is_told, true) {
                     tracing::warn!("node {peer} cannot be reached yet: {error}; check its address");
                 }
-                tracing::debug!(%peer, %address, %error, "not there yet");
+                tracing::debug!(%peer, %address, %error, "has not arrived yet");
                 // A refused connection fails at once: wait, but not past the time limit.
                 std::thread::sleep(RETRY_PAUSE.min(slice));
                 continue;

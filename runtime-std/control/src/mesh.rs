@@ -34,10 +34,10 @@ impl<'m> Mesh<'m> {
         Self::join_with(options, &NoHandler(digest))
     }
 
-    /// Does the same, with a handler that receives reports while the meeting lasts.
+    /// Meets all other members, and reports to `handler` while the meeting lasts.
     ///
     /// # Errors
-    /// The same as for [`Mesh::join`].
+    /// Fails in the same cases as [`Mesh::join`].
     pub fn join_with(
         options: MeshOptions<'m>,
         handler: &(impl MeetingHandler + ?Sized),
@@ -93,7 +93,7 @@ impl<'m> Mesh<'m> {
     /// Waits until every member has called this.
     ///
     /// # Errors
-    /// The same as for [`Mesh::exchange`].
+    /// Fails in the same cases as [`Mesh::exchange`].
     pub fn barrier(&mut self) -> Result<(), MeshError> {
         const HERE: &[u8] = b"here";
         let answers = self.exchange(|_| HERE.to_vec())?;

@@ -85,7 +85,7 @@ impl<L: FileLayer> Shared<L> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the thread.
+    /// Commits waiting records until the end, on the thread.
     fn commit_all(&self, mut became_durable: impl FnMut(Sequence)) {
         let mut batch = Batch::new();
         loop {

@@ -118,7 +118,7 @@ impl Index {
         }
     }
 
-    /// Records that a repair has intact copies of these records.
+    /// Replaces damaged records by the intact copies in a repair.
     pub(crate) fn repair(&mut self, sequences: &[Sequence], place: BatchPlace) {
         for sequence in sequences {
             let Some((first, end, bad)) = self.bad_range(*sequence) else { continue };

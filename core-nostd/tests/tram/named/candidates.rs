@@ -146,7 +146,7 @@ fn a_candidate_waits_a_heartbeat_for_what_reads_its_log() {
     script.end();
 }
 
-/// The same, but replica 3 has since refused the write, so replica 0 need not wait for it.
+/// Replica 3 has refused the write meanwhile, so replica 0 need not wait for it.
 #[test]
 fn a_candidate_waits_for_no_write_that_was_refused() {
     let (mut script, reached) = asks_again();

@@ -111,8 +111,8 @@ fn an_admission_waits_until_there_is_room() {
     script.end();
 }
 
-/// The peers are not at fault either. Replica 2 falls silent at some time, when everything written
-/// to its log has landed: it does not hold up the log, and keeps its connection.
+/// A full log is not the fault of a silent peer either. Replica 2 falls silent when everything
+/// written to its log has landed: it does not hold up the log, and keeps its connection.
 #[test]
 fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
     let (mut script, _, _) = full_log();

@@ -75,8 +75,8 @@ fn a_payload_that_its_client_does_not_give_is_carried_unasked() {
     script.end();
 }
 
-/// The same with two messages, where a list to a log is so short that it carries one payload; the
-/// other goes with the next list.
+/// Two messages lack their payloads, and a list to a log is so short that it carries only one. The
+/// other payload goes with the next list.
 #[test]
 fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
     let mut script = Script::by_reference_in_short_lists(&[None]);
@@ -229,8 +229,8 @@ fn a_list_carries_all_that_was_asked_for_and_nothing_else() {
     }
 }
 
-/// The same with a child, whose leader finds a reference in its parent's ring. It asks the parent
-/// once it has waited for too long.
+/// A child's leader finds a reference in its parent's ring. It asks the parent for the payload only
+/// after waiting for the client too long.
 #[test]
 fn a_child_asks_for_no_payload_before_it_has_waited_for_its_client() {
     const WANTED: usize = 24;

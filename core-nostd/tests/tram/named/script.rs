@@ -38,29 +38,30 @@ impl Script {
         Self::with(parents, replicas, Settings::default())
     }
 
-    /// Does the same, but all replicas of a child are written to, and not only its leader.
+    /// Opens a world in which a parent writes to all replicas of a child, and not only to its
+    /// leader.
     pub(super) fn serving_all(parents: &[Option<u16>]) -> Self {
         Self::with(parents, 3, Settings { leaders_alone: false, ..Settings::default() })
     }
 
-    /// Does the same, with entries that refer to the payloads of the script's messages.
+    /// Opens a world whose entries refer to the payloads of the script's messages.
     pub(super) fn by_reference(parents: &[Option<u16>]) -> Self {
         Self::with(parents, 3, Settings { references_from: 16, ..Settings::default() })
     }
 
-    /// Does the same as `by_reference`, with steps that take the payload of one message.
+    /// Opens a world like `by_reference`, in which a step takes the payload of one message.
     pub(super) fn by_reference_one_a_step(parents: &[Option<u16>]) -> Self {
         let settings = Settings { references_from: 16, run_bytes: 1, ..Settings::default() };
         Self::with(parents, 3, settings)
     }
 
-    /// Does the same as `by_reference`, with more replicas and clients.
+    /// Opens a world like `by_reference`, with more replicas and clients.
     pub(super) fn by_reference_of(replicas: u16, clients: u16) -> Self {
         let settings = Settings { references_from: 16, clients, ..Settings::default() };
         Self::with(&[None], replicas, settings)
     }
 
-    /// Does the same as `by_reference`, with lists to a log that have room for one payload.
+    /// Opens a world like `by_reference`, in which a list to a log has room for one payload.
     pub(super) fn by_reference_in_short_lists(parents: &[Option<u16>]) -> Self {
         let settings =
             Settings { references_from: 16, write_bytes_max: 400, ..Settings::default() };
@@ -126,7 +127,7 @@ impl Script {
         self.goes_on(ids, clients, rounds, holds)
     }
 
-    /// Does the same over the open connections only; returns whether the condition came to hold.
+    /// Runs the replicas like `does_come`, without changing which processes reach each other.
     pub(super) fn goes_on(
         &mut self,
         ids: &[ReplicaId],
@@ -205,7 +206,7 @@ impl Script {
         }
     }
 
-    /// Lets a replica become leader, by a campaign among some replicas.
+    /// Lets a replica become leader by a campaign among some replicas.
     pub(super) fn leads(&mut self, id: ReplicaId, among: &[ReplicaId]) {
         let before = self
             .world

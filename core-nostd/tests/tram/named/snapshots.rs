@@ -163,8 +163,8 @@ fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
     script.end();
 }
 
-/// The same with a child, which has taken the null of leader 1 in the position of X. Then replica 2
-/// leads, and must not pass on Y, although Y is at the child's next position.
+/// Here the group has a child, which has taken the null of leader 1 in the position of X. Then
+/// replica 2 leads, and must not pass on Y, although Y is at the child's next position.
 #[test]
 fn a_parents_leader_passes_on_nothing_that_its_log_had_before_its_snapshot() {
     let mut script = Script::of(&[None, Some(0)], 5);

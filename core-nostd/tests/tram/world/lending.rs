@@ -60,7 +60,7 @@ impl Lending {
         }
     }
 
-    /// Shows all links again.
+    /// Makes all links visible again.
     pub fn show(&mut self) {
         self.hidden.fill(false);
     }

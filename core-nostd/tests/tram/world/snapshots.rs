@@ -68,7 +68,7 @@ impl World {
         self.pause(id, self.now);
     }
 
-    /// Restores the state of a counting replica at a new one.
+    /// Restores the state of a voter at a new replica.
     pub(super) fn restore(&mut self, id: ReplicaId, running: &mut RunningReplica) {
         if !self.gives_snapshots {
             return;

@@ -86,8 +86,8 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
     assert!(halts >= 8, "{halts} of 16");
 }
 
-/// The same once the member has accepted the seal: the decision that it learns is the one that it
-/// has, and it still halts.
+/// Here the member has already accepted the seal, which is the decision that it learns. It still
+/// halts.
 #[test]
 fn a_member_that_halts_as_it_learns_of_a_decision_does_not_go_on() {
     let mut victim = Victim::new();

@@ -64,7 +64,7 @@ impl Host for Quiet {
     }
 }
 
-/// The same host with a log.
+/// A `Quiet` host with a log.
 struct Logging<'q>(&'q mut Quiet);
 
 impl Host for Logging<'_> {

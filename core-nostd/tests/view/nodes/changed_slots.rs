@@ -1,6 +1,5 @@
-//! A member changes a slot after the others have received it. A member that has delivered the
-//! message continues. A member that has not can never deliver what the others did, and must not
-//! wait for it.
+//! A member changes a slot after the others have received it. A member that has already delivered
+//! the message continues. Any other member can no longer deliver it, and must not wait for it.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
@@ -29,7 +28,7 @@ fn bring_to_where_one_has_delivered(run: &mut Run) {
     assert_eq!((run.delivered[&2].len(), run.delivered[&3].len()), (0, 1));
 }
 
-/// Does the same with members that log their deliveries.
+/// Returns three such members that also log their deliveries.
 #[cfg(feature = "durable")]
 fn received_and_not_logged() -> Run {
     let mut run = Run::new(3, true, 5);

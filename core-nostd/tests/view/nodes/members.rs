@@ -124,7 +124,7 @@ pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<NodeMember>
     open_with(id, ids, shared, seed, (1, Options::default()))
 }
 
-/// Does the same with several subgroups, each with all members.
+/// Opens a view like `open`, with several subgroups that each have all members.
 pub fn open_with(
     id: u64,
     ids: &[NodeId],
@@ -166,7 +166,7 @@ impl Default for Laid {
     }
 }
 
-/// Does the same with the described layout.
+/// Opens a view with the described layout.
 pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<NodeMember> {
     let Laid { subgroups, unordered, window, node_options, checks, is_logged, is_large } = laid;
     let count = ids.len();

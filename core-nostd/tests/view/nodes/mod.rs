@@ -61,7 +61,7 @@ impl Run {
         }
     }
 
-    /// Does the same with an additional unordered subgroup.
+    /// Opens a group with an additional unordered subgroup.
     fn with_unordered(count: u32, shared: bool, seed: u64) -> Self {
         let mut run = Self::new(count, shared, seed);
         let laid = Laid { unordered: 1, ..Laid::default() };
@@ -86,7 +86,7 @@ impl Run {
         self.step_and_tell(rank).1
     }
 
-    /// Does the same, and also returns what the step did.
+    /// Steps a member, and returns its progress and status.
     fn step_and_tell(&mut self, rank: usize) -> (Progress, Status) {
         self.now += 100;
         let node = self.ids[rank].0;

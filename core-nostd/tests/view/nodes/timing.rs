@@ -87,7 +87,7 @@ fn a_step_that_shows_life_alone_counts_as_no_work() {
     assert_eq!((progress.heartbeats, progress.writes, progress.lists), (2, 0, 2));
     assert!(progress.is_idle());
     assert_eq!(run.members[0].node.table().version(), version, "nothing else is published");
-    // The same after its first post found the queues full.
+    // A heartbeat whose first post found the queues full does not count as work either.
     run.now += HEARTBEAT;
     run.members[0].fabric.full_percent = 101;
     assert_eq!(run.step_and_tell(0).0.heartbeats, 0);

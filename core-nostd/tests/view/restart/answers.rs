@@ -1,4 +1,4 @@
-//! Answers of nodes, in owned form.
+//! Answers of nodes to a restart, in owned form.
 
 use tramontane_core::ids::{DurableCount, NodeId, ViewId};
 use tramontane_core::restart::{
@@ -63,7 +63,7 @@ impl Disk {
         }
     }
 
-    /// Does the same with a note of its first log.
+    /// Adds a note of the first log.
     pub fn noting(mut self, note: LogNote) -> Self {
         self.logs[0].as_mut().expect("a log").note = note;
         self

@@ -339,7 +339,8 @@ fn with_less_somebody_of_the_view_and_of_each_subgroup_is_needed_still() {
     }
 }
 
-/// Returns what the answers wait for, the missing nodes, and the present nodes that do not count.
+/// Returns what the restart waits for, which nodes are missing, and which nodes have answered but
+/// do not count.
 fn waits_beside(disks: &[(u32, &Disk)]) -> (Want, Vec<u32>, Vec<u32>) {
     with_restart(disks, &[vec![1, 2, 3]], |restart| {
         let Verdict::Wait(wait) = restart.verdict() else { panic!("{:?}", restart.verdict()) };

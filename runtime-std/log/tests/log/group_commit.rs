@@ -1,5 +1,5 @@
-//! Group commit: one sync for all waiting records, none without records, and an end when the disk
-//! fails.
+//! Group commit: all waiting records share one sync, an idle log is not synced, and commits end
+//! when the disk fails.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
