@@ -52,8 +52,8 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
         (0..all).map(|_| delivered.recv_timeout(TIMEOUT)).collect::<Result<Vec<_>, _>>()?;
     // A member that leaves is lost to the others, so none leaves before all have everything.
     through.wait();
-    // Other members that left first are no error now, so this does not ask `close` why the member
-    // ended.
+    // It is no longer an error if other members left first, so this does not ask `close` for the
+    // reason.
     drop(running);
     Ok(sequence)
 }

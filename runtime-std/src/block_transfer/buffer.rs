@@ -58,9 +58,9 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: whoever writes to this memory has exclusive access to it. Receives are posted
-        // into it only while the runtime holds it, and the polling thread reads it (the first
-        // block, once it has arrived) only between calls of the fabric.
+        // SAFETY: the writer of this memory has exclusive access to it. Receives are posted into it
+        // only while the runtime holds it, and the polling thread reads it (the first block, once
+        // it has arrived) only between calls of the fabric.
         unsafe { self.memory.slice(0, self.memory.bytes()) }.unwrap_or(&[])
     }
 }

@@ -21,7 +21,7 @@
 //! - Two groups share a channel only in different views. Cells, blocks and notices carry their
 //!   view; a fabric accepts nothing for a view that has ended, and never stores one view's write in
 //!   another view's memory. Its contract says so, and every fabric is tested for it. This holds for
-//!   whatever was in flight when the older group ended, even if that group failed.
+//!   everything in flight when the older group ended, even if that group failed.
 //! - Every node learns how a group ended, even if a peer has advanced. A group's final posts are
 //!   made before it counts as over, and step 3 waits until they have left, in order, before the
 //!   view ends. The peer has the memory that is written to, because by step 2 it was ready in that
@@ -126,9 +126,9 @@ pub(super) struct Generations {
     newest: Generation,
     /// The generation that this node is to advance to.
     wanted: u64,
-    /// By rank: whether the wish was posted to that peer in the newest view.
+    /// Whether the wish was posted to each peer in the newest view, by rank.
     told: Vec<bool>,
-    /// By rank: the progress of the last posts, once the oldest view is to end.
+    /// The progress of the last posts to each peer, by rank; set once the oldest view is to end.
     flushes: Option<Vec<Flush>>,
     /// By rank.
     losses: Vec<Option<LossCause>>,
@@ -224,7 +224,7 @@ impl Generations {
         generation.parts.get_mut(&channel.0).map(|part| &mut **part)
     }
 
-    /// Reports peers that are already lost to a new group: no fabric reports them again.
+    /// Tells a new group which peers are already lost, because no fabric reports them again.
     pub(super) fn tell_losses(&self, part: &mut GroupTransfer) {
         for (rank, cause) in (0..).map(Rank).zip(&self.losses) {
             if let Some(cause) = cause {

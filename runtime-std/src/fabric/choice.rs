@@ -1,5 +1,5 @@
-//! Chooses the fabric that carries a process's writes, and what it needs on this machine: the same
-//! for groups and for shards.
+//! Opens the fabric that carries a process's writes, and the resources that it needs on this
+//! machine: the same for groups and for shards.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a thread does between steps that find no work: it spins a little, yields, and after a while
+//! The pause between steps that find no work: a thread spins a little, yields, and after a while
 //! sleeps.
 //!
 //! Waking a sleeper on another processor costs about as much as five hundred idle steps; yielding

@@ -231,8 +231,8 @@ impl<S: Steps> Control for Common<S> {
         self.bell.ring_if_asleep();
     }
 
-    /// Removes this member's files, for whatever reason it ended: senders that still exist keep its
-    /// memory mapped, and mapped memory is not cleared away otherwise.
+    /// Removes this member's files, whatever the reason for its end: senders that still exist keep
+    /// its memory mapped, and mapped memory is not cleared away otherwise.
     fn leave(&self) {
         loop {
             if let Some(mut steps) = self.steps.take() {

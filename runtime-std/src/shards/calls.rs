@@ -159,7 +159,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                     return Ok(None);
                 }
                 send_message(&mut session, &PeerRequest::Kept, PATIENCE)?;
-                // From now on the fabric decides when the connection ends.
+                // The fabric decides from now on when the connection ends.
                 session.stop_with(Arc::default());
                 Ok(Some(Meeting::Met(Met { node, life, view, session })))
             }

@@ -94,7 +94,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
 }
 
 impl Done for Progress {
-    /// Heartbeats without other work are no reason to step again at once.
+    /// Heartbeats without other work do not justify another step at once.
     fn is_idle(&self) -> bool {
         let Self { events, proposed, processed, passed_on, granted, campaigns, .. } = *self;
         [events, proposed, processed, passed_on, granted, campaigns] == [0; 6]
@@ -283,9 +283,9 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Checks whether the group is lost, because so many replicas have lost their memory that the
-    /// others are not a quorum (TRM-5). This must hold for a while, because a replica may not know
-    /// yet that it counts again.
+    /// Checks whether the group is lost, because the replicas that have not lost their memory are
+    /// not a quorum (TRM-5). This must hold for a while, because a replica may not know yet that it
+    /// counts again.
     fn check_quorum(&mut self) -> Result<(), Stopped> {
         let Parts { cell, links, service, .. } = &self.parts;
         let counts_again = |rank, life| {

@@ -35,8 +35,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 /// The interval between two reports of the missing replicas, and the delay of the first.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
-/// A group is lost if, for this long, so many replicas have returned that the others are not a
-/// quorum; one of them may have been admitted only a moment ago. This is shorter than the time
+/// A group is lost if, for this long, the replicas that have not returned are not a quorum; one of
+/// the returned replicas may have been admitted only a moment ago. This is shorter than the time
 /// after which a replica that did not end stops, so that the returning one still learns of the
 /// loss.
 const LOST_AFTER: Duration = Duration::from_millis(500);
@@ -71,7 +71,7 @@ pub(super) struct Founding<'s> {
     pub(super) told: Option<fn(&[String])>,
 }
 
-/// The answer of another replica, with its process.
+/// Another replica's answer, with the number of its process.
 type Answer = Result<(u64, Standing), OpenSessionError>;
 
 impl Founding<'_> {

@@ -121,7 +121,7 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         self.open.get(link.index())?.as_ref().map(|open| open.life)
     }
 
-    /// Returns whether a view was opened so long ago that its peer should be ready.
+    /// Returns whether the peer of a view should have been ready by now.
     pub(super) fn is_overdue(&self, link: LinkId) -> bool {
         let open = self.open.get(link.index()).and_then(Option::as_ref);
         open.is_some_and(|open| open.opened.elapsed() >= WAITING_MAX)

@@ -32,7 +32,7 @@ pub(super) enum PeerRequest {
     Kept,
     /// Rejects the other end's process: a later process of its node is known.
     Outdated,
-    /// From an end that does not call: it has given up this view, and asks to be called again.
+    /// Asks to be called again; sent by an end that does not call, and has given up this view.
     CallAgain { view: u64 },
 }
 

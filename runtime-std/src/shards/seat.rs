@@ -109,8 +109,8 @@ impl Seats<'_> {
         Ok(((answered >= self.quorum()).then_some(all), missing))
     }
 
-    /// Chooses a number that all know as free, with an incarnation that none has seen. Clients that
-    /// start together begin their search at different numbers.
+    /// Chooses a number that all replicas consider free, with an incarnation that none has seen.
+    /// Clients that start together begin their search at different numbers.
     fn choose(&self, life: u64, seats: &[Seat], tried: &BTreeSet<u16>) -> Option<Taken> {
         let clients = self.places.overlay().limits().clients;
         let first = u16::try_from(life % u64::from(clients)).unwrap_or(0);

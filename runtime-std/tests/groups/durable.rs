@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::group_support::{Crowd, PATIENCE, carriers};
 
-/// All members have each message on disk, whatever view it was sent in, in the one order.
+/// All members have the messages of all views on disk, in the one order.
 #[test]
 fn all_members_log_what_they_deliver_in_its_order_through_views() {
     for carrier in carriers() {

@@ -210,7 +210,7 @@ fn a_queue_gives_messages_at_the_takers_pace() {
 #[test]
 fn settling_gets_its_turn_whatever_the_polling_thread_does() {
     // Regression: the polling thread held the turn while it paused and slept, so that a settle
-    // could wait for ever.
+    // could wait indefinitely.
     let meeting = Meeting::new(Carrier::SharedMemory, 1);
     meeting.run(shape(1, 4, 8), 1, |_, description, options| {
         let replica = |_: &mut Messages<'_, '_>| {};
@@ -218,7 +218,7 @@ fn settling_gets_its_turn_whatever_the_polling_thread_does() {
         let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
         for round in 0..100_u64 {
             sender.send(&[], PATIENCE).expect("it is sent");
-            // From immediately to long asleep.
+            // Pauses from none at all to long after the thread has fallen asleep.
             std::thread::sleep(Duration::from_micros(round * round));
             assert!(running.settle(PATIENCE), "round {round}");
         }

@@ -61,7 +61,7 @@ fn a_killed_process_ends_the_others_which_name_it() {
             };
             start(description, options, replica).expect("it starts")
         });
-        // In the middle of its messages, some of which each of the others delivered.
+        // Killed in the middle of its messages; each of the others delivered some of them.
         let mut delivered = 0;
         while delivered < 1000 {
             delivered += heard.recv_timeout(PATIENCE).expect("it sends");

@@ -1,5 +1,5 @@
-//! A joining node gets the state of all its subgroups, and everything after it, whatever happens to
-//! the group meanwhile.
+//! A joining node gets the state of all its subgroups, and everything after it, regardless of what
+//! happens to the group meanwhile.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -39,8 +39,8 @@ fn a_subgroup_that_comes_alive_during_a_transfer_is_taken_over_too() {
     }
 }
 
-/// Nodes 2 and 3 are both slow, and continue at the same moment: whichever joins first, both have
-/// the same.
+/// Nodes 2 and 3 are both slow, and continue at the same moment: both have the same state, no
+/// matter which joins first.
 #[test]
 fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
     for carrier in CARRIERS {

@@ -146,7 +146,7 @@ fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
             // It receives the next message, and waits for this lock.
             let stuck = told.lock().expect("nobody panics");
             crowd.await_members(&living, &living);
-            // By then the others' windows have long been full of messages that it does not forward,
+            // The others' windows have by then long been full of messages that it does not forward,
             // and no member has suspected it yet.
             let died = Instant::now() - IMPATIENCE / 2;
             drop(stuck);

@@ -97,7 +97,7 @@ fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
     (gone, all)
 }
 
-/// With and without clients, for which a log has more than messages.
+/// Reads with and without clients: with clients, the log has more than messages.
 #[test]
 fn a_member_reads_its_log_from_any_place_and_is_told_what_is_gone() {
     for clients in [false, true] {

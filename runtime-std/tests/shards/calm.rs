@@ -1,4 +1,4 @@
-//! Deliveries while nothing fails.
+//! Delivery in the absence of failures.
 
 use std::path::Path;
 

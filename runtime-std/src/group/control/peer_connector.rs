@@ -239,7 +239,7 @@ fn present(session: &mut Session, view: ViewId) -> Result<PeerReply, SessionErro
     let heard = receive_message(session, WORD_MAX, CALL)?;
     if heard == PeerReply::Member {
         send_message(session, &PeerRequest::Kept, CALL)?;
-        // From now on the view decides when the connection ends.
+        // The view decides from now on when the connection ends.
         session.stop_with(Arc::default());
     }
     Ok(heard)

@@ -1,4 +1,4 @@
-//! What an application receives: messages, and the view that it is in.
+//! The messages and views that an application receives.
 
 use tramontane_control::client_messages::ClientId;
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};

@@ -137,7 +137,7 @@ impl<'b> Messages<'b, '_> {
                 message_of(self.subgroup, view, &message, message.payload)
             }
             Source::Ordered { sent, order } => loop {
-                // The application is told of the forgotten client first.
+                // The application learns of the forgotten client first.
                 if order.has_forgotten() {
                     return None;
                 }

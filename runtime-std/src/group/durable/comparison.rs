@@ -107,7 +107,8 @@ fn read<T>(
     Ok(of(&record))
 }
 
-/// The logs of a running member. It keeps no log open that the member has closed.
+/// The logs of a running member. These handles do not keep a log open after the member has closed
+/// it.
 #[derive(Clone, Default)]
 pub(crate) struct SharedLogs(pub(super) Vec<WeakLog>);
 

@@ -148,7 +148,7 @@ impl DataFolder {
         self.open_log(subgroup, &name)
     }
 
-    /// Sets the records of a subgroup's log from a number on aside: the group continued without
+    /// Sets aside a log's records from number `records` on, because the group continued without
     /// them.
     pub(crate) fn cut(&mut self, subgroup: SubgroupId, records: u64) -> Result<(), TakeOverError> {
         let aside = self.log(subgroup).map(|log| log.cut(records)).transpose()?.flatten();

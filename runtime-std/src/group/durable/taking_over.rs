@@ -113,8 +113,8 @@ impl LogTakenOver {
         Ok(is_all)
     }
 
-    /// Sets the records from a number on aside. Returns how many these are, and the file that has
-    /// them.
+    /// Sets aside the records from number `records` on. Returns how many these are, and the file
+    /// that has them.
     pub(super) fn cut(&mut self, records: u64) -> Result<Option<(u64, PathBuf)>, TakeOverError> {
         let count = self.log.end().0.saturating_sub(records);
         let aside = self.log.cut(Sequence(records))?;
@@ -154,7 +154,7 @@ impl LogTakenOver {
         Ok(common(&self.log, other)?)
     }
 
-    /// Reads records from a number on, as many as are read at a time.
+    /// Reads records from number `from` on, up to the size of one read.
     pub(crate) fn read(&self, from: u64, to: u64) -> Result<Vec<Delivered>, TakeOverError> {
         Ok(read_records(&self.log, self.subgroup, from, to, READ_BYTES)?)
     }

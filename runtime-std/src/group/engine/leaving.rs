@@ -25,7 +25,7 @@ impl Leaving {
         self.since.is_some()
     }
 
-    /// Resets the request to the last view, because another view begins.
+    /// Clears the request to the group, which was made in the last view.
     pub(crate) const fn view_begins(&mut self) {
         self.is_asked = false;
     }

@@ -48,7 +48,7 @@ mod tests {
         Event::PeerLost { view: ViewId(view), peer: Rank(peer), cause }
     }
 
-    /// As a fabric reports a loss: once, in each view that is open, at the next poll.
+    /// A fabric reports a loss once in each open view, at the next poll.
     #[test]
     fn what_is_polled_in_one_view_is_told_to_the_view_that_it_is_about() {
         let events = [

@@ -18,10 +18,10 @@ impl ReservedSubgroups {
     }
 
     /// Requests a view in which a reserved subgroup has the members of its description. The
-    /// subgroup starts without messages, and applications reset its state when they are told of
-    /// that view. Nothing happens if it is open already, or is not reserved. The request persists
-    /// across views until one has the subgroup open, and ends with this member. Returns false if
-    /// the member has ended.
+    /// subgroup starts without messages, and applications reset its state when that view begins.
+    /// Nothing happens if it is open already, or is not reserved. The request persists across views
+    /// until one has the subgroup open, and ends with this member. Returns false if the member has
+    /// ended.
     pub fn open(&self, subgroup: SubgroupId) -> bool {
         self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: true }))
     }
@@ -29,8 +29,8 @@ impl ReservedSubgroups {
     /// Requests a view in which a reserved subgroup has no members. Messages delivered before that
     /// view are delivered at all its members; messages sent but not delivered by then are dropped.
     /// A receipt for a dropped message stays as it was, and is meaningless once the subgroup is
-    /// open again. The subgroup's clients are forgotten; those that follow it are told that it is
-    /// closed, after everything that was delivered. Otherwise as [`ReservedSubgroups::open`].
+    /// open again. The subgroup's clients are forgotten; its followers learn that it is closed,
+    /// after everything that was delivered. Otherwise as [`ReservedSubgroups::open`].
     pub fn close(&self, subgroup: SubgroupId) -> bool {
         self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: false }))
     }

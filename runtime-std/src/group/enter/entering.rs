@@ -1,4 +1,4 @@
-//! From the group as a process finds it to the first view that contains this process.
+//! A process's way from finding its group to the first view that contains the process.
 //!
 //! All members may leave or fail while a node joins them. Then no member is left to admit it, and
 //! to the initial nodes that come next the joining node looks like a running group. So it looks for

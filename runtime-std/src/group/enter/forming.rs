@@ -18,7 +18,7 @@ use crate::group::state::last_membership::{LastMembership, MembershipEnd};
 #[derive(Clone, Debug, Default)]
 pub struct Forming {
     /// The folder where this node records its membership; the description's folder if `None`.
-    /// Without a folder, a node on a network forms no group, unless it is told to form a new one.
+    /// Without a folder, a node on a network forms a group only if it is told to form a new one.
     pub state: Option<PathBuf>,
     /// Form the group anew, regardless of an earlier one; all initial nodes must be given this. An
     /// operator decides this, once: two groups of one name may run if members of the earlier one
@@ -70,7 +70,7 @@ pub enum Waiting {
     },
 }
 
-/// What a restarting group waits for.
+/// The nodes that a restarting group waits for, and the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestartWaiting {
@@ -145,7 +145,7 @@ pub(crate) struct Statement {
     pub(crate) living: Vec<u32>,
 }
 
-/// What a node knows of the group from earlier incarnations.
+/// A node's knowledge of the group from earlier incarnations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Remembers {
     /// No folder for its membership.

@@ -49,7 +49,7 @@ enum Met {
     All(Vec<(NodeId, Session)>),
     /// Somebody runs.
     Running,
-    /// All came, and may not form the group.
+    /// The nodes met, but may not form the group.
     NotFormed(NotFormed),
     /// A node that had come went away again.
     Again(MeshError),

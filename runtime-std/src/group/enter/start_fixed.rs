@@ -87,7 +87,7 @@ pub enum ConnectError {
     /// An error in the description.
     #[error(transparent)]
     Description(#[from] DescriptionError),
-    /// An error as when a group starts.
+    /// An error that the start of a group can have too.
     #[error(transparent)]
     Start(#[from] StartError),
 }

@@ -20,7 +20,7 @@ use crate::shared_memory::Root;
 /// The default time limit for becoming a member.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where and how a process becomes a member.
+/// The options with which a process becomes a member.
 #[derive(Debug)]
 pub struct StartOptions<'s> {
     /// This process's node of the description.
@@ -88,7 +88,7 @@ pub enum StartError {
     UnknownNode {
         /// The node.
         node: u32,
-        /// The nodes that it has.
+        /// The nodes that the description has.
         known: Vec<u32>,
     },
     /// The others' control servers cannot be reached.

@@ -373,7 +373,7 @@ mod tests {
         let store = BlockStore::Tcp(Default::default());
         let large = Large::new(&description, store, std::iter::empty());
         assert!(!large.is_mistold() && large.failure().is_none());
-        // It is not even delivered as an empty message, because there is none.
+        // Not even an empty message is delivered, because there is no message.
         assert_eq!(large.payload(SubgroupId(0), Rank(1), 3, &describe(0)), None);
         assert!(large.is_mistold());
         let stopped = Stopped::from(large.failure().expect("it is known"));

@@ -142,7 +142,7 @@ impl SenderStream {
     }
 }
 
-/// What the end of a stream means for this member.
+/// The consequence of a stream's end for this member.
 #[derive(Debug, PartialEq, Eq)]
 enum Consequence {
     /// A member can no longer send to, or receive from, this one: a view change removes it, and

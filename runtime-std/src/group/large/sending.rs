@@ -37,7 +37,7 @@ pub enum SendLargeError {
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] BlockMemoryError),
-    /// An error as for any message.
+    /// An error that any message can have.
     #[error(transparent)]
     Send(#[from] SendError),
 }

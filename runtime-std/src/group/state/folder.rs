@@ -176,7 +176,7 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Raises the notes about the logs that the node writes in that view.
+    /// Updates the notes about the logs that the node writes in that view.
     pub(crate) fn raise(&mut self, view: u64, logs: &[NotedLog]) -> io::Result<()> {
         let last = self.last.clone().filter(|last| last.view == view);
         let Some(mut last) = last else { return Ok(()) };

@@ -68,12 +68,12 @@ impl Record {
         self.folder.as_ref()?.lock().last.clone()
     }
 
-    /// Returns whether the notes about the logs may be raised now.
+    /// Returns whether the notes about the logs may be updated now.
     pub(crate) fn may_raise(&self) -> bool {
         self.folder.as_ref().is_some_and(NotedFolder::is_free)
     }
 
-    /// Raises the notes about the logs, without delaying anything else.
+    /// Updates the notes about the logs, without delaying anything else.
     pub(crate) fn raises(&self, view: ViewId, logs: Vec<NotedLog>) {
         if let Some(folder) = &self.folder {
             folder.raises(view.0, logs);

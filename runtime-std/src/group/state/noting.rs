@@ -1,5 +1,5 @@
-//! Raises a node's notes about its logs while it is a member. A separate thread writes them, so
-//! that no message waits for it.
+//! Updates a node's notes about the ends of its logs while it is a member. A separate thread writes
+//! them, so that no message waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -19,7 +19,8 @@ const PARTS: u32 = 10;
 /// The notes: the view, and its logs.
 type Notes = (u64, Vec<NotedLog>);
 
-/// A node's folder while it is a member, and the thread that raises the notes about its logs.
+/// A node's folder while it is a member, and the thread that updates its notes about the ends of
+/// its logs.
 #[derive(Debug)]
 pub(crate) struct NotedFolder {
     folder: Arc<Mutex<StateFolder>>,
@@ -56,7 +57,7 @@ impl NotedFolder {
         let Some(raising) = self.raising.as_ref().filter(|_| self.is_free()) else { return };
         raising.is_free.store(false, Ordering::Release);
         if let Some(offered) = &raising.offered {
-            // A thread that has ended raises nothing, and the notes remain lower bounds.
+            // A thread that has ended writes nothing, and the notes remain lower bounds.
             let _ = offered.send((view, logs));
         }
     }

@@ -204,8 +204,7 @@ mod tests {
         };
         let looks: Vec<(u64, Duration)> =
             named(50, in_turns).into_iter().map(|(look, slow)| (look, slow.lasts)).collect();
-        // It was level with the others at check 0, and lags since check 1; the last time at check
-        // 19.
+        // The member was level with the others at check 0, and lagged from check 1 to check 19.
         let lasts = (4..39).map(|look| (look, Duration::from_millis(100 * (look - 1))));
         assert_eq!(looks, lasts.collect::<Vec<_>>());
     }

@@ -83,7 +83,7 @@ pub(crate) enum Supplied {
     GivenUp,
 }
 
-/// How far a joiner is behind, in bytes, as both ends see it.
+/// The bytes by which a joiner is behind, shared by both ends.
 #[derive(Debug)]
 struct Backlog {
     bytes: AtomicUsize,

@@ -2,7 +2,7 @@
 
 use tramontane_core::ids::SubgroupId;
 
-/// What a node is to be supplied with.
+/// The subgroups that a node wants to be supplied with.
 pub(crate) struct Wanted {
     pub(crate) subgroups: Vec<SubgroupId>,
     /// The subgroups for which it wants the records from a number on, instead of a state.

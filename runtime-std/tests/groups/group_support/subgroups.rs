@@ -32,7 +32,7 @@ pub const TWO: SubgroupId = SubgroupId(1);
 /// Everything one application received, and the flags that block it.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// By subgroup: the sender and number of each message.
+    /// The sender and number of each message, by subgroup.
     messages: Mutex<BTreeMap<u16, Vec<(u32, u64)>>>,
     views: Mutex<Vec<Vec<u32>>>,
     restored: [AtomicU64; 2],

@@ -49,7 +49,7 @@ pub(crate) fn digest_at(feed: &Feed, subgroup: SubgroupId, place: u64) -> Option
     while at.place < place {
         let record = feed.lock().subgroups.get(&subgroup)?.words.record_of(at.place)?;
         let messages = read(&log, subgroup, record, at.place, place)?;
-        // The log has begun to discard them.
+        // The log has begun to discard these messages.
         messages.first()?;
         at = messages.iter().fold(at, |at, message| at.after(&message.publish()));
     }

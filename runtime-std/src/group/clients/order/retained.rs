@@ -16,7 +16,7 @@ pub(crate) const BYTES_MAX: usize = 16 << 20;
 /// The largest number of digests kept of positions before those messages.
 const MARKS_MAX: usize = 1 << 16;
 
-/// The bytes of messages between two digests, while there are few.
+/// The initial distance between two digests, in bytes of messages.
 const MARK_BYTES: usize = 64 << 10;
 
 /// The overhead of one message in bytes.
@@ -48,7 +48,7 @@ impl RetainedMessage {
     }
 }
 
-/// What is known of the order up to a position.
+/// The knowledge about the order up to a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// All.

@@ -14,7 +14,8 @@
 //! - An ordinal of a client incarnation is new at most once, until the lease of that incarnation
 //!   ends.
 //! - At most [`REMEMBERED_MAX`] clients are remembered, and no source may use more than half of
-//!   what the others leave free: whatever one source does, a new source finds room.
+//!   what the others leave free: a new source always finds room, regardless of what another one
+//!   does.
 
 use std::collections::BTreeMap;
 

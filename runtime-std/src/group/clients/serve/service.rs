@@ -86,7 +86,7 @@ impl Service {
         }
     }
 
-    /// Gives each client one turn. Returns true if more can be done at once.
+    /// Runs one turn of each client. Returns true if more can be done at once.
     fn work(&mut self) -> bool {
         let now = Instant::now();
         while let Ok(session) = self.arrivals.try_recv() {

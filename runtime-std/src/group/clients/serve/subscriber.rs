@@ -30,7 +30,7 @@ pub(crate) struct Subscriber {
     stall: Stall,
 }
 
-/// What the client has been told.
+/// The information that the client already has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SubscriberStage {
     Comes,

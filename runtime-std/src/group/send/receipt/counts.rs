@@ -124,7 +124,7 @@ impl Counts {
         self.wake();
     }
 
-    /// Registers a waker to be called once a message has reached a level, or the member has ended.
+    /// Registers a waker, which is called when a message reaches a level or the member ends.
     /// `before` is the key that an earlier call returned for the same wait. The caller checks once
     /// more afterwards, and rings.
     pub(crate) fn wait(
