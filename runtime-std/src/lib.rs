@@ -1,12 +1,45 @@
-//! Groups on Linux hosts: how a process becomes a member, sends and delivers, over shared memory,
-//! TCP or RDMA, whose library is loaded when a group uses it. The command line is another crate.
+//! Groups on Linux hosts, over shared memory, TCP or RDMA.
 //!
-//! A program is a member of a [`group`]: [`group::start`] makes this process one of a
-//! [`group::Description`], and its application is a [`group::Replica`], which is handed what every
-//! member is handed, in the same order. Members may fail, leave and join, or are the same from
-//! beginning to end: that is a setting. `tramontane node` is the program that does so.
+//! Begin with [`group::Running`], a member of a group. [`group::start`] makes this process a member
+//! of the group that a [`group::Description`] describes; a [`group::Replica`] receives the same
+//! messages in the same order at every member, and a [`group::Sender`] sends them:
 //!
-//! `examples/three_members.rs` has several members, with polling threads.
+//! ```
+//! use std::sync::{Arc, Mutex};
+//! use std::time::Duration;
+//!
+//! use tramontane_runtime::group::{Description, Messages, StartOptions, start};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A group of one, so that this runs by itself: 8 slots per sender, messages of up to 64 bytes.
+//! let name = format!("runtime-{}", std::process::id());
+//! let group = Description::builder(&name).nodes(1).window(8).message_max(64).build()?;
+//! let delivered = Arc::new(Mutex::new(Vec::new()));
+//! let kept = Arc::clone(&delivered);
+//! let replica = move |messages: &mut Messages<'_, '_>| {
+//!     kept.lock().unwrap().extend(messages.map(|message| message.payload.to_vec()));
+//! };
+//! let running = start(group, StartOptions::new(0), replica)?;
+//! let mut sender = running.sender().ok_or("every node sends")?;
+//! sender.send(b"hello", Duration::from_secs(1))?;
+//! running.leave(Duration::from_secs(10))?;
+//! assert_eq!(*delivered.lock().unwrap(), [b"hello"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/three_members.rs` has three members. Members may fail, leave and join, or stay the same
+//! from beginning to end: [`group::Membership`] is a setting. The RDMA library is loaded only when a
+//! group uses it.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`group`] | groups: every member delivers what any member sends, in one order |
+//! | [`blocks`] | block multicasts: large objects from one member to many |
+//! | [`shards`] | groups of replicas in a tree, and clients that multicast to any set of them |
+//!
+//! Programs depend on the `tramontane` crate, which re-exports these. Its command line is another
+//! crate.
 
 mod block_transfer;
 pub mod blocks;
