@@ -28,9 +28,9 @@
 //! # }
 //! ```
 //!
-//! `examples/three_members.rs` has three members. Members may fail, leave and join, or stay the same
-//! from beginning to end: [`group::Membership`] is a setting. The RDMA library is loaded only when a
-//! group uses it.
+//! `examples/three_members.rs` has three members. Members may fail, leave and join, or stay the
+//! same from beginning to end: [`group::Membership`] is a setting. The RDMA library is loaded only
+//! when a group uses it.
 //!
 //! | module | subject |
 //! |---|---|

@@ -50,7 +50,7 @@ pub enum Stopped {
     Fabric(String),
     /// A large message does not match the descriptor in its slot. Neither it nor any later message
     /// was delivered.
-    #[error("a large message is not what was announced: {0}")]
+    #[error("a large message does not match its announcement: {0}")]
     DescriptorMismatch(String),
     /// The application's upcall panicked; the order of the messages it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
