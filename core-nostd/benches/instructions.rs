@@ -1,6 +1,6 @@
-//! How many instructions a message and an idle step take, counted and not timed: the same number in
-//! each run. `core-nostd/benches/count` runs it under callgrind and takes the difference of two
-//! counts of rounds, so that opening the group does not count.
+//! Instruction counts of a message and of an idle step, which are the same in each run, unlike
+//! times. `core-nostd/benches/count` runs this under callgrind and takes the difference of two
+//! numbers of rounds, so that opening the group does not count.
 //!
 //! Usage: `instructions ROUNDS WORKLOAD BYTES [checks]`; a workload is `all`, `one` or `idle`.
 
@@ -55,7 +55,7 @@ fn main() {
     });
 }
 
-/// Each sender sends a burst, and each member steps.
+/// Lets each sender send a burst, and each member step.
 fn round(
     nodes: &mut [Node<'_>],
     outboxes: &[Option<Outbox<'_>>],

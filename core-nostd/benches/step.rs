@@ -1,6 +1,6 @@
-//! What a message costs in steps alone: two members in one memory and one thread, so that no cache
-//! line travels. Run with `cargo bench -p tramontane-core --features views`, or count instructions
-//! with `valgrind --tool=callgrind` on the binary that it builds, given `--profile-time 1`.
+//! The cost of a message in steps only: two members in the same memory and thread, so that no cache
+//! line moves. Run it with `cargo bench -p tramontane-core --features views`, or count instructions
+//! with `valgrind --tool=callgrind` on the binary that it builds, with `--profile-time 1`.
 
 #![allow(missing_docs, clippy::expect_used, clippy::indexing_slicing, clippy::integer_division)]
 

@@ -9,7 +9,7 @@
 //! The protocols are those of Derecho with Spindle (Jha, Rosa, Birman, ICDCS 2022). Ids such as
 //! COR-1 below are the project's requirements.
 //!
-//! # What the core keeps
+//! # Properties
 //! - It has no I/O, no clock and no threads: [`node::Node::step`] does a bounded amount of work and
 //!   returns.
 //! - It never blocks, recurses or allocates, and no input from a peer or a caller makes it panic.
@@ -18,7 +18,7 @@
 //! - A [`fabric::Fabric`] is its only way to the outside.
 //! - Cells only grow. Data larger than a cell is published by a counter that is written after it.
 //!
-//! # In the order to read it
+//! # Reading order
 //! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
 //! [`storage`] for statically declared memory, [`health`] for partners that may fall silent or
 //! restart, `view` for a membership that changes, `rdmc` for messages sent in blocks, and [`turn`]
@@ -33,8 +33,8 @@
 //! | `views` | a membership that changes: the module `view`, `node::ViewNode`, and the columns of the view protocol in [`layout`] |
 //! | `blocks` | block multicast: the module `rdmc`, `fabric::Blocks`, and in [`layout`] channels and subgroups with large messages |
 //! | `tram` | order across many groups: the module `tram` |
-//! | `durable` | counts of what members have made durable, in subgroups that they log; with `views`, promises that are durable before a seal is echoed; the module `restart` |
-//! | `prefetch` | a hint to the processor while a burst of messages is built: the only assembly |
+//! | `durable` | counts of the messages that members have made durable, in logged subgroups; with `views`, promises that are made durable before a seal is echoed; the module `restart` |
+//! | `prefetch` | a hint to the processor while a burst of messages is built; this is the only assembly |
 //! | `defmt` | formats for a `defmt` logger |
 //!
 //! In every build a slot may hold the descriptor of a large message, so the stages of [`multicast`]

@@ -22,13 +22,13 @@
 //! never depends on a caller. It is tested in each file, in the simulated runs with torn writes,
 //! and by `.ci/miri`.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `line` | a cache line of cells |
 //! | `row` | a row and its cells: rule 1 |
 //! | `ring` | a ring and its slots: rule 2 |
-//! | `lending` | what a node is opened on |
-//! | `prefetch` | lines that are asked for before they are written (feature `prefetch`) |
+//! | `lending` | the memory that a node is opened on |
+//! | `prefetch` | prefetching of lines before they are written (feature `prefetch`) |
 //!
 //! Requirement: MEM-1.
 

@@ -36,7 +36,7 @@
 //! assert_eq!((lent.ready.len(), OWN.reader().bytes()), (8, LAYOUT.row_bytes(Rank(0))));
 //! ```
 //!
-//! # What has to be fresh
+//! # Fresh memory
 //! A view begins with rows of zeros and with unused hand-offs (VIE-11). [`NodeStorage::lend`]
 //! resets the hand-offs; [`RowStorage::clear`] zeroes rows that are reused for another view.
 //!

@@ -1,4 +1,4 @@
-//! Gives the linker the image's place in memory.
+//! Passes the memory layout of the image to the linker.
 
 fn main() {
     let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();

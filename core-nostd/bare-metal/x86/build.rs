@@ -8,7 +8,8 @@ fn main() {
         println!("cargo:rustc-link-arg-bins={argument}");
     }
     if std::env::var_os("CARGO_FEATURE_DEFMT").is_some() {
-        // Where its words go. Its own code can panic, and this image proves nothing about panics.
+        // Destination of the log's strings. The logger's own code can panic, and this image proves
+        // nothing about panics.
         println!("cargo:rustc-link-arg-bins=-Tdefmt.x");
         println!("cargo:rustc-link-arg-bins=-Wl,--defsym=a_panic_is_reachable=0");
     }

@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 /*
- A post took all of the list, as the bytes are now.
+ The post took the whole list, with the bytes as they were at the call.
  */
 #define TRAMONTANE_TAKEN 0
 
 /*
- A post took nothing of it: there is no room now.
+ The post took nothing of the list, because there is no room now.
  */
 #define TRAMONTANE_QUEUE_FULL 1
 
 /*
- The peer is gone. What else a post returns means the same.
+ The peer is gone. Any other result of a post means the same.
  */
 #define TRAMONTANE_PEER_LOST 2
 
@@ -34,81 +34,81 @@
 #define TRAMONTANE_BLOCK 128
 
 /*
- Slots are laid on multiples of this.
+ Alignment of slots.
  */
 #define TRAMONTANE_SLOT_ALIGN 16
 
 /*
- Bytes of a slot beside its payload.
+ Bytes of a slot in addition to its payload.
  */
 #define TRAMONTANE_SLOT_HEADER 12
 
 /*
- Subgroups that a group may have here.
+ Most subgroups of a group in this library.
  */
 #define TRAMONTANE_SUBGROUPS_MAX 8
 
 /*
- What the state's memory is aligned to.
+ Alignment of the state's memory.
  */
 #define TRAMONTANE_STATE_ALIGN 128
 
 /*
- Bytes of state for the node itself, at most.
+ Most bytes of state for the node itself.
  */
 #define TRAMONTANE_NODE_BYTES 384
 
 /*
- Bytes of state for each member of the group, at most.
+ Most bytes of state per member of the group.
  */
 #define TRAMONTANE_ROW_REF_BYTES 16
 
 /*
- Bytes of state for each subgroup of the node, at most.
+ Most bytes of state per subgroup of the node.
  */
 #define TRAMONTANE_SUBGROUP_BYTES 384
 
 /*
- Bytes of state for each sender of these, at most.
+ Most bytes of state per sender of these subgroups.
  */
 #define TRAMONTANE_SENDER_BYTES 256
 
 /*
- Bytes of state for each member of these, at most.
+ Most bytes of state per member of these subgroups.
  */
 #define TRAMONTANE_MEMBER_BYTES 96
 
 /*
- Bytes of state for each other member of these, at most.
+ Most bytes of state per other member of these subgroups.
  */
 #define TRAMONTANE_LINK_BYTES 192
 
 /*
- Bytes of state for each subgroup that the node sends in, at most.
+ Most bytes of state per subgroup that the node sends in.
  */
 #define TRAMONTANE_HANDOFF_BYTES 384
 
 /*
- Bytes of state for each slot of these, at most.
+ Most bytes of state per slot of these subgroups.
  */
 #define TRAMONTANE_READY_BYTES 8
 
 /*
- Words of an outbox, at most.
+ Most words of an outbox.
  */
 #define TRAMONTANE_OUTBOX_WORDS 16
 
 /*
- Words of a reservation, at most.
+ Most words of a reservation.
  */
 #define TRAMONTANE_SLOT_WORDS 20
 
 /*
- What a call came to.
+ The result of a call.
  */
 enum tramontane_status {
     /*
-     It did what it says.
+     The call succeeded.
      */
     TRAMONTANE_OK = 0,
     /*
@@ -116,15 +116,16 @@ enum tramontane_status {
      */
     TRAMONTANE_BAD_POINTER = 1,
     /*
-     The group is wrong: a member twice, a sender that is no member, a size of none or too large.
+     The group is wrong: a member is listed twice, a sender is not a member, or a size is zero or
+     too large.
      */
     TRAMONTANE_BAD_GROUP = 2,
     /*
-     The rank is not in the group, or the subgroup is none.
+     The rank is not in the group, or the subgroup does not exist.
      */
     TRAMONTANE_NOT_A_MEMBER = 3,
     /*
-     Rows or state are smaller than the group needs.
+     Rows or state are smaller than the group requires.
      */
     TRAMONTANE_TOO_SMALL = 4,
     /*
@@ -140,21 +141,21 @@ enum tramontane_status {
      */
     TRAMONTANE_FULL = 7,
     /*
-     The message is larger than a slot takes.
+     The message is larger than a slot.
      */
     TRAMONTANE_TOO_LARGE = 8,
     /*
-     The range lies outside of the row.
+     The range is outside the row.
      */
     TRAMONTANE_OUT_OF_ROW = 9,
     /*
-     The slot was committed or dropped already.
+     The slot was already committed or dropped.
      */
     TRAMONTANE_NO_SLOT = 10,
 };
 
 /*
- A node; it lies in the state's memory.
+ A node, stored in the state's memory.
  */
 struct tramontane_node;
 
@@ -163,7 +164,7 @@ struct tramontane_node;
  */
 struct tramontane_subgroup {
     /*
-     The members, by rank in the group.
+     Members, by rank in the group.
      */
     const uint16_t *members;
     /*
@@ -171,7 +172,7 @@ struct tramontane_subgroup {
      */
     size_t member_count;
     /*
-     Those that send, in sender order.
+     Members that send, in sender order.
      */
     const uint16_t *senders;
     /*
@@ -187,17 +188,17 @@ struct tramontane_subgroup {
      */
     uint32_t message_max;
     /*
-     Whether messages are delivered on receipt, without one order.
+     Whether messages are delivered on receipt, without a common order.
      */
     bool is_unordered;
 };
 
 /*
- A group: every member is given the same one.
+ A group. Every member must use the same one.
  */
 struct tramontane_group {
     /*
-     The members' lasting numbers, in rank order.
+     Permanent node ids of the members, in rank order.
      */
     const uint32_t *members;
     /*
@@ -219,7 +220,8 @@ struct tramontane_group {
 };
 
 /*
- What a node is opened on. All of the memory is zeros, belongs to this node alone, and stays.
+ The arguments for opening a node. All of its memory must be zeroed, belong only to this node,
+ and stay valid.
  */
 struct tramontane_setup {
     /*
@@ -227,12 +229,12 @@ struct tramontane_setup {
      */
     const struct tramontane_group *group;
     /*
-     The own rank.
+     Local rank.
      */
     uint16_t rank;
     /*
-     For each member, in rank order, its row: the own one, and copies of the others'. Each begins
-     on a cache line and has as many bytes as tramontane_row_bytes says.
+     Row of each member, in rank order: the local one, and copies of the others'. Each begins on
+     a cache line and has as many bytes as tramontane_row_bytes returns.
      */
     uint8_t *const *rows;
     /*
@@ -240,17 +242,17 @@ struct tramontane_setup {
      */
     uint8_t *state;
     /*
-     How many bytes; tramontane_state_bytes says how many are needed.
+     Bytes of the state; tramontane_state_bytes returns how many are needed.
      */
     size_t state_bytes;
     /*
-     What a step sends, receives and delivers at most in each subgroup; 0 for no limit.
+     Most messages that a step sends, receives and delivers in each subgroup; 0 for no limit.
      */
     uint32_t messages_max;
 };
 
 /*
- Bytes of the own row that a peer should have, at the same place of its copy.
+ Bytes of the local row that a peer should receive, at the same offset of its copy.
  */
 struct tramontane_write {
     /*
@@ -258,22 +260,22 @@ struct tramontane_write {
      */
     size_t offset;
     /*
-     How many bytes.
+     Length in bytes.
      */
     size_t length;
 };
 
 /*
- What carries writes. Writes to one peer become visible in the order of the calls, and each
- aligned group of 8 bytes at once. No call waits, and none calls the node.
+ Carries writes. Writes to one peer become visible in the order of the calls, and each aligned
+ group of 8 bytes at once. No call waits, and none calls the node.
  */
 struct tramontane_fabric {
     /*
-     Handed to each call.
+     Passed to each call.
      */
     void *context;
     /*
-     Takes all of a list of writes to one peer, or nothing of it. The bytes are copied before it
+     Takes a whole list of writes to one peer, or nothing of it. The bytes are copied before it
      returns.
      */
     int32_t (*post)(void *context,
@@ -281,7 +283,7 @@ struct tramontane_fabric {
                     const struct tramontane_write *writes,
                     size_t count);
     /*
-     Whether a peer was lost since the last call, and which. May be null.
+     Returns whether a peer was lost since the last call, and stores its rank. May be null.
      */
     bool (*lost)(void *context, uint16_t *peer);
     /*
@@ -299,11 +301,11 @@ struct tramontane_message {
      */
     uint16_t subgroup;
     /*
-     The sender's rank in the group.
+     Sender's rank in the group.
      */
     uint16_t rank;
     /*
-     The place in the one order.
+     Sequence position in the delivery order.
      */
     uint64_t place;
     /*
@@ -317,20 +319,20 @@ struct tramontane_message {
 };
 
 /*
- What is handed a message. It does not call the node.
+ Receives a message. It must not call the node.
  */
 typedef void (*tramontane_deliver)(void *context, const struct tramontane_message *message);
 
 /*
- What a step did.
+ The results of a step.
  */
 struct tramontane_progress {
     /*
-     Own slots published.
+     Local slots published.
      */
     uint32_t sent;
     /*
-     Slots of peers taken.
+     Slots received from peers.
      */
     uint32_t received;
     /*
@@ -338,19 +340,20 @@ struct tramontane_progress {
      */
     uint64_t delivered;
     /*
-     Nothing was done, and nothing waits: another step finds nothing until something comes.
+     Whether nothing was done and nothing waits: another step finds nothing until something
+     arrives.
      */
     bool is_idle;
     /*
-     Everything that this node sent was delivered everywhere, as far as it knows.
+     Whether everything that this node sent was delivered everywhere, as far as it knows.
      */
     bool is_settled;
     /*
-     A peer is lost, so that nothing more becomes stable; now or in an earlier step.
+     Whether a peer was lost, now or in an earlier step, so that nothing more becomes stable.
      */
     bool is_lost;
     /*
-     The number of what a peer published that no correct member does, or 0.
+     Number of the impossible value that a peer published, or 0.
      */
     uint8_t refused;
 };
@@ -360,25 +363,25 @@ struct tramontane_progress {
  */
 struct tramontane_outbox {
     /*
-     Of the library.
+     Private to the library.
      */
     uint64_t words[TRAMONTANE_OUTBOX_WORDS];
 };
 
 /*
- A slot that is being built in. It is not copied.
+ A slot in which a message is being built. It must not be copied.
  */
 struct tramontane_slot {
     /*
-     Where the message is built; null once it was committed or dropped.
+     Payload to fill in; null once it was committed or dropped.
      */
     uint8_t *payload;
     /*
-     How many bytes it has.
+     Payload length in bytes.
      */
     size_t length;
     /*
-     Of the library.
+     Private to the library.
      */
     uint64_t words[TRAMONTANE_SLOT_WORDS];
 };
@@ -388,52 +391,53 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- A number that two groups share only if they are the same. Members compare it before the first
- step.
+ Computes a number that two groups share only if they are the same. Members compare it before the
+ first step.
 
  # Safety
- Pointers that are not null are valid, and so is all that they point to.
+ Pointers that are not null are valid, and so is everything that they point to.
  */
 enum tramontane_status tramontane_digest(const struct tramontane_group *group, uint64_t *digest);
 
 /*
- Bytes of a member's row.
+ Computes the bytes of a member's row.
 
  # Safety
- Pointers that are not null are valid, and so is all that they point to.
+ Pointers that are not null are valid, and so is everything that they point to.
  */
 enum tramontane_status tramontane_row_bytes(const struct tramontane_group *group,
                                             uint16_t rank,
                                             size_t *bytes);
 
 /*
- Bytes of state that a member needs.
+ Computes the bytes of state that a member needs.
 
  # Safety
- Pointers that are not null are valid, and so is all that they point to.
+ Pointers that are not null are valid, and so is everything that they point to.
  */
 enum tramontane_status tramontane_state_bytes(const struct tramontane_group *group,
                                               uint16_t rank,
                                               size_t *needed);
 
 /*
- Opens a node of a fixed membership. The members have compared tramontane_digest before.
+ Opens a node of a fixed membership. The members must have compared tramontane_digest before.
 
  # Safety
- Pointers that are not null are valid. What the setup says of memory holds as long as the node is
- used; nobody stores in the own row but this node, and in a copy but tramontane_apply.
+ Pointers that are not null are valid. The promises about memory in the setup hold as long as the
+ node is used. Only this node stores in the local row, and only tramontane_apply stores in a
+ copy.
  */
 enum tramontane_status tramontane_open(const struct tramontane_setup *setup,
                                        const struct tramontane_fabric *fabric,
                                        struct tramontane_node **node);
 
 /*
- Does what there is to do: sends, receives, delivers, posts. It never waits. One thread at a time
- steps a node.
+ Does the pending work: sends, receives, delivers and posts. It never waits. Only one thread at a
+ time may step a node.
 
  # Safety
- `node` is that of tramontane_open, and no other call uses it meanwhile; the other pointers are
- valid, and the fabric is as the one that it was opened with.
+ `node` comes from tramontane_open, and no other call uses it meanwhile. The other pointers are
+ valid, and the fabric is like the one that the node was opened with.
  */
 enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        uint64_t now_ns,
@@ -443,8 +447,8 @@ enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        struct tramontane_progress *progress);
 
 /*
- Stores what a peer posted in the copy of its row: in the order in which it was posted, and not
- while the node is stepped.
+ Stores a peer's posted bytes in the copy of its row. Call it in the order in which they were
+ posted, and not while the node is stepped.
 
  # Safety
  `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length`.
@@ -456,7 +460,7 @@ enum tramontane_status tramontane_apply(uint8_t *row,
                                         size_t length);
 
 /*
- Copies bytes out of a row, as a fabric does that carries them elsewhere.
+ Copies bytes out of a row, for a fabric that carries them elsewhere.
 
  # Safety
  `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`.
@@ -468,89 +472,91 @@ enum tramontane_status tramontane_read(uint8_t *row,
                                        size_t length);
 
 /*
- The outbox of a subgroup that the node sends in.
+ Returns the outbox of a subgroup that the node sends in.
 
  # Safety
- `node` is that of tramontane_open, and is not stepped meanwhile; `outbox` is valid. It is used
- no longer than the node's memory is there.
+ `node` comes from tramontane_open and is not stepped meanwhile; `outbox` is valid. The outbox is
+ not used longer than the node's memory exists.
  */
 enum tramontane_status tramontane_outbox_of(const struct tramontane_node *node,
                                             uint16_t subgroup,
                                             struct tramontane_outbox *outbox);
 
 /*
- Takes a slot for a message of `length` bytes. It never waits.
+ Reserves a slot for a message of `length` bytes. It never waits.
 
  # Safety
- `outbox` is one of tramontane_outbox_of; `slot` is valid, and holds no slot that is built in.
+ `outbox` comes from tramontane_outbox_of; `slot` is valid, and contains no slot in which a
+ message is being built.
  */
 enum tramontane_status tramontane_reserve(const struct tramontane_outbox *outbox,
                                           size_t length,
                                           struct tramontane_slot *slot);
 
 /*
- Sends the message that was built: the next step takes it.
+ Commits the message that was built: the next step sends it.
 
  # Safety
- `slot` is one of tramontane_reserve; its payload is not used afterwards.
+ `slot` comes from tramontane_reserve; its payload is not used afterwards.
  */
 enum tramontane_status tramontane_commit(struct tramontane_slot *slot);
 
 /*
- Gives a slot back: nothing is sent in its place.
+ Gives a slot back: no message is sent in its place.
 
  # Safety
- As tramontane_commit.
+ The same as for tramontane_commit.
  */
 enum tramontane_status tramontane_drop(struct tramontane_slot *slot);
 
 /*
- A number that two groups share only if they are the same. Members compare it before the first
- step.
+ Computes a number that two groups share only if they are the same. Members compare it before the
+ first step.
 
  # Safety
- Pointers that are not null are valid, and so is all that they point to.
+ Pointers that are not null are valid, and so is everything that they point to.
  */
 enum tramontane_status tramontane_digest(const struct tramontane_group *group, uint64_t *digest);
 
 /*
- Bytes of a member's row.
+ Computes the bytes of a member's row.
 
  # Safety
- Pointers that are not null are valid, and so is all that they point to.
+ Pointers that are not null are valid, and so is everything that they point to.
  */
 enum tramontane_status tramontane_row_bytes(const struct tramontane_group *group,
                                             uint16_t rank,
                                             size_t *bytes);
 
 /*
- Bytes of state that a member needs.
+ Computes the bytes of state that a member needs.
 
  # Safety
- Pointers that are not null are valid, and so is all that they point to.
+ Pointers that are not null are valid, and so is everything that they point to.
  */
 enum tramontane_status tramontane_state_bytes(const struct tramontane_group *group,
                                               uint16_t rank,
                                               size_t *needed);
 
 /*
- Opens a node of a fixed membership. The members have compared tramontane_digest before.
+ Opens a node of a fixed membership. The members must have compared tramontane_digest before.
 
  # Safety
- Pointers that are not null are valid. What the setup says of memory holds as long as the node is
- used; nobody stores in the own row but this node, and in a copy but tramontane_apply.
+ Pointers that are not null are valid. The promises about memory in the setup hold as long as the
+ node is used. Only this node stores in the local row, and only tramontane_apply stores in a
+ copy.
  */
 enum tramontane_status tramontane_open(const struct tramontane_setup *setup,
                                        const struct tramontane_fabric *fabric,
                                        struct tramontane_node **node);
 
 /*
- Does what there is to do: sends, receives, delivers, posts. It never waits. One thread at a time
- steps a node.
+ Does the pending work: sends, receives, delivers and posts. It never waits. Only one thread at a
+ time may step a node.
 
  # Safety
- `node` is that of tramontane_open, and no other call uses it meanwhile; the other pointers are
- valid, and the fabric is as the one that it was opened with.
+ `node` comes from tramontane_open, and no other call uses it meanwhile. The other pointers are
+ valid, and the fabric is like the one that the node was opened with.
  */
 enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        uint64_t now_ns,
@@ -560,8 +566,8 @@ enum tramontane_status tramontane_step(struct tramontane_node *node,
                                        struct tramontane_progress *progress);
 
 /*
- Stores what a peer posted in the copy of its row: in the order in which it was posted, and not
- while the node is stepped.
+ Stores a peer's posted bytes in the copy of its row. Call it in the order in which they were
+ posted, and not while the node is stepped.
 
  # Safety
  `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length`.
@@ -573,7 +579,7 @@ enum tramontane_status tramontane_apply(uint8_t *row,
                                         size_t length);
 
 /*
- Copies bytes out of a row, as a fabric does that carries them elsewhere.
+ Copies bytes out of a row, for a fabric that carries them elsewhere.
 
  # Safety
  `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`.
@@ -585,39 +591,40 @@ enum tramontane_status tramontane_read(uint8_t *row,
                                        size_t length);
 
 /*
- The outbox of a subgroup that the node sends in.
+ Returns the outbox of a subgroup that the node sends in.
 
  # Safety
- `node` is that of tramontane_open, and is not stepped meanwhile; `outbox` is valid. It is used
- no longer than the node's memory is there.
+ `node` comes from tramontane_open and is not stepped meanwhile; `outbox` is valid. The outbox is
+ not used longer than the node's memory exists.
  */
 enum tramontane_status tramontane_outbox_of(const struct tramontane_node *node,
                                             uint16_t subgroup,
                                             struct tramontane_outbox *outbox);
 
 /*
- Takes a slot for a message of `length` bytes. It never waits.
+ Reserves a slot for a message of `length` bytes. It never waits.
 
  # Safety
- `outbox` is one of tramontane_outbox_of; `slot` is valid, and holds no slot that is built in.
+ `outbox` comes from tramontane_outbox_of; `slot` is valid, and contains no slot in which a
+ message is being built.
  */
 enum tramontane_status tramontane_reserve(const struct tramontane_outbox *outbox,
                                           size_t length,
                                           struct tramontane_slot *slot);
 
 /*
- Sends the message that was built: the next step takes it.
+ Commits the message that was built: the next step sends it.
 
  # Safety
- `slot` is one of tramontane_reserve; its payload is not used afterwards.
+ `slot` comes from tramontane_reserve; its payload is not used afterwards.
  */
 enum tramontane_status tramontane_commit(struct tramontane_slot *slot);
 
 /*
- Gives a slot back: nothing is sent in its place.
+ Gives a slot back: no message is sent in its place.
 
  # Safety
- As tramontane_commit.
+ The same as for tramontane_commit.
  */
 enum tramontane_status tramontane_drop(struct tramontane_slot *slot);
 

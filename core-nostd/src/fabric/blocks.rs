@@ -75,7 +75,7 @@ pub enum BlockEvent {
 
 /// A fabric that carries blocks.
 ///
-/// # What every implementation keeps
+/// # Requirements on implementations
 /// - On one channel, blocks from one peer fill the receives for that peer. Both are matched in the
 ///   order in which they were posted.
 /// - A block that is longer than its receive, or that finds no receive, loses the peer (`PeerLost`)

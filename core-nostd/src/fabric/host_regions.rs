@@ -17,7 +17,7 @@ pub trait RegionMemory: Clone + Send + Sync + 'static {
 
 /// A fabric that allocates the memory of regions and keeps many views open at once.
 ///
-/// # What every implementation keeps
+/// # Requirements on implementations
 /// - A region is memory of the process, not of a view: every view that is opened later shows it to
 ///   its peers. Each member's own plan sets the length of its region.
 /// - A permission to write holds for one peer in one view. Opening a view grants none.

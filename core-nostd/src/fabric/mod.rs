@@ -13,12 +13,12 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `seam` | the trait, and what it reports |
-//! | `capabilities`, `error`, `write` | promises and limits; why a call failed; one write |
-//! | `blocks`, `permissions` | two-sided transfers; regions whose owner grants writes |
-//! | `host` | what a host needs beside that: memory of views, and sleep |
-//! | `host_regions` | the same for regions: their memory, and views that come and go one by one |
-//! | `block_store`, `regions` | memory of blocks, and its numbers |
+//! | `seam` | the trait, and the events that it reports |
+//! | `capabilities`, `error`, `write` | promises and limits; causes of failures; one write |
+//! | `blocks`, `permissions` | two-sided transfers; regions whose owner grants permission to write |
+//! | `host` | the additional needs of a host: memory of views, and sleep |
+//! | `host_regions` | the same for regions: their memory, and views that open and close independently |
+//! | `block_store`, `regions` | block memory, and its region numbers |
 //! | `borrowed` | the same traits for `&mut` |
 //! | `routed` | a fabric whose events pass through its host |
 //!

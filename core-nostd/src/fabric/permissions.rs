@@ -45,7 +45,7 @@ pub enum PermissionEvent {
 
 /// A fabric on which the owner of a region decides which peers write to it.
 ///
-/// # What every implementation keeps
+/// # Requirements on implementations
 /// - At first no peer may write to any region.
 /// - After [`revoke`](Permissions::revoke) has returned, no write of that peer lands in the region,
 ///   not even one that was in flight.

@@ -51,7 +51,7 @@ pub struct ViewMemory<'m> {
 
 /// Carries writes from a node's row to its peers' copies of that row.
 ///
-/// # What every implementation keeps
+/// # Requirements on implementations
 /// - No call blocks, and none spins on a full queue.
 /// - A [`Guard`](super::Kind::Guard) write carries the bytes as they were when [`Fabric::post`] was
 ///   called. A [`Content`](super::Kind::Content) write may be read from memory at any moment until

@@ -5,7 +5,7 @@
 //! this node's header and watches those of the other members. It is separate from the node: a group
 //! that does not want it opens no monitor, and its nodes are the same machine code.
 //!
-//! # What holds
+//! # Invariants
 //! - If the monitor is stepped before the node and the fabric keeps writes in order, a member that
 //!   returns with empty memory shows its new incarnation before any other write of it lands.
 //! - A member that was reported as restarted, or that shows that it stopped because of this one,
@@ -14,11 +14,11 @@
 //!   policy, and [`Node::go_on_alone`](crate::node::Node::go_on_alone) carries out the decision,
 //!   for a pair.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `event` | what is reported, with stable numbers |
-//! | `monitor` | shows the own life, and watches the others' |
-//! | `policy` | what one of two channels does when the other is gone |
+//! | `event` | the reported events, with stable numbers |
+//! | `monitor` | shows this member's liveness, and watches the others |
+//! | `policy` | the reaction of one of two channels when the other fails |
 //!
 //! Requirements: HLT-1, HLT-2.
 

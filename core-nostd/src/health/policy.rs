@@ -3,14 +3,14 @@
 //! Two members cannot distinguish a dead partner from a broken link: each sees only silence. If
 //! both continue, there are two orders; if neither does, the function is lost with the first
 //! failure. So a third party must decide which of them continues, or it must be fixed in advance.
-//! Each policy gives something up:
+//! Each policy has a drawback:
 //!
-//! | policy | who goes on | what it gives up |
+//! | policy | surviving channel | drawback |
 //! |---|---|---|
-//! | [`Policy::HaltBoth`] | nobody | the function, at the first failure |
-//! | [`Policy::Survivor`] | the named channel, and only it | the function, if the named one fails |
-//! | [`Policy::Exclusion`] | the channel that a discrete names | it is as safe as the discrete: it must never name both |
-//! | [`Policy::Witness`] | the channel that the witness keeps | the function, if channel and witness fail, or the way between them |
+//! | [`Policy::HaltBoth`] | none | the function is lost at the first failure |
+//! | [`Policy::Survivor`] | only the named channel | the function is lost if the named channel fails |
+//! | [`Policy::Exclusion`] | the channel that a discrete names | it is only as safe as the discrete, which must never name both |
+//! | [`Policy::Witness`] | the channel that the witness keeps | the function is lost if a channel and the witness fail, or the link between them |
 //!
 //! Requirement: HLT-2.
 

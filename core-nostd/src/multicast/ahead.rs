@@ -1,7 +1,7 @@
 //! Messages that are shown to the application before delivery, so that a log has them before the
 //! view is sealed (DUR-6).
 //!
-//! # What holds
+//! # Invariants
 //! - Showing messages leaves the node's state unchanged: they are delivered or dropped later.
 
 use super::application::Application;

@@ -1,7 +1,7 @@
 //! The numbers of messages that the members of a logged subgroup have made durable, as each reports
 //! for itself (DUR-1).
 //!
-//! # What holds
+//! # Invariants
 //! - A count only grows. A member whose count shrinks misbehaves: it has reported messages that
 //!   were not durable.
 //! - The count of a lost member remains as it was, because its disk still has the messages.

@@ -1,23 +1,23 @@
 //! Atomic multicast of small messages: order arithmetic, null rounds, and the three predicates of
 //! the paper (Spindle II-D, III), in the order in which a step runs them.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `order` | rounds and places (ORD) |
-//! | `state` | what a node remembers of its subgroups, senders and members |
-//! | `switches` | which of the stages batch, and what else is on |
-//! | `application` | what messages are handed to |
-//! | `watched` | a count of a peer: it must grow, and be possible |
-//! | `look` | what a sender's next slot tells, and what no correct one says |
-//! | `reach` | how far senders can be |
-//! | `send` | takes ready slots, binds rounds, publishes (BAT-1) |
+//! | `order` | rounds and sequence positions (ORD) |
+//! | `state` | a node's state of its subgroups, senders and members |
+//! | `switches` | the optimisations that can be switched off, such as the batching of each stage |
+//! | `application` | the receiver of messages |
+//! | `watched` | a count of a peer, which must grow and be possible |
+//! | `look` | interpretation of a sender's next slot, including values that no correct sender publishes |
+//! | `reach` | bounds on the progress of senders |
+//! | `send` | takes ready slots, assigns rounds, publishes (BAT-1) |
 //! | `receive` | takes new messages of every sender, publishes the received frontier |
-//! | `nulls` | which rounds a sender owes, and how it uses them up (NUL) |
-//! | `deliver` | stability, the upcall, the delivered frontier, and slots that come free |
-//! | `batch` | what an upcall is handed: messages lent out of the rings, in order |
-//! | `ahead` | what a log must have before the view is sealed (DUR-6) |
-//! | `durable` | what the members of a logged subgroup have made durable (DUR-1) |
-//! | `post` | which ranges each peer still lacks, as lists of writes |
+//! | `nulls` | the rounds that a sender owes, and how it uses them up (NUL) |
+//! | `deliver` | stability, the upcall, the delivered frontier, and the freeing of slots |
+//! | `batch` | the argument of an upcall: messages lent from the rings, in order |
+//! | `ahead` | messages that a log must have before the view is sealed (DUR-6) |
+//! | `durable` | the durable counts of the members of a logged subgroup (DUR-1) |
+//! | `post` | the data that each peer still lacks, as lists of writes |
 //!
 //! The batching of each stage, nulls and late posting can be switched off: the paper's baseline is
 //! a configuration of this code.

@@ -8,9 +8,9 @@
 //!
 //! | promises | message | counter |
 //! |---|---|---|
-//! | address order and write order | in one write with its neighbours, or a write of its own | in it |
-//! | write order | its payload, a write of its own | a guard right after it |
-//! | completions, with or without address order | as above, one list in flight a link | in it, or in the next list |
+//! | address order and write order | with its neighbours in one write, or in its own | in the same write |
+//! | write order | its payload, as a separate write | a guard directly after it |
+//! | completions, with or without address order | as above, with one list in flight per link | in the same write, or in the next list |
 //!
 //! Without order between writes a link has only one list in flight. Two writes of one cell are
 //! therefore never in flight together, so the cell cannot shrink.

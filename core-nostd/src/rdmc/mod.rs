@@ -5,13 +5,13 @@
 //! pure function of the algorithm, the members, the blocks, the rank and the step. It has no table
 //! and no state between steps, and every member can compute the part of every other (RDM-1, RDM-8).
 //!
-//! | algorithm | steps for `n` members and `k` blocks | what limits it |
+//! | algorithm | steps for `n` members and `k` blocks | limit |
 //! |---|---|---|
 //! | [`Algorithm::Sequential`] | `(n - 1) k` | the root sends everything to every member |
-//! | [`Algorithm::Interleaved`] | `(n - 1) k` | the same, but all wait alike |
-//! | [`Algorithm::Chain`] | `n + k - 2` | the last in the chain waits for all before it |
-//! | [`Algorithm::Tree`] | `ceil(log2 n) k` | no member passes on before it has everything |
-//! | [`Algorithm::Pipeline`] | `ceil(log2 n) + k - 1` | nothing: fewer steps are not possible |
+//! | [`Algorithm::Interleaved`] | `(n - 1) k` | the same, but all members wait equally long |
+//! | [`Algorithm::Chain`] | `n + k - 2` | the last member waits for all members before it |
+//! | [`Algorithm::Tree`] | `ceil(log2 n) k` | no member passes anything on before it has everything |
+//! | [`Algorithm::Pipeline`] | `ceil(log2 n) + k - 1` | none: fewer steps are not possible |
 //! | [`Algorithm::Hybrid`] | `ceil(log2 racks) + ceil(log2 largest rack) + k - 1` | leaders send twice in a step |
 //!
 //! A [`transfer::BlockGroup`] follows a schedule over a fabric that carries blocks.

@@ -3,11 +3,11 @@
 //!
 //! Everything here is a function of the answers. The caller handles files, threads and connections.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `answer` | what a node has on disk |
-//! | `verdict` | what is waited for, or what is to be done |
-//! | `logs` | which log is taken, and what becomes of damaged records |
+//! | `answer` | the state that a node has on disk |
+//! | `verdict` | what is still missing, or what to do |
+//! | `logs` | choice of a log, and treatment of damaged records |
 //!
 //! # How a group restarts
 //! 1. One node, the *leader* of an attempt, asks the others for their [`Answer`]s.

@@ -1,13 +1,13 @@
 //! Small-message multicast (SMC): a ring of slots in each sender's row (Spindle II-C; SMC-1 to
 //! SMC-6).
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `counter` | what a slot's counter says, as one number |
-//! | `cursor` | a place in a ring: position and slot, moved together |
-//! | `handoff` | from application threads to the step: reserve, ready, without a lock |
-//! | `length` | what a slot's length says |
-//! | `outbox` | the same with the ring: reserve, build in place, commit |
+//! | `counter` | the content of a slot's counter, as one number |
+//! | `cursor` | a position in a ring, with its slot |
+//! | `handoff` | the lock-free hand-off from application threads to the step: reserve, ready |
+//! | `length` | the meaning of a slot's length |
+//! | `outbox` | the hand-off together with the ring: reserve, build in place, commit |
 
 mod counter;
 mod cursor;

@@ -6,7 +6,7 @@
 //! the body, and then the name once more. An owner removes the name before it replaces a body. Each
 //! read is posted once the previous one has arrived, because reads may overtake each other.
 //!
-//! # Why a reference whose body nobody has goes
+//! # Why a reference without a body is removed
 //! If a reference was decided, a quorum had shown its body to the leader that decided it. One of
 //! that quorum is among the voters that were read, and had granted its log to this candidate
 //! before; bodies that it obtained after that grant it had not shown to an earlier leader. It keeps

@@ -14,23 +14,23 @@
 //! | module | subject |
 //! |---|---|
 //! | `overlay` | the tree of groups |
-//! | `shape` | where things lie in logs and rows |
-//! | `link`, `places` | the processes with which one shares a view of two, and what is kept of them |
-//! | `timestamp`, `entry`, `counts` | who leads; what a log holds; what all know alike from it |
+//! | `shape` | the layout of logs and rows |
+//! | `link`, `places` | the processes that share a view with this one, and the state kept for each |
+//! | `timestamp`, `entry`, `counts` | the right to lead; the entries of a log; the counts derived from them |
 //! | `feed` | rings of messages: from clients, and from a parent |
-//! | `log` | the own log |
-//! | `role`, `common` | what a replica has in one role alone, and in each |
-//! | `step` | what a step works with |
+//! | `log` | the local log |
+//! | `role`, `common` | the state of a replica in one role only, and in every role |
+//! | `step` | the context of a step |
 //! | `replica` | a replica, and its step |
-//! | `oracle`, `grant`, `campaign` | who should lead, who may write, how a replica becomes leader |
+//! | `oracle`, `grant`, `campaign` | which replica should lead, which one may write, and how a replica becomes leader |
 //! | `follow`, `repair`, `stream` | how a leader keeps its followers' logs |
-//! | `lead` | how it gives places to messages |
-//! | `deliver`, `pass_on` | handing over, and passing on to children |
-//! | `bodies`, `carry`, `complete` | payloads that entries refer to, if a switch is on |
-//! | `confirm` | what the parent has decided of what it passed on early |
-//! | `rows`, `posting`, `token` | what changed, as posts |
-//! | `client` | what multicasts |
-//! | `status` | what a host shows of a replica |
+//! | `lead` | how a leader gives log indices to messages |
+//! | `deliver`, `pass_on` | handing messages over, and passing them on to children |
+//! | `bodies`, `carry`, `complete` | payloads to which entries refer, if that option is on |
+//! | `confirm` | confirmation of messages that the parent passed on early |
+//! | `rows`, `posting`, `token` | posting of changes |
+//! | `client` | clients, which multicast messages |
+//! | `status` | the status of a replica for its host |
 //!
 //! Sources: TRAM, whole; Mu (Aguilera et al., OSDI 2020) for permissions; requirements TRM-1 to
 //! TRM-10. `campaign` and `follow` explain the differences from the paper.

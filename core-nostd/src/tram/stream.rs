@@ -1,6 +1,6 @@
 //! The stream of lists that a leader writes to a peer's log.
 //!
-//! # What is written before what
+//! # Order of writes
 //! - The cut precedes the entries after it: an entry below the tail never changes.
 //! - A header precedes its payload. If the writes end between them, the slot has no entry, instead
 //!   of the earlier entry with another's payload.

@@ -7,26 +7,26 @@
 //! which are read and written through a [`Table`]. [`ViewChange::step`] does a bounded amount of
 //! work on them and returns.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `cells` | what the cells say |
+//! | `cells` | the contents of the cells |
 //! | `checked` | the same in cells with checks |
-//! | `table` | the two seams: the columns, and what is asked of the node |
-//! | `state` | what a member remembers, and which members it suspects |
-//! | `suspicion` | heartbeats, suspicion and its spreading, and when to halt |
-//! | `leader` | which member leads, and what it waits for before it does |
+//! | `table` | the two interfaces: the columns, and the services of the node |
+//! | `state` | a member's state, and the members that it suspects |
+//! | `suspicion` | heartbeats, suspicions and their spreading, and the reasons to halt |
+//! | `leader` | the leader, and its conditions for leading |
 //! | `proposal` | the list of changes: taking over, proposing, accepting |
 //! | `wedge` | the end of receiving, and the final counts |
-//! | `trim` | where the view ends, set with the seal of the list |
-//! | `commit` | when a list is committed, and when the next view is decided |
-//! | `install` | delivery under the trim, and the next view |
+//! | `trim` | the ragged trim, set with the seal of the list |
+//! | `commit` | commitment of a list, and decision of the next view |
+//! | `install` | delivery up to the trim, and the next view |
 //! | `change` | the phases in their order: one step |
 //!
-//! # The order of a change
+//! # Order of a change
 //! suspect, leave or join request → propose → wedge and accept → commit → trim and seal → accept →
-//! decide → deliver under the trim → install.
+//! decide → deliver up to the trim → install.
 //!
-//! # What keeps it safe
+//! # Safety argument
 //! A leader's rank is its ballot. To accept means to copy a leader's list and to publish a
 //! [`Stance`]; to promise means to suspect all lower ranks, in the same cell. A leader proposes
 //! only once every member that it does not suspect has promised to accept nothing from its
@@ -42,18 +42,18 @@
 //! of members that this member suspects, and whether the rest is a majority, is the same at each
 //! read until this member itself suspects another.
 //!
-//! | where | looks | why it holds |
+//! | function | reads | why it is safe |
 //! |---|---|---|
-//! | `watch` | installed, heartbeat, committed | A member that has installed has published its heartbeat and its decision before. |
-//! | `spread` | a word of suspicions; then all of them, for the majority | They only grow: a member that had no majority has none. New flags wait for the next step. |
-//! | `learn`, also before new reports are taken | committed, once; then suspicions; then the list and the trims | A member that knows of a decision changes its list no more. The members that it suspected when it decided are in its row: if it removed this member, suspicions are not shared. The own list counts only if it agrees with what the owner shows. |
-//! | `may_lead` | each stance, once | A promise is for ever. A member that has promised to a later leader, or accepted from one, showed before that it suspects this member. |
-//! | `take_over` | each stance again, then its owner's suspicions; then the latest list | A member that turned to a later leader since shows that it suspects this member, and then nothing is taken over. A member that did not can accept nothing until this member proposes. |
-//! | `follow`, and `echo` of the leader that is about to be suspected | the leader's stance, once; then its suspicions; then its list | A leader only adds to its list. It suspected the members that the list removes before it published it. |
-//! | accepting (`adopt`) | a list to check it, and again to copy it | The copy, which no other member writes, is checked before a stance speaks for it. If it is not what was checked, this member halts. |
-//! | `all_accepted` | each stance, once, at different moments | What was accepted under a ballot was accepted, whatever its owner accepts later. |
-//! | `seal` | each final count, once | It is published once, before its owner accepts anything. |
-//! | `finish` | own cells; others' installed | It only grows. |
+//! | `watch` | installed, heartbeat, committed | A member that has installed the next view has published its heartbeat and its decision before. |
+//! | `spread` | a word of suspicions; then all of them, for the majority | Suspicions only grow: a member that had no majority still has none. New flags wait for the next step. |
+//! | `learn`, also before new reports are taken | committed, once; then suspicions; then the list and the trims | A member that knows of a decision no longer changes its list. The members that it suspected when it decided are in its row; if this member is one of them, it does not share the suspicions. The local list counts only if it agrees with the one that the owner shows. |
+//! | `may_lead` | each stance, once | A promise is permanent. A member that has made a promise to a later leader, or accepted a list from one, showed before that it suspects this member. |
+//! | `take_over` | each stance again, then its owner's suspicions; then the latest list | A member that has since turned to a later leader shows that it suspects this member, and then nothing is taken over. A member that has not can accept nothing until this member proposes. |
+//! | `follow`, and `echo` of the leader that is about to be suspected | the leader's stance, once; then its suspicions; then its list | A leader only adds to its list. It suspected the members that the list removes before it published the list. |
+//! | accepting (`adopt`) | a list to check it, and again to copy it | The copy, which no other member writes, is checked before a stance announces it. If it differs from the checked list, this member halts. |
+//! | `all_accepted` | each stance, once, at different moments | A list that was accepted under a ballot stays accepted, even if its owner accepts another one later. |
+//! | `seal` | each final count, once | A final count is published once, before its owner accepts anything. |
+//! | `finish` | local cells; the `installed` cells of others | `installed` only grows. |
 //!
 //! Even a peer that publishes nonsense cannot make a step panic, loop, or read outside its row. A
 //! member that publishes something that no correct member can publish is suspected, so the others

@@ -1,6 +1,6 @@
-//! From the processor's first instruction, in supervisor mode, to the first Rust function.
+//! The path from the processor's first instruction, in supervisor mode, to the first Rust function.
 //!
-//! Without an MMU all memory is strongly ordered, where atomic operations need not work; so 128
+//! Without an MMU all memory is strongly ordered, and atomic operations need not work in it. So 128
 //! MiB, the machine's memory, are mapped to themselves as normal, shareable memory. The loader has
 //! cleared `.bss`.
 

@@ -12,14 +12,14 @@ const APPLICATION_EXIT: usize = 0x20026;
 /// Asks the debugger for one operation.
 ///
 /// # Safety
-/// `block` must point to what the operation expects, until this returns.
+/// `block` must point to the arguments that the operation expects, until this returns.
 unsafe fn call(operation: usize, block: *const ()) {
-    // SAFETY: the caller vouches for the block; the debugger changes the result register alone.
+    // SAFETY: the caller vouches for the block; the debugger changes only the result register.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         asm!("hlt #0xf000", inout("x0") operation => _, in("x1") block, options(nostack));
     }
-    // SAFETY: as above; in supervisor mode the call overwrites the link register as well.
+    // SAFETY: as above; in supervisor mode the call also overwrites the link register.
     #[cfg(target_arch = "arm")]
     unsafe {
         asm!("svc #0x123456", inout("r0") operation => _, in("r1") block, out("lr") _,
@@ -32,7 +32,7 @@ pub struct Host;
 
 impl Console for Host {
     fn put(&mut self, byte: u8) {
-        // SAFETY: the operation reads one byte, and it is there.
+        // SAFETY: the operation reads one byte, which is there.
         unsafe { call(WRITE_BYTE, from_ref(&byte).cast()) }
     }
 }
@@ -41,7 +41,7 @@ impl Console for Host {
 pub fn exit(status: usize) -> ! {
     let block = [APPLICATION_EXIT, status];
     loop {
-        // SAFETY: the operation reads two words, and they are there.
+        // SAFETY: the operation reads two words, which are there.
         unsafe { call(EXIT_EXTENDED, from_ref(&block).cast()) }
     }
 }

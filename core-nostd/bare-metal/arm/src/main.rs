@@ -1,4 +1,4 @@
-//! Three members of a group on a bare ARM machine, of 64 bits or of 32: no operating system and no
+//! Three members of a group on a bare ARM machine of 64 or 32 bits: no operating system and no
 //! heap.
 
 #![no_std]
@@ -15,7 +15,7 @@ mod machine;
 use core::panic::PanicInfo;
 use tramontane_bare_workload as workload;
 
-/// What the image lends to everything that runs in it.
+/// Bytes of the stack on which everything in the image runs.
 const STACK_BYTES: usize = 256 * 1024;
 
 const PASSED: usize = 33;
@@ -27,25 +27,25 @@ const MACHINE: &str = "aarch64";
 #[cfg(target_arch = "arm")]
 const MACHINE: &str = "armv7a";
 
-/// Where the boot code arrives.
+/// Entry point that the boot code calls.
 #[unsafe(no_mangle)]
 extern "C" fn start() -> ! {
     let passed = workload::run(MACHINE, &mut machine::Host);
     machine::exit(if passed { PASSED } else { FAILED })
 }
 
-/// Where every exception arrives: none is expected.
+/// Entry point of every exception: none is expected.
 #[unsafe(no_mangle)]
 extern "C" fn fault() -> ! {
     machine::exit(FAULTED)
 }
 
-/// Links only if nobody can get here: the function that it calls does not exist.
+/// Links only if it is unreachable: the function that it calls does not exist.
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
     unsafe extern "C" {
         fn a_panic_is_reachable() -> !;
     }
-    // SAFETY: an image with this call does not link, so it is never made.
+    // SAFETY: an image with this call does not link, so the call is never made.
     unsafe { a_panic_is_reachable() }
 }

@@ -1,29 +1,29 @@
-//! Where an image's lines go.
+//! The output of an image.
 
 use crate::flips;
 use crate::group::Report;
 use crate::partitions;
 
-/// A place that takes bytes, and prints numbers without `core::fmt`, so that no result depends on
-/// what is being proved.
+/// A device that accepts bytes. Numbers are printed without `core::fmt`, so that no result depends
+/// on the code that is being proved.
 pub trait Console {
-    /// Puts out one byte.
+    /// Writes one byte.
     fn put(&mut self, byte: u8);
 
-    /// Puts out a text.
+    /// Writes a text.
     fn text(&mut self, text: &str) {
         for byte in text.bytes() {
             self.put(byte);
         }
     }
 
-    /// Puts out a text and ends the line.
+    /// Writes a text and ends the line.
     fn line(&mut self, text: &str) {
         self.text(text);
         self.put(b'\n');
     }
 
-    /// Puts out a number in decimal.
+    /// Writes a number in decimal.
     fn number(&mut self, value: u64) {
         let mut power = 10_000_000_000_000_000_000_u64;
         while power > 1 && value < power {
@@ -35,7 +35,7 @@ pub trait Console {
         }
     }
 
-    /// Puts out what became of the flipped bits; true if each ended as it must.
+    /// Writes the results of the flipped bits, and returns whether each run ended as required.
     fn flips(&mut self, machine: &str, report: Option<flips::Report>) -> bool {
         self.text(machine);
         self.text(": two members with checks, ");
@@ -50,7 +50,7 @@ pub trait Console {
         true
     }
 
-    /// Puts out what became of the two partitions; true if they agree.
+    /// Writes the results of the two partitions, and returns whether they agree.
     fn partitions(&mut self, machine: &str, report: Option<partitions::Report>) -> bool {
         self.text(machine);
         self.text(": two partitions over ports, ");
@@ -67,7 +67,7 @@ pub trait Console {
         true
     }
 
-    /// Puts out what a run came to; true if it went well.
+    /// Writes the result of a run, and returns whether it passed.
     fn verdict(&mut self, machine: &str, memory: &str, report: Option<Report>) -> bool {
         self.text(machine);
         self.text(": three members, ");

@@ -1,7 +1,7 @@
-//! What a partition calls of the core, each a function of its own in the image: the bound of the
-//! stack is computed for each (`../../stack`).
+//! The calls that a partition makes into the core, each as a separate function of the image: the
+//! stack bound is computed for each (`../../stack`).
 
-/// Defines functions that run what they are given and are not put into their callers.
+/// Defines functions that run a closure and are not inlined into their callers.
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident,)*) => { $(
         $(#[$doc])*
@@ -15,11 +15,11 @@ macro_rules! entries {
 entries! {
     /// Opens a node of a fixed membership.
     node_open,
-    /// A step of it, with its fabric and its application.
+    /// A step of such a node, with its fabric and its application.
     node_step,
     /// Reserves a slot, fills it and commits it.
     send,
-    /// A step of a monitor of health.
+    /// A step of a health monitor.
     monitor_step,
     /// A step of a partition of the example: opening, ports, its node, restart.
     partition_step,
@@ -37,7 +37,8 @@ entries! {
     client_step,
 }
 
-/// Nothing; or, to show that the bound notices it, a recursion or a call that cannot be told.
+/// Does nothing; or, to show that the bound detects them, makes a recursion or a call whose target
+/// is unknown.
 pub fn plant() {
     #[cfg(feature = "planted-recursion")]
     core::hint::black_box(recur(core::hint::black_box(3)));
@@ -52,7 +53,7 @@ fn recur(depth: u64) -> u64 {
     if depth == 0 { 0 } else { recur(less).saturating_add(core::hint::black_box(depth)) }
 }
 
-/// Takes more stack than anything else, so that the bound shows whether it was counted.
+/// Uses more stack than anything else, so that the bound shows whether it was counted.
 #[cfg(feature = "planted-indirect-call")]
 #[inline(never)]
 fn target(number: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! A fabric for members that live in one memory.
+//! A fabric for members in the same memory.
 
 use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, Promises, Region, Token, ViewMemory, Write,
@@ -6,21 +6,21 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 
-/// Bytes that are carried at a time. A multiple of 8, so that cells stay whole.
+/// Bytes that are carried at a time; a multiple of 8, so that cells stay whole.
 const CHUNK: usize = 256;
 
 /// Completions that may wait to be polled.
 const TOKENS: usize = 16;
 
-/// How a member's writes reach its peers.
+/// The path of a member's writes to its peers.
 pub enum Way {
-    /// They read the very same row: the store is the write, and a post has nothing to do.
+    /// The peers read the same row: the store is the write, and a post has nothing to do.
     Shared,
-    /// Each has a copy of the row, and a post brings it up to date.
+    /// Each peer has a copy of the row, which a post brings up to date.
     Copied {
-        /// The own row, to read what is sent.
+        /// Local row, from which the bytes are read.
         row: Row<'static>,
-        /// The copies, in rank order.
+        /// Copies, in rank order.
         copies: [RowWriter<'static>; crate::group::MEMBERS],
     },
 }
@@ -29,12 +29,12 @@ pub enum Way {
 pub struct Local {
     way: Way,
     tokens: heapless::Vec<Token, TOKENS>,
-    /// Lists that were posted.
+    /// Number of posted lists.
     pub posts: u64,
 }
 
 impl Local {
-    /// A fabric in which everything arrives at once.
+    /// Creates a fabric in which everything arrives at once.
     pub const fn new(way: Way) -> Self {
         Self { way, tokens: heapless::Vec::new(), posts: 0 }
     }
@@ -63,7 +63,7 @@ impl Local {
 
 #[cfg(feature = "planted-fault")]
 impl Local {
-    /// Changes one byte of one message's payload on its way.
+    /// Changes one byte of one message's payload in flight.
     fn damage(&self, bytes: &mut [u8]) {
         if self.posts == 99 && bytes.len() > 64 {
             if let Some(first) = bytes.first_mut() {

@@ -1,5 +1,6 @@
-//! Two members over rows with checks, in which one bit flips when it lands: each bit of a slot and
-//! of a control block once. Each run ends with the same messages at both, or with a report.
+//! Two members over rows with checks. In each run one bit flips when it lands: each bit of a slot
+//! and of a control block once. Each run must end with the same messages at both members, or with a
+//! report.
 
 use core::hint::black_box;
 
@@ -19,7 +20,7 @@ const VIEW: ViewId = ViewId(0);
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
 const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
-/// Bytes of every message; the members send three each, over two slots.
+/// Bytes of every message. Each member sends three messages, over two slots.
 const BYTES: usize = 24;
 const MESSAGES: u64 = 3;
 const LAYOUT: Layout<'static> = {
@@ -44,7 +45,7 @@ const LAYOUT: Layout<'static> = {
 const ROW_LINES: usize = storage::lines(LAYOUT.row_bytes(Rank(0)));
 const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
 
-/// Where bits flip in the first member's row: its control block, and its first slot.
+/// Ranges of the flipped bits in the first member's row: its control block, and its first slot.
 const CONTROL: usize = match LAYOUT.control_offset(Rank(0), SUBGROUP) {
     Some(offset) => offset,
     None => panic!("a member: this is the compiler speaking"),
@@ -55,18 +56,18 @@ const SLOT: (usize, usize) = match LAYOUT.ring(Rank(0), SUBGROUP) {
     None => panic!("a sender: this is the compiler speaking"),
 };
 
-/// Turns of both members in which a run is over: it takes a few, and a report some more.
+/// Turns of both members after which a run is over: it takes a few, and a report some more.
 const TURNS: u64 = 12 + STEPS_UNREADABLE as u64;
 
 type RowMemory = RowStorage<ROW_LINES>;
-/// What a member has beside rows.
+/// Memory of a member in addition to its rows.
 type Private = node_storage!(SIZES);
 
-/// The own rows, and each member's copy of the other's.
+/// Row of each member, and each member's copy of the other's.
 static OWN: [RowMemory; 2] = [const { RowMemory::new() }; 2];
 static COPIES: [RowMemory; 2] = [const { RowMemory::new() }; 2];
 
-/// What the runs came to.
+/// The results of the runs.
 pub struct Report {
     /// Flips after which both members delivered everything.
     pub agreed: u64,
@@ -74,11 +75,11 @@ pub struct Report {
     pub reported: u64,
 }
 
-/// Carries the own row into the peer's copy at once; a bit of it may flip there.
+/// Carries the local row into the peer's copy at once. One bit of it may flip there.
 struct Carrier {
     row: Row<'static>,
     copy: RowWriter<'static>,
-    /// Which bit of the row flips when it lands for the first time.
+    /// Bit of the row that flips when it lands for the first time.
     flip: Option<usize>,
 }
 
@@ -157,7 +158,7 @@ impl Fabric for Carrier {
     fn observe_barrier(&self) {}
 }
 
-/// Flips each bit once; nothing if one of them ends neither in agreement nor in a report.
+/// Flips each bit once. Returns `None` if a run ends neither in agreement nor in a report.
 pub fn run() -> Option<Report> {
     let mut report = Report { agreed: 0, reported: 0 };
     let (slot, slot_bytes) = SLOT;
@@ -168,12 +169,14 @@ pub fn run() -> Option<Report> {
             false => report.agreed = report.agreed.saturating_add(1),
         }
     }
-    // Without a flip nothing is reported; and most flips of a slot are, since it is written once.
+    // Without a flip nothing is reported. Most flips in a slot are reported, because a slot is
+    // written once.
     let calm = flipped(black_box(None))?;
     if calm || report.reported < 300 || report.agreed == 0 { None } else { Some(report) }
 }
 
-/// One run: whether a member reported something. Nothing if it ended in another way.
+/// Does one run, and returns whether a member reported something. Returns `None` if the run ended
+/// in another way.
 fn flipped(flip: Option<usize>) -> Option<bool> {
     for row in OWN.iter().chain(&COPIES) {
         row.clear();
@@ -228,9 +231,9 @@ fn open<'m>(
 ) -> Option<Node<'m>> {
     let Lent { state, cells, ready } = private.lend(&SIZES)?;
     let row = row.writer();
-    // SAFETY: one node a member at a time, on rows that are cleared before; the copies are stored
-    // by posts alone, between its steps. A flipped bit breaks the promise of what stands there, not
-    // when it is written.
+    // SAFETY: one node per member at a time, on rows that were cleared before; the copies are
+    // written only by posts, between its steps. A flipped bit breaks the promise about a cell's
+    // content, not about the time of its writes.
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state };
     let capabilities = Capabilities {

@@ -1,4 +1,4 @@
-//! Three members in one memory, all of it static and laid out at compile time.
+//! Three members in the same memory, all of it static and laid out at compile time.
 
 use core::hint::black_box;
 
@@ -15,7 +15,7 @@ use tramontane_core::storage::{self, Lent, RowStorage};
 
 /// Members of the group.
 pub const MEMBERS: usize = 3;
-/// The largest message, in bytes.
+/// Largest message in bytes.
 pub const MESSAGE_MAX: u32 = 200;
 /// The group's only subgroup.
 pub const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -40,7 +40,7 @@ const LAYOUT: Layout<'static> = {
         Err(_) => panic!("the group is wrong: this is the compiler speaking"),
     }
 };
-/// All members are alike, so that one number does for all.
+/// All members have the same sizes, so one number is enough.
 const ROW_LINES: usize = storage::lines(LAYOUT.row_bytes(Rank(0)));
 const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
 
@@ -53,7 +53,7 @@ struct Rows {
     copies: [[RowMemory; MEMBERS]; MEMBERS],
 }
 
-/// One set a run, since rows must be fresh.
+/// One set per run, because rows must be fresh.
 static SHARED: Rows = Rows::new();
 static COPIED: Rows = Rows::new();
 
@@ -65,7 +65,7 @@ impl Rows {
         }
     }
 
-    /// All rows as a member reads them, in rank order.
+    /// Returns all rows as a member reads them, in rank order.
     fn seen_by(&'static self, reader: usize, copied: bool) -> Option<[Row<'static>; MEMBERS]> {
         let mut rows = self.own.each_ref().map(RowMemory::reader);
         if copied {
@@ -78,7 +78,7 @@ impl Rows {
         Some(rows)
     }
 
-    /// How a member's writes reach its peers.
+    /// Returns the path of a member's writes to its peers.
     fn way_of(&'static self, writer: usize, copied: bool) -> Option<Way> {
         if !copied {
             return Some(Way::Shared);
@@ -92,19 +92,19 @@ impl Rows {
     }
 }
 
-/// What a run came to.
+/// The results of a run.
 pub struct Report {
     /// Messages that every member delivered.
     pub messages: u64,
     /// Rounds that were used without a message.
     pub nulls: u64,
-    /// Lists that the fabrics took.
+    /// Lists that the fabrics accepted.
     pub posts: u64,
-    /// The most stack that a step took, about, with what the step calls.
+    /// Approximate maximum of the stack that a step used, including the functions that it calls.
     pub stack_bytes: u64,
 }
 
-/// Runs the group; nothing if anything is not as it must be.
+/// Runs the group. Returns `None` if anything is not as it must be.
 pub fn run(copied: bool) -> Option<Report> {
     let rows = black_box(if copied { &COPIED } else { &SHARED });
     let layout = black_box(LAYOUT);
@@ -132,8 +132,8 @@ fn open<'m>(
     let mut fabric = Local::new(memory.way_of(own.index(), copied)?);
     fabric.open(VIEW, &ViewMemory { own, members: &IDS, row, rows }).ok()?;
     let Lent { state, cells, ready } = private.lend(&layout.state_sizes(own))?;
-    // SAFETY: one node a member, on rows, hand-offs and flags that are static and its own; its
-    // peers' copies are stored by posts alone, between its steps.
+    // SAFETY: one node per member, on rows, hand-offs and flags that are static and its own; its
+    // peers' copies are written only by posts, between its steps.
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state };
     let (options, capabilities) = black_box((Options::default(), fabric.capabilities()));

@@ -1,5 +1,5 @@
-//! What all images run: three members of a group, two members in whose memory bits flip, two
-//! partitions over ports, and a call of everything that the core offers.
+//! The workload of all images: three members of a group, two members in whose memory bits flip, two
+//! partitions over ports, and a call of every public function of the core.
 
 #![no_std]
 
@@ -16,7 +16,7 @@ mod surface;
 
 pub use console::Console;
 
-/// Runs everything, prints a line for each part, and says whether all went well.
+/// Runs everything, prints a line for each part, and returns whether all parts passed.
 pub fn run(machine: &str, console: &mut impl Console) -> bool {
     plant();
     let shared = group::run(false);
@@ -32,7 +32,7 @@ pub fn run(machine: &str, console: &mut impl Console) -> bool {
     passed == [true; 4]
 }
 
-/// Nothing; or, to show that the proof works, a panic that can be reached.
+/// Does nothing; or, to show that the proof works, contains a panic that can be reached.
 fn plant() {
     #[cfg(any(feature = "planted-panic", feature = "planted-overflow"))]
     use core::hint::black_box;

@@ -1,8 +1,8 @@
-//! What an image logs with `defmt`: values of the core's public types, of which a host says the
-//! same by `Debug` (`examples/said.rs`). So a log that is decoded is compared with another
-//! program's words, and not with its own of yesterday.
+//! Values of the core's public types that an image logs with `defmt`. A host prints the same values
+//! by `Debug` (`examples/said.rs`). So a decoded log is compared with another program's output, not
+//! with its own from yesterday.
 
-/// Hands values of public types to `$say`, one after the other.
+/// Passes values of public types to `$say`, one after another.
 #[macro_export]
 macro_rules! each_value {
     ($say:ident) => {{
@@ -75,7 +75,7 @@ macro_rules! each_value {
     }};
 }
 
-/// Logs each of them.
+/// Logs each value.
 #[cfg(feature = "defmt")]
 pub fn say() {
     macro_rules! say {

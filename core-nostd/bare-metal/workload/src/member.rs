@@ -1,4 +1,4 @@
-//! One member's application: it sends its own messages, checks all that it is handed, and remembers
+//! One member's application: it sends its own messages, checks every delivered message, and records
 //! the order.
 
 use crate::fabric::Local;
@@ -10,22 +10,22 @@ use tramontane_core::multicast::Batch;
 use tramontane_core::node::{Node, Progress};
 use tramontane_core::smc::{Outbox, ReserveError};
 
-/// How many messages each member sends: few enough of the last that the others need its nulls.
+/// Messages that each member sends. The last one sends so few that the others need its nulls.
 const TO_SEND: [u64; MEMBERS] = [1000, 600, 100];
 const TOTAL: usize = 1700;
 
-/// Steps of each member until the run counts as stuck; about 600 do.
+/// Steps of each member after which the run counts as stuck; about 600 are enough.
 const STEPS_MAX: u64 = 20_000;
 
-/// What a member delivered.
+/// The deliveries of a member.
 struct History {
-    /// The places, in the order of delivery. A place names its sender, and each sender's messages
-    /// are checked, so that equal places are equal histories.
+    /// Sequence positions in the order of delivery. A position determines its sender, and each
+    /// sender's messages are checked, so equal positions mean equal histories.
     places: [Place; TOTAL],
     count: usize,
     /// Messages of each sender.
     of_sender: [u64; MEMBERS],
-    /// Everything was as it was sent.
+    /// Whether everything was as it was sent.
     right: bool,
 }
 
@@ -52,20 +52,20 @@ impl History {
         }
     }
 
-    /// All messages, each once, at places that rise.
+    /// Returns whether all messages were delivered, each once, at rising positions.
     fn is_complete(&self) -> bool {
         let rising = self.places.iter().zip(self.places.iter().skip(1)).all(|(a, b)| a < b);
         self.right && rising && self.count == TOTAL && self.of_sender == TO_SEND
     }
 }
 
-/// Bytes of a sender's message; some have none.
+/// Returns the length of a sender's message in bytes; some are empty.
 fn length_of(sender: Rank, number: u64) -> usize {
     let length = number.wrapping_mul(37).wrapping_add(u64::from(sender.0).wrapping_mul(11));
     (length % (u64::from(MESSAGE_MAX).wrapping_add(1))) as usize
 }
 
-/// One byte of a sender's message.
+/// Returns one byte of a sender's message.
 fn byte_of(sender: Rank, number: u64, index: usize) -> u8 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left((index & 63) as u32);
     (mixed as u8).wrapping_add(index as u8).wrapping_add(sender.0 as u8)
@@ -79,14 +79,14 @@ pub struct Member<'m> {
     outbox: Outbox<'m>,
     history: History,
     sent: u64,
-    /// Reservations that were refused for want of a slot, and that were dropped.
+    /// Reservations that were refused for lack of a slot. `dropped` counts those that were dropped.
     full: u64,
     dropped: u64,
     nulls: u64,
 }
 
 impl<'m> Member<'m> {
-    /// A member that has sent nothing yet.
+    /// Creates a member that has sent nothing yet.
     pub fn new(rank: Rank, node: Node<'m>, fabric: Local, outbox: Outbox<'m>) -> Self {
         let history = History {
             places: [Place::ZERO; TOTAL],
@@ -97,7 +97,7 @@ impl<'m> Member<'m> {
         Self { rank, node, fabric, outbox, history, sent: 0, full: 0, dropped: 0, nulls: 0 }
     }
 
-    /// Sends a few messages, more or fewer at each turn, and drops a reservation now and then.
+    /// Sends a few messages, a different number in each turn, and sometimes drops a reservation.
     fn send(&mut self, turn: u64) -> Option<()> {
         let to_send = *TO_SEND.get(self.rank.index())?;
         for _ in 0..turn.wrapping_mul(5).wrapping_add(u64::from(self.rank.0)) % 12 {
@@ -135,7 +135,7 @@ impl<'m> Member<'m> {
     }
 }
 
-/// Lets the members exchange all their messages, and compares what they delivered.
+/// Lets the members exchange all their messages, and compares their deliveries.
 pub fn exchange(members: &mut [Member<'_>; MEMBERS]) -> Option<Report> {
     let mut turn = 0_u64;
     let mut busy = true;
@@ -162,7 +162,7 @@ pub fn exchange(members: &mut [Member<'_>; MEMBERS]) -> Option<Report> {
     let sum = |of: fn(&Member<'_>) -> u64| members.iter().map(of).fold(0, u64::saturating_add);
     let (full, dropped) = (sum(|member| member.full), sum(|member| member.dropped));
     let nulls = sum(|member| member.nulls);
-    // A run that never met these would have shown less than it says.
+    // A run without these cases would have shown less than it claims.
     if full == 0 || dropped == 0 || nulls == 0 {
         return None;
     }

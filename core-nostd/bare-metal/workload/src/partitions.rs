@@ -1,5 +1,5 @@
-//! The two partitions of `core-nostd/examples/partition`, stepped in turn. With views each of them
-//! restarts now and then, with empty memory.
+//! The two partitions of `core-nostd/examples/partition`, stepped in turn. With views, each of them
+//! restarts at intervals with empty memory.
 
 use core::hint::black_box;
 
@@ -9,32 +9,32 @@ use tramontane_partition::group::Channel;
 use tramontane_partition::shim::stepped::Wires;
 use tramontane_partition::{Partition, PartitionStorage};
 
-/// Messages of both.
+/// Messages of both together.
 const MESSAGES: u64 = 1000;
 
-/// Steps of both in which a run is over: it takes about 1,000, and a restart some more.
+/// Steps of both after which a run is over: it takes about 1,000, and a restart some more.
 const STEPS_MAX: u64 = 20_000;
 
-/// From one restart to the next, in steps: it meets all phases of a run.
+/// Steps from one restart to the next. The restarts hit all phases of a run.
 const RESTART_STEPS: u64 = 97;
 
-/// How often one restarts in a run.
+/// Number of restarts in a run.
 const RESTARTS: u64 = if cfg!(feature = "views") { 20 } else { 0 };
 
-/// One a partition; a life that begins has the memory of the one before, which is gone.
+/// One per partition. A new incarnation gets the memory of the previous one, which is gone.
 static STORAGE: [PartitionStorage; 2] = [const { PartitionStorage::new() }; 2];
 
-/// What a run came to.
+/// The results of a run.
 pub struct Report {
     /// Messages that both delivered.
     pub messages: u64,
-    /// Lives that ended in the middle of it.
+    /// Incarnations that ended in the middle of the run.
     pub restarts: u64,
-    /// How often a queue was full.
+    /// Number of times that a queue was full.
     pub full: u64,
 }
 
-/// Runs them; nothing if they do not agree.
+/// Runs the partitions. Returns `None` if they do not agree.
 pub fn run() -> Option<Report> {
     let [storage_a, storage_b] = black_box(&STORAGE);
     let (rows_a, rows_b) = (storage_a.rows(), storage_b.rows());
@@ -58,7 +58,7 @@ pub fn run() -> Option<Report> {
         if restarts < RESTARTS && step % RESTART_STEPS == RESTART_STEPS.wrapping_sub(1) {
             restarts = restarts.wrapping_add(1);
             incarnation = incarnation.wrapping_add(1);
-            // The memory is free only once the life is gone.
+            // The memory is free only once the previous incarnation is gone.
             *life = None;
             *life = Some(begin(own, incarnation));
         }

@@ -1,20 +1,21 @@
-//! How much stack calls take: paint what is free, run, and see how far the paint is gone.
+//! Measurement of stack use: paint the free stack, run, and see how much of the paint is gone.
 //!
-//! A measurement of one run, not a bound.
+//! This is a measurement of one run, not a bound.
 
 use core::hint::black_box;
 
 const PAINT: u64 = 0x5a5a_a5a5_5a5a_a5a5;
 
-/// Left unpainted: the painter's own frame and what it may use below.
+/// Bytes left unpainted: the painter's own frame, and the stack that it may use below.
 const MARGIN: usize = 512;
 
 unsafe extern "C" {
-    /// The first word of the stack's memory; every image's boot code names it.
+    /// First word of the stack's memory; every image's boot code defines it.
     static mut stack_bottom: u64;
 }
 
-/// Words from the end of the stack's memory to the margin below the present frame.
+/// Returns the number of words from the end of the stack's memory to the margin below the current
+/// frame.
 #[inline(never)]
 fn free_words() -> usize {
     let here = 0_u64;
@@ -28,12 +29,12 @@ fn free_words() -> usize {
 pub fn paint() {
     let bottom = &raw mut stack_bottom;
     for word in 0..free_words() {
-        // SAFETY: from the bottom up to well below the present frame, the stack's memory is unused.
+        // SAFETY: from the bottom up to well below the current frame, the stack's memory is unused.
         unsafe { bottom.add(word).write_volatile(PAINT) };
     }
 }
 
-/// By how many bytes the stack has grown, at most, below the caller's frame since [`paint`].
+/// Returns the most bytes by which the stack has grown below the caller's frame since [`paint`].
 #[inline(never)]
 pub fn used() -> u64 {
     let bottom = &raw const stack_bottom;

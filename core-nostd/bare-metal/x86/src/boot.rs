@@ -1,8 +1,8 @@
-//! From QEMU's PVH entry to the first Rust function.
+//! The path from QEMU's PVH entry to the first Rust function.
 //!
-//! PVH starts the image in 32-bit protected mode, with flat segments and without paging. The
-//! loader has cleared `.bss`. Rust code needs more: 64-bit mode, hence page tables (the first GiB,
-//! mapped to itself), SSE, since the compiler uses its registers freely, and a stack.
+//! PVH starts the image in 32-bit protected mode, with flat segments and without paging. The loader
+//! has cleared `.bss`. Rust code needs more: 64-bit mode, and therefore page tables (the first GiB
+//! is mapped to itself); SSE, because the compiler uses its registers freely; and a stack.
 
 use core::arch::global_asm;
 

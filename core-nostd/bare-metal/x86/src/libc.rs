@@ -1,10 +1,11 @@
-//! The five functions that the compiler may call and that a C library would have brought.
+//! The five functions that the compiler may call and that a C library would otherwise provide.
 //!
-//! Written with the string instructions, for a loop would be turned into a call of itself.
+//! They use the string instructions, because a loop would be compiled to a call of the function
+//! itself.
 
 use core::arch::asm;
 
-/// Copies `length` bytes between places that do not overlap.
+/// Copies `length` bytes between ranges that do not overlap.
 ///
 /// # Safety
 /// `source` must be readable and `target` writable for `length` bytes.
@@ -18,18 +19,18 @@ unsafe extern "C" fn memcpy(target: *mut u8, source: *const u8, length: usize) -
     target
 }
 
-/// Copies `length` bytes between places that may overlap.
+/// Copies `length` bytes between ranges that may overlap.
 ///
 /// # Safety
-/// As for `memcpy`.
+/// The same as for `memcpy`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memmove(target: *mut u8, source: *const u8, length: usize) -> *mut u8 {
     if (target as usize).wrapping_sub(source as usize) >= length {
         // SAFETY: as the caller's; going up, no byte is overwritten before it was read.
         return unsafe { memcpy(target, source, length) };
     }
-    // SAFETY: as the caller's; the target lies above the source, so the copy goes down, from the
-    // last byte (`length` is not 0 here), and the direction flag is cleared again.
+    // SAFETY: as the caller's; the target is above the source, so the copy goes down, from the last
+    // byte (`length` is not 0 here), and the direction flag is cleared again.
     unsafe {
         asm!("std", "rep movsb", "cld", inout("rcx") length => _,
             inout("rdi") target.wrapping_add(length).wrapping_sub(1) => _,
@@ -52,10 +53,10 @@ unsafe extern "C" fn memset(target: *mut u8, value: i32, length: usize) -> *mut 
     target
 }
 
-/// Compares `length` bytes: negative, zero or positive.
+/// Compares `length` bytes. The result is negative, zero or positive.
 ///
 /// # Safety
-/// Both places must be readable for `length` bytes.
+/// Both ranges must be readable for `length` bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, length: usize) -> i32 {
     let mut at = 0;
@@ -70,10 +71,10 @@ unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, length: usize) ->
     0
 }
 
-/// Compares `length` bytes: zero if they are equal.
+/// Compares `length` bytes. The result is zero if they are equal.
 ///
 /// # Safety
-/// As for `memcmp`.
+/// The same as for `memcmp`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, length: usize) -> i32 {
     // SAFETY: as the caller's.

@@ -1,4 +1,4 @@
-//! A logger for `defmt`: its bytes go to QEMU's debug port, which puts them into a file.
+//! A logger for `defmt`: its bytes go to QEMU's debug port, which writes them to a file.
 
 use core::arch::asm;
 use core::cell::UnsafeCell;
@@ -30,11 +30,11 @@ fn put(bytes: &[u8]) {
 #[defmt::global_logger]
 struct Log;
 
-// SAFETY: one processor without interrupts: nobody comes between `acquire` and `release`, and the
-// macros of `defmt` do not nest them.
+// SAFETY: there is one processor without interrupts, so nothing runs between `acquire` and
+// `release`, and the macros of `defmt` do not nest them.
 unsafe impl defmt::Logger for Log {
     fn acquire() {
-        // SAFETY: as above, nothing else has the encoder.
+        // SAFETY: as above, nothing else uses the encoder.
         unsafe { (*ENCODER.0.get()).start_frame(put) }
     }
 

@@ -6,7 +6,7 @@ use tramontane_bare_workload::Console;
 const SERIAL: u16 = 0x3f8;
 const EXIT: u16 = 0xf4;
 
-/// The first serial port. QEMU's takes bytes without being set up and without being waited for.
+/// The first serial port. QEMU's accepts bytes without any setup or waiting.
 pub struct Serial;
 
 impl Console for Serial {

@@ -14,14 +14,14 @@ mod machine;
 use core::panic::PanicInfo;
 use tramontane_bare_workload as workload;
 
-/// What the image lends to everything that runs in it.
+/// Bytes of the stack on which everything in the image runs.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// QEMU's status is 33 for a success and 35 for a failure: never one of its own.
+/// QEMU's status is 33 for a success and 35 for a failure, which QEMU itself never uses.
 const PASSED: u32 = 16;
 const FAILED: u32 = 17;
 
-/// Where the boot code arrives.
+/// Entry point that the boot code calls.
 #[unsafe(no_mangle)]
 extern "C" fn start() -> ! {
     let mut serial = machine::Serial;
@@ -31,12 +31,12 @@ extern "C" fn start() -> ! {
     machine::exit(if passed { PASSED } else { FAILED })
 }
 
-/// Links only if nobody can get here: the function that it calls does not exist.
+/// Links only if it is unreachable: the function that it calls does not exist.
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
     unsafe extern "C" {
         fn a_panic_is_reachable() -> !;
     }
-    // SAFETY: an image with this call does not link, so it is never made.
+    // SAFETY: an image with this call does not link, so the call is never made.
     unsafe { a_panic_is_reachable() }
 }

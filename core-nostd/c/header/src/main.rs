@@ -1,5 +1,5 @@
-//! Writes `include/tramontane.h` out of the library's sources. With `--check` it writes nothing,
-//! and fails if the header is another.
+//! Writes `include/tramontane.h` from the library's sources. With `--check` it writes nothing, and
+//! fails if the header differs.
 
 use std::path::Path;
 use std::process::ExitCode;

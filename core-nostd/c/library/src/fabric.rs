@@ -1,4 +1,4 @@
-//! A fabric whose calls are C's.
+//! A fabric whose calls are implemented in C.
 
 use core::ffi::c_void;
 
@@ -8,31 +8,31 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-/// Bytes of the own row that a peer should have, at the same place of its copy.
+/// Bytes of the local row that a peer should receive, at the same offset of its copy.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tramontane_write {
     /// Bytes from the start of the row.
     pub offset: usize,
-    /// How many bytes.
+    /// Length in bytes.
     pub length: usize,
 }
 
-/// A post took all of the list, as the bytes are now.
+/// The post took the whole list, with the bytes as they were at the call.
 pub const TRAMONTANE_TAKEN: i32 = 0;
-/// A post took nothing of it: there is no room now.
+/// The post took nothing of the list, because there is no room now.
 pub const TRAMONTANE_QUEUE_FULL: i32 = 1;
-/// The peer is gone. What else a post returns means the same.
+/// The peer is gone. Any other result of a post means the same.
 pub const TRAMONTANE_PEER_LOST: i32 = 2;
 
-/// What carries writes. Writes to one peer become visible in the order of the calls, and each
-/// aligned group of 8 bytes at once. No call waits, and none calls the node.
+/// Carries writes. Writes to one peer become visible in the order of the calls, and each aligned
+/// group of 8 bytes at once. No call waits, and none calls the node.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tramontane_fabric {
-    /// Handed to each call.
+    /// Passed to each call.
     pub context: *mut c_void,
-    /// Takes all of a list of writes to one peer, or nothing of it. The bytes are copied before it
+    /// Takes a whole list of writes to one peer, or nothing of it. The bytes are copied before it
     /// returns.
     pub post: Option<
         unsafe extern "C" fn(
@@ -42,13 +42,13 @@ pub struct tramontane_fabric {
             count: usize,
         ) -> i32,
     >,
-    /// Whether a peer was lost since the last call, and which. May be null.
+    /// Returns whether a peer was lost since the last call, and stores its rank. May be null.
     pub lost: Option<unsafe extern "C" fn(context: *mut c_void, peer: *mut u16) -> bool>,
     /// Bytes of the largest write.
     pub write_bytes_max: usize,
 }
 
-/// The same as the core wants it.
+/// The same fabric for the core.
 pub(crate) struct Carried<'f>(pub(crate) &'f tramontane_fabric);
 
 impl Fabric for Carried<'_> {
@@ -98,7 +98,7 @@ impl Fabric for Carried<'_> {
             }
             *to = tramontane_write { offset: from.source.offset, length: from.length };
         }
-        // SAFETY: who gave the fabric promised that its calls may be made so.
+        // SAFETY: the provider of the fabric promised that its calls may be made like this.
         match unsafe { post(self.0.context, to.get(), list.as_ptr(), writes.len()) } {
             TRAMONTANE_TAKEN => Ok(()),
             TRAMONTANE_QUEUE_FULL => Err(ErrorKind::QueueFull),
@@ -109,7 +109,7 @@ impl Fabric for Carried<'_> {
     fn poll(&mut self) -> Option<Event> {
         let lost = self.0.lost?;
         let mut peer = 0;
-        // SAFETY: as above; the pointer is that of a local.
+        // SAFETY: as above; the pointer refers to a local variable.
         let was_lost = unsafe { lost(self.0.context, &raw mut peer) };
         let (view, peer, cause) = (crate::node::VIEW, Rank(peer), LossCause::Unreachable);
         was_lost.then_some(Event::PeerLost { view, peer, cause })

@@ -1,4 +1,4 @@
-//! Groups and what they take.
+//! Groups, and the memory that they need.
 
 use core::slice;
 
@@ -13,11 +13,11 @@ use crate::tramontane_status::{
 pub const TRAMONTANE_CACHE_LINE: usize = 64;
 /// Bytes to which the parts of a row are rounded up.
 pub const TRAMONTANE_BLOCK: usize = 128;
-/// Slots are laid on multiples of this.
+/// Alignment of slots.
 pub const TRAMONTANE_SLOT_ALIGN: usize = 16;
-/// Bytes of a slot beside its payload.
+/// Bytes of a slot in addition to its payload.
 pub const TRAMONTANE_SLOT_HEADER: usize = 12;
-/// Subgroups that a group may have here.
+/// Most subgroups of a group in this library.
 pub const TRAMONTANE_SUBGROUPS_MAX: usize = 8;
 
 const _: () = assert!(TRAMONTANE_CACHE_LINE == tramontane_core::layout::CACHE_LINE);
@@ -28,11 +28,11 @@ const _: () = assert!(TRAMONTANE_SLOT_HEADER == tramontane_core::layout::SLOT_HE
 /// A subgroup: one delivery order among some members, fed by some of them.
 #[repr(C)]
 pub struct tramontane_subgroup {
-    /// The members, by rank in the group.
+    /// Members, by rank in the group.
     pub members: *const u16,
     /// How many.
     pub member_count: usize,
-    /// Those that send, in sender order.
+    /// Members that send, in sender order.
     pub senders: *const u16,
     /// How many.
     pub sender_count: usize,
@@ -40,14 +40,14 @@ pub struct tramontane_subgroup {
     pub window: u32,
     /// Bytes of the largest message.
     pub message_max: u32,
-    /// Whether messages are delivered on receipt, without one order.
+    /// Whether messages are delivered on receipt, without a common order.
     pub is_unordered: bool,
 }
 
-/// A group: every member is given the same one.
+/// A group. Every member must use the same one.
 #[repr(C)]
 pub struct tramontane_group {
-    /// The members' lasting numbers, in rank order.
+    /// Permanent node ids of the members, in rank order.
     pub members: *const u32,
     /// How many.
     pub member_count: usize,
@@ -59,10 +59,10 @@ pub struct tramontane_group {
     pub has_checks: bool,
 }
 
-/// A slice of C's, if it is one.
+/// Returns a slice of C's, if it is valid.
 ///
 /// # Safety
-/// Not null: `count` items from `first` on can be read for `'c`.
+/// If `first` is not null, `count` items from it can be read for `'c`.
 pub(crate) unsafe fn slice_of<'c, T>(first: *const T, count: usize) -> Option<&'c [T]> {
     if count == 0 {
         return Some(&[]);
@@ -75,10 +75,10 @@ pub(crate) unsafe fn slice_of<'c, T>(first: *const T, count: usize) -> Option<&'
     Some(unsafe { slice::from_raw_parts(first, count) })
 }
 
-/// A list of ranks of C's.
+/// Returns a list of ranks of C's.
 ///
 /// # Safety
-/// As [`slice_of`].
+/// The same as for [`slice_of`].
 unsafe fn ranks<'c>(first: *const u16, count: usize) -> Option<&'c [Rank]> {
     // SAFETY: as the caller's; a `Rank` is a transparent `u16`.
     unsafe { slice_of(first.cast::<Rank>(), count) }
@@ -87,7 +87,7 @@ unsafe fn ranks<'c>(first: *const u16, count: usize) -> Option<&'c [Rank]> {
 /// Calls `work` with a group's layout.
 ///
 /// # Safety
-/// Where `group` is not null it can be read, and so can all that it points to.
+/// If `group` is not null, it can be read, and so can everything that it points to.
 pub(crate) unsafe fn with_layout<R>(
     group: *const tramontane_group,
     work: impl FnOnce(&Layout<'_>) -> Result<R, tramontane_status>,
@@ -132,10 +132,10 @@ pub(crate) unsafe fn with_layout<R>(
     work(&layout)
 }
 
-/// Writes a result where C wants it.
+/// Writes a result to a pointer of C's.
 ///
 /// # Safety
-/// Where `to` is not null it can be written.
+/// If `to` is not null, it can be written.
 pub(crate) unsafe fn give<T>(to: *mut T, value: Result<T, tramontane_status>) -> tramontane_status {
     if to.is_null() || !to.is_aligned() {
         return TRAMONTANE_BAD_POINTER;
@@ -150,11 +150,11 @@ pub(crate) unsafe fn give<T>(to: *mut T, value: Result<T, tramontane_status>) ->
     }
 }
 
-/// A number that two groups share only if they are the same. Members compare it before the first
-/// step.
+/// Computes a number that two groups share only if they are the same. Members compare it before the
+/// first step.
 ///
 /// # Safety
-/// Pointers that are not null are valid, and so is all that they point to.
+/// Pointers that are not null are valid, and so is everything that they point to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_digest(
     group: *const tramontane_group,
@@ -164,10 +164,10 @@ pub unsafe extern "C" fn tramontane_digest(
     unsafe { give(digest, with_layout(group, |layout| Ok(layout.digest()))) }
 }
 
-/// Bytes of a member's row.
+/// Computes the bytes of a member's row.
 ///
 /// # Safety
-/// Pointers that are not null are valid, and so is all that they point to.
+/// Pointers that are not null are valid, and so is everything that they point to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_row_bytes(
     group: *const tramontane_group,

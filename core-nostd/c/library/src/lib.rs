@@ -1,10 +1,10 @@
 //! Tramontane's core for C: open, step, reserve, commit, upcall. Fixed membership, no heap.
 //!
-//! All memory is the caller's. Each function checks what it is given, as far as a pointer can be
-//! checked, and returns a status; none blocks, and none panics: a program that links the library
-//! without a function `tramontane_panicked` of its own shows that no panic can be reached.
+//! The caller provides all memory. Each function checks its arguments, as far as a pointer can be
+//! checked, and returns a status. None blocks, and none panics: if a program links the library
+//! without a function `tramontane_panicked` of its own, that shows that no panic can be reached.
 //!
-//! `unsafe` is here at the boundary alone: pointers become references, and memory becomes typed.
+//! `unsafe` occurs only here at the boundary: pointers become references, and memory becomes typed.
 
 #![no_std]
 #![allow(non_camel_case_types, reason = "the names are those of C")]
@@ -22,19 +22,20 @@ pub use layout::*;
 pub use node::*;
 pub use outbox::*;
 
-/// What a call came to.
+/// The result of a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tramontane_status {
-    /// It did what it says.
+    /// The call succeeded.
     TRAMONTANE_OK = 0,
     /// A pointer is null, or is not aligned.
     TRAMONTANE_BAD_POINTER = 1,
-    /// The group is wrong: a member twice, a sender that is no member, a size of none or too large.
+    /// The group is wrong: a member is listed twice, a sender is not a member, or a size is zero or
+    /// too large.
     TRAMONTANE_BAD_GROUP = 2,
-    /// The rank is not in the group, or the subgroup is none.
+    /// The rank is not in the group, or the subgroup does not exist.
     TRAMONTANE_NOT_A_MEMBER = 3,
-    /// Rows or state are smaller than the group needs.
+    /// Rows or state are smaller than the group requires.
     TRAMONTANE_TOO_SMALL = 4,
     /// The fabric does not keep writes in order, or its limits are too small.
     TRAMONTANE_BAD_FABRIC = 5,
@@ -42,15 +43,15 @@ pub enum tramontane_status {
     TRAMONTANE_BROKEN = 6,
     /// No slot is free now: step the node, and try again.
     TRAMONTANE_FULL = 7,
-    /// The message is larger than a slot takes.
+    /// The message is larger than a slot.
     TRAMONTANE_TOO_LARGE = 8,
-    /// The range lies outside of the row.
+    /// The range is outside the row.
     TRAMONTANE_OUT_OF_ROW = 9,
-    /// The slot was committed or dropped already.
+    /// The slot was already committed or dropped.
     TRAMONTANE_NO_SLOT = 10,
 }
 
-/// Links only if nobody can get here, or if the program has such a function.
+/// Links only if it is unreachable, or if the program defines such a function.
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     unsafe extern "C" {

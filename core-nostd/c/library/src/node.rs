@@ -1,4 +1,4 @@
-//! A node: opened once, and stepped again and again.
+//! A node: opened once, and stepped repeatedly.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -21,66 +21,68 @@ use crate::tramontane_status::{
     TRAMONTANE_NOT_A_MEMBER, TRAMONTANE_OUT_OF_ROW, TRAMONTANE_TOO_SMALL,
 };
 
-/// What the state's memory is aligned to.
+/// Alignment of the state's memory.
 pub const TRAMONTANE_STATE_ALIGN: usize = 128;
-/// Bytes of state for the node itself, at most.
+/// Most bytes of state for the node itself.
 pub const TRAMONTANE_NODE_BYTES: usize = 384;
-/// Bytes of state for each member of the group, at most.
+/// Most bytes of state per member of the group.
 pub const TRAMONTANE_ROW_REF_BYTES: usize = 16;
-/// Bytes of state for each subgroup of the node, at most.
+/// Most bytes of state per subgroup of the node.
 pub const TRAMONTANE_SUBGROUP_BYTES: usize = 384;
-/// Bytes of state for each sender of these, at most.
+/// Most bytes of state per sender of these subgroups.
 pub const TRAMONTANE_SENDER_BYTES: usize = 256;
-/// Bytes of state for each member of these, at most.
+/// Most bytes of state per member of these subgroups.
 pub const TRAMONTANE_MEMBER_BYTES: usize = 96;
-/// Bytes of state for each other member of these, at most.
+/// Most bytes of state per other member of these subgroups.
 pub const TRAMONTANE_LINK_BYTES: usize = 192;
-/// Bytes of state for each subgroup that the node sends in, at most.
+/// Most bytes of state per subgroup that the node sends in.
 pub const TRAMONTANE_HANDOFF_BYTES: usize = 384;
-/// Bytes of state for each slot of these, at most.
+/// Most bytes of state per slot of these subgroups.
 pub const TRAMONTANE_READY_BYTES: usize = 8;
 
-/// The one view of a group with a fixed membership.
+/// The only view of a group with a fixed membership.
 pub(crate) const VIEW: ViewId = ViewId(1);
 
-/// A node; it lies in the state's memory.
+/// A node, stored in the state's memory.
 pub struct tramontane_node(pub(crate) Node<'static>);
 
-/// What a node is opened on. All of the memory is zeros, belongs to this node alone, and stays.
+/// The arguments for opening a node. All of its memory must be zeroed, belong only to this node,
+/// and stay valid.
 #[repr(C)]
 pub struct tramontane_setup {
     /// The group.
     pub group: *const tramontane_group,
-    /// The own rank.
+    /// Local rank.
     pub rank: u16,
-    /// For each member, in rank order, its row: the own one, and copies of the others'. Each begins
-    /// on a cache line and has as many bytes as tramontane_row_bytes says.
+    /// Row of each member, in rank order: the local one, and copies of the others'. Each begins on
+    /// a cache line and has as many bytes as tramontane_row_bytes returns.
     pub rows: *const *mut u8,
     /// State, aligned to TRAMONTANE_STATE_ALIGN.
     pub state: *mut u8,
-    /// How many bytes; tramontane_state_bytes says how many are needed.
+    /// Bytes of the state; tramontane_state_bytes returns how many are needed.
     pub state_bytes: usize,
-    /// What a step sends, receives and delivers at most in each subgroup; 0 for no limit.
+    /// Most messages that a step sends, receives and delivers in each subgroup; 0 for no limit.
     pub messages_max: u32,
 }
 
-/// What a step did.
+/// The results of a step.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct tramontane_progress {
-    /// Own slots published.
+    /// Local slots published.
     pub sent: u32,
-    /// Slots of peers taken.
+    /// Slots received from peers.
     pub received: u32,
     /// Messages handed over.
     pub delivered: u64,
-    /// Nothing was done, and nothing waits: another step finds nothing until something comes.
+    /// Whether nothing was done and nothing waits: another step finds nothing until something
+    /// arrives.
     pub is_idle: bool,
-    /// Everything that this node sent was delivered everywhere, as far as it knows.
+    /// Whether everything that this node sent was delivered everywhere, as far as it knows.
     pub is_settled: bool,
-    /// A peer is lost, so that nothing more becomes stable; now or in an earlier step.
+    /// Whether a peer was lost, now or in an earlier step, so that nothing more becomes stable.
     pub is_lost: bool,
-    /// The number of what a peer published that no correct member does, or 0.
+    /// Number of the impossible value that a peer published, or 0.
     pub refused: u8,
 }
 
@@ -89,9 +91,9 @@ pub struct tramontane_progress {
 pub struct tramontane_message {
     /// The subgroup.
     pub subgroup: u16,
-    /// The sender's rank in the group.
+    /// Sender's rank in the group.
     pub rank: u16,
-    /// The place in the one order.
+    /// Sequence position in the delivery order.
     pub place: u64,
     /// The bytes.
     pub payload: *const u8,
@@ -99,14 +101,14 @@ pub struct tramontane_message {
     pub length: usize,
 }
 
-/// What is handed a message. It does not call the node.
+/// Receives a message. It must not call the node.
 pub type tramontane_deliver =
     Option<unsafe extern "C" fn(context: *mut c_void, message: *const tramontane_message)>;
 
-/// Bytes of state that a member needs.
+/// Computes the bytes of state that a member needs.
 ///
 /// # Safety
-/// Pointers that are not null are valid, and so is all that they point to.
+/// Pointers that are not null are valid, and so is everything that they point to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_state_bytes(
     group: *const tramontane_group,
@@ -127,11 +129,12 @@ pub unsafe extern "C" fn tramontane_state_bytes(
     }
 }
 
-/// Opens a node of a fixed membership. The members have compared tramontane_digest before.
+/// Opens a node of a fixed membership. The members must have compared tramontane_digest before.
 ///
 /// # Safety
-/// Pointers that are not null are valid. What the setup says of memory holds as long as the node is
-/// used; nobody stores in the own row but this node, and in a copy but tramontane_apply.
+/// Pointers that are not null are valid. The promises about memory in the setup hold as long as the
+/// node is used. Only this node stores in the local row, and only tramontane_apply stores in a
+/// copy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_open(
     setup: *const tramontane_setup,
@@ -146,7 +149,7 @@ pub unsafe extern "C" fn tramontane_open(
 }
 
 /// # Safety
-/// As [`tramontane_open`].
+/// The same as for [`tramontane_open`].
 unsafe fn open(
     setup: &tramontane_setup,
     fabric: &tramontane_fabric,
@@ -166,7 +169,7 @@ unsafe fn open(
         let base = NonNull::new(*bases.get(rank)?)?;
         let bytes = layout.row_bytes(Rank(u16::try_from(rank).ok()?));
         let is_aligned = base.as_ptr().addr().is_multiple_of(TRAMONTANE_CACHE_LINE);
-        // SAFETY: the caller's promise: so many bytes, which are stored in as rows are.
+        // SAFETY: the caller's promise: there are `bytes` bytes, which are stored in as rows are.
         is_aligned.then(|| unsafe { RowWriter::from_raw(base, bytes) })
     };
     let row = writer(own.index()).ok_or(TRAMONTANE_BAD_POINTER)?;
@@ -211,12 +214,12 @@ unsafe fn open(
     Ok(&raw mut *place.insert(tramontane_node(opened)))
 }
 
-/// Does what there is to do: sends, receives, delivers, posts. It never waits. One thread at a time
-/// steps a node.
+/// Does the pending work: sends, receives, delivers and posts. It never waits. Only one thread at a
+/// time may step a node.
 ///
 /// # Safety
-/// `node` is that of tramontane_open, and no other call uses it meanwhile; the other pointers are
-/// valid, and the fabric is as the one that it was opened with.
+/// `node` comes from tramontane_open, and no other call uses it meanwhile. The other pointers are
+/// valid, and the fabric is like the one that the node was opened with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_step(
     node: *mut tramontane_node,
@@ -244,7 +247,7 @@ pub unsafe extern "C" fn tramontane_step(
                 length: message.payload.len(),
             };
             if let Some(deliver) = deliver {
-                // SAFETY: who gave the function promised that it may be called so.
+                // SAFETY: the provider of the function promised that it may be called like this.
                 unsafe { deliver(context, &raw const message) };
             }
         });
@@ -264,8 +267,8 @@ pub unsafe extern "C" fn tramontane_step(
     unsafe { give(progress, done) }
 }
 
-/// Stores what a peer posted in the copy of its row: in the order in which it was posted, and not
-/// while the node is stepped.
+/// Stores a peer's posted bytes in the copy of its row. Call it in the order in which they were
+/// posted, and not while the node is stepped.
 ///
 /// # Safety
 /// `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length`.
@@ -292,7 +295,7 @@ pub unsafe extern "C" fn tramontane_apply(
     }
 }
 
-/// Copies bytes out of a row, as a fabric does that carries them elsewhere.
+/// Copies bytes out of a row, for a fabric that carries them elsewhere.
 ///
 /// # Safety
 /// `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`.
@@ -310,7 +313,7 @@ pub unsafe extern "C" fn tramontane_read(
     if !row.addr().is_multiple_of(TRAMONTANE_CACHE_LINE) || length > row_bytes {
         return TRAMONTANE_BAD_POINTER;
     }
-    // SAFETY: the caller's promise; a row is smaller than what can be addressed.
+    // SAFETY: the caller's promise; a row is smaller than the address space.
     let into = unsafe { NonNull::slice_from_raw_parts(into, length).as_mut() };
     // SAFETY: as above.
     match unsafe { Row::from_raw(base, row_bytes) }.read(offset, into) {

@@ -1,4 +1,4 @@
-//! Where messages start: reserve a slot, build in it, commit. Any thread may do it, also while
+//! Sending: reserve a slot, build the message in it, commit. Any thread may do this, even while
 //! another one steps the node.
 
 use core::mem::MaybeUninit;
@@ -14,9 +14,9 @@ use crate::tramontane_status::{
     TRAMONTANE_OK, TRAMONTANE_TOO_LARGE,
 };
 
-/// Words of an outbox, at most.
+/// Most words of an outbox.
 pub const TRAMONTANE_OUTBOX_WORDS: usize = 16;
-/// Words of a reservation, at most.
+/// Most words of a reservation.
 pub const TRAMONTANE_SLOT_WORDS: usize = 20;
 
 const _: () = assert!(size_of::<Outbox<'_>>() <= TRAMONTANE_OUTBOX_WORDS * 8);
@@ -27,26 +27,26 @@ const _: () = assert!(align_of::<Outbox<'_>>() <= 8 && align_of::<Reservation<'_
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tramontane_outbox {
-    /// Of the library.
+    /// Private to the library.
     pub words: [MaybeUninit<u64>; TRAMONTANE_OUTBOX_WORDS],
 }
 
-/// A slot that is being built in. It is not copied.
+/// A slot in which a message is being built. It must not be copied.
 #[repr(C)]
 pub struct tramontane_slot {
-    /// Where the message is built; null once it was committed or dropped.
+    /// Payload to fill in; null once it was committed or dropped.
     pub payload: *mut u8,
-    /// How many bytes it has.
+    /// Payload length in bytes.
     pub length: usize,
-    /// Of the library.
+    /// Private to the library.
     pub words: [MaybeUninit<u64>; TRAMONTANE_SLOT_WORDS],
 }
 
-/// The outbox of a subgroup that the node sends in.
+/// Returns the outbox of a subgroup that the node sends in.
 ///
 /// # Safety
-/// `node` is that of tramontane_open, and is not stepped meanwhile; `outbox` is valid. It is used
-/// no longer than the node's memory is there.
+/// `node` comes from tramontane_open and is not stepped meanwhile; `outbox` is valid. The outbox is
+/// not used longer than the node's memory exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_outbox_of(
     node: *const tramontane_node,
@@ -68,10 +68,11 @@ pub unsafe extern "C" fn tramontane_outbox_of(
     unsafe { give(outbox, found) }
 }
 
-/// Takes a slot for a message of `length` bytes. It never waits.
+/// Reserves a slot for a message of `length` bytes. It never waits.
 ///
 /// # Safety
-/// `outbox` is one of tramontane_outbox_of; `slot` is valid, and holds no slot that is built in.
+/// `outbox` comes from tramontane_outbox_of; `slot` is valid, and contains no slot in which a
+/// message is being built.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_reserve(
     outbox: *const tramontane_outbox,
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn tramontane_reserve(
     if slot.is_null() || !slot.is_aligned() {
         return TRAMONTANE_BAD_POINTER;
     }
-    // SAFETY: `tramontane_outbox_of` has written one there, which can be copied.
+    // SAFETY: `tramontane_outbox_of` has written an outbox there, which can be copied.
     let outbox = unsafe { outbox.words.as_ptr().cast::<Outbox<'static>>().read() };
     let mut reservation = match outbox.reserve(length) {
         Ok(reservation) => reservation,
@@ -93,8 +94,8 @@ pub unsafe extern "C" fn tramontane_reserve(
     let payload = ptr::from_mut(reservation.payload()).cast::<u8>();
     let words = [MaybeUninit::uninit(); TRAMONTANE_SLOT_WORDS];
     let mut built = tramontane_slot { payload, length, words };
-    // SAFETY: the words are large and aligned enough, by the assertions above; the slot is the
-    // caller's, and valid.
+    // SAFETY: the words are large and aligned enough, by the assertions above; the slot belongs to
+    // the caller, and is valid.
     unsafe {
         built.words.as_mut_ptr().cast::<Reservation<'static>>().write(reservation);
         slot.write(built);
@@ -105,7 +106,7 @@ pub unsafe extern "C" fn tramontane_reserve(
 /// Takes the reservation out of a slot, once.
 ///
 /// # Safety
-/// `slot` is null, or one of tramontane_reserve.
+/// `slot` is null, or comes from tramontane_reserve.
 unsafe fn taken(slot: *mut tramontane_slot) -> Result<Reservation<'static>, tramontane_status> {
     if slot.is_null() || !slot.is_aligned() {
         return Err(TRAMONTANE_BAD_POINTER);
@@ -116,14 +117,14 @@ unsafe fn taken(slot: *mut tramontane_slot) -> Result<Reservation<'static>, tram
         return Err(TRAMONTANE_NO_SLOT);
     }
     slot.payload = ptr::null_mut();
-    // SAFETY: `tramontane_reserve` has written one there, and nobody has taken it.
+    // SAFETY: `tramontane_reserve` has written a reservation there, and it was not taken before.
     Ok(unsafe { slot.words.as_ptr().cast::<Reservation<'static>>().read() })
 }
 
-/// Sends the message that was built: the next step takes it.
+/// Commits the message that was built: the next step sends it.
 ///
 /// # Safety
-/// `slot` is one of tramontane_reserve; its payload is not used afterwards.
+/// `slot` comes from tramontane_reserve; its payload is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_commit(slot: *mut tramontane_slot) -> tramontane_status {
     // SAFETY: the caller's promise.
@@ -136,10 +137,10 @@ pub unsafe extern "C" fn tramontane_commit(slot: *mut tramontane_slot) -> tramon
     }
 }
 
-/// Gives a slot back: nothing is sent in its place.
+/// Gives a slot back: no message is sent in its place.
 ///
 /// # Safety
-/// As tramontane_commit.
+/// The same as for tramontane_commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tramontane_drop(slot: *mut tramontane_slot) -> tramontane_status {
     // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! One range of bytes, cut into what a node borrows.
+//! One range of bytes, cut into the parts that a node borrows.
 
 use core::ptr::NonNull;
 
@@ -14,7 +14,7 @@ use crate::node::{
     TRAMONTANE_SENDER_BYTES, TRAMONTANE_STATE_ALIGN, TRAMONTANE_SUBGROUP_BYTES,
 };
 
-// The header's numbers are those of the largest target.
+// The numbers in the header are those of the largest target.
 const _: () = assert!(size_of::<Node<'_>>() <= TRAMONTANE_NODE_BYTES);
 const _: () = assert!(size_of::<SubgroupState>() <= TRAMONTANE_SUBGROUP_BYTES);
 const _: () = assert!(size_of::<Row<'_>>() <= TRAMONTANE_ROW_REF_BYTES);
@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<HandOffCells>() <= TRAMONTANE_HANDOFF_BYTES);
 const _: () = assert!(size_of::<ReadyFlag>() <= TRAMONTANE_READY_BYTES);
 const _: () = assert!(align_of::<HandOffCells>() <= TRAMONTANE_STATE_ALIGN);
 
-/// Bytes for so much state, and for the rows of so many members.
+/// Returns the bytes for state of these sizes, and for the rows of `members` members.
 pub(crate) fn bytes(sizes: &StateSizes, members: usize) -> Option<usize> {
     let parts = [
         (1, TRAMONTANE_NODE_BYTES),
@@ -44,22 +44,22 @@ pub(crate) fn bytes(sizes: &StateSizes, members: usize) -> Option<usize> {
     Some(sum)
 }
 
-/// What is left of the range.
+/// The remaining part of the range.
 pub(crate) struct Rest {
     at: NonNull<u8>,
     left: usize,
 }
 
 impl Rest {
-    /// All of a range.
+    /// Starts with a whole range.
     ///
     /// # Safety
-    /// The range can be written, and nothing else uses it as long as what is cut out of it is used.
+    /// The range can be written, and nothing else uses it as long as any slice cut from it is used.
     pub(crate) const unsafe fn new(at: NonNull<u8>, left: usize) -> Self {
         Self { at, left }
     }
 
-    /// Cuts a slice off, of items that `make` makes.
+    /// Cuts off a slice of items that `make` creates.
     pub(crate) fn cut<'m, T>(
         &mut self,
         count: usize,
@@ -69,7 +69,7 @@ impl Rest {
         let bytes = count.checked_mul(size_of::<T>())?;
         let used = skip.checked_add(bytes)?;
         let left = self.left.checked_sub(used)?;
-        // SAFETY: `skip` and `used` are inside the range, which `new` was promised.
+        // SAFETY: `skip` and `used` are inside the range, as the caller of `new` promised.
         let (first, at) = unsafe { (self.at.add(skip).cast::<T>(), self.at.add(used)) };
         for index in 0..count {
             let item = make(index)?;

@@ -1,5 +1,5 @@
-//! The core's fabric over two queuing ports: what is posted is staged as frames, and what comes is
-//! applied to the copy of the partner's row.
+//! The core's fabric over two queuing ports. Posted writes are staged as frames, and arriving
+//! frames are applied to the copy of the partner's row.
 
 use crate::frame::{Header, Session};
 use crate::group::WRITE_BYTES;
@@ -14,9 +14,9 @@ use tramontane_core::memory::{Row, RowWriter};
 /// The rows of one partition: its own, and the copy of its partner's.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'m> {
-    /// What is sent is read here.
+    /// Row from which posted bytes are read.
     pub own: Row<'m>,
-    /// What comes is stored here.
+    /// Row in which arriving bytes are stored.
     pub copy: RowWriter<'m>,
 }
 
@@ -26,16 +26,16 @@ pub struct PortFabric<'m> {
     rows: Rows<'m>,
     /// Frames to the partner.
     pub staged: Staged,
-    /// The session of what is sent; none, if the partition is alone or fresh.
+    /// Session of the sent frames; `None` if the partition has no partner or is fresh.
     session: Option<Session>,
-    /// Frames of the session that have come.
+    /// Number of frames of the session that have arrived.
     received: u32,
     tokens: Queue<Token, 4>,
 }
 
-/// What every fabric of this kind promises and takes.
+/// The promises and limits of every fabric of this kind.
 pub const CAPABILITIES: Capabilities = Capabilities {
-    // One queue, in order; and the parts of a write in the order of their addresses.
+    // One queue, in order; and the parts of a write in address order.
     promises: Promises::WRITE_ORDER.union(Promises::ADDRESS_ORDER),
     writes_max: WRITES,
     write_bytes_max: WRITE_BYTES,
@@ -44,27 +44,27 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 };
 
 impl<'m> PortFabric<'m> {
-    /// A fabric without a session.
+    /// Creates a fabric without a session.
     pub const fn new(rows: Rows<'m>) -> Self {
         let tokens = Queue::new();
         Self { rows, staged: Staged::new(), session: None, received: 0, tokens }
     }
 
-    /// Begins a session, after so many of its frames have come; or none. What was staged of another
-    /// one is forgotten.
+    /// Begins a session of which `received` frames have already arrived, or none. Staged frames of
+    /// an earlier session are discarded.
     pub fn begin(&mut self, session: Option<Session>, received: u32) {
         self.staged.clear();
         self.tokens.clear();
         (self.session, self.received) = (session, received);
     }
 
-    /// The session that there is.
+    /// Returns the current session.
     pub const fn session(&self) -> Option<Session> {
         self.session
     }
 
-    /// Applies a part of a write of the partner's, if it is of this session. Nothing, if it cannot
-    /// be: something was lost before it, or it lies outside of the row.
+    /// Applies a part of a write of the partner's, if it belongs to this session. Returns `None` if
+    /// it is impossible: something was lost before it, or it is outside the row.
     pub fn apply(&mut self, header: &Header, part: &[u8]) -> Option<()> {
         if self.session.map(Session::reversed) != Some(header.session) {
             return Some(());
@@ -130,7 +130,7 @@ impl Fabric for PortFabric<'_> {
     }
 
     fn poll(&mut self) -> Option<Event> {
-        // The bytes were taken at the call.
+        // The bytes were copied at the call.
         self.tokens.pop().map(Event::Completed)
     }
 

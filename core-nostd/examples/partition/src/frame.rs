@@ -1,4 +1,4 @@
-//! What goes over a queuing port: a header that names the session, and a part of a write or of a
+//! The frames in a queuing port: a header that names the session, and a part of a write or of a
 //! snapshot.
 
 use crate::ports::MESSAGE_BYTES;
@@ -14,25 +14,25 @@ const MAGIC: u16 = 0x7a33;
 
 const _: () = assert!(PART_BYTES.is_multiple_of(8) && PART_BYTES > 0);
 
-/// Two lives and a view.
+/// Two incarnations and a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The incarnation of the sender.
+    /// Incarnation of the sender.
     pub from: u32,
-    /// The incarnation of the receiver.
+    /// Incarnation of the receiver.
     pub to: u32,
     /// The view.
     pub view: ViewId,
 }
 
 impl Session {
-    /// The same as the partner's frames name it.
+    /// Returns the same session as the partner's frames name it.
     pub const fn reversed(self) -> Self {
         Self { from: self.to, to: self.from, view: self.view }
     }
 }
 
-/// What a frame carries.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A part of the sender's row.
@@ -44,13 +44,13 @@ pub enum Kind {
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What it carries.
+    /// Kind of content.
     pub kind: Kind,
-    /// Whose it is.
+    /// Session of the frame.
     pub session: Session,
-    /// Frames of the session before this one.
+    /// Number of earlier frames in the session.
     pub sequence: u32,
-    /// Where the part goes, in the row or in the snapshot.
+    /// Offset of the part, in the row or in the snapshot.
     pub offset: u32,
     /// Bytes of the whole snapshot.
     pub total: u16,
@@ -64,7 +64,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame with room for a part of so many bytes, at most [`PART_BYTES`].
+    /// Creates a frame with room for a part of `part_bytes` bytes, at most [`PART_BYTES`].
     pub fn new(header: &Header, part_bytes: usize) -> Self {
         let part_bytes = part_bytes.min(PART_BYTES);
         let Header { kind, session, sequence, offset, total } = *header;
@@ -83,18 +83,18 @@ impl Frame {
         Self { bytes, length: HEADER_BYTES.wrapping_add(part_bytes) }
     }
 
-    /// The part, to be filled.
+    /// Returns the part, for filling.
     pub fn part(&mut self) -> &mut [u8] {
         self.bytes.get_mut(HEADER_BYTES..self.length).unwrap_or_default()
     }
 
-    /// What is sent.
+    /// Returns the bytes to send.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
-/// Header and part of a message; nothing if it is no frame.
+/// Decodes a message into header and part, or returns `None` if it is not a frame.
 pub fn decode(message: &[u8]) -> Option<(Header, &[u8])> {
     let (header, part) = message.split_first_chunk::<HEADER_BYTES>()?;
     let four = |at: usize| {

@@ -1,4 +1,4 @@
-//! Who takes part, and how large everything is: all of it known to the compiler.
+//! The participants and all sizes, known at compile time.
 
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, StateSizes, Subgroup};
@@ -17,7 +17,7 @@ impl Channel {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::A, Self::B];
 
-    /// The other one.
+    /// Returns the other partition.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -26,7 +26,7 @@ impl Channel {
         }
     }
 
-    /// Its lasting name in the group.
+    /// Returns its permanent node id in the group.
     #[must_use]
     pub const fn node(self) -> NodeId {
         match self {
@@ -35,7 +35,7 @@ impl Channel {
         }
     }
 
-    /// Its place in lists of both.
+    /// Returns its index in lists of both.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -48,14 +48,14 @@ impl Channel {
 /// The members of a view, in rank order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Members {
-    /// Both; this one has rank 0.
+    /// Both; the given one has rank 0.
     Both(Channel),
     /// One alone.
     Alone(Channel),
 }
 
 impl Members {
-    /// What a list of node ids says; nothing if it is not of this group.
+    /// Converts a list of node ids, or returns `None` if it is not of this group.
     #[must_use]
     pub fn of(nodes: &[NodeId]) -> Option<Self> {
         let channel = |node| Channel::BOTH.into_iter().find(|channel| channel.node() == node);
@@ -69,7 +69,7 @@ impl Members {
         }
     }
 
-    /// The rank of a channel, if it is a member.
+    /// Returns the rank of a channel, if it is a member.
     #[must_use]
     pub fn rank(self, channel: Channel) -> Option<Rank> {
         match self {
@@ -78,7 +78,7 @@ impl Members {
         }
     }
 
-    /// The channel of a rank.
+    /// Returns the channel of a rank.
     #[must_use]
     pub const fn channel(self, rank: Rank) -> Channel {
         match (self, rank) {
@@ -87,7 +87,7 @@ impl Members {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of members.
     #[must_use]
     pub const fn count(self) -> usize {
         match self {
@@ -96,7 +96,7 @@ impl Members {
         }
     }
 
-    /// The layout of such a view.
+    /// Returns the layout of such a view.
     #[must_use]
     pub const fn layout(self) -> Layout<'static> {
         match self {
@@ -108,16 +108,16 @@ impl Members {
     }
 }
 
-/// The largest message, in bytes: more than a port's message takes.
+/// Largest message in bytes: more than a port's message holds.
 pub const MESSAGE_MAX: usize = 200;
 
-/// Messages of one member that may be under way.
+/// Messages of one member that may be in flight.
 pub const WINDOW: usize = 8;
 
 /// The only subgroup.
 pub const ORDERS: SubgroupId = SubgroupId(0);
 
-/// The view in which two fresh partitions begin.
+/// View in which two fresh partitions begin.
 pub const FIRST_VIEW: ViewId = ViewId(1);
 
 const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
@@ -149,22 +149,22 @@ const fn laid_out(
     }
 }
 
-/// The layout of both, in which they begin.
+/// Layout of both, in which they begin.
 pub const PAIR: Layout<'static> = laid_out(&[NodeId(1), NodeId(2)], &BOTH_SEND);
 const PAIR_REVERSED: Layout<'static> = laid_out(&[NodeId(2), NodeId(1)], &BOTH_SEND);
 const ALONE_A: Layout<'static> = laid_out(&[NodeId(1)], &ONE_SENDS);
 const ALONE_B: Layout<'static> = laid_out(&[NodeId(2)], &ONE_SENDS);
 
-/// What the two compare before they begin: programs of other groups do not meet.
+/// Digest that the two compare before they begin: programs of different groups do not connect.
 pub const DIGEST: u64 = PAIR.digest();
 
-/// State of a member of a pair; that of one alone is smaller. Members are alike.
+/// State of a member of a pair; a single member needs less. Both members have the same sizes.
 pub const SIZES: StateSizes = PAIR.state_sizes(Rank(0));
 
 /// Lines of a row.
 pub const LINES: usize = lines(PAIR.row_bytes(Rank(0)));
 
-/// Bytes of the largest write: the columns of a view, or a slot or two.
+/// Bytes of the largest write: the columns of a view, or one or two slots.
 pub const WRITE_BYTES: usize = 512;
 
 const _: () = assert!(PAIR.row_bytes(Rank(0)) == PAIR.row_bytes(Rank(1)), "members are alike");

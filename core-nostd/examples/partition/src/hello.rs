@@ -1,53 +1,54 @@
-//! What stands in the sampling ports: which group, which life, whom it has seen, where it is. And
-//! what a partition makes of its partner's.
+//! The content of the sampling ports: the group, the incarnation, the partner's incarnation last
+//! seen, and the state. Also a partition's conclusions from its partner's content.
 
 use crate::group::{Channel, DIGEST};
 use crate::ports::{Report, SAMPLE_BYTES};
 use tramontane_core::health::{HealthEvent, HealthKind};
 use tramontane_core::ids::{Rank, Time, ViewId};
 
-/// Where a partition is.
+/// The state of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In no session: it has nothing, and wants to take part.
     Fresh,
-    /// In a view; with that life of its partner, or alone.
+    /// In a view, with the given incarnation of its partner or without a partner.
     InView(ViewId, Option<u32>),
-    /// It has stopped for good.
+    /// Stopped for good.
     Stopped,
 }
 
-/// What a partition shows of itself.
+/// The information that a partition shows about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The digest of its group.
+    /// Digest of its group.
     pub digest: u64,
-    /// Which life it is.
+    /// Its incarnation.
     pub incarnation: u32,
-    /// Which life of the partner it has seen last; zero for none. A partition begins a session only
-    /// with a life that has seen its own: then both have lived at the same time.
+    /// Incarnation of the partner that it has seen last; zero for none. A partition begins a
+    /// session only with an incarnation that has seen its own, because then both have been alive at
+    /// the same time.
     pub seen: u32,
-    /// Grows with each step.
+    /// Count that grows with each step.
     pub beat: u32,
-    /// Where it is.
+    /// Its state.
     pub place: Place,
 }
 
-/// The version of frames and hellos; it is mixed into the digest that is shown.
+/// Version of frames and hellos; it is mixed into the digest that is shown.
 const VERSION: u64 = 1 << 56;
 
 impl Hello {
-    /// What a partition of this group shows.
+    /// Creates the hello of a partition of this group.
     pub const fn new(incarnation: u32, seen: u32, beat: u32, place: Place) -> Self {
         Self { digest: DIGEST ^ VERSION, incarnation, seen, beat, place }
     }
 
-    /// Whether it is of this group, and of this version.
+    /// Returns whether it is of this group and of this version.
     pub const fn is_of_this_group(&self) -> bool {
         self.digest == DIGEST ^ VERSION
     }
 
-    /// The message of the sampling port.
+    /// Returns the message for the sampling port.
     pub fn encode(&self) -> [u8; SAMPLE_BYTES] {
         let (place, view, partner) = match self.place {
             Place::Fresh => (1_u32, ViewId(0), 0),
@@ -65,7 +66,7 @@ impl Hello {
         bytes
     }
 
-    /// What a message says; nothing if it is none of these.
+    /// Decodes a message, or returns `None` if it is not a hello.
     pub fn decode(bytes: &[u8; SAMPLE_BYTES]) -> Option<Self> {
         let four = |at: usize| {
             let bytes = bytes.get(at..)?.first_chunk::<4>()?;
@@ -85,7 +86,7 @@ impl Hello {
     }
 }
 
-/// What is known of the partner.
+/// The knowledge about the partner.
 #[derive(Debug)]
 pub struct Watch {
     rank: Rank,
@@ -97,7 +98,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing is known yet. A partner without a new beat for so long is silent.
+    /// Starts without knowledge. A partner without a new beat for longer than `timeout_ns` is
+    /// silent.
     pub const fn new(partner: Channel, timeout_ns: u64) -> Self {
         let rank = match partner {
             Channel::A => Rank(0),
@@ -113,12 +115,12 @@ impl Watch {
         }
     }
 
-    /// What the partner showed last, if it is of this group.
+    /// Returns the partner's last hello, if it is of this group.
     pub const fn latest(&self) -> Option<Hello> {
         self.latest
     }
 
-    /// An event of the partner.
+    /// Returns an event of the partner.
     pub const fn event(&self, kind: HealthKind, since: Time) -> HealthEvent {
         let detail = match self.latest {
             Some(hello) => hello.incarnation as u64,
@@ -127,7 +129,7 @@ impl Watch {
         HealthEvent { peer: self.rank, kind, since, detail }
     }
 
-    /// Takes what the partner shows now, and reports what became of it.
+    /// Takes the partner's current hello, and reports changes.
     pub fn see(&mut self, hello: Option<Hello>, now: Time, mut report: impl FnMut(Report)) {
         let Some(hello) = hello else { return };
         if !hello.is_of_this_group() {

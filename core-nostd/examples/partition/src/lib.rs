@@ -1,7 +1,7 @@
-//! Two partitions with static memory that agree on one order over queuing and sampling ports, as
-//! ARINC 653 has them; and that go on when one of them restarts.
+//! Two partitions with static memory that agree on one order over queuing and sampling ports, as in
+//! ARINC 653, and that continue when one of them restarts.
 //!
-//! Copy it, and change what is yours:
+//! Copy this example, and change the parts marked as yours:
 //!
 //! | file | what it holds | yours to change |
 //! |---|---|---|
@@ -18,16 +18,17 @@
 //! | `shim` | ports for two partitions that are stepped in turn; for processes on Linux; over `a653rs` | replace it with your system's |
 //!
 //! # Sessions
-//! Each life of a partition has an *incarnation*, a boot counter. Two lives and a view are a
-//! *session*. Each frame names its session, and what belongs to another one is dropped: so what a
-//! dead life left in a queue does no harm.
+//! Each start of a partition has an *incarnation*, a boot counter. Two incarnations and a view form
+//! a *session*. Each frame names its session, and frames of other sessions are dropped. So frames
+//! that a dead incarnation left in a queue do no harm.
 //!
 //! # Restart
 //! With the feature `views`: a partition that sees another incarnation of its partner knows that
-//! the partner's memory is gone, and that the life that it was in a session with cannot go on. Only
-//! then it ends the view and goes on alone, in a view of its own. Silence is reported and changes
-//! nothing, so the two never go on apart. A partition without a session is let in again: a view of
-//! the same two members under the new incarnation, and the state in front of it in the same queue.
+//! the partner's memory is gone, and that the incarnation with which it shared a session cannot
+//! continue. Only then does it end the view and continue without the partner, in a view of its own.
+//! Silence is reported and changes nothing, so the two never continue separately. A partition
+//! without a session is admitted again: in a view of the same two members under the new
+//! incarnation, with the state ahead of it in the same queue.
 //!
 //! Without the feature, the restart is reported to both, and both stop.
 

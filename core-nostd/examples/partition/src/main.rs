@@ -1,7 +1,8 @@
-//! Two processes as two partitions, and the system that starts and restarts them.
+//! Two processes as two partitions, and the supervisor that starts and restarts them.
 //!
-//! `tramontane-partition pair MESSAGES RESTARTS` starts both, kills one of them so often in the
-//! middle of it and starts it again with empty memory, and compares what both have come to.
+//! `tramontane-partition pair MESSAGES RESTARTS` starts both. RESTARTS times in the middle of the
+//! run, it kills one of them and starts it again with empty memory. At the end it compares the
+//! results of both.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ use tramontane_partition::shim::apex::{ApexPorts, PortNames};
 use tramontane_partition::shim::linux::Linux;
 use tramontane_partition::{Partition, PartitionStorage, Phase};
 
-/// How long a pair may take in all.
+/// Time that a pair may take in total.
 const PAIR_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// From one step of a partition to the next.
+/// Time from one step of a partition to the next.
 const PERIOD: Duration = Duration::from_micros(200);
 
 static STORAGE: PartitionStorage = PartitionStorage::new();
@@ -54,7 +55,7 @@ fn number(word: &str) -> Option<u64> {
     word.parse().ok()
 }
 
-/// One life of a partition. It goes on until it is killed, or its parent is gone.
+/// Runs one incarnation of a partition until it is killed or its parent is gone.
 fn run(own: Channel, incarnation: u32, messages: u64, folder: PathBuf) -> Result<(), String> {
     Linux::use_folder(folder);
     let mut ports = ApexPorts::<Linux>::create(&PortNames::of(own))
@@ -82,7 +83,7 @@ fn run(own: Channel, incarnation: u32, messages: u64, folder: PathBuf) -> Result
     Ok(())
 }
 
-/// A life that runs.
+/// A running incarnation.
 struct Life {
     child: Child,
     incarnation: u32,
@@ -95,7 +96,7 @@ impl Drop for Life {
     }
 }
 
-/// Which partition, which life, and what it says.
+/// A partition, its incarnation, and a line of its output.
 type Said = (Channel, u32, String);
 
 fn start(
@@ -144,7 +145,7 @@ fn supervise(messages: u64, restarts: u64, folder: &Path) -> Result<(), String> 
     let began = Instant::now();
     while done.iter().any(Option::is_none) {
         let (own, count, digest) = next_count(&said, &lives, began)?;
-        // In turn, at places spread over the run.
+        // The partitions are killed in turn, at points spread over the run.
         let place = messages * (killed + 1) / (restarts + 1);
         let victim = if killed % 2 == 0 { Channel::A } else { Channel::B };
         if killed < restarts && own == victim && count >= place {
@@ -167,7 +168,7 @@ fn supervise(messages: u64, restarts: u64, folder: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// The next count that a present life says.
+/// Returns the next count that a current incarnation prints.
 fn next_count(
     said: &Receiver<Said>,
     lives: &[Life; 2],

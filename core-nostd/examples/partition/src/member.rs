@@ -1,4 +1,4 @@
-//! One member in one view: the node with what it borrows.
+//! One member in one view: the node with the memory that it borrows.
 
 use crate::fabric::{CAPABILITIES, PortFabric};
 use crate::group::{Channel, Members, ORDERS};
@@ -38,23 +38,23 @@ pub struct Member<'s> {
     _held: Held<'s>,
 }
 
-/// What a step of a member came to.
+/// The results of a member's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
-    /// The partner published what no correct member can.
+    /// Partner that published something impossible, and what it was.
     pub refused: Option<(Rank, Impossible)>,
-    /// The view is over here, and all of it is posted.
+    /// Whether the view is over here, and everything is posted.
     pub is_over: bool,
-    /// Something was delivered that is not what was sent, or this member is out of the group.
+    /// Whether something was delivered that was not sent, or this member is out of the group.
     pub is_wrong: bool,
 }
 
-/// Own messages that a view ended without.
+/// Local messages that a view ended without.
 #[cfg(feature = "views")]
 pub type Remains = heapless::Vec<heapless::Vec<u8, MESSAGE_MAX>, WINDOW>;
 
 impl<'s> Member<'s> {
-    /// Opens a member on the memory of its partition, which no other member has now.
+    /// Opens a member on the memory of its partition, which no other member uses now.
     pub fn open(
         storage: &'s PartitionStorage,
         rows: &'s [Row<'s>; 3],
@@ -64,14 +64,14 @@ impl<'s> Member<'s> {
     ) -> Option<Self> {
         let layout = members.layout();
         let rank = members.rank(own)?;
-        // SAFETY: node and outbox are dropped before what is held, and lend nothing that outlives
-        // an upcall.
+        // SAFETY: node and outbox are dropped before the held memory, and lend nothing that
+        // outlives an upcall.
         let (held, state) = unsafe { storage.hold() }?;
         let rows = listed(rows, members);
         let row: RowWriter<'s> = storage.own_row(own);
         let Lent { state: private, cells, ready } = state.node.lend(&layout.state_sizes(rank))?;
         // SAFETY: one node at a time is opened over this memory, which is fresh; the copy of the
-        // partner's row is stored by its frames alone, in their order and between steps.
+        // partner's row is written only by its frames, in their order and between steps.
         let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
         let loan = Loan { memory, state: private };
         let options = Options::default();
@@ -93,7 +93,7 @@ impl<'s> Member<'s> {
         Some(Self { node, outbox, view, members, _held: held })
     }
 
-    /// Sends a message; false if there is no room now.
+    /// Sends a message. Returns false if there is no room now.
     pub fn send(&self, length: usize, build: impl FnOnce(&mut [u8])) -> Option<bool> {
         match self.outbox.reserve(length) {
             Ok(mut slot) => {
@@ -106,7 +106,7 @@ impl<'s> Member<'s> {
         }
     }
 
-    /// One step. What is delivered goes into the replicated state.
+    /// Does one step. Delivered messages are applied to the replicated state.
     pub fn step(
         &mut self,
         now: Time,
@@ -123,8 +123,8 @@ impl<'s> Member<'s> {
         };
         #[cfg(feature = "views")]
         {
-            // The memory of the next view is that of this one, and ready at any time: no peer
-            // writes to it before it has the state.
+            // The next view uses the memory of this one, which is ready at any time: no peer writes
+            // to it before that peer has the state.
             let (progress, status) = self.node.step(now, fabric, &mut take, |_| true).ok()?;
             stepped.refused = progress.refused;
             stepped.is_over = status == Status::Installed && self.node.is_all_posted();
@@ -144,11 +144,12 @@ impl<'s> Member<'s> {
 #[cfg(feature = "views")]
 const VIEW_OPTIONS: ViewOptions = ViewOptions {
     heartbeat_interval_ns: 10_000_000,
-    // Silence ends no view: only another incarnation does, which says that the memory is gone.
+    // Silence ends no view. Only another incarnation does, because it shows that the memory is
+    // gone.
     failure_timeout_ns: u64::MAX,
     first_timeout_ns: u64::MAX,
     members_max: 2,
-    // For the same reason one of two may go on: the other life cannot.
+    // For the same reason one of two may continue: the other incarnation cannot.
     majority: false,
 };
 
@@ -157,20 +158,21 @@ const _: () = assert!(CAPABILITIES.promises.contains(Promises::WRITE_ORDER));
 
 #[cfg(feature = "views")]
 impl Member<'_> {
-    /// Says that the partner's life is over: the view ends, and the next one is this member's
-    /// alone.
+    /// Records that the partner's incarnation is over: the view ends, and this member is the only
+    /// one of the next.
     pub fn partner_is_gone(&mut self, own: Channel) {
         if let Some(rank) = self.members.rank(own.other()) {
             self.node.peer_lost(rank);
         }
     }
 
-    /// Asks to let the partner in; false if that cannot be asked now.
+    /// Asks to admit the partner. Returns false if that is not possible now.
     pub fn ask_for(&mut self, partner: Channel) -> bool {
         self.node.request_join(partner.node()).is_ok()
     }
 
-    /// The next view, once this one is over, and the own messages that this one ended without.
+    /// Returns the next view, once this one is over, and the local messages that this one ended
+    /// without.
     pub fn end(self) -> Option<(ViewId, Members, Remains)> {
         let next = self.node.next_view()?;
         let (view, members) = (next.id, Members::of(next.members)?);
@@ -183,7 +185,8 @@ impl Member<'_> {
                     remains.push(heapless::Vec::from_slice(payload).ok()?).ok()?;
                 }
                 UndeliveredMessage::Dropped => {}
-                // Nobody builds while the partition steps, and there are no large ones.
+                // Nothing is being built while the partition steps, and there are no large
+                // messages.
                 UndeliveredMessage::Building | UndeliveredMessage::Large(_) => return None,
             }
             undelivered.pass();

@@ -11,26 +11,26 @@ use tramontane_core::storage::RowStorage;
 #[cfg(feature = "views")]
 use tramontane_core::{layout::JOINS_MAX, storage::ViewStorage};
 
-/// What a member of a view borrows beside rows.
+/// The memory that a member of a view borrows in addition to rows.
 #[derive(Debug)]
 pub struct StateMemory {
-    /// Of the node.
+    /// Memory of the node.
     pub node: node_storage!(SIZES),
-    /// Of the view protocol.
+    /// Memory of the view protocol.
     #[cfg(feature = "views")]
     pub views: ViewStorage<2, { 2 + JOINS_MAX }>,
 }
 
-/// Everything that a partition needs to be lent, for all its life: a `static`.
+/// All memory that is lent to a partition over all its incarnations: a `static`.
 #[derive(Debug)]
 pub struct PartitionStorage {
-    /// Of both partitions: one is the own row, the other one is the copy of the partner's.
+    /// Rows of both partitions: one is the local row, and the other is the copy of the partner's.
     rows: [RowStorage<LINES>; 2],
     is_lent: AtomicBool,
     state: UnsafeCell<StateMemory>,
 }
 
-// SAFETY: the state is reached through `hold` alone, which lends it to one at a time.
+// SAFETY: the state is reached only through `hold`, which lends it to one view at a time.
 unsafe impl Sync for PartitionStorage {}
 
 impl PartitionStorage {
@@ -48,15 +48,15 @@ impl PartitionStorage {
         }
     }
 
-    /// The rows in such an order that the lists of all views are parts of it: see `listed`. The
-    /// caller keeps it as long as the partition.
+    /// Returns the rows in an order in which the list of every view is a part of them: see
+    /// `listed`. The caller keeps this as long as the partition.
     #[must_use]
     pub const fn rows(&self) -> [Row<'_>; 3] {
         let [a, b] = &self.rows;
         [a.reader(), b.reader(), a.reader()]
     }
 
-    /// The rows as the fabric of a channel sees them.
+    /// Returns the rows as the fabric of a channel sees them.
     pub(crate) fn rows_of(&self, own: Channel) -> Rows<'_> {
         let [a, b] = &self.rows;
         match own {
@@ -65,7 +65,7 @@ impl PartitionStorage {
         }
     }
 
-    /// The own row of a channel, to be written.
+    /// Returns the local row of a channel, for writing.
     pub(crate) fn own_row(&self, own: Channel) -> RowWriter<'_> {
         let [a, b] = &self.rows;
         match own {
@@ -74,11 +74,11 @@ impl PartitionStorage {
         }
     }
 
-    /// Lends the state for one view, and clears the rows. Nothing while it is lent.
+    /// Lends the state for one view, and clears the rows. Returns `None` while it is lent.
     ///
     /// # Safety
-    /// Nothing that borrows from the state, and no node over the rows, is used after what is held
-    /// was dropped.
+    /// Nothing that borrows from the state, and no node over the rows, is used after the returned
+    /// `Held` was dropped.
     #[allow(clippy::mut_from_ref, reason = "`is_lent` sees to it that there is one")]
     pub(crate) unsafe fn hold(&self) -> Option<(Held<'_>, &mut StateMemory)> {
         if self.is_lent.swap(true, Ordering::Acquire) {
@@ -87,7 +87,7 @@ impl PartitionStorage {
         for row in &self.rows {
             row.clear();
         }
-        // SAFETY: nobody else has it: whoever had it before promised to use it no more.
+        // SAFETY: nothing else uses it, because every earlier holder promised to stop using it.
         Some((Held(&self.is_lent), unsafe { &mut *self.state.get() }))
     }
 }
@@ -98,7 +98,7 @@ impl Default for PartitionStorage {
     }
 }
 
-/// The rows of a view's members in rank order, out of [`PartitionStorage::rows`].
+/// Returns the rows of a view's members in rank order, from [`PartitionStorage::rows`].
 pub(crate) fn listed<'m>(rows: &'m [Row<'m>; 3], members: Members) -> &'m [Row<'m>] {
     let [first, rest @ ..] = rows;
     let [from_a @ .., _] = rows;
@@ -110,7 +110,7 @@ pub(crate) fn listed<'m>(rows: &'m [Row<'m>; 3], members: Members) -> &'m [Row<'
     }
 }
 
-/// As long as it is there, the memory is lent.
+/// The memory is lent as long as this exists.
 #[derive(Debug)]
 pub(crate) struct Held<'s>(&'s AtomicBool);
 

@@ -1,15 +1,15 @@
-//! The replicated state, and the messages that change it. Yours looks different; what it has to be
-//! able to do is in [`Orders::take`], [`Orders::save`] and [`Orders::restore`].
+//! The replicated state, and the messages that change it. Replace it with yours, which needs
+//! equivalents of [`Orders::take`], [`Orders::save`] and [`Orders::restore`].
 
 use crate::group::{Channel, MESSAGE_MAX};
 
-/// How many of the latest digests are kept: they make the state larger than a port's message.
+/// Number of the latest digests that are kept. They make the state larger than a port's message.
 pub const KEPT: usize = 64;
 
 /// Bytes of a saved state.
 pub const SNAPSHOT_BYTES: usize = 24 + 8 * KEPT;
 
-/// What both partitions have come to, message by message.
+/// The state of both partitions, built up message by message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
     of: [u64; 2],
@@ -18,29 +18,29 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Before the first message.
+    /// State before the first message.
     pub const NONE: Self = Self { of: [0; 2], digest: 0xcbf2_9ce4_8422_2325, kept: [0; KEPT] };
 
-    /// Messages taken, of both.
+    /// Returns the number of messages taken, of both.
     #[must_use]
     pub const fn count(&self) -> u64 {
         let [a, b] = self.of;
         a.saturating_add(b)
     }
 
-    /// Messages taken, of one.
+    /// Returns the number of messages taken, of one.
     #[must_use]
     pub fn count_of(&self, channel: Channel) -> u64 {
         self.of.get(channel.index()).copied().unwrap_or(0)
     }
 
-    /// A digest of all messages and their order.
+    /// Returns a digest of all messages and their order.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The digest as it was after so many messages, if it is among those that are kept.
+    /// Returns the digest after the first `count` messages, if it is among those that are kept.
     #[must_use]
     pub fn digest_after(&self, count: u64) -> Option<u64> {
         let is_kept = count > 0 && count <= self.count();
@@ -48,21 +48,22 @@ impl Orders {
         self.kept.get(place_of(count)).copied().filter(|_| is_kept)
     }
 
-    /// The length of a message. They differ, and many are longer than a port's.
+    /// Returns the length of a message. Lengths differ, and many are larger than a port's message.
     #[must_use]
     pub const fn length_of(channel: Channel, number: u64) -> usize {
         let spread = number.wrapping_mul(37).wrapping_add(channel.node().get() as u64 * 11);
         8 + (spread % (MESSAGE_MAX as u64 - 7)) as usize
     }
 
-    /// Builds a message in its slot: its number, then bytes that follow from it.
+    /// Builds a message in its slot: its number, then bytes derived from it.
     pub fn build(channel: Channel, number: u64, payload: &mut [u8]) {
         for (at, byte) in payload.iter_mut().enumerate() {
             *byte = byte_of(channel, number, at);
         }
     }
 
-    /// Takes a delivered message. False if it is not the next one of its sender, byte for byte.
+    /// Takes a delivered message. Returns false if it is not the next one of its sender, byte for
+    /// byte.
     #[must_use]
     pub fn take(&mut self, channel: Channel, payload: &[u8]) -> bool {
         let Some(number) = self.of.get_mut(channel.index()) else { return false };
@@ -81,7 +82,7 @@ impl Orders {
         true
     }
 
-    /// The state as bytes, for a partition that begins with it.
+    /// Returns the state as bytes, for a partition that begins with it.
     #[must_use]
     pub fn save(&self) -> [u8; SNAPSHOT_BYTES] {
         let mut bytes = [0; SNAPSHOT_BYTES];
@@ -94,7 +95,7 @@ impl Orders {
         bytes
     }
 
-    /// The state that was saved.
+    /// Restores a saved state.
     #[must_use]
     pub fn restore(bytes: &[u8; SNAPSHOT_BYTES]) -> Self {
         let mut words = bytes

@@ -1,5 +1,5 @@
-//! A partition: it finds its partner, begins with it, runs, and begins again when one of the two
-//! has restarted. All of it in one step that never waits.
+//! A partition: it finds its partner, begins a session, runs, and begins again when one of the two
+//! has restarted. All of this happens in one step that never waits.
 
 use crate::fabric::PortFabric;
 use crate::frame::{self, Header, Kind, Session};
@@ -13,24 +13,24 @@ use tramontane_core::health::{HealthEvent, HealthKind};
 use tramontane_core::ids::{Time, ViewId};
 use tramontane_core::memory::Row;
 
-/// Frames taken in one step; what is left waits for the next.
+/// Most frames taken in one step; the rest waits for the next.
 const FRAMES_PER_STEP: u32 = 64;
 
-/// A partner that shows no new beat for so long is reported as silent.
+/// Time without a new beat after which a partner is reported as silent.
 const SILENT_NS: u64 = 500_000_000;
 
-/// Where a partition is.
+/// The phase of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// In no view: it waits for its partner.
     Fresh,
     /// In a view, with these members.
     InView(ViewId, Members),
-    /// It has stopped, and has to be restarted.
+    /// Stopped; it has to be restarted.
     Stopped(Why),
 }
 
-/// The same with what belongs to it.
+/// The phase, with the data that belongs to it.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and no heap")]
 enum Running<'s> {
@@ -39,7 +39,7 @@ enum Running<'s> {
     Stopped(Why),
 }
 
-/// One life of a partition.
+/// One incarnation of a partition.
 #[derive(Debug)]
 pub struct Partition<'s> {
     own: Channel,
@@ -51,20 +51,20 @@ pub struct Partition<'s> {
     watch: Watch,
     beat: u32,
     orders: Orders,
-    /// Own messages: sent in all lives, and to be sent.
+    /// Local messages sent, over all incarnations. `to_send` is the number to be sent.
     sent: u64,
     to_send: u64,
-    /// A frame that came before its session began here.
+    /// Frame that arrived before its session began here.
     early: Option<([u8; MESSAGE_BYTES], usize)>,
     snapshot: Snapshot,
-    /// Frames of this life of the partner and of views up to this one are of a session that is
-    /// over.
+    /// Frames of this incarnation of the partner, in views up to this one, belong to a session that
+    /// is over.
     left: Option<(u32, ViewId)>,
-    /// Whether the partner was asked for in this view, or whether it was reported that it stopped.
+    /// Whether this view has asked to admit the partner, or has reported that the partner stopped.
     has_asked: bool,
 }
 
-/// A state that comes in parts.
+/// A state that arrives in parts.
 #[derive(Debug)]
 struct Snapshot {
     session: Option<Session>,
@@ -76,7 +76,8 @@ struct Snapshot {
 impl Snapshot {
     const NONE: Self = Self { session: None, bytes: [0; SNAPSHOT_BYTES], have: 0, frames: 0 };
 
-    /// Takes a part; true once it is whole. Nothing, if something was lost before it.
+    /// Takes a part, and returns true once the state is whole. Returns `None` if something was lost
+    /// before the part.
     fn take(&mut self, header: &Header, part: &[u8]) -> Option<bool> {
         if header.sequence == 0 {
             *self = Self { session: Some(header.session), ..Self::NONE };
@@ -99,9 +100,9 @@ impl Snapshot {
 }
 
 impl<'s> Partition<'s> {
-    /// A life begins. `incarnation` is a boot counter: not zero, and never the same twice. `rows`
-    /// are those of the storage, which no other life uses. The partition sends `to_send` messages,
-    /// those of its former lives included.
+    /// Begins an incarnation. `incarnation` is a boot counter: not zero, and never the same twice.
+    /// `rows` are those of the storage, which no other incarnation uses. The partition sends
+    /// `to_send` messages, those of its earlier incarnations included.
     #[must_use]
     pub fn new(
         own: Channel,
@@ -129,8 +130,8 @@ impl<'s> Partition<'s> {
         }
     }
 
-    /// One step: looks at the partner, takes what came, sends, delivers, and puts into the queue
-    /// what it takes.
+    /// Does one step: checks the partner, takes arrived frames, sends, delivers, and puts as many
+    /// frames into the queue as it accepts.
     pub fn step(&mut self, now: Time, ports: &mut impl Ports) -> Phase {
         if let Err(why) = self.work(now, ports) {
             self.running = Running::Stopped(why);
@@ -138,12 +139,12 @@ impl<'s> Partition<'s> {
             ports.report(Report::Stopped(why));
         }
         self.beat = self.beat.wrapping_add(1);
-        // A port that fails is found at the next step.
+        // A port failure is detected at the next step.
         let _ = ports.show(&self.hello().encode());
         self.phase()
     }
 
-    /// Where it is.
+    /// Returns its phase.
     #[must_use]
     pub const fn phase(&self) -> Phase {
         match &self.running {
@@ -153,7 +154,7 @@ impl<'s> Partition<'s> {
         }
     }
 
-    /// What it has come to.
+    /// Returns its replicated state.
     #[must_use]
     pub const fn orders(&self) -> &Orders {
         &self.orders
@@ -186,11 +187,12 @@ impl<'s> Partition<'s> {
         self.fabric.staged.send(ports).map_err(|_| Why::Port)
     }
 
-    /// What the partner shows, and what follows from it.
+    /// Acts on the partner's hello.
     fn follow(&mut self, hello: Hello, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
         match &mut self.running {
             Running::Fresh => {
-                // Both have seen each other's lives: neither can be in a session with another one.
+                // Each has seen the other's incarnation, so neither can be in a session with
+                // another one.
                 let begins = match hello.place {
                     Place::Fresh => hello.seen == self.incarnation,
                     Place::InView(FIRST_VIEW, partner) => partner == Some(self.incarnation),
@@ -219,7 +221,8 @@ impl<'s> Partition<'s> {
                     return Ok(());
                 };
                 if hello.incarnation != session.to || hello.place == Place::Stopped {
-                    // That life of the partner is over: its memory is gone, or it says so.
+                    // That incarnation of the partner is over: its memory is gone, or it says that
+                    // it has stopped.
                     #[cfg(not(feature = "views"))]
                     return Err(Why::Partner);
                     #[cfg(feature = "views")]
@@ -236,8 +239,8 @@ impl<'s> Partition<'s> {
                     Place::Fresh | Place::Stopped => false,
                 };
                 if is_out {
-                    // The partner went on without this one, from all that this one delivered. It
-                    // begins again, with nothing.
+                    // The partner continued without this partition, with everything that was
+                    // delivered here. This partition begins again with nothing.
                     self.left = Some((session.to, member.view));
                     self.begin_again();
                     let kind = HealthKind::StoppedBecauseOfThis;
@@ -256,7 +259,7 @@ impl<'s> Partition<'s> {
         (self.early, self.snapshot, self.has_asked) = (None, Snapshot::NONE, false);
     }
 
-    /// Opens a view. `received` frames of its session have come already.
+    /// Opens a view. `received` frames of its session have already arrived.
     fn open(
         &mut self,
         members: Members,
@@ -264,7 +267,7 @@ impl<'s> Partition<'s> {
         session: Option<Session>,
         received: u32,
     ) -> Result<(), Why> {
-        // The memory is that of the view before.
+        // The memory is that of the previous view.
         self.running = Running::Fresh;
         self.fabric.begin(session, received);
         self.has_asked = false;
@@ -273,7 +276,7 @@ impl<'s> Partition<'s> {
         Ok(())
     }
 
-    /// Takes what came.
+    /// Takes arrived frames.
     fn receive(&mut self, ports: &mut impl Ports) -> Result<(), Why> {
         // bound: FRAMES_PER_STEP
         for _ in 0..FRAMES_PER_STEP {
@@ -288,8 +291,8 @@ impl<'s> Partition<'s> {
                     None => break,
                 },
             };
-            // What is no frame at all belongs to no session: if it stands in the place of one, the
-            // next one tells.
+            // A message that is not a frame belongs to no session. If it replaces a frame, the next
+            // frame shows that.
             let Some((header, part)) = message.get(..length).and_then(frame::decode) else {
                 continue;
             };
@@ -300,7 +303,7 @@ impl<'s> Partition<'s> {
                 (Running::InView(_), Kind::Write) => {
                     self.fabric.apply(&header, part).ok_or(Why::Queue)?;
                 }
-                // The partner has begun, and this one begins once it sees that.
+                // The partner has begun, and this partition begins once it sees that.
                 (Running::Fresh, Kind::Write) if header.session.view == FIRST_VIEW => {
                     self.early = Some((message, length));
                     break;
@@ -321,7 +324,7 @@ impl<'s> Partition<'s> {
         self.left.is_some_and(|(from, view)| session.from == from && session.view <= view)
     }
 
-    /// The state is whole: begins with it, in the view that the partner has opened for both.
+    /// Begins with the complete state, in the view that the partner has opened for both.
     fn take_part(&mut self, session: Session) -> Result<(), Why> {
         self.orders = Orders::restore(&self.snapshot.bytes);
         self.sent = self.orders.count_of(self.own);
@@ -331,7 +334,7 @@ impl<'s> Partition<'s> {
         self.open(members, session.view, Some(session.reversed()), frames)
     }
 
-    /// Sends, steps the member, and goes to the next view when this one is over.
+    /// Sends, steps the member, and moves to the next view when this one is over.
     fn run(&mut self, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
         let own = self.own;
         let Running::InView(member) = &mut self.running else { return Ok(()) };
@@ -358,7 +361,8 @@ impl<'s> Partition<'s> {
         Ok(())
     }
 
-    /// Goes on alone, or with the partner again. To the partner goes the state first.
+    /// Continues without the partner, or with it again. In that case the state is sent to the
+    /// partner first.
     #[cfg(feature = "views")]
     fn next_view(&mut self) -> Result<(), Why> {
         let Running::InView(member) = core::mem::replace(&mut self.running, Running::Fresh) else {

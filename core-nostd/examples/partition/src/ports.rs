@@ -1,69 +1,69 @@
-//! What a partition needs of its ports, and what it tells its health monitor.
+//! The requirements on a partition's ports, and its reports to the health monitor.
 
 use tramontane_core::health::HealthEvent;
 
-/// The largest message of the queuing ports, in bytes.
+/// Largest message of the queuing ports, in bytes.
 pub const MESSAGE_BYTES: usize = 128;
 
-/// The message of the sampling ports, in bytes.
+/// Message of the sampling ports, in bytes.
 pub const SAMPLE_BYTES: usize = 40;
 
-/// A port is not as it was configured, or it has failed.
+/// A port is not as configured, or it has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortError;
 
-/// Two queuing ports and two sampling ports, one of each in each direction, and the way to the
+/// Two queuing ports and two sampling ports, one of each in each direction, and the path to the
 /// health monitor. No call waits.
 ///
-/// A queue loses nothing and keeps its order as long as its receiver lives; it may be full.
+/// A queue loses nothing and keeps its order as long as its receiver is alive; it may be full.
 pub trait Ports {
-    /// Puts a message into the queue; false if the queue is full.
+    /// Puts a message into the queue. Returns false if the queue is full.
     ///
     /// # Errors
     /// See [`PortError`].
     fn send(&mut self, message: &[u8]) -> Result<bool, PortError>;
 
-    /// Takes the next message out of the queue, and says how long it is; nothing if there is none.
+    /// Takes the next message from the queue and returns its length, or `None` if there is none.
     ///
     /// # Errors
     /// See [`PortError`].
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Result<Option<usize>, PortError>;
 
-    /// Shows a message, in the place of the one that was shown before.
+    /// Shows a message, which replaces the previous one.
     ///
     /// # Errors
     /// See [`PortError`].
     fn show(&mut self, sample: &[u8; SAMPLE_BYTES]) -> Result<(), PortError>;
 
-    /// What the partner shows now; nothing if it has never shown anything.
+    /// Returns the message that the partner shows now, or `None` if it has never shown one.
     ///
     /// # Errors
     /// See [`PortError`].
     fn look(&mut self) -> Result<Option<[u8; SAMPLE_BYTES]>, PortError>;
 
-    /// Hands something to the health monitor.
+    /// Reports something to the health monitor.
     fn report(&mut self, report: Report);
 }
 
-/// What a health monitor is told. The numbers are stable: those of
+/// A report to a health monitor. The numbers are stable: those of
 /// [`HealthKind`](tramontane_core::health::HealthKind), and from 32 on those of this example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// What became of the partner.
+    /// A change of the partner's state.
     Health(HealthEvent),
-    /// The partner has another group, or another version of this example. Its digest.
+    /// The partner has another group, or another version of this example. The value is its digest.
     OtherGroup(u64),
-    /// This partition stops: a step found something that cannot be.
+    /// This partition stops, because a step found something impossible.
     Stopped(Why),
 }
 
-/// Why a partition stops for good. Only a restart helps.
+/// Reason why a partition stops for good. Only a restart helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Why {
     /// A port failed.
     Port = 1,
-    /// A queue lost something, or what came out of it cannot be.
+    /// A queue lost something, or an impossible message came out of it.
     Queue = 2,
     /// The core refused to open or to step a node, or a member halted.
     Node = 3,
@@ -72,7 +72,7 @@ pub enum Why {
 }
 
 impl Report {
-    /// The stable number.
+    /// Returns the stable number.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -82,8 +82,8 @@ impl Report {
         }
     }
 
-    /// The report as the message of an application error: number, member, two bytes of nothing,
-    /// since when, and the detail.
+    /// Returns the report as the message of an application error: number, member, two zero bytes,
+    /// time, and detail.
     #[must_use]
     pub fn encode(self) -> [u8; 20] {
         let (peer, since, detail) = match self {

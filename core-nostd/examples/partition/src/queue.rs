@@ -1,5 +1,6 @@
-//! A queue in an array. Those of `heapless` index with what they compute, and the compiler does not
-//! see that it is in range: an image with one would not link against the proof of no panics.
+//! A queue in an array. The queues of `heapless` index with computed values, and the compiler does
+//! not see that they are in range, so an image that uses one would not link under the proof that no
+//! panic is reachable.
 
 /// Up to `N` items, first in, first out.
 #[derive(Debug)]
@@ -10,22 +11,22 @@ pub struct Queue<T, const N: usize> {
 }
 
 impl<T: Copy, const N: usize> Queue<T, N> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub const fn new() -> Self {
         Self { items: [None; N], first: 0, length: 0 }
     }
 
-    /// How many items.
+    /// Returns the number of items.
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// The first item.
+    /// Returns the first item.
     pub fn first(&self) -> Option<&T> {
         self.items.get(self.first)?.as_ref()
     }
 
-    /// Appends an item; false if there is no room.
+    /// Appends an item. Returns false if there is no room.
     pub fn push(&mut self, item: T) -> bool {
         if self.length >= N {
             return false;
@@ -40,7 +41,7 @@ impl<T: Copy, const N: usize> Queue<T, N> {
         true
     }
 
-    /// Takes the first item.
+    /// Removes and returns the first item.
     pub fn pop(&mut self) -> Option<T> {
         let item = self.items.get_mut(self.first)?.take()?;
         self.first = self.first.wrapping_add(1);
@@ -51,7 +52,7 @@ impl<T: Copy, const N: usize> Queue<T, N> {
         Some(item)
     }
 
-    /// Takes all items.
+    /// Removes all items.
     pub fn clear(&mut self) {
         *self = Self::new();
     }

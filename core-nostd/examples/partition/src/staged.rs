@@ -1,5 +1,5 @@
-//! Frames that wait for room in the queue. A list of writes is staged whole or not at all, so that
-//! a full queue loses nothing.
+//! Frames that wait for room in the queue. A list of writes is staged as a whole or not at all, so
+//! that a full queue loses nothing.
 
 use crate::frame::{Frame, Header, Kind, PART_BYTES, Session};
 use crate::group::WRITE_BYTES;
@@ -8,20 +8,20 @@ use crate::queue::Queue;
 use tramontane_core::fabric::Write;
 use tramontane_core::memory::Row;
 
-/// The most writes of one list.
+/// Most writes of one list.
 pub const WRITES: usize = 4;
 
 /// Frames of the longest list: each write may begin with a short part.
 const FRAMES: usize = WRITES * (WRITE_BYTES.div_ceil(PART_BYTES) + 1);
 
-/// What is staged of one session.
+/// The staged frames of one session.
 #[derive(Debug)]
 pub struct Staged {
     frames: Queue<Frame, FRAMES>,
     sequence: u32,
 }
 
-/// The bytes of the largest snapshot: it is staged whole, too.
+/// Bytes of the largest snapshot, which is also staged as a whole.
 pub const SNAPSHOT_MAX: usize = (FRAMES - 1) * PART_BYTES;
 
 impl Staged {
@@ -30,12 +30,12 @@ impl Staged {
         Self { frames: Queue::new(), sequence: 0 }
     }
 
-    /// Forgets everything: another session begins.
+    /// Discards everything, because another session begins.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// Whether a list of writes has room.
+    /// Returns whether there is room for a list of writes.
     pub fn has_room(&self, writes: &[Write]) -> bool {
         let parts = writes.iter().fold(0, |sum: usize, write| {
             let mut count = 0_usize;
@@ -45,8 +45,8 @@ impl Staged {
         parts <= FRAMES.wrapping_sub(self.frames.len())
     }
 
-    /// Stages a write out of a row, as its bytes are now. Nothing if it is not in the row, or has
-    /// no room.
+    /// Stages a write from a row, with its current bytes. Returns `None` if it is not in the row,
+    /// or has no room.
     pub fn write(&mut self, session: Session, row: Row<'_>, write: &Write) -> Option<()> {
         let mut done = Some(());
         for_parts(write.source.offset, write.length, |offset, length| {
@@ -74,10 +74,10 @@ impl Staged {
         Some(())
     }
 
-    /// Puts as much into the queue as it takes.
+    /// Puts as many frames into the queue as it accepts.
     ///
     /// # Errors
-    /// The port failed.
+    /// Fails if the port failed.
     pub fn send(&mut self, ports: &mut impl Ports) -> Result<(), PortError> {
         while let Some(frame) = self.frames.first() {
             if !ports.send(frame.bytes())? {
@@ -108,7 +108,8 @@ impl Staged {
     }
 }
 
-/// The parts of a range: none crosses a multiple of 8 but at its ends, so that cells stay whole.
+/// Splits a range into parts. Only the ends of the range may be off a multiple of 8, so that cells
+/// stay whole.
 fn for_parts(offset: usize, length: usize, mut take: impl FnMut(usize, usize)) {
     let end = offset.saturating_add(length);
     let mut at = offset;

@@ -1,4 +1,5 @@
-//! How two begin: in any order, only with their like, and what the fabric does with large writes.
+//! How two partitions begin: in any order, and only with a matching partner. Also how the fabric
+//! handles large writes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +12,7 @@ use tramontane_partition::group::Channel;
 use tramontane_partition::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES, Why};
 use tramontane_partition::{Partition, PartitionStorage, Phase};
 
-/// Ports that say what they are told to say, and keep what is sent.
+/// Ports that show what the test sets, and keep what is sent.
 #[derive(Default)]
 struct Told {
     shown: Option<[u8; SAMPLE_BYTES]>,
@@ -53,7 +54,7 @@ fn life(own: Channel, incarnation: u32) -> Partition<'static> {
     Partition::new(own, incarnation, storage, rows, 10)
 }
 
-/// Two lives whose ports the test holds in its hands, a millisecond after the last time.
+/// Steps two incarnations whose ports the test controls, one millisecond after the last time.
 fn exchange(a: (&mut Partition<'_>, &mut Told), b: (&mut Partition<'_>, &mut Told), now: u64) {
     let ((a, a_ports), (b, b_ports)) = (a, b);
     a.step(Time(now * 1_000_000), a_ports);
@@ -96,7 +97,8 @@ fn a_life_that_has_not_seen_this_one_is_not_begun_with() {
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
     assert_eq!(b.phase(), Phase::Fresh, "A has not seen it yet");
-    // B has seen the first life of A. Another life of A must not take that for its own.
+    // B has seen the first incarnation of A. A second incarnation of A must not believe that B has
+    // seen it.
     let mut again = life(Channel::A, 2);
     for step in 1..20 {
         assert_eq!(again.step(Time(step), &mut a_ports), Phase::Fresh);
@@ -139,7 +141,7 @@ fn a_partition_that_the_other_went_on_without_begins_again_with_its_state() {
     }
     let left_over = a_ports.incoming.clone();
     assert!(!left_over.is_empty());
-    // B is shown another life of A, which is not there: it goes on alone.
+    // B is shown another incarnation of A, which does not exist, and continues without A.
     let mut other_life = a_ports.own.unwrap();
     other_life[8] = 2;
     b_ports.shown = Some(other_life);

@@ -10,7 +10,7 @@ use tramontane_partition::Phase;
 use tramontane_partition::group::{Channel, Members};
 use tramontane_partition::ports::Report;
 
-/// Steps of a run without a restart.
+/// Returns the steps of a run without a restart.
 fn steps_of_a_run() -> u64 {
     let mut run = Run::new(MESSAGES);
     run.finish().unwrap();
@@ -35,7 +35,7 @@ fn a_thousand_messages_agree_over_queues_that_are_full() {
     }
 }
 
-/// At once after a step, and after the partner has made some steps alone.
+/// The restart follows the kill at once, or after the partner has made some steps without it.
 #[test]
 fn either_restarts_at_any_step() {
     let steps = steps_of_a_run();
@@ -44,7 +44,7 @@ fn either_restarts_at_any_step() {
     let mut restored = 0;
     for victim in Channel::BOTH {
         for at in 0..steps {
-            // The partner alone for a while: at every fourth step.
+            // At every fourth step, the partner runs without it for a while.
             for away in [0].into_iter().chain((at % 4 == 3).then_some(at % 40)) {
                 let mut run = Run::new(MESSAGES);
                 while run.steps < at {
@@ -68,7 +68,7 @@ fn either_restarts_at_any_step() {
     assert!(restored > steps, "{restored} restarts after a message");
 }
 
-/// Again and again, in all phases of taking part again, and both.
+/// They restart repeatedly, in all phases of rejoining, and sometimes both.
 #[test]
 fn they_restart_again_while_they_take_part_again() {
     for seed in 0..400_u64 {
@@ -79,7 +79,8 @@ fn they_restart_again_while_they_take_part_again() {
             (random >> 33) % below
         };
         for _ in 0..8 {
-            // Seldom both: then the state is gone, and they begin again from nothing.
+            // In rare cases both restart: then the state is gone, and they begin again from
+            // nothing.
             let victim = Channel::BOTH[next(2) as usize];
             for _ in 0..next(60) {
                 run.step(Channel::BOTH[next(2) as usize]);
@@ -90,7 +91,8 @@ fn they_restart_again_while_they_take_part_again() {
             }
             run.start(victim);
         }
-        // The state survives if one of the two had it at each moment; else the order begins anew.
+        // The state survives if at each moment one of the two had it; otherwise the order begins
+        // again.
         let finished = run.finish();
         assert!(finished.is_ok(), "seed {seed}: {finished:?}");
     }
@@ -105,7 +107,7 @@ fn a_survivor_goes_on_alone_and_the_partner_takes_over_its_state() {
     }
     run.kill(Channel::A);
     let at_the_end = run.count(Channel::B);
-    // Not scheduled at all: silence ends no view.
+    // A is not scheduled at all: silence ends no view.
     for _ in 0..20_000 {
         run.step(Channel::B);
     }

@@ -1,11 +1,11 @@
 //! The cells of a group in a member's row: one cache line.
 //!
-//! | cell | says |
+//! | cell | meaning |
 //! |---|---|
-//! | `ready` | how many steps since the group began this member has posted all receives for |
-//! | `failed` | why the group ended, once it did |
-//! | `closing` | the root: one more than the messages it sent, once it closes; another: the same, once all are here |
-//! | `closed` | the root: one, once all members have said so |
+//! | `ready` | number of steps since the group began for which this member has posted all receives |
+//! | `failed` | reason why the group ended, if it has failed |
+//! | `closing` | at the root: the number of messages sent plus one, once it closes; at another member: the same, once all have arrived |
+//! | `closed` | at the root: one, once all members have confirmed |
 //!
 //! Requirements: FLT-2, RDM-4, RDM-6.
 

@@ -11,7 +11,7 @@
 //! - the root's application: [`BlockGroup::send`], and at the end [`BlockGroup::close`].
 //! - memory of messages: [`MessageMemory`], called from `take` and `step`.
 //!
-//! # How a block goes
+//! # Path of a block
 //! 1. The receiver posts a receive, at most a few steps ahead, and publishes it. Its `ready` cell
 //!    counts steps since the group began, and says that all its receives below that count are
 //!    posted. One cell is enough for all peers, because every member can compute the schedule; it

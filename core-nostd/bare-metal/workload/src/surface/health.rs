@@ -1,4 +1,4 @@
-//! The module `health`, and a pair of which one goes on alone.
+//! The module `health`, and a pair in which one member continues without the other.
 
 use core::hint::black_box;
 

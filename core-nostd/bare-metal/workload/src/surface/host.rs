@@ -1,4 +1,4 @@
-//! What hosts have beside partitions: plans of a view's rows, and the memory of blocks.
+//! The parts of the core for hosts: plans of a view's rows, and block memory.
 
 use core::hint::black_box;
 
@@ -45,7 +45,7 @@ mod blocks {
     /// Static memory, as a partition would have it.
     struct Static(&'static [Line]);
 
-    // SAFETY: the lines are static, 64 bytes each, and written by atomic operations alone.
+    // SAFETY: the lines are static, 64 bytes each, and written only atomically.
     unsafe impl BlockPages for Static {
         fn base(&self) -> NonNull<u8> {
             NonNull::from(self.0).cast()
@@ -70,7 +70,7 @@ mod blocks {
         black_box((memory.region(), memory.area(black_box(8)), memory.bytes(), memory.base()));
         let _ = black_box(memory.write(black_box(8), black_box(&[7; 40][..])));
         let _ = black_box(memory.read(black_box(8), black_box(&mut [0; 40][..])));
-        // SAFETY: nothing else is told of this memory.
+        // SAFETY: nothing else knows of this memory.
         let _ = black_box(unsafe { memory.slice(black_box(8), black_box(16)) });
         // SAFETY: as above.
         let _ = black_box(unsafe { memory.slice_mut(black_box(8), black_box(16)) });

@@ -1,4 +1,4 @@
-//! The modules that know nothing of a group's traffic: `ids`, `layout`, `memory`, `fabric`.
+//! The modules that do not depend on a group's traffic: `ids`, `layout`, `memory`, `fabric`.
 
 use core::hint::black_box;
 use core::ptr::NonNull;
@@ -136,7 +136,7 @@ fn rows() {
     let _ = black_box((row.bytes(), row.base(), row.cell(at), row.ring(&shape)));
     let _ = black_box(row.read(at, black_box(&mut [0; 40][..])));
     let base: NonNull<u8> = NonNull::from(lines).cast();
-    // SAFETY: these lines are static, and both rows lie in them.
+    // SAFETY: these lines are static, and both rows are inside them.
     black_box(unsafe { (Row::from_raw(base, 512), RowWriter::from_raw(base, 512)) });
     black_box(Row::from_lines(lines));
 }

@@ -1,8 +1,9 @@
 //! Calls every public function of the core, with arguments that the compiler cannot know.
 //!
-//! Linking looks at code that is called, so the proof covers what is called here and in the run of
-//! the group. Results go to `black_box`, or the calls would be removed together with their panics.
-//! `run` compares the names called here with the names that the core's sources make public.
+//! The linker examines only code that is called, so the proof covers the calls made here and in the
+//! run of the group. Results go to `black_box`; otherwise the calls would be removed together with
+//! their panics. `run` compares the names called here with the names that the core's sources make
+//! public.
 
 mod health;
 mod host;
@@ -24,7 +25,7 @@ pub use protocol::node;
 use core::fmt::{self, Debug, Display, Write as _};
 use core::hint::black_box;
 
-/// Everything that needs no group, once. What it computes is of no interest.
+/// Calls everything that needs no group, once. The results do not matter.
 pub fn call_everything() {
     health::call();
     host::call();
@@ -42,7 +43,7 @@ pub fn call_everything() {
     views::call();
 }
 
-/// Takes a text and forgets it.
+/// Accepts text and discards it.
 struct Sink;
 
 impl fmt::Write for Sink {
@@ -52,11 +53,11 @@ impl fmt::Write for Sink {
     }
 }
 
-/// Formatting is code of the core too.
+/// Formats a value, because formatting is code of the core too.
 ///
-/// Not for structs of more than five fields: what a derived `Debug` of those calls in Rust's own
-/// `core` asserts that there are as many names as values, and the compiler does not see that there
-/// are.
+/// Do not use it for structs of more than five fields. Their derived `Debug` calls a function of
+/// Rust's own `core` that asserts that there are as many names as values, and the compiler does not
+/// see that this holds.
 fn debug(value: impl Debug) {
     let _ = black_box(write!(Sink, "{:?} {:#?}", black_box(&value), black_box(&value)));
 }

@@ -110,7 +110,7 @@ fn turn() {
     black_box(turn.into_inner());
 }
 
-/// What is left of a node when its group has run.
+/// Calls the remaining functions of a node after its group has run.
 pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
     let mut each = EachMessage(|message: Message<'_>| debug(message));
     let _ = black_box(node.step(black_box(Time(1)), fabric, &mut each));

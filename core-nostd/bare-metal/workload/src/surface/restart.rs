@@ -1,4 +1,4 @@
-//! The module `restart`: nodes that answer, with and without a promise, and what is to be done.
+//! The module `restart`: nodes that answer, with and without a promise, and the verdict.
 
 use core::hint::black_box;
 
@@ -19,7 +19,7 @@ pub fn call() {
     }
 }
 
-/// So many nodes answer.
+/// Asks for a verdict with `count` answering nodes.
 fn ask(count: usize, promised: bool) {
     let decided = KnownView { id: black_box(ViewId(4)), members: black_box(&MEMBERS) };
     let next = KnownView { id: decided.id.next(), members: black_box(&NEXT) };

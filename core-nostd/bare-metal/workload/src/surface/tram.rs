@@ -1,5 +1,5 @@
-//! The module `tram`: an overlay of two groups, their replicas and a client, in one memory. A
-//! leader is chosen, a message is delivered by both groups, and a snapshot goes from one replica to
+//! The module `tram`: an overlay of two groups, their replicas and a client, in the same memory. A
+//! leader is chosen, both groups deliver a message, and a snapshot is carried from one replica to
 //! another.
 
 use core::hint::black_box;
@@ -17,7 +17,8 @@ const REPLICAS: usize = 4;
 const PROCESSES: usize = REPLICAS + 1;
 const LINKS: usize = 8;
 
-/// What each process has of the view with each other: its own row is the one with its index first.
+/// Rows of each process in its view with each other process. A process's own row has its index
+/// first.
 static ROWS: [[[Line; ROW_LINES]; PROCESSES]; PROCESSES] =
     [const { [const { [const { Line::new() }; ROW_LINES] }; PROCESSES] }; PROCESSES];
 static LOGS: [[Line; LOG_LINES]; REPLICAS] =
@@ -107,7 +108,7 @@ fn tree(overlay: &Overlay) {
     black_box((links.len(), links.is_empty(), links.replica(black_box(LinkId(3)))));
 }
 
-/// The memory of one process: which process is at the other end of each of its links.
+/// The memory of one process: the process at the other end of each of its links.
 struct Lent<'l> {
     process: usize,
     peers: &'l [Option<usize>; LINKS],
@@ -126,15 +127,15 @@ impl Memory for Lent<'_> {
     }
 }
 
-/// A fabric in which all rows are shared, and a log takes what its owner has granted. A view's id
-/// names its two processes.
+/// A fabric in which all rows are shared, and a log accepts the writes that its owner has granted.
+/// A view's id contains its two processes.
 struct Shared {
     process: usize,
     granted: [Option<usize>; REPLICAS],
     done: heapless::Vec<Token, 64>,
 }
 
-/// Who may write to whose log, all processes' at once.
+/// For each process, the process that may write to its log.
 type Rights = [Option<usize>; REPLICAS];
 
 fn peer_of(view: ViewId, process: usize) -> usize {
@@ -268,7 +269,7 @@ impl Permissions for Shared {
     }
 }
 
-/// One step of a process, over the rights of all.
+/// Returns a process's end of the fabric for one step, with the permissions of all processes.
 fn end(process: usize, rights: Rights, done: heapless::Vec<Token, 64>) -> Shared {
     Shared { process, granted: rights, done }
 }
@@ -282,7 +283,7 @@ const fn id(process: usize) -> ReplicaId {
     }
 }
 
-/// Which process is at the other end of each link of a replica.
+/// Returns the process at the other end of each link of a replica.
 fn peers_of(overlay: &Overlay, process: usize) -> [Option<usize>; LINKS] {
     let mut peers = [None; LINKS];
     let links = ReplicaLinks::of(overlay, id(process).group);
@@ -365,7 +366,7 @@ fn run(overlay: &Overlay, replicas: &mut [Replica<'_>], client: &mut Client<'_>)
             let Some(peers) = peers.get(process) else { continue };
             let memory = Lent { process, peers };
             let mut fabric = end(process, rights, heapless::Vec::new());
-            // What is posted is done at once: two steps see it.
+            // Posts complete at once, and the second step sees their completions.
             for _ in 0..2 {
                 let mut deliver = |message: &Delivered<'_>| {
                     delivered = delivered.saturating_add(1);

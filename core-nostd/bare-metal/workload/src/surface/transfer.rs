@@ -1,4 +1,4 @@
-//! Block groups: `rdmc::transfer`, over a fabric that takes everything and says what it is told to.
+//! Block groups: `rdmc::transfer`, over a fabric that accepts everything, with scripted events.
 
 use core::hint::black_box;
 
@@ -40,7 +40,7 @@ impl Blocks for Local {
     }
 }
 
-/// Gives memory, and forgets what it is told.
+/// Provides memory, and ignores all reports.
 struct Anywhere;
 
 impl MessageMemory for Anywhere {

@@ -1,5 +1,5 @@
-//! The module `view`: its cells, a group of three that loses a member, lets one go and one in, and
-//! a node around it.
+//! The module `view`: its cells; a group of three that loses a member, releases one and admits one;
+//! and a node around it.
 
 use core::hint::black_box;
 
@@ -98,7 +98,7 @@ impl Host for Quiet {
     }
 }
 
-/// A node's caller that has nothing on disk yet, and at once all of it.
+/// A node's caller whose promises are durable in every second step only.
 #[cfg(feature = "durable")]
 struct Keeper(u64);
 
@@ -172,7 +172,7 @@ fn group() {
                 7 => change.denied_by(black_box(Rank(1))),
                 _ => {}
             }
-            // As often as not the second member is not there.
+            // From step 7 on the second member is absent.
             if black_box(now) > 6 && rank.0 == 1 {
                 continue;
             }
@@ -187,8 +187,8 @@ fn group() {
     }
 }
 
-/// Members of a node's group in memory of their own, which the view protocol of nodes is called
-/// with.
+/// The members of a node's group, in separate memory, with which the view protocol of nodes is
+/// called.
 const PAIR: usize = 2;
 
 static PAIR_ROWS: [RowStorage<LINES>; PAIR] = [const { RowStorage::new() }; PAIR];
@@ -204,7 +204,7 @@ static PAIR_SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
     delivery: Delivery::Ordered,
 }];
 
-/// A node in a view, which is told that its peer is lost.
+/// Calls a node in a view whose peer is reported as lost.
 fn node() {
     let group = Group { members: black_box(&PAIR_MEMBERS), subgroups: black_box(&PAIR_SUBGROUPS) };
     let Ok(layout) = Layout::with_views(group) else { return };
@@ -216,8 +216,8 @@ fn node() {
     let mut state = <tramontane_core::node_storage!(PAIR_SIZES)>::default();
     let mut views = ViewStorage::<PAIR, 4>::default();
     let Some(Lent { state, cells, ready }) = state.lend(black_box(&PAIR_SIZES)) else { return };
-    // SAFETY: the one node over these lines, hand-offs and flags; nothing else stores in them while
-    // it lives.
+    // SAFETY: the only node over these lines, hand-offs and flags; nothing else stores in them as
+    // long as it exists.
     let memory = unsafe { NodeMemory::new(black_box(&rows), own.writer(), cells, ready) };
     let Some(lent) = views.lend(Loan { memory, state }, black_box(PAIR)) else { return };
     let mut fabric = Local::new(Way::Shared);

@@ -1,4 +1,4 @@
-//! The ports of a system that has the services of ARINC 653, by the traits of `a653rs`.
+//! The ports of a system with ARINC 653 services, through the traits of `a653rs`.
 
 use core::marker::PhantomData;
 
@@ -9,24 +9,24 @@ use a653rs::bindings::{
     PortDirection, QueuingDiscipline, QueuingPortId, SamplingPortId, Validity,
 };
 
-/// Messages that a queue holds. The system's configuration says the same.
+/// Messages that a queue holds. The system's configuration must have the same number.
 pub const QUEUE: u32 = 8;
 
-/// After so long without a new message a sampling port is stale. Nothing follows from it here:
-/// beats tell.
+/// Time without a new message after which a sampling port is stale. Nothing depends on it here,
+/// because beats show whether the partner is alive.
 const REFRESH_NS: i64 = 100_000_000;
 
-/// Names of a partition's ports, as the system's configuration has them.
+/// The names of a partition's ports in the system's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct PortNames {
-    /// Its queuing ports, out and in.
+    /// Queuing ports, out and in.
     pub queues: [&'static str; 2],
-    /// Its sampling ports, out and in.
+    /// Sampling ports, out and in.
     pub samples: [&'static str; 2],
 }
 
 impl PortNames {
-    /// Those of a channel.
+    /// Returns the names for a channel.
     #[must_use]
     pub const fn of(own: Channel) -> Self {
         match own {
@@ -45,10 +45,10 @@ pub struct ApexPorts<S> {
 }
 
 impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> ApexPorts<S> {
-    /// Creates the ports: while the partition starts, and not later.
+    /// Creates the ports. Call this only while the partition starts.
     ///
     /// # Errors
-    /// A port that the system does not have so.
+    /// Fails if the system does not have such a port.
     pub fn create(names: &PortNames) -> Result<Self, ErrorReturnCode> {
         let [out, incoming] = names.queues;
         let queue = |name, direction| {
@@ -67,7 +67,7 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> ApexPorts<S> {
     }
 }
 
-/// A name, filled up with zeros.
+/// Returns a name, padded with zeros.
 fn named(name: &str) -> ApexName {
     let mut bytes = [0; 32];
     for (to, from) in bytes.iter_mut().zip(name.bytes()) {
@@ -78,7 +78,7 @@ fn named(name: &str) -> ApexName {
 
 impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> Ports for ApexPorts<S> {
     fn send(&mut self, message: &[u8]) -> Result<bool, PortError> {
-        // A time-out of zero: it never waits.
+        // With a timeout of zero, the call never waits.
         match S::send_queuing_message(self.queues[0], message, 0) {
             Ok(()) => Ok(true),
             Err(ErrorReturnCode::NotAvailable | ErrorReturnCode::TimedOut) => Ok(false),
@@ -89,8 +89,8 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> Ports for ApexPort
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Result<Option<usize>, PortError> {
         // SAFETY: the buffer holds the largest message that the port was created with.
         match unsafe { S::receive_queuing_message(self.queues[1], 0, into) } {
-            // A queue may have overflowed before this life. Numbers of frames tell what is lost
-            // of a session.
+            // A queue may have overflowed before this incarnation. Frame numbers show what a
+            // session has lost.
             Ok((length, _overflow)) => usize::try_from(length).map(Some).map_err(|_| PortError),
             Err(ErrorReturnCode::NotAvailable | ErrorReturnCode::TimedOut) => Ok(None),
             Err(_) => Err(PortError),
@@ -115,7 +115,7 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> Ports for ApexPort
     }
 
     fn report(&mut self, report: Report) {
-        // The health monitor's table says what is done about it.
+        // The health monitor's table determines the reaction.
         let _ = match report {
             Report::Stopped(_) => {
                 S::raise_application_error(ErrorCode::ApplicationError, &report.encode())

@@ -1,9 +1,9 @@
-//! A system with the ports of ARINC 653 out of one process a partition: each port is a socket for
-//! datagrams in a folder that both share.
+//! A system with ARINC 653 ports, built from one process per partition: each port is a datagram
+//! socket in a folder that both share.
 //!
-//! The kernel keeps such datagrams whole and in order and loses none as long as the receiver lives,
-//! and says so when the receiver has too many: a queue. A sampling port is read to its newest. What
-//! is written while no receiver lives is not taken.
+//! The kernel keeps such datagrams whole and in order, loses none as long as the receiver is alive,
+//! and reports when the receiver has too many: that is a queue. A sampling port is read up to its
+//! newest message. A message written while no receiver is alive is not accepted.
 
 use std::boxed::Box;
 use std::io::ErrorKind;
@@ -20,14 +20,14 @@ use a653rs::bindings::{
     QueuingPortId, QueuingPortName, QueuingPortStatus, SamplingPortId, SamplingPortName, Validity,
 };
 
-/// The system, for one partition: this process.
+/// The system for one partition: this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Linux;
 
 /// One port.
 struct Port {
     socket: UnixDatagram,
-    /// Where a source sends to.
+    /// Destination of a source port.
     to: Option<PathBuf>,
     size: usize,
     latest: Option<Box<[u8]>>,
@@ -37,8 +37,8 @@ static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 static PORTS: Mutex<Vec<Port>> = Mutex::new(Vec::new());
 
 impl Linux {
-    /// Says in which folder the ports are, before the first is created. False if that was said
-    /// before.
+    /// Sets the folder of the ports, before the first is created. Returns false if it was already
+    /// set.
     pub fn use_folder(folder: PathBuf) -> bool {
         FOLDER.set(folder).is_ok()
     }
@@ -55,7 +55,7 @@ impl Linux {
         let (socket, to) = match direction {
             PortDirection::Source => (UnixDatagram::unbound(), Some(path)),
             PortDirection::Destination => {
-                // Of the life before.
+                // Left over from the previous incarnation.
                 let _ = fs::remove_file(&path);
                 (UnixDatagram::bind(path), None)
             }
@@ -92,7 +92,7 @@ impl Port {
         }
         match self.socket.send_to(message, to).map_err(|error| error.kind()) {
             Ok(_) => Ok(()),
-            // Full; or no receiver lives.
+            // The queue is full, or no receiver is alive.
             Err(
                 ErrorKind::WouldBlock
                 | ErrorKind::ConnectionRefused
@@ -142,7 +142,7 @@ impl ApexQueuingPortP4 for Linux {
     }
 
     fn get_queuing_port_status(_: QueuingPortId) -> Result<QueuingPortStatus, ErrorReturnCode> {
-        // The kernel does not tell how many datagrams a socket holds.
+        // The kernel does not report how many datagrams a socket holds.
         Err(ErrorReturnCode::NotAvailable)
     }
 
@@ -169,7 +169,7 @@ impl ApexSamplingPortP4 for Linux {
         id: SamplingPortId,
         message: &[ApexByte],
     ) -> Result<(), ErrorReturnCode> {
-        // A reader that is behind sees the next one.
+        // A reader that lags sees the next one.
         match with_port(id, |port| port.send(message)) {
             Err(ErrorReturnCode::NotAvailable) => Ok(()),
             other => other,

@@ -1,4 +1,4 @@
-//! Ports, where there is no system that has them.
+//! Ports for environments without such a system.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Ports of two partitions that are stepped in turn in one memory: on bare metal, and in tests. The
-//! queues are small on purpose, so that they are full often.
+//! Ports of two partitions that are stepped in turn in the same memory: on bare metal, and in
+//! tests. The queues are small on purpose, so that they are often full.
 
 use crate::group::Channel;
 use crate::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES};
@@ -8,12 +8,12 @@ use crate::queue::Queue;
 /// Messages that a queue holds.
 pub const QUEUE: usize = 4;
 
-/// What stands in the ports of one direction.
+/// The contents of the ports in one direction.
 #[derive(Debug)]
 struct Way {
     queue: Queue<([u8; MESSAGE_BYTES], usize), QUEUE>,
     sample: Option<[u8; SAMPLE_BYTES]>,
-    /// How often the queue was full.
+    /// Number of times that the queue was full.
     full: u64,
 }
 
@@ -23,7 +23,7 @@ impl Way {
     }
 }
 
-/// The ports of both. They belong to the system: a partition that restarts finds them as they are.
+/// The ports of both. They belong to the system: a partition that restarts finds them unchanged.
 #[derive(Debug)]
 pub struct Wires {
     from_a: Way,
@@ -37,7 +37,7 @@ impl Wires {
         Self { from_a: Way::new(), from_b: Way::new() }
     }
 
-    /// The ports of one partition, for a step. Reports go to `monitor`.
+    /// Returns the ports of one partition, for a step. Reports go to `monitor`.
     pub fn end<M: FnMut(Report)>(&mut self, own: Channel, monitor: M) -> End<'_, M> {
         let Self { from_a, from_b } = self;
         let (out, incoming) = match own {
@@ -47,7 +47,7 @@ impl Wires {
         End { out, incoming, monitor }
     }
 
-    /// How often a queue was full.
+    /// Returns the number of times that a queue was full.
     #[must_use]
     pub const fn full(&self) -> u64 {
         self.from_a.full.saturating_add(self.from_b.full)

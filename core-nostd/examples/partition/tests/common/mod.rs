@@ -1,5 +1,5 @@
-//! Two partitions that are stepped in turn, and restarted. What each life comes to is compared
-//! message by message.
+//! Two partitions that are stepped in turn, and restarted. The results of all incarnations are
+//! compared message by message.
 
 #![allow(dead_code, reason = "each test uses its own part")]
 
@@ -9,18 +9,18 @@ use tramontane_partition::ports::Report;
 use tramontane_partition::shim::stepped::Wires;
 use tramontane_partition::{Partition, PartitionStorage, Phase};
 
-/// Messages of both.
+/// Messages of both together.
 pub const MESSAGES: u64 = 1_000;
 
-/// A run: the wires, both lives, and what is known of the order.
+/// A run: the wires, the current incarnations, and the known part of the order.
 pub struct Run {
     pub wires: Wires,
     pub lives: [Option<Partition<'static>>; 2],
     pub incarnations: [u32; 2],
     pub reports: [Vec<Report>; 2],
-    /// The digest after each message, once somebody has delivered it.
+    /// Digest after each message, once a partition has delivered it.
     order: Vec<Option<u64>>,
-    /// Messages of both that each life has compared.
+    /// Messages of both that each incarnation has compared.
     compared: [u64; 2],
     pub steps: u64,
     messages: u64,
@@ -46,7 +46,7 @@ impl Run {
         }
     }
 
-    /// A step of one, 100 microseconds after the last step of either.
+    /// Steps one partition, 100 microseconds after the last step of either.
     pub fn step(&mut self, own: Channel) -> Option<Phase> {
         let index = own.index();
         self.steps += 1;
@@ -63,7 +63,8 @@ impl Run {
         let Some(life) = &self.lives[index] else { return None };
         let orders = life.orders();
         for count in self.compared[index] + 1..=orders.count() {
-            // What came with a state and is not kept any more was compared at the other one.
+            // Messages that came with a state and are no longer kept were compared at the other
+            // partition.
             let Some(digest) = orders.digest_after(count) else { continue };
             let known = self.order[count as usize].get_or_insert(digest);
             assert_eq!(*known, digest, "message {count} at {own:?}, step {}", self.steps);
@@ -72,25 +73,25 @@ impl Run {
         Some(phase)
     }
 
-    /// A step of the one whose turn it is.
+    /// Steps the partition whose turn it is.
     pub fn step_in_turn(&mut self) {
         self.step(if self.steps.is_multiple_of(2) { Channel::A } else { Channel::B });
     }
 
-    /// The life ends at once, and everything that it had is gone.
+    /// Ends the incarnation at once, and discards everything that it had.
     pub fn kill(&mut self, own: Channel) {
         self.lives[own.index()] = None;
         self.forget_if_nobody_has_it();
     }
 
-    /// Where nobody has any message any more, the order may begin anew.
+    /// If no partition has any message left, the order may begin again.
     fn forget_if_nobody_has_it(&mut self) {
         if Channel::BOTH.iter().all(|own| self.count(*own) == 0) {
             self.order.fill(None);
         }
     }
 
-    /// Another one begins.
+    /// Starts another incarnation.
     pub fn start(&mut self, own: Channel) {
         let index = own.index();
         self.incarnations[index] += 1;
@@ -106,7 +107,7 @@ impl Run {
         Channel::BOTH.iter().all(|own| self.count(*own) == self.messages)
     }
 
-    /// Steps both in turn until all is delivered.
+    /// Steps both in turn until everything is delivered.
     pub fn finish(&mut self) -> Result<(), String> {
         for _ in 0..20_000 {
             if self.is_done() {
