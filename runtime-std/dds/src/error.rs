@@ -1,4 +1,4 @@
-//! Why a call did not do what it was asked to: DDS's return codes, with reasons.
+//! Reasons why a call failed: DDS's return codes, with explanations.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use tramontane_client::{OpenError, PublishError};
 
 use crate::qos::PolicyId;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DdsError {
-    /// A policy that is not built: DDS's `RETCODE_UNSUPPORTED`.
+    /// An unsupported policy: DDS's `RETCODE_UNSUPPORTED`.
     #[error("{policy:?} cannot have this value: {why}")]
     UnsupportedPolicy {
         /// The policy.
         policy: PolicyId,
-        /// Why, and what to do instead.
+        /// The reason and an alternative.
         why: &'static str,
     },
     /// Policies that contradict each other or the topic: `RETCODE_INCONSISTENT_POLICY`.
@@ -25,23 +25,22 @@ pub enum DdsError {
     InconsistentPolicy {
         /// The policy.
         policy: PolicyId,
-        /// Why, and what to do.
+        /// The reason and a remedy.
         why: &'static str,
     },
-    /// The call is not for this object: `RETCODE_PRECONDITION_NOT_MET`.
+    /// The call is not allowed on this object: `RETCODE_PRECONDITION_NOT_MET`.
     #[error("{0}")]
     PreconditionNotMet(String),
-    /// A call that may wait or takes a lock of the topic, from a listener:
-    /// `RETCODE_ILLEGAL_OPERATION`.
+    /// A listener made a call that may wait or lock the topic: `RETCODE_ILLEGAL_OPERATION`.
     #[error("{0} cannot be called from a listener; call it from a thread of the application")]
     IllegalOperation(&'static str),
-    /// No more may be kept: `RETCODE_OUT_OF_RESOURCES`.
+    /// A limit on kept samples is reached: `RETCODE_OUT_OF_RESOURCES`.
     #[error("{0}")]
     OutOfResources(&'static str),
-    /// No topic can be created: `RETCODE_OUT_OF_RESOURCES`.
+    /// The topic cannot be created: `RETCODE_OUT_OF_RESOURCES`.
     #[error("{0}")]
     NoPlace(String),
-    /// The description of a topic does not fit a message of discovery.
+    /// The description of a topic does not fit in a discovery message.
     #[error(
         "what is said of the topic has {bytes} bytes, and {limit} is the most; shorten its names or \
          its topic_data"
@@ -55,21 +54,20 @@ pub enum DdsError {
     /// The topic was deleted: `RETCODE_ALREADY_DELETED`.
     #[error("the topic is deleted; create it again, and a writer or reader on it")]
     TopicDeleted,
-    /// There was no room, or no answer, for so long: `RETCODE_TIMEOUT`.
+    /// There was no room, or no answer, within this time: `RETCODE_TIMEOUT`.
     #[error("nothing came of it within {0:?}")]
     Timeout(Duration),
     /// The participant is no longer a member of its domain: `RETCODE_ALREADY_DELETED`.
     #[error("the participant has ended: {0}")]
     Ended(#[from] Stopped),
-    /// No member of the domain takes this participant, or none does any more:
+    /// No member of the domain accepts this participant, or none does any longer:
     /// `RETCODE_ALREADY_DELETED`.
     #[error("a participant outside: {0}")]
     Outside(#[from] OpenError),
-    /// What was written did not get into the domain, or that is not known:
-    /// `RETCODE_ALREADY_DELETED`.
+    /// The sample did not reach the domain, or that is unknown: `RETCODE_ALREADY_DELETED`.
     #[error("a writer outside: {0}")]
     NotPublished(#[from] PublishError),
-    /// A sample is larger than the topic takes.
+    /// A sample is larger than the topic allows.
     #[error("the sample has {bytes} bytes, and the topic takes {limit}; raise its sample_max")]
     TooLarge {
         /// Its size.
@@ -77,16 +75,16 @@ pub enum DdsError {
         /// The most.
         limit: usize,
     },
-    /// A value that is no CDR, or none of this type.
+    /// A value is not CDR, or not of this type.
     #[error("cannot convert the sample: {0}")]
     Cdr(String),
-    /// The RTPS end of a gateway refuses something.
+    /// The RTPS side of a gateway refuses something.
     #[error("RTPS: {0}")]
     Rtps(String),
     /// The description of the domain is wrong.
     #[error("the domain is wrong: {0}")]
     Domain(String),
-    /// The group's part of it is.
+    /// The group's part of the description is wrong.
     #[error(transparent)]
     Description(#[from] DescriptionError),
     /// The participant did not become a member.

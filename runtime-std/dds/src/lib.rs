@@ -1,19 +1,20 @@
-//! DDS on Tramontane's groups: topics, data writers and data readers, as the OMG's DCPS has them,
-//! with one order over all writers of a topic, the same at all its readers.
+//! DDS on Tramontane's groups: topics, data writers and data readers, as in the OMG's DCPS, with
+//! one order over all writers of a topic that is the same for all its readers.
 //!
-//! A [`Domain`] says which nodes take part and which topics there are; a [`DomainParticipant`] is a
-//! member of its group, and an [`OutsideParticipant`] a program that is none. A topic is a subgroup
-//! of those who publish or subscribe to it, and has a [`Level`]. Somebody who knows DDS finds what
-//! they know under its names, but for publishers and subscribers: what they would carry here, the
-//! order across writers, is a policy of writers and readers ([`Presentation`]).
+//! A [`Domain`] lists the nodes and the topics. A [`DomainParticipant`] is a member of its group;
+//! an [`OutsideParticipant`] is a program that is not a member. A topic is a subgroup of its
+//! publishers and subscribers, and has a [`Level`]. Names are those of DDS, except that there are
+//! no publishers and subscribers: the order across writers, which they would carry, is a policy of
+//! writers and readers here ([`Presentation`]).
 //!
 //! # The way of a sample
-//! 1. A [`DataWriter`] takes a slot of the group's ring and builds the sample's CDR there: from a
-//!    value by serde, or in place ([`DataWriter::loan`]).
-//! 2. The group orders it. At the level unordered it is handed over on receipt.
-//! 3. A reader's [listener](DataReaderListener::on_sample) is lent it where it lies, over shared
-//!    memory in the writer's own ring. What no listener takes is copied once, for all readers of
-//!    the process and the topic's store together, and waits for [`DataReader::take`].
+//! 1. A [`DataWriter`] reserves a slot of the group's ring and builds the sample's CDR there: from
+//!    a value by serde, or in place ([`DataWriter::loan`]).
+//! 2. The group orders the sample. At the level unordered it is handed over on receipt.
+//! 3. A reader's [listener](DataReaderListener::on_sample) borrows the sample in place; over shared
+//!    memory that is in the writer's own ring. A sample that no listener takes is copied once, for
+//!    all readers of the process and the topic's store together, and waits for
+//!    [`DataReader::take`].
 //!
 //! | module | subject |
 //! |---|---|
@@ -69,7 +70,7 @@ pub use status::{
     MatchedStatus, RejectedReason, SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
 pub use time::{INFINITE, Timestamp};
-/// Which members a participant outside may go to, their key, and as what it is known there.
+/// The members that an external participant may connect to, their key, and its identity there.
 pub use tramontane_client::{Members, SharedKey};
 pub use waitset::{Condition, GuardCondition, WaitSet};
 pub use wire::Origin;

@@ -1,4 +1,4 @@
-//! Values to CDR and back, in the byte order of this host when it writes.
+//! Conversion of values to CDR and back. Writing uses this host's byte order.
 
 use std::io;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DdsError;
 
-/// How a sample is encoded: RTPS's representation identifier.
+/// The encoding of a sample: RTPS's representation identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Encoding(pub u16);
 
 impl Encoding {
-    /// Plain CDR, the most significant byte first.
+    /// Plain CDR, most significant byte first.
     pub const CDR_BE: Self = Self(0x0000);
-    /// Plain CDR, the least significant byte first.
+    /// Plain CDR, least significant byte first.
     pub const CDR_LE: Self = Self(0x0001);
     /// Plain CDR as this host writes it.
     pub const NATIVE: Self =
         if cfg!(target_endian = "little") { Self::CDR_LE } else { Self::CDR_BE };
 }
 
-/// A value in CDR.
+/// Encodes a value as CDR.
 ///
 /// # Errors
 /// [`DdsError::Cdr`]: CDR has no such type.
@@ -31,8 +31,8 @@ pub fn encode(value: &impl Serialize) -> Result<Vec<u8>, DdsError> {
     Ok(bytes)
 }
 
-/// Writes a value in CDR to the beginning of `to`. Returns how many bytes it takes, in the error
-/// too if it does not fit.
+/// Encodes a value as CDR at the beginning of `to`. Returns the number of bytes it takes; if it
+/// does not fit, the error has that number.
 pub(crate) fn encode_in_place(value: &impl Serialize, to: &mut [u8]) -> Result<usize, DdsError> {
     let limit = to.len();
     let mut into = InPlace { to, written: 0 };
@@ -43,7 +43,7 @@ pub(crate) fn encode_in_place(value: &impl Serialize, to: &mut [u8]) -> Result<u
     }
 }
 
-/// A value from CDR. It may borrow from the bytes.
+/// Decodes a value from CDR. It may borrow from the bytes.
 ///
 /// # Errors
 /// [`DdsError::Cdr`]: the bytes are no such value, or in an encoding that is not read here.
@@ -62,7 +62,7 @@ fn cannot(error: cdr_encoding::Error) -> DdsError {
     DdsError::Cdr(error.to_string())
 }
 
-/// Writes into a slot, and counts what does not fit.
+/// A writer into a slot that counts the bytes that do not fit.
 struct InPlace<'b> {
     to: &'b mut [u8],
     written: usize,
@@ -95,8 +95,8 @@ mod tests {
         weight: f64,
     }
 
-    /// RTPS 10.7: a string has its length with the final zero, and numbers are aligned to their
-    /// size from the beginning.
+    /// RTPS 10.7: a string's length includes the final zero, and numbers are aligned to their size
+    /// from the beginning.
     #[test]
     fn values_are_encoded_as_the_standard_has_them() {
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
@@ -104,7 +104,7 @@ mod tests {
             5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0, 34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0,
             0x3f,
         ];
-        // The host of the tests writes the least significant byte first.
+        // The tests' host is little-endian.
         assert_eq!(encode(&shape).expect("plain"), expected);
         assert_eq!(decode::<Shape>(&expected, Encoding::CDR_LE).expect("plain"), shape);
     }
@@ -114,7 +114,7 @@ mod tests {
         let mut slot = [0; 16];
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
         let told = encode_in_place(&shape, &mut slot).expect_err("too large");
-        // The whole size, not that up to the field that does not fit.
+        // The whole size, not the size up to the field that does not fit.
         assert!(matches!(told, DdsError::TooLarge { bytes: 24, limit: 16 }), "{told}");
         assert!(decode::<Shape>(&slot, Encoding(7)).is_err());
         assert!(decode::<Shape>(&[5, 0, 0, 0, 1], Encoding::CDR_LE).is_err());

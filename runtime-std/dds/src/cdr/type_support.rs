@@ -1,4 +1,4 @@
-//! What a type must tell so that a topic can have it.
+//! The requirements on a topic's type.
 
 use md5::{Digest as _, Md5};
 use serde::de::DeserializeOwned;
@@ -8,8 +8,8 @@ use byteorder::BigEndian;
 
 use crate::error::DdsError;
 
-/// A type of samples. The key says which instance a sample belongs to; a type without one has
-/// `Key = ()`, and its topic has one instance.
+/// A type of samples. The key identifies the instance of a sample; a type without a key has `Key =
+/// ()`, and its topic has one instance.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -30,21 +30,21 @@ use crate::error::DdsError;
 /// }
 /// ```
 pub trait TypeSupport: Serialize + DeserializeOwned + 'static {
-    /// Its name, the same in the domain's description and in all programs.
+    /// The type's name, the same in the domain's description and in all programs.
     const TYPE_NAME: &'static str;
-    /// What tells instances apart: what IDL marks as `@key`, in its order.
+    /// The fields that distinguish instances: those that IDL marks as `@key`, in its order.
     type Key: Serialize + DeserializeOwned;
     /// A sample's key.
     fn key(&self) -> Self::Key;
 }
 
-/// Whether a type's topic has instances.
+/// Returns whether a type's topic has instances.
 #[must_use]
 const fn is_keyed<T: TypeSupport>() -> bool {
     size_of::<T::Key>() > 0
 }
 
-/// An instance, by the hash that RTPS has for its key: equal keys have equal handles, in all
+/// An instance, identified by RTPS's hash of its key: equal keys have equal handles in all
 /// processes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -52,16 +52,16 @@ const fn is_keyed<T: TypeSupport>() -> bool {
 pub struct InstanceHandle(pub [u8; 16]);
 
 impl InstanceHandle {
-    /// The one instance of a type without a key.
+    /// The only instance of a type without a key.
     pub const KEYLESS: Self = Self([0; 16]);
 
-    /// What stands in its place where a writer announces itself: the generation of its topic.
+    /// Returns the handle in a writer's announcement: the generation of its topic.
     pub(crate) fn of_generation(generation: u64) -> Self {
         Self(u128::from(generation).to_le_bytes())
     }
 
-    /// The handle of a key. RTPS 9.6.3.8: its CDR with the most significant byte first, if that
-    /// has at most 16 bytes; else the MD5 of that.
+    /// Returns the handle of a key. RTPS 9.6.3.8: the key's CDR, most significant byte first, if it
+    /// has at most 16 bytes; otherwise the MD5 of it.
     ///
     /// # Errors
     /// [`DdsError::Cdr`].
@@ -76,7 +76,7 @@ impl InstanceHandle {
         Ok(Self(handle))
     }
 
-    /// The handle of a sample's instance.
+    /// Returns the handle of a sample's instance.
     #[inline]
     pub(crate) fn of<T: TypeSupport>(sample: &T) -> Result<Self, DdsError> {
         if is_keyed::<T>() { Self::of_key(&sample.key()) } else { Ok(Self::KEYLESS) }
@@ -89,11 +89,11 @@ impl std::fmt::Display for InstanceHandle {
     }
 }
 
-/// A sequence of bytes, as the paper's experiments publish it: IDL's `sequence<octet>`.
+/// A sequence of bytes, IDL's `sequence<octet>`, as the paper's experiments publish it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Octets(#[serde(with = "serde_bytes")] pub Vec<u8>);
 
-/// The same, borrowed from where it lies.
+/// The same, borrowed in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OctetsRef<'a>(#[serde(borrow, with = "serde_bytes")] pub &'a [u8]);
 

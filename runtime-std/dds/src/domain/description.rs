@@ -1,10 +1,10 @@
 //! A domain: the nodes that may take part, and the topics.
 //!
 //! # Invariants
-//! - The first subgroup of a domain's group is [`DISCOVERY`]: all nodes are in it, and say there
-//!   what they read. Each topic has one subgroup behind it, in the order of the description.
-//! - Participants that were told different topics do not become members of one group: what
-//!   [`Domain::terms`] gives is compared when they meet.
+//! - The first subgroup of a domain's group is [`DISCOVERY`]: all nodes are members, and announce
+//!   their readers there. One subgroup for each topic follows, in the order of the description.
+//! - Participants with different topics cannot be members of one group: they compare
+//!   [`Domain::terms`] when they meet.
 
 use std::path::Path;
 
@@ -17,16 +17,16 @@ use super::topic_places::TopicPlaces;
 use crate::error::DdsError;
 use crate::wire::ANNOUNCEMENT_MAX;
 
-/// The subgroup in which participants say what they read; no topic has this name.
+/// The subgroup in which participants announce their readers; no topic has this name.
 pub(crate) const DISCOVERY: &str = "DCPS";
 
-/// Its window: readers are made rarely.
+/// The window of discovery: readers are rarely created.
 const DISCOVERY_WINDOW: u32 = 8;
 
-/// The version of what participants tell each other.
+/// The version of the messages between participants.
 const FORMAT: u32 = 4;
 
-/// A domain: DDS's domain id is the group's name.
+/// A domain; the group's name is DDS's domain id.
 ///
 /// ```
 /// use tramontane::Description;
@@ -61,7 +61,7 @@ struct File {
 }
 
 impl Domain {
-    /// A domain of these topics, whose nodes, fabric and times are those of `group`.
+    /// Creates a domain of these topics; its nodes, fabric and times are those of `group`.
     ///
     /// # Errors
     /// [`DdsError::Domain`] and [`DdsError::Description`].
@@ -69,14 +69,14 @@ impl Domain {
         group: DescriptionBuilder,
         topics: impl IntoIterator<Item = TopicDescription>,
     ) -> Result<Self, DdsError> {
-        // Built with its one usual subgroup first, whose place the topics then take.
+        // Built with the default subgroup, which the topics then replace.
         Self::of(group.build()?, topics.into_iter().collect())
     }
 
-    /// A domain of these topics, whose group's subgroups they replace.
+    /// Creates a domain of these topics, which replace the group's subgroups.
     ///
     /// # Errors
-    /// As [`Domain::new`].
+    /// The same as for [`Domain::new`].
     pub fn of(mut group: Description, topics: Vec<TopicDescription>) -> Result<Self, DdsError> {
         let all: Vec<u32> = group.nodes.iter().map(|node| node.id).collect();
         group.subgroups = vec![SubgroupDescription {
@@ -94,12 +94,12 @@ impl Domain {
         Ok(Self { group, topics, places: Vec::new(), client_lease_ms })
     }
 
-    /// The same with another lease for participants outside: so long after no member heard one any
-    /// more, the domain forgets it, and its writers and readers are gone. A minute if it is not
-    /// said; twice the group's `failure_timeout_ms` at least.
+    /// Does the same with another lease for external participants. If no member has heard from one
+    /// for this time, the domain forgets it and its writers and readers. The default is a minute,
+    /// and the minimum twice the group's `failure_timeout_ms`.
     ///
     /// # Errors
-    /// As [`Domain::new`].
+    /// The same as for [`Domain::new`].
     pub fn with_client_lease_ms(self, client_lease_ms: u64) -> Result<Self, DdsError> {
         let mut changed = Self { client_lease_ms, ..self };
         for subgroup in changed.group.subgroups.iter_mut().filter(|of| of.clients) {
@@ -109,17 +109,17 @@ impl Domain {
         Ok(changed)
     }
 
-    /// After so long a silent participant outside is forgotten, in ms.
+    /// Returns the time in ms after which a silent external participant is forgotten.
     #[must_use]
     pub const fn client_lease_ms(&self) -> u64 {
         self.client_lease_ms
     }
 
-    /// The same with places for topics that are created at run time
+    /// Does the same with places for topics that are created at run time
     /// ([`DomainParticipant::create_topic`](crate::DomainParticipant::create_topic)).
     ///
     /// # Errors
-    /// As [`Domain::new`].
+    /// The same as for [`Domain::new`].
     pub fn with_places(
         self,
         places: impl IntoIterator<Item = TopicPlaces>,
@@ -138,12 +138,12 @@ impl Domain {
         Ok(Self { group, topics, places: all, client_lease_ms })
     }
 
-    /// Reads a domain's file: a table `[group]`, which is a group file without subgroups, a table
-    /// `[[topics]]` for each topic, and tables `[[places]]` for topics that come at run time.
-    /// `client_lease_ms` may stand before them.
+    /// Reads a domain file: a table `[group]`, which is a group file without subgroups, a table
+    /// `[[topics]]` for each topic, and tables `[[places]]` for topics created at run time.
+    /// `client_lease_ms` may precede them.
     ///
     /// # Errors
-    /// As [`Domain::new`]; the file cannot be read, or is no such file.
+    /// The same as for [`Domain::new`]; also if the file cannot be read, or is not a domain file.
     pub fn read(path: &Path) -> Result<Self, DdsError> {
         let wrong = |what: &dyn std::fmt::Display| {
             DdsError::Domain(format!("{}: {what}; give a domain file", path.display()))
@@ -164,25 +164,25 @@ impl Domain {
         client_lease_ms.map_or(Ok(read.clone()), |lease| read.with_client_lease_ms(lease))
     }
 
-    /// The group that carries it.
+    /// Returns the group that carries the domain.
     #[must_use]
     pub const fn group(&self) -> &Description {
         &self.group
     }
 
-    /// The topics, in the order of their subgroups.
+    /// Returns the topics, in the order of their subgroups.
     #[must_use]
     pub fn topics(&self) -> &[TopicDescription] {
         &self.topics
     }
 
-    /// The places for topics that come at run time.
+    /// Returns the places for topics created at run time.
     #[must_use]
     pub fn places(&self) -> &[TopicPlaces] {
         &self.places
     }
 
-    /// Each place by itself: topics of the indices behind those of the description.
+    /// Returns each place separately; their topics have the indices after those of the description.
     pub(crate) fn each_place(&self) -> Vec<TopicPlaces> {
         let each = |places: &TopicPlaces| {
             let count = usize::try_from(places.count).unwrap_or(0);
@@ -191,13 +191,13 @@ impl Domain {
         self.places.iter().flat_map(each).collect()
     }
 
-    /// The topic of that name.
+    /// Returns the topic with this name.
     #[must_use]
     pub fn topic(&self, name: &str) -> Option<&TopicDescription> {
         self.topics.iter().find(|topic| topic.name == name)
     }
 
-    /// The same with its group told where its members meet: a name, or addresses.
+    /// Does the same with a change to the group, such as the members' meeting addresses.
     #[must_use]
     pub fn with_group(self, change: impl FnOnce(&mut Description)) -> Self {
         let mut changed = self;
@@ -205,7 +205,8 @@ impl Domain {
         changed
     }
 
-    /// What all participants must have been told alike, as a number for the start.
+    /// Returns a digest of everything that must be the same for all participants, compared at the
+    /// start.
     #[must_use]
     pub fn terms(&self) -> u64 {
         let described = (FORMAT, &self.topics, &self.places);
@@ -214,12 +215,12 @@ impl Domain {
         digest.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }
 
-    /// The topic that a subgroup carries: nothing for discovery.
+    /// Returns the topic that a subgroup carries; `None` for discovery.
     pub(crate) fn topic_index(subgroup: SubgroupId) -> Option<usize> {
         subgroup.index().checked_sub(1)
     }
 
-    /// The name of that subgroup.
+    /// Returns the name of the topic's subgroup.
     pub(crate) fn subgroup_name(index: usize, topic: &TopicDescription, generation: u64) -> String {
         if generation == 0 {
             topic.name.clone()
@@ -228,7 +229,7 @@ impl Domain {
         }
     }
 
-    /// The subgroup that carries the topic of that index.
+    /// Returns the subgroup that carries the topic with this index.
     pub(crate) fn subgroup_of(index: usize) -> SubgroupId {
         SubgroupId(u16::try_from(index.saturating_add(1)).unwrap_or(u16::MAX))
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::qos::{AccessScope, Durability, Presentation};
 
-/// What a topic promises; each level promises what the one before it does, and more.
+/// The promises of a topic; each level includes those of the previous one.
 ///
 /// ```
 /// use tramontane_dds::{Durability, Level};
@@ -18,19 +18,19 @@ pub enum Level {
     /// Samples are handed over on receipt, in the order of each writer. If a member dies, members
     /// may disagree about its last samples.
     Unordered,
-    /// One order over all writers, the same at all readers: a sample is handed over by all members
-    /// that go on or by none.
+    /// One order over all writers, the same for all readers: a sample is handed over by all
+    /// surviving members or by none.
     #[default]
     Atomic,
-    /// The same, and the members keep samples in memory for readers that come later.
+    /// In addition, the members keep samples in memory for late readers.
     Volatile,
-    /// The same, and each member logs on disk what it delivers: participants are started with a
+    /// In addition, each member logs on disk what it delivers: participants are started with a
     /// folder for it (`StartOptions::data`).
     Logged,
 }
 
 impl Level {
-    /// What DDS calls what this level keeps. DDS's `VOLATILE` keeps nothing: Spindle's level of
+    /// Returns DDS's durability for this level. DDS's `VOLATILE` keeps nothing: Spindle's level of
     /// that name is DDS's `TRANSIENT`.
     #[must_use]
     pub const fn durability(self) -> Durability {
@@ -41,7 +41,7 @@ impl Level {
         }
     }
 
-    /// The order that this level gives.
+    /// Returns the order that this level provides.
     #[must_use]
     pub const fn presentation(self) -> Presentation {
         match self {
@@ -58,13 +58,13 @@ impl Level {
         }
     }
 
-    /// Whether samples are kept for readers that come later.
+    /// Returns whether samples are kept for late readers.
     #[must_use]
     pub const fn keeps(self) -> bool {
         matches!(self, Self::Volatile | Self::Logged)
     }
 
-    /// Its name, as domain files and command lines have it.
+    /// Returns the level's name in domain files and command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a topic is, as a domain's file says.
+//! Descriptions of topics in a domain's file.
 
 use serde::{Deserialize, Serialize};
 use tramontane::SubgroupDescription;
@@ -10,49 +10,48 @@ use crate::qos::{History, ResourceLimits};
 use crate::topic::{Keep, TopicStore};
 use crate::wire::{ANNOUNCEMENT_MAX, HEADER_MAX};
 
-/// The largest sample where nothing else is said, in bytes of CDR.
+/// The default for the largest sample, in bytes of CDR.
 pub const SAMPLE_MAX_DEFAULT: u32 = 10_240;
 
-/// Samples of an instance that the members keep for late readers, where nothing else is said.
+/// The default number of samples per instance that the members keep for late readers.
 const DEPTH_DEFAULT: u32 = 1;
 
-/// A topic: its name and type, who publishes and subscribes, and what it promises.
+/// A topic: its name and type, its publishers and subscribers, and its promises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TopicDescription {
     /// Its name.
     pub name: String,
-    /// The name of its type: a program that has another type for the topic is refused.
+    /// The name of its type: a program with another type for the topic is refused.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// What it promises.
+    /// The topic's promises.
     #[serde(default)]
     pub level: Level,
-    /// The nodes that may have writers; all if left out.
+    /// The nodes that may have writers; by default all.
     #[serde(default)]
     pub publishers: Option<Vec<u32>>,
-    /// The nodes that may have readers; all if left out.
+    /// The nodes that may have readers; by default all.
     #[serde(default)]
     pub subscribers: Option<Vec<u32>>,
-    /// Samples of each publishing node that may be under way.
+    /// Samples in flight of each publishing node.
     #[serde(default = "window_default")]
     pub window: u32,
     /// The largest sample, in bytes of CDR.
     #[serde(default = "sample_max_default")]
     pub sample_max: u32,
     /// DDS's durability service: how many samples of each instance the members keep for late
-    /// readers, at the levels volatile and logged. Nothing stands for all of them, up to
-    /// `keep_samples`.
+    /// readers, at the levels volatile and logged. `None` keeps all of them, up to `keep_samples`.
     #[serde(default = "depth_default")]
     pub keep_depth: Option<u32>,
-    /// The most samples of all instances that they keep: the oldest goes first.
+    /// The most samples of all instances that the members keep: the oldest is dropped first.
     #[serde(default)]
     pub keep_samples: Option<u32>,
     /// DDS's topic data: a text for readers and writers.
     #[serde(default)]
     pub topic_data: String,
-    /// Whether participants outside may write and read it. Each message takes up to 25 bytes more
-    /// then, and members keep the last 16 MiB of messages for them.
+    /// Whether external participants may write and read the topic. If so, each message takes up to
+    /// 25 more bytes, and members keep the last 16 MiB of messages for them.
     #[serde(default)]
     pub clients: bool,
 }
@@ -69,7 +68,7 @@ const fn depth_default() -> Option<u32> {
 }
 
 impl TopicDescription {
-    /// A topic of that name and type: level atomic, everyone may publish and subscribe.
+    /// Creates a topic with this name and type: level atomic, every node may publish and subscribe.
     #[must_use]
     pub fn new(name: &str, type_name: &str) -> Self {
         Self {
@@ -87,49 +86,49 @@ impl TopicDescription {
         }
     }
 
-    /// With that level.
+    /// Sets the level.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.level = level;
         self
     }
 
-    /// Whether participants outside may write and read it.
+    /// Sets whether external participants may write and read the topic.
     #[must_use]
     pub fn clients(mut self, clients: bool) -> Self {
         self.clients = clients;
         self
     }
 
-    /// With these publishing nodes alone.
+    /// Restricts publishing to these nodes.
     #[must_use]
     pub fn publishers(mut self, nodes: impl IntoIterator<Item = u32>) -> Self {
         self.publishers = Some(nodes.into_iter().collect());
         self
     }
 
-    /// With these subscribing nodes alone.
+    /// Restricts subscribing to these nodes.
     #[must_use]
     pub fn subscribers(mut self, nodes: impl IntoIterator<Item = u32>) -> Self {
         self.subscribers = Some(nodes.into_iter().collect());
         self
     }
 
-    /// With so many samples of each publishing node under way.
+    /// Sets the number of samples in flight of each publishing node.
     #[must_use]
     pub fn window(mut self, samples: u32) -> Self {
         self.window = samples;
         self
     }
 
-    /// With samples of up to so many bytes of CDR.
+    /// Sets the largest sample, in bytes of CDR.
     #[must_use]
     pub fn sample_max(mut self, bytes: u32) -> Self {
         self.sample_max = bytes;
         self
     }
 
-    /// Keeps so much for late readers.
+    /// Sets what is kept for late readers.
     #[must_use]
     pub fn keep(mut self, history: History, limits: ResourceLimits) -> Self {
         self.keep_depth = match history {
@@ -140,7 +139,7 @@ impl TopicDescription {
         self
     }
 
-    /// Refuses a topic that keeps nothing, or everything for ever.
+    /// Refuses a topic that keeps nothing, or everything forever.
     pub(crate) fn check_keep(&self) -> Result<(), DdsError> {
         if self.keep_depth == Some(0) || (self.keep_depth.is_none() && self.keep_samples.is_none())
         {
@@ -152,8 +151,8 @@ impl TopicDescription {
         Ok(())
     }
 
-    /// The fields in which another description of a topic of this name differs, as domain files
-    /// call them.
+    /// Returns the fields in which another description of the topic differs, by their names in
+    /// domain files.
     pub(crate) fn differing(&self, other: &Self) -> Vec<&'static str> {
         let Self {
             name,
@@ -184,7 +183,7 @@ impl TopicDescription {
         differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
     }
 
-    /// What the members keep of it for late readers; nothing at the levels that keep nothing.
+    /// Returns what the members keep for late readers; `None` at levels that keep nothing.
     pub(crate) fn store(&self) -> Option<TopicStore> {
         let index = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         let keep =
@@ -192,12 +191,12 @@ impl TopicDescription {
         self.level.keeps().then(|| TopicStore::new(keep))
     }
 
-    /// The subgroup that carries it: those who publish or subscribe (DDS-1).
+    /// Returns the subgroup that carries the topic: its publishers and subscribers (DDS-1).
     pub(super) fn subgroup(&self, all: &[u32]) -> Result<SubgroupDescription, DdsError> {
         self.check_keep()?;
         let senders = self.publishers.clone().unwrap_or_else(|| all.to_vec());
         let subscribers = self.subscribers.clone().unwrap_or_else(|| all.to_vec());
-        // In the order of the nodes, then whoever the group does not know: it says so.
+        // In the order of the nodes; unknown nodes come last, and the group reports them.
         let mut members: Vec<u32> = all
             .iter()
             .copied()
@@ -216,15 +215,15 @@ impl TopicDescription {
             unordered: self.level == Level::Unordered,
             logged: self.level == Level::Logged,
             clients: self.clients,
-            // What is in memory alone is gone with the topic's last member, and the next begins
-            // anew.
+            // Samples that are only in memory disappear with the topic's last member, and the next
+            // one starts empty.
             restart_empty: self.level != Level::Logged,
             ..SubgroupDescription::named(&self.name)
         })
     }
 }
 
-/// The largest message of a topic with such samples.
+/// Returns the largest message of a topic with samples of this size.
 pub(super) fn message_max(sample_max: u32) -> u32 {
     let overhead = u32::try_from(HEADER_MAX).unwrap_or(u32::MAX);
     sample_max.saturating_add(overhead).max(ANNOUNCEMENT_MAX)

@@ -1,4 +1,4 @@
-//! Places for topics that come at run time.
+//! Places for topics created at run time.
 
 use serde::{Deserialize, Serialize};
 use tramontane::SubgroupDescription;
@@ -8,8 +8,8 @@ use super::level::Level;
 use super::topic_description::{SAMPLE_MAX_DEFAULT, TopicDescription, message_max};
 use crate::error::DdsError;
 
-/// Places for topics that are created at run time: subgroups of all nodes, each of which is closed
-/// but while a topic has it. A closed one takes a few bytes of a row.
+/// Places for topics created at run time: subgroups of all nodes, each closed unless a topic uses
+/// it. A closed one takes a few bytes of a row.
 ///
 /// ```
 /// use tramontane::Description;
@@ -25,19 +25,19 @@ use crate::error::DdsError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TopicPlaces {
-    /// How many topics may have one at a time.
+    /// The number of topics that may use them at a time.
     pub count: u32,
-    /// What their topics promise: `logged` is refused.
+    /// The level of their topics: `logged` is refused.
     #[serde(default)]
     pub level: Level,
-    /// Samples of each publishing node that may be under way.
+    /// Samples in flight of each publishing node.
     #[serde(default = "window_default")]
     pub window: u32,
     /// The largest sample, in bytes of CDR.
     #[serde(default = "sample_max_default")]
     pub sample_max: u32,
-    /// Whether they are for topics that participants outside may write and read, and for no others:
-    /// [`TopicDescription::clients`]. Each message takes up to 25 bytes more then.
+    /// Whether they are only for topics that external participants may write and read:
+    /// [`TopicDescription::clients`]. If so, each message takes up to 25 more bytes.
     #[serde(default)]
     pub clients: bool,
 }
@@ -49,11 +49,11 @@ const fn sample_max_default() -> u32 {
     SAMPLE_MAX_DEFAULT
 }
 
-/// The most places of a domain: topics stay few, and each has a subgroup.
+/// The most places of a domain: each takes a subgroup, and topics should be few.
 const PLACES_MAX: u32 = 256;
 
 impl TopicPlaces {
-    /// So many places of the level atomic.
+    /// Creates `count` places of the level atomic.
     #[must_use]
     pub const fn new(count: u32) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl TopicPlaces {
         }
     }
 
-    /// The subgroups behind them, the first of which is the one of that number.
+    /// Returns the places' subgroups; `first` is the number of the first one.
     pub(super) fn subgroups(
         &self,
         first: usize,
@@ -107,12 +107,12 @@ impl TopicPlaces {
         Ok((0..self.count).map(place).collect())
     }
 
-    /// The name of the subgroup of that number, behind a place.
+    /// Returns the name of a place's subgroup.
     pub(crate) fn name_of(subgroup: usize) -> String {
         format!("DCPS-{subgroup}")
     }
 
-    /// Whether such a topic may have one.
+    /// Returns whether this topic may use one of the places.
     pub(crate) const fn fits(&self, topic: &TopicDescription) -> bool {
         self.level as u8 == topic.level as u8
             && self.window >= topic.window

@@ -1,8 +1,8 @@
-//! What others have on RTPS: who is a gateway, and which writers and readers do not match.
+//! Discovery on RTPS: which participants are gateways, and which writers and readers do not match.
 //!
-//! A gateway's participant has a writer of marks ([`marks_topic`]) before it has one of samples.
-//! RTPS tells of both in that order, and before the first sample: a sample of another gateway is
-//! known as one.
+//! A gateway's participant creates its writer of marks ([`marks_topic`]) before its writer of
+//! samples. RTPS announces both in that order, before the first sample, so a sample of another
+//! gateway is recognised.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,27 +15,28 @@ use rustdds::{
 
 use super::rtps::qos;
 
-/// The most writers and readers that are remembered because they do not match.
+/// The most mismatched writers and readers that are remembered.
 const MISMATCHES_MAX: usize = 1_024;
 
 /// The last byte of the GUIDs of writers and readers whose type has a key.
 const WITH_KEY: [u8; 2] = [0x02, 0x07];
 
-/// The RTPS topic on which the gateways of a topic say how far its order has gone out.
+/// Returns the RTPS topic on which the gateways of a topic announce how much of its order they have
+/// passed on.
 pub(super) fn marks_topic(domain: &str, topic: &str, writes: &str) -> String {
     format!("tramontane/{domain}/{topic}/{writes}")
 }
 
-/// A writer or a reader on RTPS that gets nothing through the gateway, or from it.
+/// An RTPS writer or reader that exchanges nothing with the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The RTPS topic.
     pub topic: String,
-    /// A writer; otherwise it is a reader.
+    /// True for a writer, false for a reader.
     pub is_writer: bool,
-    /// Its RTPS name, in hexadecimal.
+    /// Its RTPS GUID, in hexadecimal.
     pub guid: String,
-    /// In what it differs, each with what to do.
+    /// The differences, each with a remedy.
     pub why: Vec<String>,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Names {
     pub(super) sample_max: usize,
 }
 
-/// What is known of others on RTPS.
+/// The known participants on RTPS.
 pub(super) struct Discovery {
     listener: DomainParticipantStatusListener,
     mirrored: Vec<Names>,
@@ -82,12 +83,12 @@ impl Discovery {
         self.mirrored.push(names);
     }
 
-    /// The writers and readers that do not match, as far as they were seen.
+    /// Returns the mismatched writers and readers seen so far.
     pub(super) fn mismatches(&self) -> &[Mismatch] {
         &self.mismatches
     }
 
-    /// Takes in what RTPS has told since the last call.
+    /// Processes RTPS's discovery events since the last call.
     pub(super) fn look(&mut self) {
         while let Some(event) = self.listener.try_recv_status() {
             match event {
@@ -103,12 +104,12 @@ impl Discovery {
         }
     }
 
-    /// Whether a writer's participant is a gateway that writes marks to that topic.
+    /// Returns whether a writer's participant is a gateway that writes marks to this topic.
     pub(super) fn is_gateway(&self, writer: GUID, marks: &str) -> bool {
         self.gateways.contains(&(marks.to_owned(), prefix(writer)))
     }
 
-    /// Whether samples of that writer are not taken.
+    /// Returns whether this writer's samples are rejected.
     pub(super) fn refuses(&self, writer: GUID) -> bool {
         self.refused.contains(&writer.to_bytes())
     }
@@ -132,7 +133,7 @@ impl Discovery {
     }
 }
 
-/// In what a writer or a reader differs from the gateway's.
+/// Returns the differences between a writer or a reader and the gateway's end.
 fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<String> {
     let mut why = Vec::new();
     if end.type_name != names.type_name {
@@ -147,7 +148,7 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
     let own = qos(names.sample_max);
     let mut theirs = end.qos.clone();
     while let Some(policy) = failure(&own, &theirs, is_writer) {
-        // As the gateway has it, so that the next policy that differs is found.
+        // Replaced by the gateway's value, so that the next policy that differs is found.
         let (reason, alike) = match policy {
             QosPolicyId::Reliability => (
                 "it is best effort, and the gateway reads reliably; make it reliable".to_owned(),
@@ -176,7 +177,7 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
     why
 }
 
-/// The first policy in which whoever writes offers less than whoever reads asks for.
+/// Returns the first policy in which the writing end offers less than the reading end requests.
 fn failure(own: &QosPolicies, theirs: &QosPolicies, is_writer: bool) -> Option<QosPolicyId> {
     let (offered, requested) = if is_writer { (theirs, own) } else { (own, theirs) };
     offered.compliance_failure_wrt(requested)

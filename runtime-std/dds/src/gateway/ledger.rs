@@ -1,30 +1,30 @@
-//! What a gateway passes on, and what it has passed on: a state machine without I/O.
+//! The samples that a gateway has passed on and has to pass on: a state machine without I/O.
 //!
-//! Several gateways may stand between the same topics. All of them see the group's order and the
-//! RTPS topics, and one of them is active. Each sample carries where it comes from: in the group's
-//! order the RTPS writer's GUID with its number there, on RTPS the sample's number in the group's
-//! order. So the next active one knows what was passed on already.
+//! There may be several gateways for the same topics. All of them see the group's order and the
+//! RTPS topics, and one of them is active. Each sample carries its origin: in the group's order the
+//! RTPS writer's GUID and its number there, on RTPS the sample's number in the group's order. So
+//! the next active gateway knows what was passed on already.
 //!
 //! # Invariants
-//! - What came from RTPS enters the order once, and in the order of its writer.
-//! - What leaves for RTPS leaves in the group's order, each sample once, as far as was seen of what
-//!   another gateway wrote before it died.
-//! - What came from the RTPS topic that samples leave for does not leave again.
+//! - A sample from RTPS enters the order once, and in the order of its writer.
+//! - Samples leave for RTPS in the group's order, each once, unless the last writes of a dead
+//!   gateway were not seen.
+//! - A sample that came from the RTPS topic to which the order leaves does not leave again.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::time::Timestamp;
 use crate::wire::Origin;
 
-/// Bytes of samples that a gateway keeps at most, of those that were not passed on; and the least
-/// and the most of samples.
+/// The most bytes of samples that a gateway keeps before they are passed on, and the limits on
+/// their number.
 const WAITING: (usize, usize, usize) = (256 << 20, 64, 65_536);
 
-/// RTPS writers whose last sample is known at most. One that has said nothing while so many others
-/// have is taken for gone: RTPS gives a writer that comes again another GUID.
+/// The most RTPS writers whose last sample is remembered. When the limit is reached, the writer
+/// that was silent longest counts as gone: RTPS gives a returning writer another GUID.
 const WRITERS_MAX: usize = 16_384;
 
-/// A sample that came from RTPS.
+/// A sample from RTPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FromRtps {
     pub(super) origin: Origin,
@@ -32,7 +32,7 @@ pub(super) struct FromRtps {
     pub(super) cdr: Vec<u8>,
 }
 
-/// A sample of the group's order.
+/// A sample from the group's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FromGroup {
     pub(super) ordinal: u64,
@@ -41,7 +41,7 @@ pub(super) struct FromGroup {
     pub(super) cdr: Vec<u8>,
 }
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     /// Write it in the group.
@@ -53,27 +53,27 @@ pub(super) enum Deed {
 /// By RTPS writer: its last sample that is in the order, or on its way there.
 #[derive(Debug, Default)]
 struct Entered {
-    /// The sample's number, and when it was noted.
+    /// The sample's number, and the time at which it was recorded.
     last: BTreeMap<[u8; 16], (u64, u64)>,
-    /// The writers, by when something was noted of them.
+    /// The writers, by the time of their last record.
     noted: BTreeMap<u64, [u8; 16]>,
     now: u64,
 }
 
 impl Entered {
-    /// The number of a writer's last sample.
+    /// Returns the number of a writer's last sample.
     fn last(&self, writer: &[u8; 16]) -> Option<u64> {
         self.last.get(writer).map(|(sequence, _)| *sequence)
     }
 
-    /// A sample that was noted is not in the order, and those before it are.
+    /// Withdraws the record of a sample that is not in the order; the samples before it are.
     fn take_back(&mut self, origin: &Origin) {
         if let Some((last, _)) = self.last.get_mut(&origin.writer) {
             *last = origin.sequence.saturating_sub(1);
         }
     }
 
-    /// Notes a sample, and forgets the writer that was silent for longest if there are too many.
+    /// Records a sample; beyond the limit, forgets the writer that was silent for longest.
     fn note(&mut self, origin: &Origin) {
         self.now += 1;
         let entry = self.last.entry(origin.writer).or_default();
@@ -91,16 +91,16 @@ impl Entered {
 /// The ledger of one topic.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Samples from RTPS leave for RTPS too: they do so for another topic.
+    /// Whether samples from RTPS also leave for RTPS, because they leave for another topic.
     returns: bool,
     entered: Entered,
     waiting: VecDeque<FromRtps>,
     /// The last number of the order that has left.
     left: u64,
     leaving: VecDeque<FromGroup>,
-    /// The most samples that wait each way.
+    /// The most samples that wait in each direction.
     waiting_max: usize,
-    /// Samples that were dropped while there was no active gateway for too long.
+    /// Samples dropped because there was no active gateway for too long.
     dropped: u64,
 }
 
@@ -111,7 +111,7 @@ impl Ledger {
         Self { returns, waiting_max, ..Self::default() }
     }
 
-    /// A sample came from RTPS.
+    /// Handles a sample from RTPS.
     pub(super) fn came_from_rtps(&mut self, sample: FromRtps) {
         if self.has_entered(&sample.origin) {
             return;
@@ -123,7 +123,7 @@ impl Ledger {
         self.waiting.push_back(sample);
     }
 
-    /// Another gateway wrote the sample of that number on RTPS.
+    /// Records that another gateway wrote the sample with this number on RTPS.
     pub(super) fn has_left(&mut self, ordinal: u64) {
         self.left = self.left.max(ordinal);
         let left = self.left;
@@ -132,7 +132,7 @@ impl Ledger {
         }
     }
 
-    /// The next sample of the group's order.
+    /// Handles the next sample of the group's order.
     pub(super) fn came_in_order(&mut self, sample: FromGroup) {
         if let Some(origin) = sample.origin {
             self.entered.note(&origin);
@@ -156,7 +156,7 @@ impl Ledger {
         self.leaving.push_back(sample);
     }
 
-    /// What the active gateway is to do next. What it is given counts as done.
+    /// Returns the active gateway's next action, and counts it as done.
     pub(super) fn next(&mut self) -> Option<Deed> {
         if let Some(sample) = self.leaving.pop_front() {
             self.left = sample.ordinal;
@@ -167,7 +167,7 @@ impl Ledger {
         Some(Deed::Enter(sample))
     }
 
-    /// What was to be done next could not be done: it is, as if it had not been given.
+    /// Undoes `next` for an action that could not be carried out.
     pub(super) fn take_back(&mut self, deed: Deed) {
         match deed {
             Deed::Leave(sample) => {
@@ -181,7 +181,7 @@ impl Ledger {
         }
     }
 
-    /// Samples that were dropped since this was last asked.
+    /// Returns the number of samples dropped since the last call.
     pub(super) fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -207,11 +207,11 @@ mod tests {
     #[derive(Debug)]
     struct World {
         order: Vec<FromGroup>,
-        /// What gateways wrote on RTPS.
+        /// The samples that gateways wrote on RTPS.
         out: Vec<u64>,
         written: BTreeMap<u8, u64>,
         gateways: Vec<Ledger>,
-        /// The first that lives is active.
+        /// Dead gateways; the first live one is active.
         lost: usize,
     }
 
@@ -240,7 +240,7 @@ mod tests {
             self.gateways.iter_mut().skip(self.lost)
         }
 
-        /// The active one cannot do what is next.
+        /// The active gateway cannot carry out its next action.
         fn block(&mut self) {
             let Some(ledger) = self.living().next() else { return };
             if let Some(deed) = ledger.next() {
@@ -248,7 +248,7 @@ mod tests {
             }
         }
 
-        /// The active one does one thing. False if there is nothing to do.
+        /// The active gateway carries out one action. Returns false if there is none.
         fn pass_on(&mut self) -> bool {
             let Some(deed) = self.living().next().and_then(Ledger::next) else { return false };
             match deed {
@@ -263,8 +263,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens when, and whichever gateways die: what RTPS wrote is in the order once
-        /// and in its writers' orders, and what is to leave leaves once and in order.
+        /// With any events and any gateway failures, each sample from RTPS is in the order once and
+        /// in its writer's order, and each sample that must leave does so once and in order.
         #[test]
         fn nothing_is_repeated_lost_or_echoed(
             deeds in proptest::collection::vec(0_u8..7, 0..80),
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Writers come and go, each with another GUID; one speaks all the time.
+    /// Writers come and go, each with another GUID; one writes all the time.
     #[test]
     fn silent_writers_are_forgotten_beyond_bound() {
         let writer = |number: usize| {

@@ -17,24 +17,24 @@ use crate::reader::{DataReader, DataReaderListener, Disposition, Lent};
 use crate::time::Timestamp;
 use crate::writer::DataWriter;
 
-/// The longest rest: it looks whether the view has changed.
+/// The longest pause, after which the thread checks whether the view has changed.
 const REST: Duration = Duration::from_millis(5);
 
-/// Samples that are passed on between two looks at the view.
+/// Samples passed on between two checks of the view.
 const DEEDS_MAX: usize = 256;
 
-/// What a mirror has done so far.
+/// The counters of a mirror.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MirrorCounts {
-    /// Samples from RTPS that were written in the group.
+    /// Samples from RTPS written in the group.
     pub entered: u64,
-    /// Samples of the group's order that were written on RTPS.
+    /// Samples of the group's order written on RTPS.
     pub went_out: u64,
-    /// Samples that could not be passed on, or not in time, both ways.
+    /// Samples that could not be passed on, or not in time, in both directions.
     pub left_out: u64,
 }
 
-/// The counts, which the mirror, its listener and the gateway share.
+/// The counters that the mirror, its listener and the gateway share.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     entered: AtomicU64,
@@ -51,7 +51,7 @@ impl Tally {
         }
     }
 
-    /// Counts samples that are left out, and says so less and less often.
+    /// Counts samples that are left out, and logs that less and less often.
     fn leave_out(&self, count: u64, why: &dyn std::fmt::Display) {
         let before = self.left_out.fetch_add(count, Ordering::Relaxed);
         let left_out = before + count;
@@ -76,13 +76,13 @@ pub(super) struct Mirror {
     pub(super) ends: Arc<AtomicBool>,
 }
 
-/// A listener that hands the order on, and where it goes.
+/// Returns a listener that forwards the order, and the receiving end.
 pub(super) fn ordered(tally: &Arc<Tally>) -> (Ordered, Receiver<FromGroup>) {
     let (sender, receiver) = channel();
     (Ordered(sender, Arc::clone(tally)), receiver)
 }
 
-/// Hands the order on.
+/// The listener that forwards the order.
 pub(super) struct Ordered(Sender<FromGroup>, Arc<Tally>);
 
 impl DataReaderListener<Octets> for Ordered {
@@ -92,7 +92,7 @@ impl DataReaderListener<Octets> for Ordered {
             return Disposition::Taken;
         }
         if info.encoding == Encoding::CDR_LE {
-            // A mirror that has ended wants nothing.
+            // A mirror that has ended does not receive.
             let _ = self.0.send(FromGroup {
                 ordinal: info.ordinal,
                 origin: info.origin,
@@ -106,7 +106,7 @@ impl DataReaderListener<Octets> for Ordered {
     }
 }
 
-/// Wakes the thread when something comes from RTPS.
+/// Wakes the thread when RTPS has something.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -116,12 +116,12 @@ impl Wake for Unpark {
 }
 
 impl Mirror {
-    /// Passes on, until the gateway ends or the participant does.
+    /// Passes samples on until the gateway or the participant ends.
     pub(super) fn run(mut self) -> Result<(), DdsError> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         while !self.ends.load(Ordering::Acquire) {
             self.rtps.wake(&waker);
-            // The view first: all that was delivered before it is in the queue by then.
+            // The view is checked first: everything delivered before it is in the queue by then.
             let Some(is_active) = self.is_active() else { break };
             self.hear()?;
             self.rtps.mark()?;
@@ -133,7 +133,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Whether this gateway is the first of them in the view; nothing once it is in none.
+    /// Returns whether this gateway is the first one in the view; `None` once it is not a member.
     fn is_active(&self) -> Option<bool> {
         let status = self.status.status()?;
         let is_member = |node: &u32| status.members.contains(node);
@@ -166,7 +166,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Passes on what there is, and returns how much.
+    /// Passes on the waiting samples, and returns how many.
     fn pass_on(&mut self) -> Result<usize, DdsError> {
         for count in 0..DEEDS_MAX {
             let Some(deed) = self.ledger.next() else { return Ok(count) };
@@ -185,8 +185,8 @@ impl Mirror {
 }
 
 impl DataWriter<Octets> {
-    /// Writes a sample from RTPS in the group. False if there is no room for it yet, as while the
-    /// view changes.
+    /// Writes a sample from RTPS in the group. Returns false if there is no room yet, for example
+    /// while the view changes.
     fn enter(&mut self, sample: &FromRtps) -> Result<bool, DdsError> {
         let source = sample.source.unwrap_or_else(Timestamp::now);
         let written = self.write_cdr(

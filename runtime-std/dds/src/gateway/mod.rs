@@ -1,28 +1,28 @@
-//! A gateway to other implementations of DDS, over RTPS: topics of a domain and topics of an RTPS
-//! domain, mirrored both ways. The feature `rtps`.
+//! A gateway to other implementations of DDS, over RTPS: topics of the domain and topics of an RTPS
+//! domain, mirrored in both directions. Needs the feature `rtps`.
 //!
-//! What RTPS writers write enters the group's order. Where a topic is mirrored to one of another
-//! name there, all of the order goes out to it, through one RTPS writer: so RTPS readers of that
-//! topic, whichever implementation they belong to, see the samples of all RTPS writers and of all
-//! writers here in one sequence. Where it is mirrored to the same name, what came from there does
-//! not go back.
+//! Samples of RTPS writers enter the group's order. If a topic is mirrored to an RTPS topic with
+//! another name, the whole order goes out to it through one RTPS writer. So RTPS readers of that
+//! topic, in any implementation, see the samples of all RTPS writers and of all writers here in one
+//! sequence. If a topic is mirrored to the same name, samples from there do not go back.
 //!
-//! Several nodes may be gateways for the same topics: the first of them that is a member of the
-//! view is active, and the others take over without repeating a sample. What the active one wrote
-//! on RTPS in its last moments may have reached some readers there and not the next gateway: those
-//! samples go out again, with the number of the order that they had.
+//! Several nodes may be gateways for the same topics. The first that is a member of the view is
+//! active, and the others take over without repeating a sample. The last writes of a failed gateway
+//! may have reached some RTPS readers but not the next gateway: those samples go out again, with
+//! the same numbers of the order.
 //!
-//! RustDDS carries it: it is released every few weeks, Apache 2.0, needs no type to read and write
-//! samples, and tells a sample's writer and number. (Dust DDS, as well kept, needs each topic's
-//! type at compile time.)
+//! It is built on RustDDS, which is released every few weeks under Apache 2.0, needs no type to
+//! read and write samples, and reports a sample's writer and number. (Dust DDS, which is maintained
+//! as well, needs each topic's type at compile time.)
 //!
 //! # Limits
-//! - Topics without a key: where a key lies in a sample, only its type says. Plain CDR (XCDR1), the
-//!   least significant byte first. RTPS ends that are reliable, and ask for no samples from before
-//!   their time. Others do not match, and are named ([`Gateway::mismatches`]).
-//! - A sample that is larger than the topic's `sample_max`, with the bytes by which its writer
-//!   fills it up to a multiple of four, is left out and counted ([`Gateway::counts`]).
-//! - Samples that RTPS writers wrote while no gateway ran do not enter.
+//! - Topics must have no key: only the type tells where a key is in a sample. Samples must be plain
+//!   CDR (XCDR1), least significant byte first. RTPS ends must be reliable, and must not request
+//!   samples from before their creation. Others do not match, and are listed
+//!   ([`Gateway::mismatches`]).
+//! - A sample larger than the topic's `sample_max` is left out and counted ([`Gateway::counts`]).
+//!   The size includes the bytes with which its writer pads it to a multiple of four.
+//! - Samples that RTPS writers write while no gateway runs do not enter.
 //!
 //! | file | subject |
 //! |---|---|
@@ -52,31 +52,32 @@ use crate::participant::DomainParticipant;
 use crate::qos::{History, ReaderQos, WriterQos};
 use crate::sync::lock;
 
-/// Which RTPS domain, and which nodes are gateways to it.
+/// The RTPS domain, and the nodes that are gateways to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayOptions {
     /// The number of the RTPS domain.
     pub rtps_domain: u16,
-    /// The nodes that are gateways for the same topics, the first first; all are told alike.
+    /// The nodes that are gateways for the same topics, in order of preference; the same for all of
+    /// them.
     pub gateways: Vec<u32>,
-    /// The address of the network to use; all networks if left out.
+    /// The address of the network to use; by default all networks.
     pub network: Option<IpAddr>,
 }
 
-/// How a topic is mirrored.
+/// The mirroring of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorOptions {
     /// The topic of the domain. This node publishes and subscribes to it.
     pub topic: String,
     /// The RTPS topic whose samples enter the order.
     pub reads: String,
-    /// The RTPS topic that the order goes out to. If it is another one, what came from RTPS goes
-    /// out too, in its place.
+    /// The RTPS topic to which the order goes out. If it differs from `reads`, samples from RTPS go
+    /// out too, at their place in the order.
     pub writes: String,
 }
 
 impl MirrorOptions {
-    /// Under its own name, both ways.
+    /// Mirrors a topic under its own name, in both directions.
     #[must_use]
     pub fn same(topic: &str) -> Self {
         Self { topic: topic.to_owned(), reads: topic.to_owned(), writes: topic.to_owned() }
@@ -92,22 +93,22 @@ pub struct Gateway {
     mirrors: Vec<Running>,
 }
 
-/// The thread of a topic.
+/// A topic's thread.
 struct Running {
     topic: String,
     tally: Arc<Tally>,
-    /// Nothing once its end was reported.
+    /// `None` once its end was reported.
     thread: Option<JoinHandle<Result<(), DdsError>>>,
 }
 
-/// A thread of RustDDS has panicked. Its calls go on as if nothing had happened, so this is the
-/// only sign of it.
+/// Whether a thread of RustDDS has panicked. Its calls continue as if nothing had happened, so this
+/// is the only sign.
 static LIBRARY_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// How RustDDS names its threads.
+/// The prefix of the names of RustDDS's threads.
 const LIBRARY_THREADS: &str = "RustDDS";
 
-/// Takes note of panics in RustDDS's threads from now on.
+/// Records panics in RustDDS's threads from now on.
 fn watch_library() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -123,7 +124,7 @@ fn watch_library() {
 }
 
 impl Gateway {
-    /// Takes part in an RTPS domain.
+    /// Joins an RTPS domain.
     ///
     /// # Errors
     /// [`DdsError::Rtps`].
@@ -162,14 +163,14 @@ impl Gateway {
         let rtps = RtpsTopic::open(&self.rtps, Arc::clone(&self.discovery), place, names)?;
         let topic = participant.untyped_topic(&mirrored.topic)?;
         let mut qos = WriterQos::of(level);
-        // What came from RTPS outlives this gateway.
+        // Samples from RTPS outlive this gateway.
         qos.writer_data_lifecycle.autodispose_unregistered_instances = false;
-        // The mirror tries again by itself, and looks at RTPS meanwhile.
+        // The mirror retries by itself, and reads from RTPS meanwhile.
         qos.reliability.max_blocking_time = Duration::from_millis(5);
         let writer = participant.create_datawriter(&topic, qos)?;
         let tally = Arc::default();
         let (listener, ordered) = mirror::ordered(&tally);
-        // With what is kept: it says which samples of RTPS are in the order already.
+        // With the kept samples, which show the samples of RTPS that are in the order already.
         let qos = ReaderQos {
             durability: level.durability(),
             presentation: level.presentation(),
@@ -196,9 +197,9 @@ impl Gateway {
         Ok(())
     }
 
-    /// Why this gateway passes nothing on any more; nothing as long as it does. A program whose
-    /// gateway has failed ends, or leaves the domain at least: the other gateways take over once
-    /// it is no member.
+    /// Returns why this gateway has stopped, or `None` while it works. A program whose gateway has
+    /// failed should end, or at least leave the domain: the other gateways take over once it is not
+    /// a member.
     pub fn failure(&mut self) -> Option<DdsError> {
         if LIBRARY_ENDED.load(Ordering::Acquire) {
             return Some(DdsError::Rtps("a thread of RustDDS has panicked; restart".into()));
@@ -212,14 +213,14 @@ impl Gateway {
         })
     }
 
-    /// What each mirror has done so far, by topic.
+    /// Returns the counters of each mirror, by topic.
     #[must_use]
     pub fn counts(&self) -> Vec<(String, MirrorCounts)> {
         let counts = |mirror: &Running| (mirror.topic.clone(), mirror.tally.counts());
         self.mirrors.iter().map(counts).collect()
     }
 
-    /// The writers and readers on RTPS that were seen and do not match.
+    /// Returns the RTPS writers and readers that were seen and do not match.
     #[must_use]
     pub fn mismatches(&self) -> Vec<Mismatch> {
         lock(&self.discovery).mismatches().to_vec()
@@ -231,7 +232,7 @@ impl Drop for Gateway {
         self.ends.store(true, Ordering::Release);
         for thread in self.mirrors.drain(..).filter_map(|mirror| mirror.thread) {
             thread.thread().unpark();
-            // A panic of it has been reported by itself.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
         }
     }
@@ -247,7 +248,7 @@ impl std::fmt::Debug for Gateway {
 mod tests {
     use super::*;
 
-    /// Names of this process's threads, as the system has them.
+    /// Returns the names of this process's threads in the system.
     fn threads() -> Vec<String> {
         let tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
         let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();

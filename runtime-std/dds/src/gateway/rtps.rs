@@ -1,4 +1,4 @@
-//! The RTPS end of a gateway: samples as bytes of CDR, whatever their type.
+//! The RTPS side of a gateway: samples as bytes of CDR, whatever their type.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -23,23 +23,23 @@ use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::wire::Origin;
 
-/// Bytes of samples that an end keeps for the other, and the least and the most of samples.
+/// The most bytes of samples that an end keeps for the other, and the limits on their number.
 const KEPT: (usize, usize, usize) = (64 << 20, 64, 4_096);
 
 /// The type of marks.
 const MARK: &str = "tramontane::Mark";
 
-/// Marks that are kept for gateways that are behind, or come later.
+/// Marks kept for gateways that lag behind or come later.
 const MARKS: i32 = 64;
 
-/// How long a write waits for room: the mirror looks at everything else meanwhile.
+/// How long a write waits for room before the mirror does its other work.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The CDR of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Raw(pub(super) Vec<u8>);
 
-/// Takes bytes as they are.
+/// Passes bytes through unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AsBytes;
 
@@ -48,7 +48,7 @@ impl DeserializerAdapter<Raw> for AsBytes {
     type Decoded = Raw;
 
     fn supported_encodings() -> &'static [RepresentationIdentifier] {
-        // What goes out again must be as it came: one encoding.
+        // Samples go out again as they came, so only one encoding is accepted.
         &[RepresentationIdentifier::CDR_LE]
     }
 
@@ -86,12 +86,12 @@ impl SerializerAdapter<Raw> for AsBytes {
     }
 }
 
-/// What came on an RTPS topic.
+/// A received item of an RTPS topic.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// A sample of a writer that is no gateway.
+    /// A sample of a writer that is not a gateway.
     Sample(FromRtps),
-    /// One that cannot be taken, and why.
+    /// A sample that cannot be accepted, and the reason.
     LeftOut(String),
 }
 
@@ -100,16 +100,16 @@ type Writer = DataWriter<Raw, AsBytes>;
 
 /// Both ends of a topic on RTPS.
 ///
-/// With each sample that goes out goes a mark on another topic: the sample's number in the group's
-/// order. It is not beside the sample, as RustDDS 0.15 breaks samples in fragments that have
-/// anything beside them.
+/// Each outgoing sample is accompanied by a mark on another topic: the sample's number in the
+/// group's order. It is not attached to the sample, because RustDDS 0.15 corrupts fragmented
+/// samples with attachments.
 pub(super) struct RtpsTopic {
     reader: Reader,
     writer: Writer,
     marks: (String, Reader, Writer),
-    /// The last sample that went out, if it has no mark yet.
+    /// The last outgoing sample, if it has no mark yet.
     unmarked: Option<u64>,
-    /// Samples go out to the topic that they are read from.
+    /// Whether samples go out to the topic from which they are read.
     is_same: bool,
     discovery: Arc<Mutex<Discovery>>,
 }
@@ -125,7 +125,8 @@ impl RtpsTopic {
         let marks = marks_topic(domain, topic, &names.writes);
         let is_same = names.reads == names.writes;
         let samples = qos(names.sample_max);
-        // The marks' writer comes first: whoever sees the other knows that this is a gateway.
+        // The marks' writer comes first: a participant that sees the other knows that this is a
+        // gateway.
         let (marks_reader, marks_writer) = ends(participant, (&marks, &marks), MARK, &marks_qos())?;
         let named = (names.reads.as_str(), names.writes.as_str());
         let (reader, writer) = ends(participant, named, &names.type_name, &samples)?;
@@ -134,7 +135,7 @@ impl RtpsTopic {
         Ok(Self { reader, writer, marks, unmarked: None, is_same, discovery })
     }
 
-    /// Has a waker called when something may have come.
+    /// Registers a waker that is called when something may have arrived.
     pub(super) fn wake(&self, waker: &std::task::Waker) {
         for reader in [&self.reader, &self.marks.1] {
             reader.drain_read_notifications();
@@ -143,7 +144,7 @@ impl RtpsTopic {
         lock(&self.discovery).look();
     }
 
-    /// The next number of the order that another gateway says has gone out, if one came.
+    /// Returns the next number of the order that another gateway has passed on, if a mark arrived.
     pub(super) fn take_mark(&self) -> Result<Option<u64>, DdsError> {
         while let Some(change) = next(&self.marks.1)? {
             if let Ok(Ok(bytes)) = change.map(|change| change.sample.0.try_into()) {
@@ -153,7 +154,7 @@ impl RtpsTopic {
         Ok(None)
     }
 
-    /// The next that came, if anything has.
+    /// Returns the next received item, if there is one.
     pub(super) fn take(&self) -> Result<Option<Heard>, DdsError> {
         while let Some(change) = next(&self.reader)? {
             let change = match change {
@@ -161,7 +162,7 @@ impl RtpsTopic {
                 Err(why) => return Ok(Some(Heard::LeftOut(why))),
             };
             let mut discovery = lock(&self.discovery);
-            // After the sample: what there is to know of its writer was told before it.
+            // After the sample, because its writer was announced before it.
             discovery.look();
             if self.is_same && discovery.is_gateway(change.writer_guid, &self.marks.0) {
                 continue;
@@ -181,7 +182,7 @@ impl RtpsTopic {
         Ok(None)
     }
 
-    /// Writes a sample of the group's order. False if there is no room for it yet.
+    /// Writes a sample of the group's order. Returns false if there is no room yet.
     pub(super) fn write(&mut self, sample: &FromGroup) -> Result<bool, DdsError> {
         let source = rustdds::Timestamp::from_ticks(ticks_of_timestamp(sample.source));
         let options = WriteOptionsBuilder::new().source_timestamp(source).build();
@@ -194,7 +195,8 @@ impl RtpsTopic {
         Ok(true)
     }
 
-    /// Tells other gateways what went out last, if that was not said yet and there is room.
+    /// Announces the last outgoing sample to other gateways, if that was not done yet and there is
+    /// room.
     pub(super) fn mark(&mut self) -> Result<(), DdsError> {
         let Some(ordinal) = self.unmarked else { return Ok(()) };
         match self.marks.2.write(Raw(ordinal.to_le_bytes().to_vec()), None) {
@@ -206,7 +208,7 @@ impl RtpsTopic {
     }
 }
 
-/// A reader of one topic, and a writer of another or the same.
+/// Creates a reader of one topic, and a writer of another or the same.
 fn ends(
     participant: &DomainParticipant,
     (reads, writes): (&str, &str),
@@ -225,7 +227,8 @@ fn ends(
     Ok((reader.map_err(cannot)?, writer.map_err(cannot)?))
 }
 
-/// The next change that came, or why it cannot be read; an error if none can be read any more.
+/// Returns the next change, or why it cannot be read; an error if reading is impossible from now
+/// on.
 fn next(reader: &Reader) -> Result<Option<Result<DeserializedCacheChange<Raw>, String>>, DdsError> {
     match reader.try_take_one() {
         Ok(change) => Ok(change.map(Ok)),
@@ -246,14 +249,14 @@ fn ticks_of_timestamp(at: Timestamp) -> u64 {
     u64::try_from((nanoseconds << 32) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// The policies of samples' ends.
+/// Returns the policies for samples.
 pub(super) fn qos(sample_max: usize) -> QosPolicies {
     let (bytes, least, most) = KEPT;
     let depth = (bytes / sample_max.max(1)).clamp(least, most);
     policies(Durability::Volatile, i32::try_from(depth).unwrap_or(i32::MAX), PATIENCE)
 }
 
-/// The policies of marks: a gateway that comes later is told the last.
+/// Returns the policies for marks: a gateway that comes later receives the last ones.
 fn marks_qos() -> QosPolicies {
     policies(Durability::TransientLocal, MARKS, Duration::ZERO)
 }

@@ -1,30 +1,30 @@
 //! The directory of topics that come and go at run time (DDS-1).
 //!
 //! # Invariants
-//! - It follows from the order of discovery alone, and so is the same at all participants at the
-//!   same place of that order.
-//! - A place is held by one topic at a time: from where its creation stands in the order, to where
-//!   the order says that a view has closed it.
-//! - A generation names a topic for ever: one that is deleted and created again is another.
+//! - It depends only on the order of discovery, so it is the same at all participants at the same
+//!   position of that order.
+//! - A place is held by one topic at a time: from the position of its creation in the order, to the
+//!   position that says that a view has closed it.
+//! - A generation is unique to a topic: a topic that is deleted and created again has another one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{TopicDescription, TopicPlaces};
 
-/// A topic that was created at run time.
+/// A topic created at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldPlace {
     pub(crate) topic: TopicDescription,
     pub(crate) generation: u64,
-    /// The view in which it was created: messages of its place belong to it in later ones alone.
+    /// The view in which it was created: only messages of later views belong to it.
     pub(crate) created_in: u64,
     /// The participant that created it.
     pub(crate) creator: u32,
-    /// It is deleted, and a view is to close its place.
+    /// Whether it is deleted and a view is to close its place.
     pub(crate) ends: bool,
 }
 
-/// Why a topic is not created or deleted.
+/// The reason why a topic is not created or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
@@ -48,23 +48,23 @@ pub(crate) enum Refusal {
     Unknown(String),
 }
 
-/// A topic, and whether it came just now.
+/// A topic, and whether it was created just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Created {
-    /// Its index: that of a topic of the description, or of a place behind those.
+    /// Its index: that of a topic of the description, or of a place after those.
     pub(crate) index: usize,
     pub(crate) generation: u64,
     pub(crate) is_new: bool,
 }
 
-/// What a place needs of the participant that keeps the places.
+/// The next step that a place needs from the participant that keeps the places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A view that has it open.
+    /// A view in which the place is open.
     Open,
-    /// A view that has it closed.
+    /// A view in which the place is closed.
     Close,
-    /// A word in the order: the topic of this generation is gone, and its place is free.
+    /// A message in the order: the topic with this generation is gone, and its place is free.
     Free(u64),
 }
 
@@ -74,11 +74,11 @@ pub(crate) struct Directory {
     declared: Vec<TopicDescription>,
     places: Vec<TopicPlaces>,
     held: Vec<Option<HeldPlace>>,
-    /// Topics created so far.
+    /// Number of topics created so far.
     generations: u64,
 }
 
-/// What of it is handed to a participant that joins.
+/// The state that a joining participant receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DirectoryState {
     held: Vec<Option<HeldPlace>>,
@@ -91,8 +91,8 @@ impl Directory {
         Self { declared, places, held, generations: 0 }
     }
 
-    /// A participant creates a topic, in that view. One that is there with the same description is
-    /// what it gets.
+    /// Creates a topic for a participant, in this view. If there is one with the same description,
+    /// returns that one.
     pub(crate) fn create(
         &mut self,
         creator: u32,
@@ -123,8 +123,8 @@ impl Directory {
         Ok(Created { index: self.declared.len() + place, generation, is_new: true })
     }
 
-    /// A participant deletes a topic. Gives its index and generation: from here on nobody writes
-    /// it, and its place is free once a view has closed it.
+    /// Deletes a topic for a participant; returns its index and generation. From here on it cannot
+    /// be written, and its place is free once a view has closed it.
     pub(crate) fn delete(&mut self, name: &str) -> Result<(usize, u64), Refusal> {
         match self.named(name) {
             None => Err(Refusal::Unknown(name.to_owned())),
@@ -140,7 +140,7 @@ impl Directory {
         }
     }
 
-    /// The place of a topic that was deleted is closed. True if it was held until now: the word may
+    /// Frees the place of a deleted topic. Returns true if it was held until now: the message may
     /// come twice.
     pub(crate) fn free(&mut self, generation: u64) -> bool {
         let is_it = |held: &&mut Option<HeldPlace>| {
@@ -152,7 +152,7 @@ impl Directory {
         }
     }
 
-    /// A topic by its name: its index, its generation (0 if it is declared), and whether it is
+    /// Finds a topic by name: its index, its generation (0 if it is declared), and whether it is
     /// being deleted.
     fn named(&self, name: &str) -> Option<(usize, &TopicDescription, u64, bool)> {
         if let Some(index) = self.declared.iter().position(|topic| topic.name == name) {
@@ -165,13 +165,13 @@ impl Directory {
         Some((self.declared.len() + place, &held.topic, held.generation, held.ends))
     }
 
-    /// The topic of that name that is not being deleted: its index, generation and description.
+    /// Finds a topic by name, unless it is being deleted: its index, generation and description.
     pub(crate) fn find(&self, name: &str) -> Option<(usize, u64, &TopicDescription)> {
         let (index, topic, generation, ends) = self.named(name)?;
         (!ends).then_some((index, generation, topic))
     }
 
-    /// The topic of that index and generation, also one that is being deleted.
+    /// Returns the topic with this index and generation, even if it is being deleted.
     pub(crate) fn topic(&self, index: usize, generation: u64) -> Option<&TopicDescription> {
         match index.checked_sub(self.declared.len()) {
             None => self.declared.get(index).filter(|_| generation == 0),
@@ -182,7 +182,7 @@ impl Directory {
         }
     }
 
-    /// Whether the topic of that index and generation is there, and not being deleted.
+    /// Returns whether the topic with this index and generation exists and is not being deleted.
     pub(crate) fn is_written(&self, index: usize, generation: u64) -> bool {
         match self.place_of(index) {
             None => self.topic(index, generation).is_some(),
@@ -194,34 +194,34 @@ impl Directory {
         }
     }
 
-    /// All topics that are not being deleted: those of the description, then the others.
+    /// Returns all topics that are not being deleted: those of the description, then the others.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &TopicDescription> {
         let held = self.held.iter().flatten().filter(|held| !held.ends);
         self.declared.iter().chain(held.map(|held| &held.topic))
     }
 
-    /// The places that are held, by their number.
+    /// Returns the places that are held, by number.
     pub(crate) fn held(&self) -> impl Iterator<Item = (usize, &HeldPlace)> {
         self.held.iter().enumerate().filter_map(|(place, held)| Some((place, held.as_ref()?)))
     }
 
-    /// How many places there are.
+    /// Returns the number of places.
     pub(crate) fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// The index of the topic that has a place.
+    /// Returns the index of the topic that has a place.
     pub(crate) fn index_of(&self, place: usize) -> usize {
         self.declared.len() + place
     }
 
-    /// The place behind an index, if it is none of the description's topics.
+    /// Returns the place of an index, unless it belongs to the description's topics.
     pub(crate) fn place_of(&self, index: usize) -> Option<usize> {
         index.checked_sub(self.declared.len()).filter(|place| *place < self.places.len())
     }
 
-    /// What a place needs, as it is open in the view or not. `is_asked` says that a view which
-    /// opens it may still come, since that was asked for.
+    /// Returns what a place needs, given whether it is open in the view. `is_asked` says that a
+    /// view which opens it was requested and may still come.
     pub(crate) fn due(&self, place: usize, is_open: bool, is_asked: bool) -> Option<Due> {
         match self.held.get(place)? {
             None => is_open.then_some(Due::Close),
@@ -231,17 +231,17 @@ impl Directory {
         }
     }
 
-    /// What a participant that joins takes over.
+    /// Returns the state for a joining participant.
     pub(crate) fn state(&self) -> DirectoryState {
         DirectoryState { held: self.held.clone(), generations: self.generations }
     }
 
-    /// The same of a domain that begins: no place has a topic.
+    /// Returns the state of a new domain: no place has a topic.
     pub(crate) fn first_state(&self) -> DirectoryState {
         DirectoryState { held: self.places.iter().map(|_| None).collect(), generations: 0 }
     }
 
-    /// Takes that over. False if it is of other places.
+    /// Takes over a state. Returns false if it has other places.
     #[must_use]
     pub(crate) fn restore(&mut self, state: DirectoryState) -> bool {
         let fits = state.held.len() == self.places.len();

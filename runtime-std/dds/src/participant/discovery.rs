@@ -1,4 +1,4 @@
-//! What participants tell each other of their readers, and which of them match the writers here.
+//! The readers that participants announce to each other, and which of them match the writers here.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::qos::{ReaderQos, incompatible};
 use crate::wire::ReaderAnnouncement;
 use crate::writer::WriterCore;
 
-/// The most readers of a participant outside, and in each topic the most writers: what it says is
-/// kept by all members.
+/// The most readers of an external participant, and the most writers in each topic: all members
+/// keep its announcements.
 pub(crate) const OUTSIDE_MAX: usize = 256;
 
 /// A reader of the domain.
@@ -34,7 +34,7 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// A participant said something of a reader.
+    /// Handles a participant's announcement of a reader.
     pub(super) fn heard(&mut self, participant: ParticipantId, said: ReaderAnnouncement) {
         let ReaderAnnouncement { topic, generation, reader, qos } = said;
         let handle = SubscriptionHandle { participant, reader };
@@ -51,14 +51,14 @@ impl Discovery {
         }
     }
 
-    /// A topic is deleted: nobody writes it any more.
+    /// Stops the writers of a deleted topic.
     pub(super) fn stop_writers(&mut self, topic: usize, generation: u64) {
         let stopped =
             |writer: &&Arc<WriterCore>| writer.topic == topic && writer.generation == generation;
         self.writers.iter().filter(stopped).for_each(|writer| writer.stop());
     }
 
-    /// The topic of that generation is gone, and its readers with it.
+    /// Removes the readers of a topic generation that is gone.
     pub(super) fn topic_gone(&mut self, generation: u64) {
         self.forget(|reader| reader.generation == generation);
     }
@@ -70,7 +70,7 @@ impl Discovery {
         self.readers.push(reader);
     }
 
-    /// Forgets readers of which this is so.
+    /// Forgets the readers that match the predicate.
     fn forget(&mut self, is_gone: impl Fn(&KnownReader) -> bool) {
         let Self { readers, writers } = self;
         readers.retain(|reader| {
@@ -84,12 +84,12 @@ impl Discovery {
         });
     }
 
-    /// Participants are gone, and their readers with them.
+    /// Removes the readers of participants that are gone.
     pub(super) fn participants_gone(&mut self, is_gone: impl Fn(ParticipantId) -> bool) {
         self.forget(|reader| is_gone(reader.handle.participant));
     }
 
-    /// A writer of this participant.
+    /// Adds a writer of this participant.
     pub(super) fn add_writer(&mut self, writer: &Arc<WriterCore>) {
         for reader in self.readers.iter().filter(|reader| is_of(writer, reader)) {
             consider(writer, reader);
@@ -105,7 +105,7 @@ impl Discovery {
         self.writers.clone()
     }
 
-    /// The readers that match a writer.
+    /// Returns the readers that match a writer.
     pub(super) fn matched(&self, writer: &WriterCore) -> Vec<SubscriptionData> {
         let matched = self.readers.iter().filter(|reader| matches(writer, reader));
         matched
@@ -113,7 +113,7 @@ impl Discovery {
             .collect()
     }
 
-    /// The readers, for a participant that joins.
+    /// Returns the readers, for a joining participant.
     pub(super) fn snapshot(
         &self,
         directory: DirectoryState,
@@ -122,9 +122,8 @@ impl Discovery {
         encode(&(&self.readers, directory, facts))
     }
 
-    /// Takes over what another participant knows of readers, instead of what is known here. Gives
-    /// what it knows of topics. No bytes are the state of a domain that begins: nobody knows
-    /// anything then.
+    /// Replaces the known readers with another participant's. Returns its state of topics. Empty
+    /// bytes are the state of a new domain, in which nothing is known yet.
     pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<Option<DirectoryState>, DdsError> {
         if bytes.is_empty() {
             self.forget(|_| true);
@@ -136,8 +135,8 @@ impl Discovery {
         Ok(Some(directory))
     }
 
-    /// The same for a participant outside, which may know most of it: what it knows and is so
-    /// still stays matched.
+    /// Does the same for an external participant, which may know most of it: entries that it knows
+    /// and that still hold remain matched.
     pub(super) fn take_over(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {
         let (readers, directory, _): State = decode(bytes, Encoding::NATIVE)?;
         self.forget(|known| !readers.contains(known));
@@ -150,10 +149,10 @@ impl Discovery {
     }
 }
 
-/// What a snapshot has.
+/// The content of a snapshot.
 type State = (Vec<KnownReader>, DirectoryState, DomainFacts);
 
-/// What the domain is, as a snapshot tells it.
+/// Returns the domain's facts in a snapshot.
 pub(super) fn facts_of(snapshot: &[u8]) -> Result<DomainFacts, DdsError> {
     let (_, _, facts): State = decode(snapshot, Encoding::NATIVE)?;
     Ok(facts)

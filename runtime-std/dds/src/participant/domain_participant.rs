@@ -1,4 +1,4 @@
-//! The participant that applications have.
+//! The participant of applications.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::reader::{DataReader, DataReaderListener};
 use crate::wire::say_begun;
 use crate::writer::DataWriter;
 
-/// A participant of a domain: one member of its group. Dropping it ends it without a word;
+/// A participant of a domain: one member of its group. Dropping it ends it without a message;
 /// [`DomainParticipant::leave`] leaves properly.
 ///
 /// ```
@@ -76,7 +76,7 @@ pub struct Topic<T> {
 }
 
 impl DomainParticipant {
-    /// Becomes a participant: the node of these options.
+    /// Joins the domain as the node of these options.
     ///
     /// # Errors
     /// [`DdsError::Start`], [`DdsError::System`].
@@ -105,7 +105,7 @@ impl DomainParticipant {
         Ok(Self { running, domain: domain.clone(), node, shared, timers, discovery })
     }
 
-    /// The topic of that name, if it has this type.
+    /// Returns the topic with this name, if it has this type.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: DDS's inconsistent topic.
@@ -115,8 +115,8 @@ impl DomainParticipant {
         Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
-    /// The topic of that name, for programs that do not know its type: samples are bytes of CDR
-    /// there, [`Lent::cdr`](crate::Lent::cdr) and [`DataWriter::write_cdr`].
+    /// Returns the topic with this name, for programs that do not know its type: samples are bytes
+    /// of CDR there, [`Lent::cdr`](crate::Lent::cdr) and [`DataWriter::write_cdr`].
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: there is none.
@@ -125,7 +125,7 @@ impl DomainParticipant {
         Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
-    /// The topic of that name: its index, its generation and what it is.
+    /// Finds a topic by name: its index, its generation and its description.
     pub(super) fn find(&self, name: &str) -> Result<(usize, u64, TopicDescription), DdsError> {
         let known = self.shared.known.lock();
         let found = known.directory.find(name).filter(|_| known.has_open(name));
@@ -137,7 +137,7 @@ impl DomainParticipant {
         })
     }
 
-    /// A writer on a topic.
+    /// Creates a writer on a topic.
     ///
     /// # Errors
     /// [`DdsError`]: policies that are refused, or this node does not publish there.
@@ -149,8 +149,8 @@ impl DomainParticipant {
         create_writer(self, topic, qos)
     }
 
-    /// A reader on a topic. On a topic that keeps samples, one that asks for them is given those
-    /// first.
+    /// Creates a reader on a topic. On a topic that keeps samples, a reader that requests them
+    /// receives those first.
     ///
     /// # Errors
     /// [`DdsError`]: policies that are refused, or this node does not subscribe there.
@@ -162,10 +162,10 @@ impl DomainParticipant {
         create_reader(self, topic, qos)
     }
 
-    /// The same with a listener, which misses nothing.
+    /// Does the same with a listener, which misses nothing.
     ///
     /// # Errors
-    /// As [`DomainParticipant::create_datareader`].
+    /// The same as for [`DomainParticipant::create_datareader`].
     pub fn create_datareader_with_listener<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -175,19 +175,19 @@ impl DomainParticipant {
         create_reader_with_listener(self, topic, qos, listener)
     }
 
-    /// A reader that begins with the message of that number of the topic's order
-    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), from 1: what this member's log still
-    /// has of it comes first, whatever the topic keeps in memory and whatever `durability` the
-    /// reader asks for, and then what is written from now on, each once and in order. What the log
-    /// does not have any more is told as lost. A thread of its own reads the log: the group waits
-    /// neither for it nor for the disk.
+    /// Creates a reader that begins with the message of this number of the topic's order
+    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. First come the
+    /// messages that are still in this member's log, regardless of what the topic keeps in memory
+    /// and of the reader's `durability`; then those written from now on, each once and in order.
+    /// Messages that are no longer in the log are reported as lost. A separate thread reads the
+    /// log: the group waits neither for it nor for the disk.
     ///
-    /// A writer that announced itself before that message, and is unknown therefore, is taken to
-    /// offer all that the level gives, until the reader has come to the present.
+    /// A writer that announced itself before that message is unknown, and is assumed to offer
+    /// everything that the level provides, until the reader has caught up.
     ///
     /// # Errors
-    /// As [`DomainParticipant::create_datareader`]; [`DdsError::PreconditionNotMet`] if the topic
-    /// is not logged, or has not come so far.
+    /// The same as for [`DomainParticipant::create_datareader`]; [`DdsError::PreconditionNotMet`]
+    /// if the topic is not logged, or does not have that many messages.
     pub fn create_datareader_from<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -207,31 +207,31 @@ impl DomainParticipant {
         &self.domain
     }
 
-    /// How things stand in the group: the view, its members, the topics as subgroups.
+    /// Returns the state of the group: the view, its members, and the topics as subgroups.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
         self.running.as_ref().map(Running::status).unwrap_or_default()
     }
 
-    /// The same for other threads, and for after the end.
+    /// Returns the same for other threads, and for use after the end.
     #[must_use]
     pub fn shared_status(&self) -> SharedStatus {
         self.running.as_ref().map(Running::shared_status).unwrap_or_default()
     }
 
-    /// The node that this participant is.
+    /// Returns this participant's node.
     #[must_use]
     pub fn node(&self) -> u32 {
         self.node
     }
 
-    /// Why this participant is no member any more, if it is not.
+    /// Returns why this participant is not a member any longer, if it is not.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.running.as_ref().and_then(Running::stopped)
     }
 
-    /// Leaves the domain, once what was written is delivered, and waits at most `timeout`.
+    /// Leaves the domain once its samples are delivered, and waits at most `timeout`.
     ///
     /// # Errors
     /// [`DdsError::Ended`]: it ended otherwise.
@@ -288,7 +288,7 @@ impl Host for DomainParticipant {
         Ok(Voice::Member(sender))
     }
 
-    /// What is delivered comes in any case.
+    /// A member receives all delivered messages in any case.
     fn hear(&self, _: (usize, u64), described: &TopicDescription) -> Result<(), DdsError> {
         if described.subscribers.as_ref().is_some_and(|nodes| !nodes.contains(&self.node)) {
             return Err(DdsError::PreconditionNotMet(format!(
@@ -321,7 +321,7 @@ impl Drop for DomainParticipant {
         drop(self.running.take());
         self.shared.alarm.ring();
         self.shared.life.join();
-        // The thread ends once the last of the participant's entities is gone.
+        // The thread ends after the last of the participant's entities is dropped.
         drop(self.timers.take());
     }
 }

@@ -1,4 +1,4 @@
-//! How writers and readers are made, of members and of participants outside.
+//! Creation of writers and readers, for members and for external participants.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::topic::TopicState;
 use crate::wire::{Kind, ReaderAnnouncement, Word, encode_writer};
 use crate::writer::{DataWriter, Outlet, WriterCore};
 
-/// Makes a writer, and announces it in its topic.
+/// Creates a writer, and announces it in its topic.
 pub(super) fn create_writer<T: TypeSupport>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -32,7 +32,7 @@ pub(super) fn create_writer<T: TypeSupport>(
     let announcement = encode_writer(&qos)?;
     let core = Arc::new(WriterCore::new(shared.next_publication(), place, qos, Now::read()));
     let mut outlet = Outlet::new(voice, Arc::clone(&core));
-    // Before it says anything: from here on it is stopped if the topic is deleted.
+    // Before the first announcement: from here on it is stopped if the topic is deleted.
     upcall(|| lock(&shared.discovery).add_writer(&core));
     let is_there = shared.known.lock().directory.is_written(topic.index, topic.generation);
     let said = if is_there {
@@ -50,7 +50,7 @@ pub(super) fn create_writer<T: TypeSupport>(
     Ok(DataWriter::new(outlet, attachment, sample_max))
 }
 
-/// Makes a reader, and announces it in discovery.
+/// Creates a reader, and announces it in discovery.
 pub(super) fn create_reader<T: TypeSupport>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -59,7 +59,7 @@ pub(super) fn create_reader<T: TypeSupport>(
     create_present_reader(host, topic, qos, |_| None)
 }
 
-/// The same with a listener.
+/// Does the same with a listener.
 pub(super) fn create_reader_with_listener<T: TypeSupport>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -89,7 +89,7 @@ fn create_present_reader<T: TypeSupport>(
     announce_reader(host, topic, qos, listener, attach)
 }
 
-/// Makes a reader that begins with the message of that number in the log of its topic.
+/// Creates a reader that begins with the message of this number in the log of its topic.
 pub(super) fn create_reader_from<T: TypeSupport>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -119,7 +119,7 @@ pub(super) fn create_reader_from<T: TypeSupport>(
     announce_reader(host, topic, qos, |_| None, attach)
 }
 
-/// What a topic is, if a reader with these policies can be made here.
+/// Returns the topic's description, if a reader with these policies can be created here.
 fn check_reads<T>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -132,7 +132,7 @@ fn check_reads<T>(
     Ok(described)
 }
 
-/// Makes a reader, has it attached, and announces it.
+/// Creates a reader, attaches it, and announces it.
 fn announce_reader<T: TypeSupport>(
     host: &impl Host,
     topic: &Topic<T>,

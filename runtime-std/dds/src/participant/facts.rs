@@ -1,4 +1,4 @@
-//! What a participant outside is told of the domain: it needs no file.
+//! The facts of the domain that an external participant receives, so that it needs no file.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use tramontane::Membership;
 
 use crate::domain::{Domain, TopicDescription, TopicPlaces};
 
-/// What is so for as long as the domain is there.
+/// The facts that hold as long as the domain exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DomainFacts {
     pub(super) name: String,
-    /// The topics that are declared.
+    /// The declared topics.
     pub(super) topics: Vec<TopicDescription>,
-    /// Each place for topics that come at run time.
+    /// Each place for topics created at run time.
     pub(super) places: Vec<TopicPlaces>,
-    /// After so long a silent member is removed; nothing where it is noticed at once.
+    /// The time after which a silent member is removed; `None` if its loss is noticed at once.
     failure_timeout_ms: Option<u64>,
-    /// After so long a silent participant outside is forgotten.
+    /// The time after which a silent external participant is forgotten.
     client_lease_ms: u64,
 }
 

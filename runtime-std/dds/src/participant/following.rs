@@ -1,10 +1,11 @@
-//! What a participant outside is told: it follows discovery, and each topic that it reads, each by
-//! a thread of its own, as a client that knows what a member knows.
+//! The input of an external participant: it follows discovery and each topic that it reads, each in
+//! a separate thread, as a client that learns what a member learns.
 //!
 //! # Invariants
-//! - A topic's messages, views and ends of clients go to its state in the order in which members
-//!   are told them: so its readers are handed what members' readers are, in the same order.
-//! - Once no member takes the participant any more, all writers and readers that it knows are gone.
+//! - A topic's messages, views and ends of clients reach its state in the same order as at members,
+//!   so its readers receive the same samples as members' readers, in the same order.
+//! - Once no member accepts the participant any longer, all writers and readers that it knows are
+//!   gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +21,13 @@ use crate::sync::lock;
 use crate::time::Now;
 use crate::topic::TopicState;
 
-/// Between two looks whether the participant has ended.
+/// The interval at which it checks whether the participant has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The most events that are taken together.
+/// The most events processed together.
 const TOGETHER_MAX: u32 = 64;
 
-/// Begins to follow: the state, which is what comes first.
+/// Starts to follow; returns the state, which comes first.
 pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u8>, DdsError> {
     match subscriber.next_within(wait) {
         Ok(Event::State { state, .. }) => Ok(state),
@@ -36,7 +37,7 @@ pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u
     }
 }
 
-/// Follows discovery, whose state was taken over.
+/// Follows discovery after its state was taken over.
 pub(super) fn follow_discovery(
     followed: &Arc<Shared>,
     mut subscriber: Subscriber,
@@ -80,7 +81,7 @@ struct Followed {
     generation: u64,
 }
 
-/// Follows a topic of that index and generation, whose state was taken over.
+/// Follows a topic with this index and generation after its state was taken over.
 pub(super) fn follow_topic(
     followed: &Arc<Shared>,
     (index, generation): (usize, u64),
@@ -90,7 +91,7 @@ pub(super) fn follow_topic(
     lock(&followed.followed).insert((index, generation));
     let started = followed.life.spawn(move || {
         while !shared.life.has_ended() && topic.goes_on(&shared, &mut subscriber) {}
-        // Nobody waits for it any more.
+        // No reader waits for it any longer.
         lock(&shared.followed).remove(&(index, generation));
     });
     if started.is_err() {
@@ -100,7 +101,7 @@ pub(super) fn follow_topic(
 }
 
 impl Followed {
-    /// Tells the topic what has come. False if nothing more will.
+    /// Passes new events to the topic. Returns false if no more will come.
     fn goes_on(self, shared: &Shared, subscriber: &mut Subscriber) -> bool {
         match subscriber.next_within(LOOK) {
             Ok(event) => {
@@ -134,7 +135,8 @@ impl Followed {
         }
     }
 
-    /// Tells a topic an event, and those that have come meanwhile. False if it is over.
+    /// Passes an event to a topic, together with those that have arrived meanwhile. Returns false
+    /// at the end.
     fn tell_together(
         self,
         state: &mut TopicState,
@@ -149,7 +151,7 @@ impl Followed {
                 return false;
             }
             left = left.saturating_sub(1);
-            // An error is told again.
+            // The next call reports the error again.
             next = if left > 0 { subscriber.next_within(Duration::ZERO).ok() } else { None };
         }
         state.flush();
@@ -178,9 +180,9 @@ impl Followed {
         true
     }
 
-    /// The topic is over: a view has closed its place, or another topic has that.
+    /// Ends the topic: a view has closed its place, or another topic has the place.
     fn end(self, shared: &Shared) {
-        // Listeners go without the lock.
+        // Listeners are dropped without the lock.
         drop(shared.with_topic(self.index, |state| {
             let is_it = state.generation() == self.generation;
             is_it.then(|| state.end(Now::read()))
@@ -188,7 +190,7 @@ impl Followed {
     }
 }
 
-/// A message as members are handed it.
+/// Returns a message in the form in which members receive it.
 pub(super) fn message_of(received: &Received, subgroup: SubgroupId) -> Message<'_> {
     Message {
         subgroup,
@@ -202,7 +204,7 @@ pub(super) fn message_of(received: &Received, subgroup: SubgroupId) -> Message<'
     }
 }
 
-/// Which participants are gone with an event.
+/// Returns which participants are gone after an event.
 fn gone_by(event: &Event) -> Option<impl Fn(ParticipantId) -> bool + '_> {
     let (view, client) = match event {
         Event::View(view) => (Some(view), None),
@@ -210,7 +212,8 @@ fn gone_by(event: &Event) -> Option<impl Fn(ParticipantId) -> bool + '_> {
         _ => return None,
     };
     Some(move |participant| match participant {
-        // Who has just joined has no writers yet: what is known is of its former process.
+        // A participant that has just joined has no writers yet: the known ones belong to its
+        // former process.
         ParticipantId::Node(node) => {
             view.is_some_and(|view| !view.members.contains(&node) || view.joined.contains(&node))
         }

@@ -8,14 +8,14 @@ use crate::qos::{ReaderQos, WriterQos};
 /// A participant of the domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ParticipantId {
-    /// A member of the domain's group: that node.
+    /// A member of the domain's group, by its node.
     Node(u32),
-    /// One outside: that client.
+    /// An external participant, by its client id.
     Client(ClientId),
 }
 
 impl ParticipantId {
-    /// Whose message that is.
+    /// Returns the author of a message.
     #[inline]
     pub(crate) fn of(message: &Message<'_>) -> Self {
         message.client.map_or(Self::Node(message.sender.get()), Self::Client)
@@ -44,7 +44,7 @@ impl std::fmt::Display for ParticipantId {
 pub struct PublicationHandle {
     /// Its participant.
     pub participant: ParticipantId,
-    /// Its number among those of the participant.
+    /// The writer's number among those of the participant.
     pub writer: u32,
 }
 
@@ -55,25 +55,25 @@ pub struct PublicationHandle {
 pub struct SubscriptionHandle {
     /// Its participant.
     pub participant: ParticipantId,
-    /// Its number among those of the participant.
+    /// The reader's number among those of the participant.
     pub reader: u32,
 }
 
-/// What is known of a matched writer.
+/// The known data of a matched writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicationData {
     /// Which.
     pub handle: PublicationHandle,
-    /// What it offers, its user data included.
+    /// The offered policies, including user data.
     pub qos: WriterQos,
 }
 
-/// What is known of a matched reader.
+/// The known data of a matched reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionData {
     /// Which.
     pub handle: SubscriptionHandle,
-    /// What it asks for, its user data included.
+    /// The requested policies, including user data.
     pub qos: ReaderQos,
 }
 

@@ -1,12 +1,12 @@
-//! A reader that begins at a place of a logged topic: a thread reads the log for it, and hands it
-//! over to the topic once it has come to the present. A member reads its own log, one outside asks
-//! a member for it.
+//! A reader that begins at a position of a logged topic: a thread reads the log for it, and hands
+//! the reader over to the topic once it has caught up. A member reads its own log; an external
+//! participant requests a member's.
 //!
 //! # Invariants
-//! - It is handed each sample once, in the topic's order: the topic takes it over under its lock,
-//!   at the number up to which it has been handed the log.
-//! - No message waits for it, and no disk is waited for with a lock: the topic keeps its last
-//!   messages as long as it comes.
+//! - The reader receives each sample once, in the topic's order: the topic takes it over under its
+//!   lock, at the number up to which it has read the log.
+//! - Messages never wait for it, and no lock is held during disk access: the topic keeps its last
+//!   messages until the reader has caught up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,47 +23,47 @@ use crate::reader::ReaderCore;
 use crate::time::Now;
 use crate::topic::TopicState;
 
-/// The reader is handed at most so many messages while the topic is locked.
+/// The most messages that the reader receives while the topic is locked.
 const LAST_MAX: usize = 64;
 
-/// The reader is handed at most so many messages at a time.
+/// The most messages that the reader receives at a time.
 const TOGETHER_MAX: usize = 256;
 
-/// The pause between two looks whether the reader and the participant are still there.
+/// The interval at which it checks whether the reader and the participant still exist.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The pause between two looks whether the topic has come as far as the log.
+/// The interval at which it checks whether the topic has come as far as the log.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Where what was written before is read.
+/// The source of earlier messages.
 pub(super) enum LogSource {
     /// The log of this member.
     Own(LogReader),
-    /// That of a member, and what it has in memory.
+    /// A member's log and its messages in memory.
     OfMember(Subscriber),
 }
 
-/// Why nothing more comes from there.
+/// The reason why a source has ended.
 enum SourceEnd {
     /// The member has ended.
     Ended,
-    /// No member takes the participant any more.
+    /// No member accepts the participant any longer.
     Lost(OpenError),
     /// The log cannot be read.
     Unreadable(String),
 }
 
-/// What has been read of the log.
+/// The part of the log that has been read.
 pub(super) struct History {
     shared: Arc<Shared>,
     topic: usize,
     source: LogSource,
-    /// The topic as the log tells it, with the reader.
+    /// The topic's state according to the log, with the reader.
     told: TopicState,
 }
 
 impl History {
-    /// Of a topic of that level, of which so many messages are left out.
+    /// Creates the history of a topic with this level, from which the first messages are left out.
     pub(super) fn new(
         shared: &Arc<Shared>,
         topic: usize,
@@ -76,7 +76,7 @@ impl History {
         Self { shared: Arc::clone(shared), topic, source, told }
     }
 
-    /// Reads, in a thread of its own.
+    /// Starts to read in a separate thread.
     pub(super) fn start(mut self) -> Result<(), DdsError> {
         let shared = Arc::clone(&self.shared);
         Ok(shared.life.spawn(move || while self.goes_on() {})?)
@@ -89,7 +89,7 @@ impl History {
         let ordinal = self.told.ordinal();
         let kept = |of: &mut TopicState| (of.ordinal(), of.messages_behind(ordinal, TOGETHER_MAX));
         match self.shared.with_topic(self.topic, kept) {
-            // Outside, the log and the topic come by two ways.
+            // At an external participant, the log and the topic arrive over two connections.
             Some((present, _)) if present < ordinal => {
                 std::thread::sleep(PAUSE);
                 true
@@ -105,7 +105,7 @@ impl History {
         }
     }
 
-    /// Reads on in the log. False if no more will come.
+    /// Reads more of the log. Returns false if no more will come.
     fn read(&mut self) -> bool {
         let Self { shared, topic, source, told } = self;
         let read = upcall(|| source.tell_next(told, *topic));
@@ -125,8 +125,8 @@ impl History {
         false
     }
 
-    /// Has the topic take the reader over, at the same number. False if too much has come
-    /// meanwhile.
+    /// Hands the reader over to the topic, at the same number. Returns false if too much has
+    /// arrived meanwhile.
     fn hand_over(&mut self) -> bool {
         let Self { shared, topic, told, .. } = self;
         let taken = shared.with_topic(*topic, |of| {
@@ -151,7 +151,7 @@ impl Drop for History {
 }
 
 impl LogSource {
-    /// Tells a topic what comes next, and waits a moment for it.
+    /// Passes the next message to a topic, and waits a moment for it.
     fn tell_next(&mut self, told: &mut TopicState, topic: usize) -> Result<(), SourceEnd> {
         match self {
             Self::Own(log) => match log.read_within(LOOK) {
@@ -187,7 +187,8 @@ impl LogSource {
     }
 }
 
-/// Tells a topic the message behind so many others, if the topic's last messages did not have it.
+/// Passes the message after `place` others to a topic, unless it was among the topic's last
+/// messages.
 fn tell(told: &mut TopicState, place: u64, message: &Message<'_>) {
     if place >= told.ordinal() {
         told.deliver(message, Now::read());

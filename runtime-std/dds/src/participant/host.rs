@@ -1,4 +1,4 @@
-//! What a member and a participant outside do differently for their writers and readers.
+//! The differences between members and external participants for their writers and readers.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use super::voice::Voice;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
 
-/// A participant, as its writers and readers are made. A topic has an index and a generation.
+/// A participant, as needed to create writers and readers. A topic has an index and a generation.
 pub(super) trait Host {
     fn shared(&self) -> &Arc<Shared>;
 
-    /// What a topic is, as long as it is there.
+    /// Returns the description of a topic, as long as it exists.
     fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError>;
 
-    /// How it says in discovery what it reads.
+    /// Returns the voice that announces its readers in discovery.
     fn discovery(&self) -> Voice;
 
-    /// How it writes in a topic, if it may.
+    /// Returns the voice that writes in a topic, if the participant may.
     fn voice(&self, topic: (usize, u64), described: &TopicDescription) -> Result<Voice, DdsError>;
 
-    /// Sees to it that what is written in a topic comes here, if it may read it.
+    /// Makes sure that the topic's messages arrive here, if the participant may read it.
     fn hear(&self, topic: (usize, u64), described: &TopicDescription) -> Result<(), DdsError>;
 
-    /// What was written before in a topic that is logged, behind so many messages.
+    /// Returns the source of a logged topic's messages after the first `before`.
     fn log(
         &self,
         topic: usize,

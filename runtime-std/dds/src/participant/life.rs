@@ -1,4 +1,4 @@
-//! How long a participant is there, and the threads that are there as long.
+//! The lifetime of a participant and of its threads.
 
 use std::thread::JoinHandle;
 
@@ -6,17 +6,17 @@ use tramontane_client::OpenError;
 
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
-/// What the threads share with their participant.
+/// The state that the threads share with their participant.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     has_ended: AtomicBool,
-    /// Why no member takes it any more.
+    /// The reason why no member accepts it any longer.
     lost: Mutex<Option<OpenError>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Life {
-    /// Starts a thread, which looks from time to time whether the participant has ended.
+    /// Starts a thread, which checks from time to time whether the participant has ended.
     pub(super) fn spawn(&self, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name("tramontane-dds-f".into()).spawn(body)?;
         let mut threads = lock(&self.threads);
@@ -25,17 +25,18 @@ impl Life {
         Ok(())
     }
 
-    /// The participant ends: tells the threads.
+    /// Ends the participant, and notifies the threads.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for the threads. A listener that ends its participant waits for those but its own.
+    /// Waits for the threads. If a listener ends its participant, this waits for all threads except
+    /// its own.
     pub(super) fn join(&self) {
         let own = std::thread::current().id();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             if thread.thread().id() != own {
-                // A panic of it has been reported by itself.
+                // A panic of the thread has been reported already.
                 let _ = thread.join();
             }
         }
@@ -45,7 +46,7 @@ impl Life {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Why no member takes it any more.
+    /// Returns why no member accepts it any longer.
     pub(super) fn lost(&self) -> Option<OpenError> {
         lock(&self.lost).clone()
     }

@@ -1,4 +1,4 @@
-//! The participant of a program that is no member of the domain's group (EXT-1, DDS-1).
+//! The participant of a program that is not a member of the domain's group (EXT-1, DDS-1).
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -32,19 +32,19 @@ use crate::sync::{Mutex, lock};
 use crate::time::{Now, until};
 use crate::writer::DataWriter;
 
-/// Between two looks whether a topic that no member has yet is deleted.
+/// The interval at which it checks whether a topic that no member has yet is deleted.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long it may take until a member tells what it knows.
+/// The longest wait for a member's state.
 const STATE_WAIT: Duration = Duration::from_secs(30);
 
-/// A participant outside: a client of the domain's group, which is at one of its members and goes
-/// to another one if that is lost. It writes and reads the declared topics that have
-/// `clients = true`.
+/// An external participant: a client of the domain's group, which is connected to one of its
+/// members and switches to another if that one is lost. It writes and reads the declared topics
+/// that have `clients = true`.
 ///
-/// Its readers are handed what members' readers are, in the same order. What its writers write is
-/// delivered once. The group never waits for it. Dropping it ends it: its readers are given nothing
-/// more, and the domain forgets it with the last of its writers and readers.
+/// Its readers receive the same samples as members' readers, in the same order. What its writers
+/// write is delivered once. The group never waits for it. Dropping it ends it: its readers receive
+/// nothing more, and the domain forgets it after the last of its writers and readers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -87,18 +87,18 @@ pub struct OutsideParticipant {
     shared: Arc<Shared>,
     members: Members,
     id: ClientId,
-    /// What is said in discovery.
+    /// The publisher in discovery.
     discovery: Arc<Publisher>,
-    /// By topic, once there is a writer.
+    /// The publishers by topic, once there is a writer.
     publishers: Mutex<BTreeMap<(usize, u64), Arc<Publisher>>>,
-    /// Held while one of them is opened, or a topic begins to be followed.
+    /// Held while a publisher is opened, or a topic is about to be followed.
     opening: Mutex<()>,
     timers: Option<JoinHandle<()>>,
 }
 
 impl OutsideParticipant {
-    /// Finds a member of a domain, and takes over what it knows. Of the members only those matter
-    /// that have the topics: a writer goes to one that publishes in its topic.
+    /// Finds a member of a domain, and takes over its state. Only members that have the topics
+    /// matter: a writer connects to one that publishes in its topic.
     ///
     /// # Errors
     /// [`DdsError::Outside`]: no member takes it, or no topic of the domain has `clients = true`.
@@ -125,7 +125,7 @@ impl OutsideParticipant {
         })
     }
 
-    /// The topic of that name, if it has this type: a declared one, or one that was created at run
+    /// Returns the topic with this name, if it has this type: a declared one, or one created at run
     /// time.
     ///
     /// # Errors
@@ -137,11 +137,11 @@ impl OutsideParticipant {
         Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
-    /// The topic of that name, for programs that do not know its type: see
+    /// Returns the topic with this name, for programs that do not know its type: see
     /// [`DomainParticipant::untyped_topic`](crate::DomainParticipant::untyped_topic).
     ///
     /// # Errors
-    /// As [`OutsideParticipant::topic`], but for the type.
+    /// The same as for [`OutsideParticipant::topic`], except for the type.
     pub fn untyped_topic(&self, name: &str) -> Result<Topic<crate::Octets>, DdsError> {
         let (index, generation, _) = self.find(name)?;
         Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
@@ -150,7 +150,7 @@ impl OutsideParticipant {
     /// Waits for a topic that a member creates: DDS's `find_topic`.
     ///
     /// # Errors
-    /// [`DdsError::Timeout`]; otherwise as [`OutsideParticipant::topic`].
+    /// [`DdsError::Timeout`]; otherwise the same as for [`OutsideParticipant::topic`].
     pub fn find_topic<T: TypeSupport>(
         &self,
         name: &str,
@@ -182,7 +182,7 @@ impl OutsideParticipant {
         )))
     }
 
-    /// The members, as they are asked for a topic.
+    /// Returns the members in the form of a request for a topic.
     fn members_of(
         &self,
         (index, generation): (usize, u64),
@@ -192,8 +192,8 @@ impl OutsideParticipant {
         self.members.clone().subgroup(&name)
     }
 
-    /// Waits until a member has a topic of run time: a view has to open its place first. Nobody
-    /// waits for one that is deleted.
+    /// Waits until a member has a topic created at run time: a view must open its place first. A
+    /// deleted topic is not waited for.
     fn await_open(
         &self,
         topic: (usize, u64),
@@ -211,14 +211,15 @@ impl OutsideParticipant {
         }
     }
 
-    /// Why no member has a topic: it may be deleted.
+    /// Returns why no member has a topic: it may be deleted.
     fn not_there(&self, (index, generation): (usize, u64), error: OpenError) -> DdsError {
         let is_written = self.shared.known.lock().directory.is_written(index, generation);
         if is_written { DdsError::Outside(error) } else { DdsError::TopicDeleted }
     }
 
-    /// A writer on a topic. Its samples are lines of a client: a member puts them into its slots.
-    /// What is under way is bounded by 4096 samples or 4 MiB a topic, not by the topic's window.
+    /// Creates a writer on a topic. Its samples are lines of a client: a member puts them into its
+    /// slots. The samples in flight are bounded by 4096 samples or 4 MiB per topic, not by the
+    /// topic's window.
     ///
     /// # Errors
     /// [`DdsError`]: policies that are refused; no member that publishes there takes it.
@@ -230,8 +231,8 @@ impl OutsideParticipant {
         create_writer(self, topic, qos)
     }
 
-    /// A reader on a topic. On a topic that keeps samples, one that asks for them is given those
-    /// first, each once.
+    /// Creates a reader on a topic. On a topic that keeps samples, a reader that requests them
+    /// receives those first, each once.
     ///
     /// # Errors
     /// [`DdsError`]: policies that are refused; no member that has the topic takes it.
@@ -243,11 +244,12 @@ impl OutsideParticipant {
         create_reader(self, topic, qos)
     }
 
-    /// The same with a listener, which misses nothing. It is called from the thread that receives,
-    /// and lent samples in this process's memory; what it does not do soon holds nobody else back.
+    /// Does the same with a listener, which misses nothing. The listener is called from the
+    /// receiving thread, and borrows samples in this process's memory; a slow one delays no other
+    /// participant.
     ///
     /// # Errors
-    /// As [`OutsideParticipant::create_datareader`].
+    /// The same as for [`OutsideParticipant::create_datareader`].
     pub fn create_datareader_with_listener<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -257,18 +259,18 @@ impl OutsideParticipant {
         create_reader_with_listener(self, topic, qos, listener)
     }
 
-    /// A reader that begins with the message of that number of the topic's order
-    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), from 1: what the log of its member
-    /// still has of it comes first, whatever the topic keeps in memory and whatever `durability`
-    /// the reader asks for, and then what is written from now on, each once and in order. What the
-    /// log does not have any more is told as lost.
+    /// Creates a reader that begins with the message of this number of the topic's order
+    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. First come the
+    /// messages that are still in its member's log, regardless of what the topic keeps in memory
+    /// and of the reader's `durability`; then those written from now on, each once and in order.
+    /// Messages that are no longer in the log are reported as lost.
     ///
-    /// A writer that announced itself before that message, and is unknown therefore, is taken to
-    /// offer all that the level gives, until the reader has come to the present.
+    /// A writer that announced itself before that message is unknown, and is assumed to offer
+    /// everything that the level provides, until the reader has caught up.
     ///
     /// # Errors
-    /// As [`OutsideParticipant::create_datareader`]; [`DdsError::PreconditionNotMet`] if the topic
-    /// is not logged, or has not come so far.
+    /// The same as for [`OutsideParticipant::create_datareader`]; [`DdsError::PreconditionNotMet`]
+    /// if the topic is not logged, or does not have that many messages.
     pub fn create_datareader_from<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -278,27 +280,27 @@ impl OutsideParticipant {
         create_reader_from(self, topic, qos, first)
     }
 
-    /// What there is of topics: those that are declared, then those that were created at run time
-    /// and are not deleted; also those that take no participants outside.
+    /// Returns the topics: the declared ones, then those created at run time and not deleted; also
+    /// those without external participants.
     #[must_use]
     pub fn topics(&self) -> Vec<TopicDescription> {
         self.shared.known.lock().directory.topics().cloned().collect()
     }
 
-    /// As what it is known in the domain.
+    /// Returns its identity in the domain.
     #[must_use]
     pub const fn id(&self) -> ParticipantId {
         ParticipantId::Client(self.id)
     }
 
-    /// Why no member takes this participant any more, if none does: then all writers that it knew
-    /// are gone for its readers.
+    /// Returns why no member accepts this participant any longer, if so: then all writers that it
+    /// knew are gone for its readers.
     #[must_use]
     pub fn stopped(&self) -> Option<DdsError> {
         self.shared.life.lost().map(DdsError::Outside)
     }
 
-    /// Waits until all that was written is delivered, at most `timeout`, and ends.
+    /// Waits until all its samples are delivered, at most `timeout`, and ends.
     ///
     /// # Errors
     /// [`DdsError::NotPublished`]: something may still be under way, and it has ended all the same.
@@ -312,7 +314,7 @@ impl OutsideParticipant {
         Ok(())
     }
 
-    /// What was under way in topics that are deleted never comes.
+    /// Samples in flight in deleted topics will never be delivered.
     fn forget_deleted(&self) {
         let mut topics: Vec<_> = lock(&self.publishers).keys().copied().collect();
         let known = self.shared.known.lock();
@@ -320,7 +322,7 @@ impl OutsideParticipant {
         drop(known);
         for topic in topics {
             let gone = lock(&self.publishers).remove(&topic);
-            // Without the lock: it has a thread to wait for.
+            // Dropped without the lock, because this waits for a thread.
             drop(gone);
         }
     }
@@ -346,7 +348,7 @@ impl Host for OutsideParticipant {
         Voice::Client(Arc::clone(&self.discovery))
     }
 
-    /// What publishes in a topic is one for all writers there.
+    /// All writers in a topic share one publisher.
     fn voice(&self, topic: (usize, u64), described: &TopicDescription) -> Result<Voice, DdsError> {
         self.forget_deleted();
         let _one_at_a_time = lock(&self.opening);
@@ -396,9 +398,9 @@ impl Host for OutsideParticipant {
         described: &TopicDescription,
         before: u64,
     ) -> Result<LogSource, DdsError> {
-        // What is logged is declared.
+        // Logged topics are always declared.
         let members = self.members_of((index, 0), described);
-        // As the topic is told.
+        // In the form in which the topic receives messages.
         let subscriber = Subscriber::open_at(members, Some(before), Reach::Delivered)?;
         Ok(LogSource::OfMember(subscriber))
     }
@@ -409,7 +411,7 @@ impl Drop for OutsideParticipant {
         self.shared.life.end();
         self.shared.alarm.ring();
         self.shared.life.join();
-        // The thread ends once the last of the participant's entities is gone.
+        // The thread ends after the last of the participant's entities is dropped.
         drop(self.timers.take());
     }
 }

@@ -13,11 +13,11 @@ use crate::error::DdsError;
 use crate::sync::lock;
 use crate::time::Now;
 
-/// Hands messages to their topics.
+/// The application that hands messages to their topics.
 pub(super) struct TopicReplica {
     shared: Arc<Shared>,
-    /// It has been told of a view. The first one's members have not joined in it: it is what this
-    /// participant finds.
+    /// Whether it has seen a view. The first view's members have not joined in it: they were there
+    /// before this participant.
     is_member: bool,
 }
 
@@ -53,7 +53,8 @@ impl Replica for TopicReplica {
         let is_gone = |participant: ParticipantId| {
             let ParticipantId::Node(participant) = participant else { return false };
             let is = |node: &NodeId| node.get() == participant;
-            // Who has just joined has no writers yet: what is known is of its former process.
+            // A participant that has just joined has no writers yet: the known ones belong to its
+            // former process.
             !change.view.members.iter().any(is) || joined.iter().any(is)
         };
         for topic in 0..self.shared.topics.len() {
@@ -103,7 +104,7 @@ impl Replica for TopicReplica {
 }
 
 impl TopicReplica {
-    /// A view has begun, in which places are open that were not, or are closed that were.
+    /// Handles a view in which places are newly open or newly closed.
     fn places_changed(&self, change: &ViewChanged<'_>, now: Now) {
         let is_keeper = change.view.members.first() == Some(&change.own);
         let mut known = self.shared.known.lock();
@@ -118,7 +119,7 @@ impl TopicReplica {
         self.shared.alarm.ring();
     }
 
-    /// Takes over what another participant knows of readers and topics.
+    /// Takes over another participant's state of readers and topics.
     fn restore_discovery(&self, bytes: &[u8]) -> Result<(), DdsError> {
         let state = upcall(|| lock(&self.shared.discovery).restore(bytes))?;
         let mut known = self.shared.known.lock();

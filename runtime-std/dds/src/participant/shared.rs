@@ -1,11 +1,11 @@
-//! What the entities of a participant share.
+//! The state that the entities of a participant share.
 //!
 //! # Invariants
 //! - Locks are taken in this order: discovery or a topic, then what belongs to one reader or
-//!   writer; never two topics at once. Nothing is sent while one is held. That of the topics'
-//!   directory may be taken with any of them, and no other is taken with it.
-//! - Whoever may call a listener says so ([`upcall`]); calls that wait, or lock a topic, are
-//!   refused to a thread that is in one.
+//!   writer; never two topics at once. Nothing is sent while one is held. The lock of the topics'
+//!   directory may be taken with any of them, and no other is taken while it is held.
+//! - Code that may call a listener marks that ([`upcall`]); a thread inside a listener is refused
+//!   calls that wait or lock a topic.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,25 +32,25 @@ use crate::wire::{Kind, ReaderAnnouncement, Word};
 use crate::writer::{Outlet, WriterCore};
 use tramontane::{ReservedSubgroups, Sender};
 
-/// How long an entity tells the others that it is gone, at most.
+/// The longest time that an entity spends on announcing its end.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// How long it may wait to tell them that it is there.
+/// The longest time that it may wait to announce itself.
 pub(super) const ANNOUNCE: Duration = Duration::from_secs(5);
 
-/// How long the keeper of the places waits for room, and until it tries again.
+/// How long the keeper of the places waits for room, and until it retries.
 const SAY_AGAIN: Duration = Duration::from_millis(50);
 
-/// What the entities of a participant share.
+/// The state that the entities of a participant share.
 pub(crate) struct Shared {
     pub(super) facts: DomainFacts,
     pub(super) own: ParticipantId,
-    /// By index: those that are declared, then the places.
+    /// By index: the declared topics, then the places.
     pub(super) topics: Vec<Mutex<TopicState>>,
     pub(super) known: Topics,
-    /// The topics that a participant outside follows: their indices and generations.
+    /// The topics that an external participant follows: their indices and generations.
     pub(super) followed: Mutex<BTreeSet<(usize, u64)>>,
-    /// What the places are kept with, once this participant is a member.
+    /// The handles for keeping the places, once this participant is a member.
     pub(super) keeping: OnceLock<(ReservedSubgroups, Sender)>,
     pub(super) discovery: Mutex<Discovery>,
     pub(super) alarm: Alarm,
@@ -78,19 +78,19 @@ impl Shared {
         }
     }
 
-    /// The next writer's name.
+    /// Returns the next writer's handle.
     pub(super) fn next_publication(&self) -> PublicationHandle {
         let writer = self.next_writer.fetch_add(1, Ordering::Relaxed);
         PublicationHandle { participant: self.own, writer }
     }
 
-    /// The next reader's name.
+    /// Returns the next reader's handle.
     pub(super) fn next_subscription(&self) -> SubscriptionHandle {
         let reader = self.next_reader.fetch_add(1, Ordering::Relaxed);
         SubscriptionHandle { participant: self.own, reader }
     }
 
-    /// Does something with a topic, in which listeners may be called.
+    /// Calls `body` with a topic; listeners may be called in it.
     pub(crate) fn with_topic<R>(
         &self,
         topic: usize,
@@ -100,12 +100,13 @@ impl Shared {
         Some(upcall(|| body(&mut lock(topic))))
     }
 
-    /// What a reader's policies on a topic of that level are checked against.
+    /// Returns the bounds that a reader's policies on a topic of this level are checked against.
     pub(super) fn reader_bounds(&self, level: Level) -> Bounds {
         Bounds { level, failure_timeout: self.facts.failure_timeout() }
     }
 
-    /// What a writer's are: of one outside the group notices that it is gone after its lease.
+    /// Returns the bounds for a writer's policies: the group notices the loss of an external writer
+    /// after its lease.
     pub(super) fn writer_bounds(&self, level: Level) -> Bounds {
         let failure_timeout = match self.own {
             ParticipantId::Node(_) => self.facts.failure_timeout(),
@@ -114,8 +115,8 @@ impl Shared {
         Bounds { level, failure_timeout }
     }
 
-    /// How long delivery may wait for a reader that keeps all: others must not take this member for
-    /// dead. Outside it holds nobody else back.
+    /// Returns how long delivery may wait for a reader that keeps all samples: others must not
+    /// mistake this member for dead. An external participant delays no other.
     pub(super) fn patience_max(&self) -> Duration {
         match self.own {
             ParticipantId::Node(_) => {
@@ -125,17 +126,17 @@ impl Shared {
         }
     }
 
-    /// Participants are gone, in a topic.
+    /// Removes participants that are gone from a topic.
     pub(super) fn gone_in_topic(&self, topic: usize, is_gone: impl Fn(ParticipantId) -> bool) {
         self.with_topic(topic, |state| state.participants_gone(is_gone, Now::read()));
     }
 
-    /// Participants are gone, in discovery.
+    /// Removes participants that are gone from discovery.
     pub(super) fn gone_in_discovery(&self, is_gone: impl Fn(ParticipantId) -> bool) {
         upcall(|| lock(&self.discovery).participants_gone(is_gone));
     }
 
-    /// What has become due. Gives when something may be next.
+    /// Handles what has become due, and returns when something may be due next.
     pub(super) fn tick(&self, now: Now) -> Option<Duration> {
         let mut next: Option<Duration> = None;
         let mut sooner = |due: Option<Duration>| {
@@ -159,8 +160,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Keeps the places of topics that come at run time, if that is this participant's part. True
-    /// if something could not be said, and is to be said again.
+    /// Keeps the places of topics created at run time, if that is this participant's task. Returns
+    /// true if a message could not be sent and must be retried.
     fn keep_places(&self) -> bool {
         let Some((reserved, discovery)) = self.keeping.get() else { return false };
         let words = self.known.lock().keep(reserved);
@@ -176,7 +177,7 @@ impl Shared {
     }
 }
 
-/// What ties a reader to its participant. Dropping it deletes the reader.
+/// The link between a reader and its participant. Dropping it deletes the reader.
 pub(crate) struct Attachment {
     pub(super) shared: Arc<Shared>,
     pub(super) topic: usize,
@@ -205,12 +206,12 @@ impl Drop for Attachment {
         let topic = u32::try_from(self.topic).unwrap_or(u32::MAX);
         let (generation, reader) = (self.generation, self.reader.handle.reader);
         let gone = Word::Reader(ReaderAnnouncement { topic, generation, reader, qos: None });
-        // A participant that has ended tells nobody.
+        // A participant that has ended announces nothing.
         let _ = gone.encode().map(|bytes| self.discovery.say(&bytes, FAREWELL));
     }
 }
 
-/// What ties a writer to its participant.
+/// The link between a writer and its participant.
 pub(crate) struct WriterAttachment {
     pub(super) shared: Arc<Shared>,
     pub(super) level: Level,
@@ -225,9 +226,9 @@ impl WriterAttachment {
         lock(&self.shared.discovery).matched(writer)
     }
 
-    /// Tells the others that the writer is gone, and forgets it.
+    /// Announces the writer's end to the others, and forgets it.
     pub(crate) fn delete(&self, outlet: &mut Outlet) {
-        // A participant that has ended tells nobody.
+        // A participant that has ended announces nothing.
         let _ = outlet.say(Kind::Gone, &[], FAREWELL);
         lock(&self.shared.discovery).remove_writer(outlet.core().handle);
     }

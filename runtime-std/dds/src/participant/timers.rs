@@ -1,6 +1,6 @@
 //! The thread that notices what did not happen in time: deadlines and leases.
 //!
-//! It sleeps until something may be due, and for ever where no policy has a time.
+//! It sleeps until something may be due, or forever if no policy has a time.
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -10,13 +10,13 @@ use super::shared::Shared;
 use crate::sync::{Condvar, Mutex, lock, wait_while};
 use crate::time::Now;
 
-/// The longest sleep: it looks whether the participant is still there.
+/// The longest sleep, after which it checks whether the participant still exists.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// The shortest: periods that are shorter are counted, but not each is waited for.
+/// The shortest sleep: shorter periods are counted, but not every one is waited for.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
-/// What wakes the thread.
+/// The signal that wakes the thread.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     rung: Mutex<bool>,
@@ -24,7 +24,7 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Something may be due earlier than before.
+    /// Signals that something may be due earlier than before.
     pub(super) fn ring(&self) {
         *lock(&self.rung) = true;
         self.changed.notify_all();
@@ -36,7 +36,7 @@ impl Alarm {
     }
 }
 
-/// Starts the thread. It ends once nobody else has what it watches.
+/// Starts the thread. It ends once only the thread holds the shared state.
 pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
     let watched: Weak<Shared> = Arc::downgrade(shared);
     std::thread::Builder::new().name("tramontane-dds".into()).spawn(move || {

@@ -1,4 +1,4 @@
-//! Topics that a participant creates and deletes at run time, and those that it finds.
+//! Topics that a participant creates, deletes and finds at run time.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::time::until;
 use crate::wire::{ANNOUNCEMENT_MAX, Word};
 
 impl DomainParticipant {
-    /// Creates a topic that the domain's description does not have, at one of its
-    /// [places](crate::TopicPlaces): all participants, and those that come later, know it from one
-    /// place of an order on, and a view of the group begins with it. Whoever creates a topic that
-    /// is there with the same description is given that one.
+    /// Creates a topic that is not in the domain's description, at one of its
+    /// [places](crate::TopicPlaces). All participants, including later ones, know it from the same
+    /// position of the order on, and a view of the group begins with it. If a topic with the same
+    /// description exists, that one is returned.
     ///
-    /// A topic that was created lives until it is deleted, or all participants are gone at once.
+    /// A created topic exists until it is deleted, or until there is no participant left.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: DDS's inconsistent topic, with the fields that differ;
-    /// [`DdsError::NoPlace`]; [`DdsError::Timeout`]: it may still come.
+    /// [`DdsError::NoPlace`]; [`DdsError::Timeout`], after which the topic may still appear.
     pub fn create_topic<T: TypeSupport>(
         &self,
         topic: &TopicDescription,
@@ -34,10 +34,10 @@ impl DomainParticipant {
         Ok(Topic { index, generation, name: topic.name.clone(), sample: PhantomData })
     }
 
-    /// The same for programs that do not know its type.
+    /// Does the same for programs that do not know its type.
     ///
     /// # Errors
-    /// As [`DomainParticipant::create_topic`].
+    /// The same as for [`DomainParticipant::create_topic`].
     pub fn create_untyped_topic(
         &self,
         topic: &TopicDescription,
@@ -54,9 +54,9 @@ impl DomainParticipant {
         self.ask(timeout, |request| Word::Create { request, topic })
     }
 
-    /// Deletes a topic that was created at run time, whoever created it, and whoever uses it: from
-    /// one place of an order on nobody writes it, then a view begins without it. All its readers
-    /// are given the same samples up to there, and are told that their writers are gone.
+    /// Deletes a topic created at run time by any participant, even while it is in use. From one
+    /// position of the order on it cannot be written, and then a view begins without it. All its
+    /// readers receive the same samples up to there, and learn that their writers are gone.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: there is none, or it is declared in the domain;
@@ -65,7 +65,7 @@ impl DomainParticipant {
         self.ask(timeout, |request| Word::Delete { request, name: name.to_owned() }).map(drop)
     }
 
-    /// Says something of a topic to all, and waits for what comes of it.
+    /// Sends a message about a topic to all, and waits for its result.
     fn ask(&self, timeout: Duration, word: impl FnOnce(u64) -> Word) -> Result<Created, DdsError> {
         check_not_in_listener("create_topic and delete_topic")?;
         let until = until(timeout);
@@ -83,10 +83,10 @@ impl DomainParticipant {
         }
     }
 
-    /// Waits for a topic that somebody else creates: DDS's `find_topic`.
+    /// Waits for a topic that another participant creates: DDS's `find_topic`.
     ///
     /// # Errors
-    /// [`DdsError::Timeout`]; otherwise as [`DomainParticipant::topic`].
+    /// [`DdsError::Timeout`]; otherwise the same as for [`DomainParticipant::topic`].
     pub fn find_topic<T: TypeSupport>(
         &self,
         name: &str,
@@ -100,8 +100,8 @@ impl DomainParticipant {
         self.topic(name)
     }
 
-    /// What there is of topics: those of the domain's description, then those that were created at
-    /// run time and are not deleted.
+    /// Returns the topics: those of the domain's description, then those created at run time and
+    /// not deleted.
     #[must_use]
     pub fn topics(&self) -> Vec<TopicDescription> {
         self.shared.known.lock().directory.topics().cloned().collect()

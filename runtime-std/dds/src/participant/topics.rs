@@ -1,19 +1,19 @@
-//! The topics as a participant sees them: the directory, which of its places the view has open, and
-//! what was asked of both.
+//! The topics as a participant sees them: the directory, the places that are open in the view, and
+//! the requests to both.
 //!
-//! A topic that is created goes through two orders. Its creation is a message of discovery: there
-//! all participants agree on its place, or on why it has none. Then the participant of the view's
-//! lowest rank, which keeps the places, asks the group for a view that has the place open. Deletion
-//! goes the same way back: a message, after which nobody writes; a view that closes the place, up
-//! to whose beginning all readers are given the same samples; and a message that frees the place.
-//! If the keeper is lost, that is a change of the view, and the next lowest one goes on from what
-//! the directory says.
+//! The creation of a topic takes two orders. It is a message of discovery first: all participants
+//! agree on the topic's place, or on why it has none. Then the participant of the view's lowest
+//! rank, which keeps the places, asks the group for a view in which the place is open. Deletion
+//! takes the reverse path: a message after which the topic cannot be written; a view that closes
+//! the place, before which all readers receive the same samples; and a message that frees the
+//! place. The loss of the keeper changes the view, and the next lowest rank continues from the
+//! directory.
 //!
 //! # Invariants
-//! - A place is freed only while it is closed and no view is to come that opens it. Such a view can
-//!   only come because it was asked for in the present one, and the keeper alone asks.
-//! - No other lock is taken while the one here is held: a listener, which is called under others,
-//!   may take it.
+//! - A place is freed only while it is closed and no coming view opens it. Such a view can only
+//!   come because it was requested in the present one, and only the keeper makes requests.
+//! - No other lock is taken while this one is held: a listener, which is called under others, may
+//!   take it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -27,24 +27,24 @@ use crate::error::DdsError;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::wire::Word;
 
-/// What a participant knows of topics.
+/// A participant's knowledge of topics.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) directory: Directory,
-    /// By place: the view has it open.
+    /// By place: whether it is open in the view.
     open: Vec<bool>,
-    /// This participant has the view's lowest rank.
+    /// Whether this participant has the view's lowest rank.
     is_keeper: bool,
-    /// By place: what the keeper asked the group for and no view has done yet.
+    /// By place: the keeper's requests to the group that no view has carried out yet.
     asked: BTreeMap<usize, bool>,
-    /// Topics of which the keeper said that their places are free.
+    /// Topics whose places the keeper has announced as free.
     freed: BTreeSet<u64>,
-    /// What became of this participant's own requests.
+    /// The results of this participant's own requests.
     answers: BTreeMap<u64, Result<Created, Refusal>>,
     next_request: u64,
 }
 
-/// The same, with somebody who waits for it.
+/// The same, with a signal for waiting threads.
 #[derive(Debug)]
 pub(super) struct Topics {
     known: Mutex<Known>,
@@ -69,19 +69,19 @@ impl Topics {
         lock(&self.known)
     }
 
-    /// Tells whoever waits that something has changed.
+    /// Notifies waiting threads of a change.
     pub(super) fn tell(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits until something is so, at most until then.
+    /// Waits until a condition holds, at most until the deadline.
     fn wait<T>(
         &self,
         until: Instant,
         mut is_so: impl FnMut(&mut Known) -> Option<T>,
         has_ended: impl Fn() -> bool,
     ) -> Option<T> {
-        /// Between two looks whether the participant has ended.
+        /// The interval at which it checks whether the participant has ended.
         const LOOK: Duration = Duration::from_millis(50);
         let mut known = self.lock();
         loop {
@@ -97,8 +97,8 @@ impl Topics {
         }
     }
 
-    /// Waits for what becomes of a request, and then until the view has what it asked for. Nothing
-    /// if the time was up first.
+    /// Waits for the result of a request, and then until it is true in the view. Returns `None`
+    /// after a timeout.
     pub(super) fn outcome(
         &self,
         request: u64,
@@ -114,7 +114,7 @@ impl Topics {
         self.wait(until, is_there, has_ended).map(|()| Ok(created))
     }
 
-    /// Waits until there is a topic of that name that can be written and read.
+    /// Waits until there is a topic with this name that can be written and read.
     pub(super) fn await_named(
         &self,
         name: &str,
@@ -126,14 +126,14 @@ impl Topics {
 }
 
 impl Known {
-    /// The topics that have places, by their indices.
+    /// Returns the topics that have places, by index.
     pub(super) fn held_topics(&self) -> BTreeMap<usize, HeldPlace> {
         let index_of =
             |(place, held): (usize, &HeldPlace)| (self.directory.index_of(place), held.clone());
         self.directory.held().map(index_of).collect()
     }
 
-    /// The number of a request that this participant is about to make.
+    /// Returns the number of this participant's next request.
     pub(super) fn request(&mut self) -> u64 {
         self.next_request += 1;
         self.next_request
@@ -147,22 +147,22 @@ impl Known {
         self.open.get(place).copied().unwrap_or(false)
     }
 
-    /// Outside, where nobody is told which places a view has open: the topic that has the place can
-    /// be written and read from now on, or not.
+    /// Sets whether the topic at a place can be written and read, at an external participant, which
+    /// does not know the places that are open in a view.
     pub(super) fn set_open(&mut self, place: usize, is_open: bool) {
         if let Some(open) = self.open.get_mut(place) {
             *open = is_open;
         }
     }
 
-    /// Whether there is a topic of that name, and the view has it.
+    /// Returns whether there is a topic with this name that is open in the view.
     pub(super) fn has_open(&self, name: &str) -> bool {
         let found = self.directory.find(name).map(|(index, ..)| self.directory.place_of(index));
         found.is_some_and(|place| place.is_none_or(|place| self.is_open(place)))
     }
 
-    /// Whether the view has what became of a request: an open place for a topic that is there, a
-    /// free one for a topic that is deleted.
+    /// Returns whether the result of a request is true in the view: an open place for an existing
+    /// topic, a free one for a deleted topic.
     fn is_settled(&self, created: &Created) -> bool {
         let Some(place) = self.directory.place_of(created.index) else { return true };
         match self.directory.held().find(|(held, _)| *held == place) {
@@ -173,7 +173,7 @@ impl Known {
         }
     }
 
-    /// A view has begun, which has these places open. Gives the places that it closed.
+    /// Handles a view in which these places are open. Returns the places that it closed.
     pub(super) fn view_changed(
         &mut self,
         is_keeper: bool,
@@ -193,7 +193,8 @@ impl Known {
         closed
     }
 
-    /// The keeper's part: asks the group for what the places need, and gives what is to be said.
+    /// Does the keeper's part: asks the group for what the places need, and returns the messages to
+    /// send.
     pub(super) fn keep(&mut self, reserved: &ReservedSubgroups) -> Vec<Word> {
         if !self.is_keeper {
             return Vec::new();
@@ -224,7 +225,7 @@ impl Known {
         words
     }
 
-    /// A word was said.
+    /// Records that a message was sent.
     pub(super) fn said(&mut self, word: &Word) {
         if let Word::Free { generation } = word {
             self.freed.insert(*generation);

@@ -1,4 +1,4 @@
-//! Where a thread may be in a listener.
+//! Marks threads that may be inside a listener.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ thread_local! {
     static IN_LISTENER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread may be in a listener.
+/// Returns whether this thread may be inside a listener.
 pub(crate) fn is_in_listener() -> bool {
     IN_LISTENER.get()
 }
@@ -18,9 +18,9 @@ pub(crate) fn check_not_in_listener(call: &'static str) -> Result<(), DdsError> 
     if is_in_listener() { Err(DdsError::IllegalOperation(call)) } else { Ok(()) }
 }
 
-/// Does something in which listeners may be called.
+/// Calls `body`, in which listeners may be called.
 pub(super) fn upcall<R>(body: impl FnOnce() -> R) -> R {
-    /// Also where a listener panics: the thread may be the application's.
+    /// Also if a listener panics: the thread may be the application's.
     struct Leave(bool);
     impl Drop for Leave {
         fn drop(&mut self) {

@@ -1,5 +1,5 @@
-//! How a participant gets what it says into a topic, or into discovery: a member in the slots of
-//! its group, one outside as a client's lines.
+//! How a participant's messages get into a topic or into discovery: a member's through slots of its
+//! group, an external participant's as a client's lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use zerocopy::IntoBytes as _;
 
 use crate::error::DdsError;
 
-/// The way into one subgroup.
+/// The path into one subgroup.
 #[derive(Clone, Debug)]
 pub(crate) enum Voice {
     /// Of a member.
     Member(Sender),
-    /// Of a participant outside.
+    /// The publisher of an external participant.
     Client(Arc<Publisher>),
 }
 
-/// Where a message is built.
+/// The memory in which a message is built.
 pub(crate) enum Place<'v> {
-    /// In the group.
+    /// A slot of the group.
     Slot(Slot<'v>),
-    /// In memory of this process, from which it goes to a member.
+    /// Memory of this process, from which the message is sent to a member.
     Line(VoiceLine<'v>),
 }
 
-/// A message that is built here. It begins on 8 bytes, as a slot does.
+/// A message that is built here. It is aligned to 8 bytes, like a slot.
 pub(crate) struct VoiceLine<'v> {
     publisher: &'v Arc<Publisher>,
     words: &'v mut Vec<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct VoiceLine<'v> {
     wait: Duration,
 }
 
-/// A message that was handed over.
+/// A committed message.
 #[derive(Clone, Debug)]
 pub(crate) enum Committed {
     Slot(Ordinal),
@@ -43,8 +43,8 @@ pub(crate) enum Committed {
 }
 
 impl Voice {
-    /// A place for a message of so many bytes, at most. A member waits for it here, so long; one
-    /// outside when it is handed over.
+    /// Returns room for a message of at most `length` bytes. A member waits for it here, at most
+    /// `wait`; an external participant waits when it commits.
     #[inline]
     pub(crate) fn open<'v>(
         &'v mut self,
@@ -74,7 +74,7 @@ impl Voice {
         }
     }
 
-    /// Says something, waiting so long at most.
+    /// Sends a message, waiting at most `wait`.
     pub(crate) fn say(&mut self, message: &[u8], wait: Duration) -> Result<(), DdsError> {
         match self {
             Self::Member(sender) => drop(sender.send(message, wait)?),
@@ -83,7 +83,7 @@ impl Voice {
         Ok(())
     }
 
-    /// Waits until a message is delivered; where there is a log, until a majority has it on disk.
+    /// Waits until a message is delivered; with a log, until a majority has it on disk.
     pub(crate) fn wait_for(&self, last: &Committed, timeout: Duration) -> Result<(), DdsError> {
         match (self, last) {
             (Self::Member(sender), Committed::Slot(last)) => {
@@ -99,13 +99,13 @@ impl Voice {
             (_, Committed::Line(receipt)) => {
                 receipt.wait(timeout).map_err(|error| not_published(error, timeout))
             }
-            // One voice makes one kind.
+            // A voice makes only one kind.
             (Self::Client(_), Committed::Slot(_)) => Ok(()),
         }
     }
 }
 
-/// Takes a slot if one is free now.
+/// Reserves a slot if one is free now.
 #[inline]
 fn reserve_now(sender: &mut Sender, length: usize) -> Result<Slot<'_>, SendError> {
     sender.try_reserve(length).map_err(|error| match error {
@@ -127,7 +127,7 @@ fn not_published(error: PublishError, wait: Duration) -> DdsError {
 }
 
 impl Place<'_> {
-    /// The message, to be built; it holds whatever lay there before.
+    /// Returns the message to be built; it still has the memory's old content.
     #[inline]
     pub(crate) fn payload(&mut self) -> &mut [u8] {
         match self {
@@ -138,7 +138,7 @@ impl Place<'_> {
         }
     }
 
-    /// Makes the message shorter.
+    /// Shortens the message.
     #[inline]
     pub(crate) fn truncate(&mut self, length: usize) {
         match self {
@@ -147,7 +147,7 @@ impl Place<'_> {
         }
     }
 
-    /// Hands it over. A slot always can be.
+    /// Commits the message. A slot can always be committed.
     #[inline]
     pub(crate) fn commit(self) -> Result<Committed, DdsError> {
         match self {

@@ -1,5 +1,5 @@
-//! What is said in discovery, as a participant takes it: a member from its group, one outside from
-//! a member. Both know the same topics at the same place of that order.
+//! Discovery messages as a participant receives them: a member from its group, an external
+//! participant from a member. Both know the same topics at the same position of that order.
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,15 @@ use crate::sync::lock;
 use crate::time::Now;
 use crate::wire::Word;
 
-/// How long a topic waits for the rest of the one that had its place before, outside.
+/// How long, at an external participant, a topic waits for the rest of the previous topic of its
+/// place.
 const REST_WAIT: Duration = Duration::from_secs(2);
 
-/// Between two looks for it.
+/// The interval at which it checks for the rest.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Shared {
-    /// A participant said something.
+    /// Handles a participant's message.
     pub(super) fn hear(&self, message: &Message<'_>) {
         let participant = ParticipantId::of(message);
         match Word::decode(message.payload) {
@@ -48,7 +49,7 @@ impl Shared {
         let created = self.known.lock().directory.create(creator, created_in, topic);
         if let Ok(Created { index, is_new: true, .. }) = created {
             let held = self.known.lock().held_topics().remove(&index);
-            // Nobody finds it before it is open, which is later.
+            // It is not found before it is open, which happens later.
             held.into_iter().for_each(|held| self.begin_topic(index, &held));
         }
         if self.is_own_request(message) {
@@ -58,7 +59,8 @@ impl Shared {
 
     fn hear_delete(&self, message: &Message<'_>, request: u64, name: &str) {
         let deleted = self.known.lock().directory.delete(name);
-        // In this order: who makes a writer looks into the directory once discovery has it.
+        // In this order, because a thread that creates a writer checks the directory after
+        // discovery has the writer.
         if let Ok((index, generation)) = deleted {
             upcall(|| lock(&self.discovery).stop_writers(index, generation));
         }
@@ -84,7 +86,8 @@ impl Shared {
         }
     }
 
-    /// Whether this process asked: not a former one of this node, whose requests are replayed.
+    /// Returns whether this process made the request, and not a former process of this node whose
+    /// requests are replayed.
     fn is_own_request(&self, message: &Message<'_>) -> bool {
         ParticipantId::of(message) == self.own && !message.is_replayed
     }
@@ -93,11 +96,12 @@ impl Shared {
         matches!(self.own, ParticipantId::Client(_))
     }
 
-    /// A topic has a place from now on.
+    /// Gives a place to a topic from now on.
     pub(super) fn begin_topic(&self, index: usize, held: &HeldPlace) {
         self.await_rest(index);
         let HeldPlace { topic, generation, created_in, .. } = held;
-        // A member has been handed all of the one before. Its listeners go without the lock.
+        // A member has received all of the previous one. Its listeners are dropped without the
+        // lock.
         drop(self.with_topic(index, |state| {
             let readers = state.end(Now::read());
             state.begin(*generation, *created_in, topic.store());
@@ -111,8 +115,8 @@ impl Shared {
         }
     }
 
-    /// Outside, a topic's messages come by another way than what is said in discovery: those that
-    /// are left of the topic that had the place before are waited for, for a while.
+    /// Waits a while for the remaining messages of the previous topic of the place: at an external
+    /// participant, a topic's messages use another connection than discovery.
     fn await_rest(&self, index: usize) {
         let until = Instant::now() + REST_WAIT;
         let is_followed = || lock(&self.followed).iter().any(|(topic, _)| *topic == index);
@@ -121,7 +125,7 @@ impl Shared {
         }
     }
 
-    /// Outside: takes over what a member knows of readers and topics.
+    /// Takes over a member's state of readers and topics, at an external participant.
     pub(super) fn take_over_discovery(&self, bytes: &[u8]) -> Result<(), DdsError> {
         let state = upcall(|| lock(&self.discovery).take_over(bytes))?;
         let mut known = self.known.lock();

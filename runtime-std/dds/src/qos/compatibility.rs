@@ -1,10 +1,10 @@
-//! Whether what a writer offers is as much as a reader asks for.
+//! Comparison of a writer's offer with a reader's request.
 
 use super::policies::{AccessScope, PolicyId};
 use super::sets::{ReaderQos, WriterQos};
 
-/// The policies in which a writer offers less than a reader asks for, in the order of
-/// [`PolicyId`]; none if they match.
+/// Returns the policies in which a writer offers less than a reader requests, in the order of
+/// [`PolicyId`]; empty if they match.
 #[must_use]
 pub fn incompatible(offered: &WriterQos, requested: &ReaderQos) -> Vec<PolicyId> {
     let has_order = offered.presentation.access_scope >= requested.presentation.access_scope
@@ -28,7 +28,7 @@ pub fn incompatible(offered: &WriterQos, requested: &ReaderQos) -> Vec<PolicyId>
     checks.into_iter().filter(|(_, is_enough)| !is_enough).map(|(policy, _)| policy).collect()
 }
 
-/// Whether a reader is given samples in one order for all instances.
+/// Returns whether a reader receives samples in one order for all instances.
 pub(crate) const fn is_ordered_across(requested: &ReaderQos) -> bool {
     requested.presentation.ordered_access
         && matches!(requested.presentation.access_scope, AccessScope::Topic)
@@ -45,7 +45,8 @@ mod tests {
 
     type Change<Q> = fn(&mut Q);
 
-    /// By policy: what makes an offer more than the least, and what makes a request more than that.
+    /// For each policy: a change that makes an offer more than the minimum, and one that makes a
+    /// request more than that.
     const CASES: [(PolicyId, Change<WriterQos>, Change<ReaderQos>); 8] = [
         (
             PolicyId::Durability,

@@ -1,4 +1,4 @@
-//! The policies, by the names that DDS gives them.
+//! The policies, with DDS's names.
 
 use std::time::Duration;
 
@@ -34,45 +34,45 @@ pub enum PolicyId {
     DurabilityService,
 }
 
-/// What is kept of samples for readers that come later.
+/// How long samples are kept for late readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
     /// Nothing.
     #[default]
     Volatile,
-    /// As long as the writer lives. It can be asked for, and a topic that keeps more satisfies it;
-    /// it cannot be offered, because here the topic's members keep samples and not the writer.
+    /// As long as the writer exists. A reader can request it, and a topic that keeps more satisfies
+    /// it; a writer cannot offer it, because here the topic's members keep samples and not the
+    /// writer.
     TransientLocal,
-    /// As long as a member of the topic lives, in memory.
+    /// In memory, as long as the topic has a member.
     Transient,
     /// On disk.
     Persistent,
 }
 
-/// In which order a reader sees what several writers write.
+/// The scope of the order in which a reader sees the samples of several writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessScope {
-    /// An order for each instance.
+    /// One order per instance.
     #[default]
     Instance,
     /// One order for the whole topic.
     Topic,
-    /// One order for all topics of a publisher: belongs to DDS's object model profile, and is
-    /// refused.
+    /// One order for all topics of a publisher: part of DDS's object model profile, and refused.
     Group,
 }
 
 /// Order across instances and writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presentation {
-    /// How far the order reaches.
+    /// The scope of the order.
     pub access_scope: AccessScope,
-    /// Changes that appear together or not at all: refused.
+    /// Whether changes appear together or not at all; refused.
     pub coherent_access: bool,
     /// With [`AccessScope::Topic`]: all readers of the topic see the samples of all its writers in
-    /// one and the same order. Products of DDS order each writer's samples alone.
+    /// the same order. Other DDS products order only each writer's samples.
     pub ordered_access: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Deadline {
     pub period: Duration,
 }
 
-/// A delay that the application can bear. Nothing here ever waits for it.
+/// A delay that the application accepts. Nothing here ever uses it to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBudget {
     /// The delay.
@@ -92,20 +92,20 @@ pub struct LatencyBudget {
     pub duration: Duration,
 }
 
-/// Whose samples of an instance count.
+/// The writers whose samples of an instance count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Ownership {
     /// Everyone's.
     #[default]
     Shared,
-    /// The strongest writer's: belongs to DDS's ownership profile, and is refused.
+    /// Only the strongest writer's: part of DDS's ownership profile, and refused.
     Exclusive,
 }
 
-/// Who says that a writer lives.
+/// The party that asserts that a writer is alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LivelinessKind {
-    /// The group: a writer lives as long as its participant is a member of the view.
+    /// The group: a writer is alive as long as its participant is a member of the view.
     #[default]
     Automatic,
     /// The application, for all manual writers of its participant together.
@@ -114,20 +114,20 @@ pub enum LivelinessKind {
     ManualByTopic,
 }
 
-/// How a writer's life is noticed.
+/// The detection of a writer's liveliness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Liveliness {
     /// By whom.
     pub kind: LivelinessKind,
-    /// A writer that says nothing for so long counts as not alive.
+    /// The time after which a silent writer counts as not alive.
     #[serde(with = "nanoseconds")]
     pub lease_duration: Duration,
 }
 
-/// At most one sample of an instance in so much time, at a reader.
+/// A limit on the rate of samples of an instance, at a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeBasedFilter {
-    /// The least time between two of them.
+    /// The least time between two samples.
     #[serde(with = "nanoseconds")]
     pub minimum_separation: Duration,
 }
@@ -135,7 +135,7 @@ pub struct TimeBasedFilter {
 /// Whether samples may be lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReliabilityKind {
-    /// A writer that finds no room drops the sample. Readers are told.
+    /// A writer that finds no room drops the sample. Readers are notified.
     BestEffort,
     /// A writer that finds no room waits.
     #[default]
@@ -147,29 +147,29 @@ pub enum ReliabilityKind {
 pub struct Reliability {
     /// Whether.
     pub kind: ReliabilityKind,
-    /// How long a write waits for room at most. At a reader that keeps all: how long delivery waits
-    /// for room in it.
+    /// The longest time that a write waits for room. At a reader that keeps all samples: how long
+    /// delivery waits for room in it.
     #[serde(with = "nanoseconds")]
     pub max_blocking_time: Duration,
 }
 
-/// How long a sample is of use.
+/// How long a sample is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lifespan {
-    /// From its source timestamp on. Clocks of hosts are taken to agree.
+    /// Counted from the source timestamp. The clocks of hosts are assumed to agree.
     #[serde(with = "nanoseconds")]
     pub duration: Duration,
 }
 
-/// Which of two samples of an instance is the later one.
+/// The rule by which one of two samples of an instance is the later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DestinationOrder {
-    /// The one that comes later in the order of the topic; at the ordered levels that is the same
-    /// one at all readers.
+    /// The one that is later in the order of the topic; at the ordered levels that is the same one
+    /// for all readers.
     #[default]
     ByReceptionTimestamp,
-    /// The one with the later source timestamp. One that comes after a later one was given to the
-    /// application is dropped.
+    /// The one with the later source timestamp. A sample that arrives after the application has
+    /// received a later one is dropped.
     BySourceTimestamp,
 }
 
@@ -177,13 +177,13 @@ pub enum DestinationOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum History {
-    /// The last so many.
+    /// The last samples, this many.
     KeepLast(u32),
     /// All, up to the resource limits.
     KeepAll,
 }
 
-/// The most that is kept. Nothing stands for no limit.
+/// The limits on kept samples. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
     /// Samples of all instances together.
@@ -194,7 +194,7 @@ pub struct ResourceLimits {
     pub max_samples_per_instance: Option<u32>,
 }
 
-/// Whether a writer that unregisters an instance disposes of it too.
+/// Whether a writer that unregisters an instance also disposes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterDataLifecycle {
     /// Whether.

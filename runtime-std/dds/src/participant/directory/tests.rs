@@ -1,5 +1,4 @@
-//! The directory against a model that keeps everything that was ever said, and looks through all of
-//! it for each answer.
+//! The directory against a model that keeps the whole history, and searches it for each answer.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,7 @@ const DECLARED: &str = "declared";
 const NAMES: [&str; 4] = ["a", "b", "c", DECLARED];
 const LEVELS: [Level; 2] = [Level::Atomic, Level::Volatile];
 
-/// What is said, and what a view does.
+/// A message, or the effect of a view.
 #[derive(Clone, Debug)]
 enum Deed {
     Create {
@@ -23,11 +22,11 @@ enum Deed {
     Delete {
         name: usize,
     },
-    /// The places' keeper has a view do what is due at a place, or says that it is free.
+    /// The places' keeper lets a view do what is due at a place, or frees the place.
     Keep {
         place: usize,
     },
-    /// A participant comes, and takes over what another one knows.
+    /// A participant joins, and takes over another one's state.
     Join,
 }
 
@@ -51,8 +50,7 @@ fn places() -> Vec<TopicPlaces> {
     vec![of(Level::Atomic), of(Level::Volatile), of(Level::Atomic)]
 }
 
-/// What happened, from the beginning: a creation that was granted, a deletion that was, a place
-/// that became free.
+/// The history from the beginning: granted creations, granted deletions, and freed places.
 #[derive(Clone, Debug)]
 enum Event {
     Created { topic: TopicDescription, place: usize },
@@ -65,7 +63,7 @@ enum Event {
 struct Naive(Vec<Event>);
 
 impl Naive {
-    /// The topic at a place, its generation, and whether it is deleted.
+    /// Returns the topic at a place, its generation, and whether it is deleted.
     fn at(&self, place: usize) -> Option<(TopicDescription, u64, bool)> {
         let mut found: Option<(TopicDescription, u64, bool)> = None;
         let mut generation = 0;
@@ -158,7 +156,7 @@ proptest! {
     fn the_directory_answers_as_a_list_of_everything_does(deeds in deeds()) {
         let (mut own, mut naive) = (directory(), Naive::default());
         let mut open = [false; 3];
-        // A place never has messages of two topics without a view between them that closed it.
+        // Between messages of two topics, a place is always closed in a view.
         let mut written: [Option<u64>; 3] = [None; 3];
         for deed in deeds {
             match deed {
