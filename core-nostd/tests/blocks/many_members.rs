@@ -1,5 +1,4 @@
-//! A group with more members than a step reads cells of: each member's failure report is still
-//! read.
+//! A group with more members than one step can read: every member's failure report is still read.
 
 use super::member::{Messages, ROOT, VIEW, Willing, setup};
 use tramontane_core::fabric::{LossCause, Promises, ViewMemory};

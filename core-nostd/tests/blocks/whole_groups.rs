@@ -42,7 +42,7 @@ impl Shared {
     }
 }
 
-/// One member's end.
+/// One member's end of the fabric.
 struct End<'r> {
     own: Rank,
     /// Each owner's row as each reader sees it.

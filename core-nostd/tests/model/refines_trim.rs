@@ -2,8 +2,8 @@
 //! correspond to an action of the model that is possible then, or to none. After each step, rows,
 //! copies and deliveries must be the same.
 //!
-//! All orders of steps are tried, with a crash at every write, and with every amount that the
-//! others may still see then.
+//! All orders of steps are tried, with a crash at every write; the others may have seen any part of
+//! a crashed member's writes.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -191,7 +191,7 @@ fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
 fn a_partner_that_restarts_with_empty_memory_is_reported_and_learns_it() {
     for checks in [Checks::Off, Checks::On] {
         let (layout, mut memory, mut lives, mut now) = pair(checks);
-        // Its row and its copies are lost; the other member's copy of its row is unchanged.
+        // Member 1's row and copies are lost; member 0's copy of its row is unchanged.
         memory[1] = Memory::new(&layout);
         lives[1] = begin(&layout, Rank(1), memory[1], memory[0], options(10));
         lives[0].way.copy = RowWriter::from_lines(memory[1].copy);
@@ -304,7 +304,7 @@ fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
         assert!(!one.node.is_alone());
         one.node.go_on_alone().expect("a pair");
         assert!(one.node.is_alone() && !one.node.is_lost());
-        // Its earlier messages are delivered although it sends no more.
+        // The survivor's earlier messages are delivered although it sends no more.
         now += 1;
         one.step(now);
         assert!(one.node.is_settled(), "stopped after {stop_after}");

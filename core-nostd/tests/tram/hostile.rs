@@ -10,7 +10,7 @@ use super::world::{Settings, World};
 
 /// Offsets of cells in a client's row, as in the core's layout.
 const WRITTEN: usize = 0;
-/// Offset of the cell in a replica's row that tells a client whose messages it takes.
+/// Offset of the cell in a replica's row that tells a client which incarnation is registered.
 const OPENED: usize = 8;
 /// Offset of the cell in a replica's row that tells a peer the highest timestamp that it has
 /// granted.

@@ -295,7 +295,7 @@ fn a_client_that_is_attached_before_its_rows_are_there_multicasts_once_they_are(
         world.step_client(NUMBER);
     }
     assert!(world.written_to(NUMBER).is_empty(), "it has no rows");
-    // Its steps have rows again.
+    // The client's steps have rows again.
     world.multicast(NUMBER, to, 8).expect("there is room");
     world.leave(NUMBER);
     assert!(world.run_until(400_000, |world| missing(world).is_empty()));

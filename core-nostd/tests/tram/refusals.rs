@@ -61,8 +61,8 @@ fn what_lands_in_the_middle_of_a_step_is_not_mixed_with_what_was_there() {
 fn a_log_is_written_and_read_in_pieces_that_its_fabric_takes() {
     for seed in 1..16 {
         let (parents, replicas) = shape_of(seed);
-        // Either several entries fit in a list, or so few bytes that a list has room for an entry's
-        // header but not for its payload after another's.
+        // Either several entries fit in a list, or a list has room for an entry's header but not
+        // for the payload after another payload.
         let write_bytes_max = if seed % 3 == 1 { 280 } else { 640 };
         let settings = Settings { write_bytes_max, payload_max: 100, ..settings(seed) };
         let mut world = World::new(parents, replicas, settings);

@@ -463,7 +463,7 @@ impl World {
         }
     }
 
-    /// Runs until a condition holds. Returns false if it does not come to hold.
+    /// Runs until a condition holds; returns whether it does.
     pub fn run_until(&mut self, actions: usize, mut holds: impl FnMut(&Self) -> bool) -> bool {
         for action in 0..actions {
             if action % 64 == 0 && holds(self) {

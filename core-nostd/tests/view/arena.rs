@@ -166,7 +166,7 @@ impl Cells<'_> {
         self.copies.borrow()[owner][cell]
     }
 
-    /// Lets the writes arrive that the schedule has before this read.
+    /// Lets the writes arrive that are scheduled before this read.
     fn arrive(&self) {
         let Arrivals { looks, waiting, arrived, schedule } = &mut *self.arrivals.borrow_mut();
         let Some(schedule) = schedule else { return };
@@ -494,7 +494,7 @@ impl Arena {
             if self.is_active(rank) {
                 member.hash(&mut into);
             } else {
-                // The rest of its state no longer matters, except its deliveries.
+                // An inactive member's state no longer matters, except its deliveries.
                 let delivered: Vec<u64> =
                     member.around.parts.iter().map(|part| part.delivered).collect();
                 (member.alive, member.open, member.state.status(), delivered, member.echoed)

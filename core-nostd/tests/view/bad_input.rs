@@ -240,7 +240,7 @@ fn a_member_whose_wish_to_leave_cannot_be_is_suspected() {
     }
 }
 
-/// Otherwise its silence would never be detected.
+/// Otherwise the member's silence would never be detected.
 #[test]
 fn a_member_that_claims_to_have_gone_on_without_a_decision_is_found_silent() {
     let mut victim = Victim::new();

@@ -33,7 +33,7 @@ struct Traveller {
     /// For each rule's subgroup: messages still to be sent, and those delivered.
     to_send: Vec<VecDeque<u64>>,
     delivered: Vec<Vec<u64>>,
-    /// The first view that it was in.
+    /// The first view that the node was in.
     since: Option<usize>,
     sent: u64,
 }

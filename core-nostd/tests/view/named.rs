@@ -320,8 +320,8 @@ fn a_process_that_was_stopped_alone_accuses_nobody_when_it_wakes() {
             step(&mut arena, rank, now, None);
         }
     }
-    // The others' writes arrive a third of a timeout after it woke; by then it has checked them
-    // often.
+    // The others' writes arrive a third of a timeout after the process woke; by then it has checked
+    // them often.
     for now in (9_000..9_333).step_by(10) {
         assert_eq!(step(&mut arena, 0, now, None), Status::Steady);
     }

@@ -295,7 +295,7 @@ mod tests {
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");
         let changed = |from| (Verdict::Changed { from }, 2);
         assert_eq!(judge(&history, &OrderModel::of(&[2; 5], 1, 0)), changed(0));
-        // Its messages after position 2 are unknown: it may be another group.
+        // The messages after position 2 are unknown: this may be another group.
         let forked = OrderModel::of(&[[1; 3], [2; 3]].concat(), 2, 0);
         let behind = Verdict::Behind { from: 2, is_same_group: false };
         assert_eq!(judge(&history, &forked).0, behind);

@@ -181,7 +181,7 @@ impl Publishes {
     fn turn(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
         let heard_until = Instant::now() + SILENCE_MAX;
         loop {
-            // From here on, any change ends the wait.
+            // Any later change ends the wait.
             let wakeup = self.shared.fall_asleep();
             self.send(session)?;
             session.read()?;

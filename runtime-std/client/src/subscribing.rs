@@ -207,7 +207,7 @@ impl Subscribes {
         self.state.clear();
         let mut heard = Instant::now();
         loop {
-            // From here on, freed room ends the wait.
+            // Room that is freed later ends the wait.
             let wakeup = self.shared.fall_asleep();
             if self.shared.is_stopped() {
                 return Ok(());

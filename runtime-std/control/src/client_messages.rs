@@ -342,7 +342,7 @@ pub enum ClientReply<'m> {
 pub struct ViewBegun {
     /// View id.
     pub view: u64,
-    /// Its members, of all subgroups.
+    /// Members of the view, in all subgroups.
     pub members: Vec<u32>,
     /// Members that joined in it, even if an earlier process of the node was a member before.
     pub joined: Vec<u32>,

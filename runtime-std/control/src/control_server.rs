@@ -133,7 +133,9 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
             Ok(Err((refusal, _))) => {
                 tracing::info!(%address, %refusal, "a client was refused")
             }
-            Err(error) => tracing::debug!(%address, %error, "a client disconnected before it was admitted"),
+            Err(error) => {
+                tracing::debug!(%address, %error, "a client disconnected before it was admitted")
+            }
         }
     }
 

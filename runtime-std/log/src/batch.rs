@@ -10,7 +10,7 @@ use crate::record::{Record, Sequence, extent, put_record, record_bytes, seal_rec
 
 /// Records waiting to be written. Its memory is reused.
 ///
-/// Their sequences are consecutive, and their views never decrease.
+/// The sequences of the records are consecutive, and their views never decrease.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// Room for the header, followed by the records.

@@ -153,8 +153,8 @@ impl Reading {
         };
         let mut batches = find_batches(bytes, BLOCK_BYTES, key);
         if header.is_none() && batches.batches.is_empty() {
-            // Either it was never used, or it is completely damaged: the following segments show
-            // which.
+            // Either the segment was never used, or it is completely damaged: the following
+            // segments show which.
             return Ok(());
         }
         self.missing_until(number);

@@ -1,9 +1,9 @@
 //! A log's data other than records: its owner, its writer, its beginning, and a few named values of
 //! the group (its view, seals and trims).
 //!
-//! It is small and changes rarely: at a start, a change of view, or a snapshot. So it is always
-//! rewritten completely, first over the older of two files and then over the newer one, each with a
-//! sync.
+//! The metadata is small and changes rarely: at a start, a change of view, or a snapshot. So it is
+//! always rewritten completely, first over the older of two files and then over the newer one, each
+//! with a sync.
 //!
 //! # Invariants
 //! - After [`Metadata::write`] has returned, its content is in both files. Damage to one loses

@@ -13,7 +13,7 @@ pub struct Noted {
     pub log: u64,
     /// Number of times that it was opened for writing.
     pub incarnation: u64,
-    /// Its end: all records before it were durable.
+    /// End of the log: all records before it were durable.
     pub end: Sequence,
 }
 

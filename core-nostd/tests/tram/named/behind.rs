@@ -9,8 +9,8 @@ use crate::world::World;
 
 /// Replica 0 is away for exactly as many entries as a log holds. Leader 1 orders one more, which
 /// reaches only replica 3. Replica 2 is about to copy it, and has its payload already, in the slot
-/// of the payload of the first entry that replica 0 lacks. Then replica 0 reads the log of replica
-/// 2. It must not find the old entry's header together with the new payload.
+/// of the payload of the first entry that replica 0 lacks. Then replica 0 reads replica 2's log,
+/// where it must not find the old entry's header together with the new payload.
 #[test]
 fn a_slot_whose_payload_is_replaced_has_no_longer_the_entry_of_before() {
     let mut script = Script::of(&[None], 5);

@@ -35,7 +35,7 @@ fn lacks(world: &World, id: ReplicaId, messages: &[MessageId]) -> usize {
     messages.iter().filter(|message| !world.has_bytes(id, **message)).count()
 }
 
-/// A child may ask any voter for them.
+/// A child may ask any voter for payloads.
 #[test]
 fn a_replica_that_comes_back_counts_once_it_has_all_payloads() {
     let (mut script, messages) = coming_back();

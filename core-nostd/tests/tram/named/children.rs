@@ -125,7 +125,7 @@ fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
     let before = views(&script.world);
     for round in 0..800 {
         for id in &P[..if round < 200 { 3 } else { 2 }] {
-            // Its posts to the other replicas have not landed when it steps again.
+            // A replica's posts to the others have not landed when it steps again.
             script.world.step_replica(*id);
             script.world.step_replica(*id);
             while script.world.network.borrow_mut().deliver_if_any_can() {}

@@ -58,7 +58,7 @@ fn a_fetch_goes_on_without_a_replica_that_was_not_asked() {
     let (mut script, a) = lacking_at_the_first();
     script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
     let promised = script.world.replicas[&P[0]].replica.promised();
-    // They connect again, without any effect.
+    // Replicas 0 and 1 connect again, which changes nothing.
     script.world.allow_only(&[], &[]);
     let stage = |world: &World| world.replicas[&P[0]].replica.stage(LinkId(1));
     while stage(&script.world) != Stage::Ready {
@@ -177,8 +177,8 @@ fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
     script.end();
 }
 
-/// The leader lacks the payload too, as it may after a snapshot. It is not needed any longer, so
-/// later entries count without it.
+/// The leader lacks the payload too, as it may after a snapshot. The payload is no longer needed,
+/// so later entries count without it.
 #[test]
 fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
     let mut script = passed_by_a_snapshot();

@@ -72,7 +72,7 @@ fn a_row_with_another_message_is_given_up_though_the_child_keeps_its_leader() {
 fn a_new_leader_of_the_parent_passes_on_nothing_that_the_child_has_taken() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
-    // Its rows contain nothing from a time when it led.
+    // Replica 1 restarts, so its rows contain nothing from a time when it led.
     script.world.crash_replica(P[1]);
     script.world.start_replica(P[1], false);
     script.among(&all, &[0, 1], |world| world.replicas[&P[1]].replica.is_voter());

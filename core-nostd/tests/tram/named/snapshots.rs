@@ -177,7 +177,7 @@ fn a_parents_leader_passes_on_nothing_that_its_log_had_before_its_snapshot() {
     script.multicast(0, here());
     let b = script.multicast(0, here());
     let [x, y] = [(); 2].map(|()| script.multicast(0, both()));
-    // Its client does not reach replica 2.
+    // The client of these messages does not reach replica 2.
     script.among(&P[..1], &[0], |world| world.log_control(P[0])[TAIL] == place + 4);
     script.among(&[P[0], P[2]], &[], |world| world.log_control(P[2])[TAIL] == place + 4);
     script.world.allow_only(&[P[0], three], &[]);

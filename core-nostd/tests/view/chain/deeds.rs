@@ -34,7 +34,7 @@ impl Chain {
                 }
                 Event::CrashLeader(phase) => {
                     self.crash_at = Some(phase);
-                    // The membership has to change for it to lead.
+                    // The membership has to change for the leader to act.
                     if let Some(node) = self.random.pick(&inside) {
                         if self.random.chance(50) { self.leave(node) } else { self.crash(node) }
                     }
@@ -87,7 +87,7 @@ impl Chain {
             })
             .collect();
         arena.crash(rank, length, &visible);
-        // Its writes of earlier views have all landed.
+        // The node's writes of earlier views have all landed.
     }
 
     pub(super) fn leave(&mut self, node: u32) {

@@ -236,8 +236,8 @@ fn a_failure_during_a_change_goes_into_the_same_change() {
     assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
 }
 
-/// VIE-3: if it suspected the members that cut it off, it would take down the first member that
-/// reads its suspicions.
+/// VIE-3: if a denied member suspected the members that cut it off, it would take down the first
+/// member that reads its suspicions.
 #[test]
 fn a_member_that_is_denied_halts_and_suspects_nobody() {
     let mut arena = group(3);

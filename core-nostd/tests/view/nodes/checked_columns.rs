@@ -131,7 +131,7 @@ fn report_loss_of_the_first(run: &mut Run) {
     run.members[1].fabric.events.push_back(lost);
 }
 
-/// Otherwise it would sleep, and neither see the cell repaired nor report it.
+/// Otherwise the wedged member would sleep, and would neither see the cell repaired nor report it.
 #[test]
 fn a_wedged_member_steps_on_while_a_cell_of_messages_fails_its_check() {
     let mut run = steady();

@@ -148,8 +148,8 @@ fn long_upcalls_under_a_trim_are_survived() {
     for batching in [true, false] {
         for slow_rank in 0..3 {
             let mut members = members(4, batching);
-            // It receives none of the following messages, so none becomes stable while it is a
-            // member.
+            // The last member receives none of the following messages, so none becomes stable while
+            // it is a member.
             let _dead = members.remove(3);
             let mut slow = members.remove(slow_rank);
             let others: Vec<&mut NodeMember> = members.iter_mut().collect();

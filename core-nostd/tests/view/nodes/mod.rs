@@ -279,7 +279,7 @@ fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
         run.stopped.insert(3);
         let lost = Event::PeerLost { view: ViewId(1), peer: Rank(2), cause };
         run.members[0].fabric.events.push_back(lost);
-        // This happens at once, and not only after the timeout for silent members.
+        // The peer is suspected at once, and not only after the timeout for silent members.
         let steps = (1..).find(|_| {
             run.step(0);
             run.members[0].node.suspects(Rank(2))

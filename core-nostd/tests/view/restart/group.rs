@@ -90,8 +90,8 @@ fn turn(
             }
         }
     }
-    // All nodes have heard of the attempt. Each participant has completed nothing more, its log, or
-    // its promise.
+    // All nodes have heard of the attempt. In addition, each participant has completed nothing, its
+    // log, or its log and its promise.
     let ways = 3_u32.pow(count);
     for way in 0..ways {
         let mut changed = heard.clone();

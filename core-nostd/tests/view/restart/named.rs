@@ -193,8 +193,8 @@ fn a_view_whose_decision_one_member_alone_knows_restarts_once_a_majority_is_ther
 
 #[test]
 fn the_first_view_restarts_though_one_member_alone_knows_that_it_is_decided() {
-    // Power was lost while the group was being formed. Nodes 2 and 3 have noted that, and have
-    // empty logs: they are not new nodes.
+    // Power was lost just after the group was formed. Nodes 2 and 3 have noted that it was formed,
+    // and have empty logs: they are not new nodes.
     let knows = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
     let noted = Disk { logs: vec![Some(OwnedLog::new(0, 0))], ..Disk::default() };
     let subgroups = [vec![1, 2, 3]];
@@ -272,7 +272,7 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![5])));
 }
 
-/// Otherwise it would be awaited although it can add nothing, and it may be gone for good.
+/// Otherwise such a node would be awaited although it can add nothing, and it may be gone for good.
 #[test]
 fn a_node_that_is_in_no_view_that_matters_neither_promises_nor_is_waited_for() {
     let members = [1, 2, 3];

@@ -130,7 +130,7 @@ fn a_server_can_be_dropped_while_it_greets() {
     std::thread::sleep(Duration::from_millis(100));
     assert!(strangers.iter_mut().all(is_held));
     drop(server);
-    // Its threads are gone, with their connections.
+    // The server's threads are gone, with their connections.
     assert!(strangers.iter_mut().all(|stream| !is_held(stream)));
     assert!(clients.recv().is_err());
     drop(babbling);

@@ -55,8 +55,8 @@ enum Direct {
 
 /// The lock of a folder of the operating system, held until it is dropped.
 ///
-/// It is unlocked explicitly, and not merely closed: a process that another thread forks has a copy
-/// of the descriptor until it executes its program, and the copy would keep the lock.
+/// The file is unlocked explicitly, and not merely closed: a process that another thread forks has
+/// a copy of the descriptor until it executes its program, and the copy would keep the lock.
 #[derive(Debug)]
 pub struct SystemLock(File);
 
