@@ -1,9 +1,9 @@
-"""The most stack that what a partition calls of the core can take, from the linked image.
+"""The most stack that a partition's calls into the core can use, from the linked image.
 
     python3 stack MACHINE IMAGE --features all|none [options]
 
-Prints a line for each entry of the file `limits`, and fails if one takes more than its limit, less
-than was seen in a run, or cannot be bounded: because of a recursion, an indirect call that is not
+Prints a line for each entry of the file `limits`. Fails if one can use more than its limit or less
+than a run used, or if it cannot be bounded because of a recursion, an indirect call that is not
 named in the file `indirect`, or a stack pointer that becomes unknown.
 """
 
@@ -22,7 +22,7 @@ WORKLOAD = "tramontane_bare_workload::entries::"
 
 
 def lines(name):
-    """The lines of a file beside this one, without comments."""
+    """The lines of a file in this folder, without comments."""
     with open(os.path.join(HERE, name), encoding="utf-8") as file:
         texts = [line.split("#")[0].strip() for line in file]
     return [text for text in texts if text]
@@ -36,7 +36,7 @@ def limits(features, machine):
 
 
 def named(extra):
-    """Which functions have indirect calls, and what each may reach."""
+    """The functions that have indirect calls, and the targets that each may reach."""
     pairs = [line.split(" -> ", 1) for line in [*lines("indirect"), *extra]]
     return {caller.strip(): [name.strip() for name in targets.split(",")]
             for caller, targets in pairs}
@@ -49,10 +49,10 @@ def arguments():
     parser.add_argument("image")
     parser.add_argument("--features", default="all", choices=("all", "none"))
     parser.add_argument("--seen", metavar="ENTRY=BYTES", action="append", default=[],
-                        help="what an entry took in a run")
+                        help="the stack that an entry used in a run")
     parser.add_argument("--named", metavar="CALLER -> TARGET, ...", action="append", default=[],
                         help="one more line of the file `indirect`")
-    parser.add_argument("--way", action="store_true", help="the deepest way of each entry")
+    parser.add_argument("--way", action="store_true", help="print the deepest path of each entry")
     parser.add_argument("--no-limits", action="store_true", help="only compute")
     return parser.parse_args()
 

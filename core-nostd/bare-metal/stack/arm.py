@@ -1,5 +1,5 @@
-"""What the instructions of ARM's two machines do to the stack pointer and to registers with known
-numbers."""
+"""The effects of the two ARM machines' instructions on the stack pointer and on registers with
+known numbers."""
 
 import re
 
@@ -7,10 +7,10 @@ from flow import NEXT, Effect
 from image import Unbounded
 
 CONDITIONS = "eq ne hs cs lo cc mi pl vs vc hi ls ge lt gt le".split()
-# These change no register but one that they count up themselves.
+# These change no register, except a base register that they advance.
 READERS = re.compile(r"(st|cmp|cmn|tst|teq|ccmp|fcmp|vst|cb|tb|dmb|dsb|isb|clrex|nop|prfm|pld|svc|"
                      r"hlt|v?push|msr|mcr)")
-# These change one register, the first.
+# These change one register: the first operand.
 WRITERS = re.compile(r"(mov|mvn|ld[ru]|add|sub|adc|sbc|rsb|rsc|and|orr|orn|eor|eon|bic|bf|ubf|"
                      r"sbf|[us]xt|mul|mla|mls|madd|msub|[us]div|clz|rbit|rev|csel|cset|csin|cinc|"
                      r"cneg|ls[lr]|asr|ror|rrx|extr|umulh|smulh|adr|mrs|mrc|neg|ngc|[us]mull?h?$)")
@@ -39,7 +39,7 @@ def whole(name):
 
 
 class Machine:
-    """What both have in common."""
+    """The common parts of both machines."""
 
     return_address = 0
     width = 64
@@ -49,15 +49,15 @@ class Machine:
 
     @staticmethod
     def is_padding(instruction):
-        """Whether it only fills space."""
+        """Whether the instruction only fills space."""
         return instruction.mnemonic in ("nop", "udf", "trap")
 
     def known(self, register, state):
-        """What is known of a register, the stack pointer included."""
+        """The known content of a register, the stack pointer included."""
         return ("stack", state.depth) if register == "sp" else state.registers.get(register)
 
     def assign(self, register, value, instruction, state):
-        """A register gets a value, which may be unknown."""
+        """Assigns a value, which may be unknown, to a register."""
         if register == "sp":
             if not value or value[0] != "stack":
                 raise Unbounded(f"{instruction.address:#x}: the stack pointer becomes unknown")
@@ -68,7 +68,7 @@ class Machine:
             state.registers.pop(register, None)
 
     def sum(self, instruction, state, sign):
-        """A register and a number, or two registers."""
+        """The sum of a register and a number, or of two registers."""
         operands = instruction.operands[1:]
         if len(operands) == 1 or is_number(operands[0]):
             operands = [instruction.operands[0], *operands]
@@ -101,7 +101,7 @@ class Machine:
                 state.registers["compared"] = ("stack", depth)
 
     def load(self, operand, instruction, state):
-        """What a load from constant memory finds."""
+        """The result of a load from constant memory."""
         match = re.match(r"\[(\w+)(?:, #(-?\w+))?\]$", operand)
         if match and match[1] == "pc":
             base = instruction.address + 8
@@ -115,7 +115,7 @@ class Machine:
         return None if content is None else ("number", content)
 
     def write_back(self, instruction, state):
-        """A base register that moves before or after the access."""
+        """Updates a base register that moves before or after the access."""
         operands = instruction.operands
         for at, operand in enumerate(operands):
             base = re.match(r"\[(\w+)", operand)
@@ -143,12 +143,12 @@ class Machine:
 
 
 class Aarch64(Machine):
-    """The machine of 64 bits."""
+    """The 64-bit machine."""
 
     CALL_CHANGES = [f"x{at}" for at in range(19)] + ["x30"]
 
     def effect(self, instruction, state, function):
-        """Changes the state as the instruction does, and says where it leads."""
+        """Changes the state as the instruction does, and returns where it leads."""
         mnemonic, operands = instruction.mnemonic, instruction.operands
         compared = state.registers.get("compared")
         if not mnemonic.startswith("st"):
@@ -175,7 +175,7 @@ class Aarch64(Machine):
 
     @staticmethod
     def target(operand, state):
-        """Where a call or a jump leads, if that can be told."""
+        """The target of a call or a jump, if it is known."""
         return int(operand, 0) if operand.startswith("0x") else state.number(operand)
 
     def change(self, instruction, state):
@@ -215,12 +215,12 @@ class Aarch64(Machine):
 
 
 class Armv7a(Machine):
-    """The machine of 32 bits, in ARM mode."""
+    """The 32-bit machine, in ARM mode."""
 
     CALL_CHANGES = ["r0", "r1", "r2", "r3", "r12", "lr"]
 
     def effect(self, instruction, state, function):
-        """Changes the state as the instruction does, and says where it leads."""
+        """Changes the state as the instruction does, and returns where it leads."""
         mnemonic, operands = instruction.mnemonic, instruction.operands
         compared = state.registers.get("compared")
         if not mnemonic.startswith("st"):
@@ -261,7 +261,7 @@ class Armv7a(Machine):
         return self.probe(instruction, target, compared, maybe)
 
     def writes_pc(self, plain, maybe, instruction, state, function):
-        """An instruction other than a branch whose target is the program counter."""
+        """An instruction other than a branch that writes the program counter."""
         operands = instruction.operands
         if plain in ("pop", "ldm") and "pc" in registers_of(operands[-1]):
             return Effect("return", maybe=maybe)

@@ -1,4 +1,4 @@
-"""The deepest that the stack gets below an entry, over all ways through the call graph."""
+"""The greatest depth of the stack below an entry, over all paths through the call graph."""
 
 from fnmatch import fnmatchcase
 
@@ -7,8 +7,8 @@ from image import Unbounded
 
 
 class Bounds:
-    """The bounds of one image. `named` maps patterns of functions to patterns of what the calls in
-    them may reach that cannot be told from the instructions."""
+    """The bounds of one image. `named` maps patterns of functions to patterns of targets, for those
+    of their calls whose targets are not known from the instructions."""
 
     def __init__(self, image, machine, named):
         self.image = image
@@ -21,20 +21,20 @@ class Bounds:
         self.path = []
 
     def entries(self, pattern):
-        """The functions that a pattern names."""
+        """The functions that match a pattern."""
         return [
             function for function in self.image.functions if fnmatchcase(function.name, pattern)
         ]
 
     def frame(self, function):
-        """A function's own part."""
+        """A function's own frame."""
         if function.start not in self.frames:
             jumps = self.named.get(function.name) == ["itself"]
             self.frames[function.start] = Walk(self.machine, function, jumps).run()
         return self.frames[function.start]
 
     def callees(self, function, call):
-        """What a call may reach."""
+        """The functions that a call may reach."""
         if call.callee is not None:
             found = self.image.function_at(call.callee)
             if found is None or found.start != call.callee:
@@ -54,7 +54,7 @@ class Bounds:
         raise Unbounded(f"{function.name} at {call.address:#x}: an indirect call, not named")
 
     def total(self, function):
-        """Bytes of stack that a function and all that it calls take, at most."""
+        """The most bytes of stack that a function and all its callees use."""
         if function.start in self.totals:
             return self.totals[function.start]
         if function in self.path:
@@ -74,7 +74,7 @@ class Bounds:
         return total
 
     def way(self, function):
-        """The functions on the deepest way, with the bytes below each."""
+        """The functions on the deepest path, with the bytes below each."""
         while function is not None:
             yield function.name, self.totals[function.start]
             function = self.deepest[function.start]

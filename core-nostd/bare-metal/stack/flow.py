@@ -1,7 +1,7 @@
-"""How deep the stack is at each instruction of a function, and what it calls there.
+"""The depth of the stack at each instruction of a function, and the calls made there.
 
-The depth is counted from the function's entry. Every instruction must have one depth, whichever way
-leads to it: that is checked, and it is what makes one walk over the instructions enough.
+The depth is counted from the function's entry. Every instruction must have a single depth on all
+paths that lead to it. That is checked, and it makes one walk over the instructions sufficient.
 """
 
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from image import Unbounded
 
 @dataclass
 class State:
-    """What is known before an instruction. A register that is not listed may hold anything."""
+    """The knowledge before an instruction. A register that is not listed may hold anything."""
 
     depth: int = 0
     registers: dict = field(default_factory=dict)
 
     def copy(self):
-        """One that changes apart from this one."""
+        """An independent copy."""
         return State(self.depth, dict(self.registers))
 
     def keep(self, other):
-        """Forgets what another one does not know as well."""
+        """Keeps only the knowledge that another state shares."""
         self.registers = {
             register: value for register, value in self.registers.items()
             if other.registers.get(register) == value
@@ -44,7 +44,7 @@ class Effect:
 
     kind: str
     target: int = None
-    # It may also do nothing.
+    # The instruction may also do nothing.
     maybe: bool = False
     # The loop that touches a large frame page by page: the depth at its end.
     probed: int = None
@@ -55,7 +55,7 @@ NEXT = Effect("next")
 
 @dataclass
 class Call:
-    """A call, or a jump that takes the place of one. No callee: it could not be told."""
+    """A call, or a jump that replaces one. `callee` is `None` if it is unknown."""
 
     address: int
     depth: int
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass
 class Frame:
-    """What one function takes by itself, and its calls."""
+    """The stack that one function uses itself, and its calls."""
 
     depth: int = 0
     calls: list = field(default_factory=list)
@@ -75,7 +75,7 @@ class Walk:
 
     def __init__(self, machine, function, jumps_within=False):
         self.machine = machine
-        # Jumps whose target cannot be told stay in the function.
+        # Jumps with an unknown target stay in the function.
         self.jumps_within = jumps_within
         self.function = function
         self.before = {}
@@ -89,7 +89,7 @@ class Walk:
         raise Unbounded(f"{self.function.name} at {address:#x}: {why}")
 
     def reach(self, address, state, origin):
-        """A way that leads to an instruction."""
+        """Records a path that leads to an instruction."""
         if address not in self.function.code:
             self.fail(origin, f"leads to {address:#x}, where there is no instruction of it")
         known = self.before.get(address)
@@ -105,10 +105,10 @@ class Walk:
             self.waiting.append(address)
 
     def run(self):
-        """The function's frame."""
+        """Returns the function's frame."""
         self.reach(self.function.start, State(), self.function.start)
         self.settle()
-        # What follows an end and has not been reached is where the table of a `match` leads.
+        # Code that follows an end and has not been reached is a target of a `match` table.
         leaders = []
         while self.tables:
             leader = self.unreached()
@@ -123,7 +123,7 @@ class Walk:
         return self.frame
 
     def at_tables(self):
-        """What is known at all jumps through tables."""
+        """The common knowledge at all jumps through tables."""
         states = list(self.tables.values())
         if len({state.depth for state in states}) > 1:
             self.fail(self.function.start, "tables at different depths")
@@ -141,18 +141,18 @@ class Walk:
         return None
 
     def settle(self):
-        """Follows all ways until nothing new is learnt."""
+        """Follows all paths until nothing new is learnt."""
         while self.waiting:
             address = self.waiting.pop()
             self.follow(self.function.code[address], self.before[address].copy())
 
     def follow(self, instruction, state):
-        """Takes one instruction."""
+        """Follows one instruction."""
         before = state.copy()
         effect = self.machine.effect(instruction, state, self.function)
         address, end = instruction.address, instruction.end
         if state.depth < 0 and effect.kind != "return":
-            self.fail(address, "gives back more stack than it took")
+            self.fail(address, "returns more stack than it took")
         if effect.probed is not None:
             self.leave_probes(instruction, effect, state)
             return
@@ -171,13 +171,13 @@ class Walk:
 
     @staticmethod
     def is_unknown(effect):
-        """Whether a jump's target cannot be told."""
+        """Whether a jump's target is unknown."""
         return effect.kind == "jump" and effect.target is None
 
     def leave_probes(self, instruction, effect, state):
         """The stack pointer is compared with the end of a large frame, whose pages are touched one
-        after the other. A jump back is the loop, and one ahead is its end: either way the frame is
-        that deep there."""
+        after another. A backward jump is the loop, and a forward jump is its end. In both cases the
+        frame has that depth there."""
         address = instruction.address
         if effect.target <= address:
             state.depth = effect.probed

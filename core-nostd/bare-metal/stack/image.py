@@ -11,7 +11,7 @@ DATA = (".word", ".short", ".byte", ".long", ".inst", "<unknown>")
 
 
 class Unbounded(Exception):
-    """Why no bound can be given."""
+    """The reason why there is no bound."""
 
 
 @dataclass
@@ -34,12 +34,12 @@ class Function:
     code: dict = field(default_factory=dict)
 
     def holds(self, address):
-        """Whether an address lies in it."""
+        """Whether an address is in the function."""
         return self.start <= address < self.end
 
 
 def split(text):
-    """Operands, at the commas that stand outside of brackets."""
+    """Splits operands at the commas outside brackets."""
     operands, depth, last = [], 0, 0
     for at, character in enumerate(text):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(character, 0)
@@ -51,14 +51,14 @@ def split(text):
 
 
 class Image:
-    """An ELF file of 32 or 64 bits, lowest byte first."""
+    """A little-endian ELF file of 32 or 64 bits."""
 
     def __init__(self, path):
         self.path = path
         with open(path, "rb") as file:
             self.bytes = file.read()
         if self.bytes[:4] != b"\x7fELF" or self.bytes[5] != 1:
-            raise Unbounded(f"{path} is no ELF file whose lowest byte is first")
+            raise Unbounded(f"{path} is not a little-endian ELF file")
         self.is_wide = self.bytes[4] == 2
         self.word = 8 if self.is_wide else 4
         self.sections = self._sections()
@@ -75,7 +75,7 @@ class Image:
         return [struct.unpack_from(entry, self.bytes, table + at * size) for at in range(count)]
 
     def _segments(self):
-        """Address, place in the file and length of what is loaded and not writable."""
+        """Address, file offset and length of the parts that are loaded and not writable."""
         head = "<QQQ" if self.is_wide else "<III"
         _, table, _ = struct.unpack_from(head, self.bytes, 24)
         size, count = struct.unpack_from("<HH", self.bytes, 54 if self.is_wide else 42)
@@ -115,14 +115,14 @@ class Image:
         return self.bytes[section[4]:section[4] + section[5]]
 
     def function_at(self, address):
-        """The function that holds an address."""
+        """The function that contains an address."""
         at = bisect_right(self.starts, address) - 1
         if at >= 0 and self.functions[at].holds(address):
             return self.functions[at]
         return None
 
     def constant(self, address):
-        """A word of memory that is loaded from the file and that nothing can write."""
+        """A word of memory that is loaded from the file and cannot be written."""
         for start, offset, size in self.segments:
             if start <= address and address + self.word <= start + size:
                 form = "<Q" if self.is_wide else "<I"
@@ -151,7 +151,7 @@ class Image:
 
 
 def plain_names(names):
-    """Names as a reader knows them, without the compiler's hashes."""
+    """Readable names, without the compiler's hashes."""
     text = subprocess.run(["c++filt"], input="\n".join(names), check=True, text=True,
                           stdout=subprocess.PIPE).stdout.splitlines()
     return [re.sub(r"::h[0-9a-f]{16}$|\[[0-9a-f]{6,16}\]", "", name) for name in text]

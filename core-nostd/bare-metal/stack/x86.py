@@ -1,4 +1,4 @@
-"""What x86-64's instructions do to the stack pointer and to registers with known numbers."""
+"""The effects of x86-64 instructions on the stack pointer and on registers with known numbers."""
 
 import re
 
@@ -7,7 +7,7 @@ from image import Unbounded
 
 return_address = 8
 STACK = "rsp"
-# What a call may change (System V ABI).
+# Registers that a call may change (System V ABI).
 CALL_CHANGES = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 PLAIN = re.compile(r"(mov|lea|add|sub|and|or|xor|cmp|test|push|pop|set|cmov|shl|shr|sar|sal|rol|"
                    r"ror|inc|dec|neg|not|bt|nop|imul|adc|sbb|bswap|shld|shrd|p|v|u|tzcnt|bsf|bsr|"
@@ -17,7 +17,7 @@ PREFIXES = ("rep", "repe", "repne", "lock")
 
 
 def whole(name):
-    """The register of 64 bits that a name is a part of."""
+    """The 64-bit register that a name is a part of."""
     name = name.lstrip("%")
     if match := re.match(r"(r\d+)[bwd]?$", name):
         return match[1]
@@ -36,7 +36,7 @@ def number(text):
 
 
 def is_padding(instruction):
-    """Whether it only fills the space between functions or blocks."""
+    """Whether the instruction only fills the space between functions or blocks."""
     return instruction.mnemonic.startswith(("nop", "int3")) or instruction.mnemonic == "data16"
 
 
@@ -63,7 +63,7 @@ class Machine:
         return None if base is None else base + displacement
 
     def value(self, instruction, state):
-        """What is known of what a move or `lea` puts into its register."""
+        """The known value that a move or `lea` puts into its register."""
         mnemonic, source = instruction.mnemonic, instruction.operands[0]
         if mnemonic in ("leaq", "leal"):
             match = re.match(r"(-?\w*)\((%\w+)\)$", source)
@@ -86,7 +86,7 @@ class Machine:
         return None if content is None else ("number", content)
 
     def effect(self, instruction, state, function):
-        """Changes the state as the instruction does, and says where it leads."""
+        """Changes the state as the instruction does, and returns where it leads."""
         mnemonic, operands = instruction.mnemonic, instruction.operands
         compared = state.registers.get("compared")
         if not mnemonic.startswith("mov"):
@@ -126,7 +126,7 @@ class Machine:
             state.depth = depth
 
     def change_registers(self, instruction, state):
-        """Forgets what an instruction overwrites, and remembers what it makes known."""
+        """Forgets the values that an instruction overwrites, and records new known values."""
         mnemonic, operands = instruction.mnemonic, instruction.operands
         registers = [whole(text) for text in operands if text.startswith("%")]
         changed = registers[-1:] if operands and operands[-1].startswith("%") else []
@@ -163,7 +163,7 @@ class Machine:
         return Effect("jump", target, True, compared[1] if compared else None)
 
     def target(self, operand, instruction, state):
-        """Where a call or a jump leads, if that can be told."""
+        """The target of a call or a jump, if it is known."""
         if not operand.startswith("*"):
             return int(operand, 0)
         operand = operand[1:]
@@ -173,7 +173,7 @@ class Machine:
         return None if address is None else self.image.constant(address)
 
     def is_table(self, operand, function):
-        """Whether a jump takes an entry of a constant table of places in its function."""
+        """Whether a jump uses an entry of a constant table of addresses in its function."""
         match = re.match(r"\*(\w+)\(,%\w+,8\)$", operand)
         entry = self.image.constant(int(match[1], 0)) if match else None
         return entry is not None and function.holds(entry)

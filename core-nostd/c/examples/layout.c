@@ -1,5 +1,5 @@
-/* The header's constants against the library, at compile time and for many groups; and what wrong
- * arguments come to. */
+/* Compares the header's constants with the library, at compile time and for many groups, and checks
+ * the results of wrong arguments. */
 #include "../include/tramontane.h"
 
 #include <stdio.h>
@@ -10,10 +10,10 @@ _Static_assert(TRAMONTANE_SLOT_STRIDE(5) == 32, "on a multiple of 16");
 _Static_assert(TRAMONTANE_SLOT_STRIDE(100) == 112, "100 bytes and the header");
 _Static_assert(TRAMONTANE_ROW_BYTES(100, 10240) == 128 + 128 + 1025664,
                "the row of the core's own example");
-_Static_assert(sizeof(struct tramontane_outbox) == TRAMONTANE_OUTBOX_WORDS * 8, "words alone");
+_Static_assert(sizeof(struct tramontane_outbox) == TRAMONTANE_OUTBOX_WORDS * 8, "only the words");
 _Static_assert(offsetof(struct tramontane_slot, words) % 8 == 0, "words are aligned");
-_Static_assert(offsetof(struct tramontane_message, place) == 8, "as the library has it");
-_Static_assert(sizeof(struct tramontane_progress) == 24, "as the library has it");
+_Static_assert(offsetof(struct tramontane_message, place) == 8, "the same as in the library");
+_Static_assert(sizeof(struct tramontane_progress) == 24, "the same as in the library");
 _Static_assert(TRAMONTANE_STATE_ALIGN % TRAMONTANE_CACHE_LINE == 0, "state suits rows");
 
 static int wrong;
@@ -43,7 +43,7 @@ int main(void) {
                            state <= TRAMONTANE_STATE_BYTES(members, window),
                        "bytes of state");
                 expect(tramontane_row_bytes(&group, members, &row) == TRAMONTANE_NOT_A_MEMBER,
-                       "a rank that is none");
+                       "a rank outside the group");
             }
         }
     }
@@ -54,12 +54,12 @@ int main(void) {
     other.has_checks = true;
     expect(tramontane_digest(&other, &two) == TRAMONTANE_OK && one != two, "another digest");
     expect(tramontane_digest(NULL, &two) == TRAMONTANE_BAD_POINTER, "no group");
-    expect(tramontane_digest(&group, NULL) == TRAMONTANE_BAD_POINTER, "no place for a digest");
+    expect(tramontane_digest(&group, NULL) == TRAMONTANE_BAD_POINTER, "no pointer for the digest");
     other = group;
     other.subgroup_count = 9;
     expect(tramontane_digest(&other, &two) != TRAMONTANE_OK, "too many subgroups");
     subgroup.window = 0;
-    expect(tramontane_digest(&group, &two) == TRAMONTANE_BAD_GROUP, "a window of nothing");
+    expect(tramontane_digest(&group, &two) == TRAMONTANE_BAD_GROUP, "a window of 0 slots");
     subgroup.window = 4;
 
     static _Alignas(TRAMONTANE_STATE_ALIGN) uint8_t state[TRAMONTANE_STATE_BYTES(2, 4)];
@@ -72,9 +72,9 @@ int main(void) {
     small.state_bytes = 200;
     odd.state = state + 8;
     stranger.rank = 2;
-    expect(tramontane_open(&small, &fabric, &node) == TRAMONTANE_TOO_SMALL, "little state");
-    expect(tramontane_open(&odd, &fabric, &node) == TRAMONTANE_BAD_POINTER, "state askew");
-    expect(tramontane_open(&stranger, &fabric, &node) == TRAMONTANE_NOT_A_MEMBER, "a stranger");
+    expect(tramontane_open(&small, &fabric, &node) == TRAMONTANE_TOO_SMALL, "too little state");
+    expect(tramontane_open(&odd, &fabric, &node) == TRAMONTANE_BAD_POINTER, "misaligned state");
+    expect(tramontane_open(&stranger, &fabric, &node) == TRAMONTANE_NOT_A_MEMBER, "a rank that is not a member");
     fabric.write_bytes_max = 8;
     expect(tramontane_open(&setup, &fabric, &node) == TRAMONTANE_BAD_FABRIC, "short writes");
     fabric.write_bytes_max = sizeof rows[0];
@@ -86,14 +86,14 @@ int main(void) {
     expect(tramontane_reserve(&outbox, 51, &slot) == TRAMONTANE_TOO_LARGE, "a large message");
     for (int i = 0; i < 4; i++) {
         expect(tramontane_reserve(&outbox, 50, &slot) == TRAMONTANE_OK, "a slot");
-        expect(tramontane_drop(&slot) == TRAMONTANE_OK, "a slot that is given back");
+        expect(tramontane_drop(&slot) == TRAMONTANE_OK, "a dropped slot");
     }
     expect(tramontane_reserve(&outbox, 1, &slot) == TRAMONTANE_FULL, "a full ring");
     expect(tramontane_apply(rows[1], sizeof rows[1], sizeof rows[1] - 4, state, 8) ==
                TRAMONTANE_OUT_OF_ROW,
-           "a write outside of the row");
+           "a write outside the row");
     if (!wrong) {
-        printf("c: the header is what the library does: ok\n");
+        printf("c: the header matches the library: ok\n");
     }
     return wrong;
 }

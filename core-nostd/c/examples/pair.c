@@ -1,5 +1,5 @@
-/* Two members with static memory in one program: 1,000 messages, and both deliver them in the same
- * order. Writes go from one memory to the other through a queue that is full now and then. */
+/* Two members with static memory in one program exchange 1,000 messages, and both deliver them in the
+ * same order. Writes go from one memory to the other through a queue that is sometimes full. */
 #include "../include/tramontane.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum {
     STATE = TRAMONTANE_STATE_BYTES(MEMBERS, WINDOW)
 };
 
-/* One member: its own row and the copy of the other's, its state, and what it delivered. */
+/* One member: its own row and the copy of the other's, its state, and its deliveries. */
 struct member {
     _Alignas(TRAMONTANE_STATE_ALIGN) uint8_t state[STATE];
     _Alignas(TRAMONTANE_CACHE_LINE) uint8_t rows[MEMBERS][ROW];
@@ -31,7 +31,7 @@ static size_t length_of(uint16_t rank, unsigned number) {
     return 4 + (number * 7 + rank) % (MESSAGE_MAX - 3);
 }
 
-/* Bytes into the other's copy at once; every ninth post finds the queue full. */
+/* Copies the bytes into the other's copy at once; every ninth post finds the queue full. */
 static int32_t post(void *context, uint16_t peer, const struct tramontane_write *writes,
                     size_t count) {
     struct member *own = context;
@@ -118,6 +118,6 @@ int main(void) {
             return 0;
         }
     }
-    printf("c: the run went wrong: FAILED\n");
+    printf("c: the members disagree or are stuck: FAILED\n");
     return 1;
 }

@@ -55,7 +55,7 @@ pub trait Console {
         self.text(machine);
         self.text(": two partitions over ports, ");
         let Some(report) = report else {
-            self.line("the run went wrong: FAILED");
+            self.line("the run did not pass: FAILED");
             return false;
         };
         self.number(report.messages);
@@ -74,7 +74,7 @@ pub trait Console {
         self.text(memory);
         self.text(", ");
         let Some(report) = report else {
-            self.line("the run went wrong: FAILED");
+            self.line("the run did not pass: FAILED");
             return false;
         };
         self.number(report.messages);

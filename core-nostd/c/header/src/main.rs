@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if std::env::args().any(|word| word == "--check") {
         return match std::fs::read(&header) {
             Ok(present) if present == text => ExitCode::SUCCESS,
-            _ => failed("include/tramontane.h is not what the sources say: run it without --check"),
+            _ => failed("include/tramontane.h does not match the sources; run tramontane-header without --check to write it"),
         };
     }
     match std::fs::write(&header, text) {

@@ -3,19 +3,19 @@
 //!
 //! Copy this example, and change the parts marked as yours:
 //!
-//! | file | what it holds | yours to change |
+//! | file | contents | yours to change |
 //! |---|---|---|
-//! | `group` | who takes part, the largest message, the window | yes |
+//! | `group` | the participants, the largest message, the window | yes |
 //! | `orders` | the replicated state, and the messages | yes |
-//! | `ports` | what is needed of the ports | |
-//! | `frame`, `staged` | what goes over the queuing ports: writes in parts, each with its session | |
-//! | `hello` | what stands in the sampling ports: the hand-shake, and who lives | |
-//! | `queue` | a queue in an array, without a panic | |
+//! | `ports` | the requirements on the ports | |
+//! | `frame`, `staged` | the frames of the queuing ports: writes in parts, each with its session | |
+//! | `hello` | the content of the sampling ports: the handshake, and liveness | |
+//! | `queue` | a queue in an array, without panics | |
 //! | `fabric` | the core's fabric over queuing ports | |
 //! | `memory` | static memory, lent to one view at a time | |
 //! | `member` | one member in one view | |
-//! | `partition` | opening, running, restarting: one step | |
-//! | `shim` | ports for two partitions that are stepped in turn; for processes on Linux; over `a653rs` | replace it with your system's |
+//! | `partition` | opening, running and restarting, in one step | |
+//! | `shim` | ports for two partitions that are stepped in turn; for processes on Linux; over `a653rs` | replace them with your system's |
 //!
 //! # Sessions
 //! Each start of a partition has an *incarnation*, a boot counter. Two incarnations and a view form

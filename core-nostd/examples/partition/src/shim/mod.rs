@@ -1,10 +1,10 @@
 //! Ports for environments without such a system.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `stepped` | ports of two partitions that are stepped in turn: no system at all |
+//! | `stepped` | ports of two partitions that are stepped in turn, without any system |
 //! | `apex` | the ports of a system with the traits of `a653rs` |
-//! | `linux` | such a system out of a process on Linux and its sockets |
+//! | `linux` | such a system, built from a Linux process and its sockets |
 
 #[cfg(feature = "apex")]
 pub mod apex;
