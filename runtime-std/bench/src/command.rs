@@ -160,8 +160,8 @@ const VIEWS_EXAMPLES: &str = "Examples:
     tramontane-lab bench views --fabric tcp --nodes 5 --json
     tramontane-lab bench views --large 16777216 --rounds 5
 
-Every message that any member delivers is checked. If one is lost, doubled, reordered or delivered \
-differently, the command exits with status 7.";
+Every message that any member delivers is checked. If one is lost, duplicated, reordered or altered, \
+the command exits with status 7.";
 
 /// Arguments of `bench views`.
 #[derive(Args, Clone, Debug)]

@@ -108,7 +108,7 @@ impl Member {
     /// Returns the rows of all processes, for a probe over shared memory.
     pub(crate) fn connect(&self) -> Result<Connected, BenchError> {
         if !matches!(self.place, LocalPlace::SharedMemory(_)) {
-            return Err(BenchError::Setup("a probe runs over shared memory".into()));
+            return Err(BenchError::Setup("this probe runs only over shared memory".into()));
         }
         let (group, options) = self.start()?;
         Ok(connect(group, options, self.layout()?.get())?)

@@ -101,7 +101,7 @@ impl LargeReport {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!(
-            "{}\n{} members over {}; GB/s delivered at a member, in one order: messages of {} bytes, and of {SMALL_BYTES}\n",
+            "{}\n{} members over {}; GB/s delivered at a member, in total order: messages of {} bytes, and of {SMALL_BYTES}\n",
             self.machine, self.nodes, self.fabric, self.bytes,
         );
         for row in &self.rows {
@@ -110,7 +110,7 @@ impl LargeReport {
                 format!("{:6.2} ({:.2}..{:.2})", median / unit, min / unit, max / unit)
             };
             text += &format!(
-                "{:3} send  large {}  small {}  large by small {}\n",
+                "{:3} send  large {}  small {}  ratio {}\n",
                 row.senders,
                 of(&row.large_bytes_per_s, 1e9),
                 of(&row.small_bytes_per_s, 1e9),

@@ -49,7 +49,9 @@ pub struct LatencyReport {
 /// [`BenchError`].
 pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyReport, BenchError> {
     if arguments.rounds == 0 || arguments.messages == 0 || arguments.nodes == 0 {
-        return Err(BenchError::Arguments("nodes, rounds and messages must be at least 1".into()));
+        return Err(BenchError::Arguments(
+            "--nodes, --rounds and --messages must be at least 1".into(),
+        ));
     }
     let bytes = arguments.bytes.max(8);
     let senders = if arguments.one_sender { 1 } else { arguments.nodes };
@@ -164,7 +166,7 @@ pub struct IdleReport {
 /// [`BenchError`].
 pub fn idle(arguments: &Idle, interrupts: &Interrupts) -> Result<IdleReport, BenchError> {
     if arguments.nodes == 0 {
-        return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
+        return Err(BenchError::Arguments("--nodes is 0; give at least 1".into()));
     }
     let group = group(arguments.nodes, arguments.nodes, 16, 64).fixed().build()?;
     let idling = Idling { watch_ns: arguments.seconds * 1_000_000_000 };

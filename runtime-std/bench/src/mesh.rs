@@ -78,7 +78,7 @@ impl Experiment for BareMesh {
 /// Establishes the connections to all other processes, and waits until all have theirs.
 fn meet(own: &Member) -> Result<Vec<TcpStream>, BenchError> {
     let LocalPlace::Network { addresses, .. } = &own.place else {
-        return Err(BenchError::Setup("a bare mesh is one of TCP connections".into()));
+        return Err(BenchError::Setup("the bare mesh runs only over TCP".into()));
     };
     let addresses: Vec<Address> = addresses.iter().copied().map(Address::from).collect();
     let members: Vec<NodeId> = own.group.nodes.iter().map(|node| NodeId(node.id)).collect();

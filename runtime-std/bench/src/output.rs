@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn file(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     if path.is_dir() {
-        return Err("it is a folder: name a file in it".to_owned());
+        return Err("this is a folder; name a file in it".to_owned());
     }
     match path.parent().filter(|folder| *folder != Path::new("")) {
         Some(parent) if !parent.is_dir() => Err(missing(parent)),
@@ -22,7 +22,7 @@ pub(crate) fn folder(path: &str) -> Result<PathBuf, String> {
 }
 
 fn missing(folder: &Path) -> String {
-    format!("there is no folder {}: create it first", folder.display())
+    format!("there is no folder {}; create it first", folder.display())
 }
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests {
         let absent = format!("{there}/absent");
         for refused in [folder(&absent), file(&format!("{absent}/new.svg"))] {
             let why = refused.expect_err("it is not there");
-            assert_eq!(why, format!("there is no folder {absent}: create it first"));
+            assert_eq!(why, format!("there is no folder {absent}; create it first"));
         }
     }
 }

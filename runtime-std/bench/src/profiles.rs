@@ -73,7 +73,9 @@ impl MachineArguments {
 /// Loads a profile that is the base of `depth` others.
 fn load(name: &str, depth: usize) -> Result<Profile, String> {
     let found = PROFILES.iter().find(|(other, _)| *other == name).filter(|_| depth < BASES_MAX);
-    let (_, text) = found.ok_or_else(|| format!("there is no profile '{name}'"))?;
+    let (_, text) = found.ok_or_else(|| {
+        format!("there is no profile '{name}'; use one of those in runtime-std/bench/profiles")
+    })?;
     let wrong = |what: String| format!("profile {name}: {what}");
     let contents: Contents = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let mut profile = match &contents.base {
@@ -83,7 +85,9 @@ fn load(name: &str, depth: usize) -> Result<Profile, String> {
     for (parameter, setting) in &contents.parameters {
         let value = setting.get("value").and_then(toml::Value::as_integer);
         let value = value.and_then(|value| u64::try_from(value).ok());
-        let value = value.ok_or_else(|| wrong(format!("{parameter} has no value")))?;
+        let value = value.ok_or_else(|| {
+            wrong(format!("parameter {parameter} has no value; give it a whole number, 0 or more"))
+        })?;
         set(&mut profile, parameter, value).map_err(wrong)?;
     }
     Ok(profile)
@@ -95,8 +99,10 @@ fn set(profile: &mut Profile, name: &str, value: u64) -> Result<(), String> {
 
 /// Parses `NAME=VALUE`.
 fn assignment(text: &str) -> Result<(String, u64), String> {
-    let (name, value) = text.split_once('=').ok_or("it is not NAME=VALUE")?;
-    let value = value.parse().map_err(|_| format!("'{value}' is no whole number, 0 or more"))?;
+    let (name, value) = text.split_once('=').ok_or("the assignment is not NAME=VALUE")?;
+    let value = value
+        .parse()
+        .map_err(|_| format!("'{value}' is not a whole number; give a number that is 0 or more"))?;
     set(&mut Profile::default(), name, value).map(|()| (name.into(), value))
 }
 
@@ -142,8 +148,8 @@ mod tests {
         for (given, what) in [
             ("post_ns", "not NAME=VALUE"),
             ("post=1", "no parameter of that name"),
-            ("post_ns=-1", "'-1' is no whole number"),
-            ("post_ns=1.5", "'1.5' is no whole number"),
+            ("post_ns=-1", "'-1' is not a whole number"),
+            ("post_ns=1.5", "'1.5' is not a whole number"),
             ("live_rows=2", "does not take this value"),
         ] {
             let told = assignment(given).expect_err("refused");

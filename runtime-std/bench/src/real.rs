@@ -44,7 +44,7 @@ pub fn run(
         check_probe(carrier, nodes)?;
     }
     if arguments.rounds == 0 {
-        return Err(BenchError::Arguments("--rounds is 0: at least one run is needed".into()));
+        return Err(BenchError::Arguments("--rounds is 0; give at least 1".into()));
     }
     let senders = arguments.senders.of(nodes);
     let switches = switches_without(&arguments.without);

@@ -103,7 +103,7 @@ fn table(rows: &[Row]) -> String {
         ]);
     }
     format!(
-        "{table}messages/s: delivered at the median member, own and others'; writes: for each own message, to one peer\n"
+        "{table}messages/s: delivered at the median member, its own and others'; writes: to one peer per local message\n"
     )
 }
 

@@ -56,7 +56,7 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<(), BenchError> {
 
 fn multicast(arguments: &Multicast, out: &mut impl Write) -> Result<(), BenchError> {
     if arguments.nodes.contains(&0) {
-        return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
+        return Err(BenchError::Arguments("--nodes is 0; give at least 1".into()));
     }
     let sizes = arguments.bytes.iter();
     let runs = sizes.flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes)));

@@ -98,7 +98,7 @@ impl SteadyReport {
             format!("{what:24} {:10.0} ({:.0}..{:.0})\n", median, min, max)
         };
         format!(
-            "{}\n{} members over {}, all send, {BYTES} bytes: messages a second at a member\n{}{}{}with heartbeats by without: {:.3} ({:.3}..{:.3})\n",
+            "{}\n{} members over {}, all send, {BYTES} bytes: messages per second at a member\n{}{}{}ratio with and without heartbeats: {:.3} ({:.3}..{:.3})\n",
             self.machine,
             self.nodes,
             self.fabric,

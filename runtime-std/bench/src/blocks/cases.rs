@@ -94,29 +94,29 @@ impl Usual {
 pub(super) fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
     let refused = |what: String| Err(BenchError::Arguments(what));
     if arguments.rounds == 0 {
-        return refused("--rounds is 0: at least one run is needed".into());
+        return refused("--rounds is 0; give at least 1".into());
     }
     if let Some(nodes) = arguments.nodes.iter().find(|nodes| !(2..=NODES_MAX).contains(*nodes)) {
-        return refused(format!("--nodes is {nodes}: from 2 to {NODES_MAX} are measured"));
+        return refused(format!("--nodes is {nodes}; give a number from 2 to {NODES_MAX}"));
     }
     let sizes = [("--bytes", &arguments.bytes), ("--block", &arguments.block)];
     for (option, sizes) in sizes {
         if let Some(bytes) = sizes.iter().find(|bytes| !(1..=BYTES_MAX).contains(*bytes)) {
-            return refused(format!("{option} is {bytes}: from 1 to {BYTES_MAX} are measured"));
+            return refused(format!("{option} is {bytes}; give a number from 1 to {BYTES_MAX}"));
         }
     }
     if arguments.senders.is_some()
         && arguments.experiment.iter().any(|experiment| has_senders(*experiment))
     {
         return refused(
-            "the experiments overlap and delays choose the senders: leave --senders out".into(),
+            "the experiments overlap and delays choose the senders; omit --senders".into(),
         );
     }
     let is_of_one = arguments.senders.is_none_or(|senders| senders == Senders::One)
         && !arguments.experiment.contains(&Experiment::Overlap);
     if arguments.probe && (carrier != Carrier::SharedMemory || !is_of_one) {
         return refused(
-            "--probe is of one sender over shared memory: leave it out, or --fabric shm --senders one".into(),
+            "--probe needs one sender over shared memory; omit it, or use --fabric shm --senders one".into(),
         );
     }
     check_links(arguments, carrier)?;
@@ -138,7 +138,7 @@ fn check_links(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) if carrier != Carrier::Tcp => Err(BenchError::Arguments(format!(
-            "{option}: over {} no link can be made slow: give --fabric tcp, or --delayed for a member that is slow",
+            "{option} slows links, which is impossible over {}; use --fabric tcp, or --delayed for a slow member",
             carrier.name()
         ))),
         _ => Ok(()),

@@ -61,14 +61,16 @@ pub(super) fn check(
     if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given)
         && !chosen.contains(&Experiment::Delays)
     {
-        return refused(format!("{option} is of the experiment delays: add --experiment delays"));
+        return refused(format!(
+            "{option} applies only to the experiment delays; add --experiment delays"
+        ));
     }
     let ends = arguments.slow_link.iter().flat_map(|link| [link.one, link.other]);
     let farthest = ends.chain(arguments.delayed.iter().copied()).max();
     let fewest = nodes.iter().copied().min().unwrap_or(0);
     match farthest {
         Some(member) if usize::from(member) >= fewest => refused(format!(
-            "there is no member {member}: of {fewest}, they are 0 to {}",
+            "there is no member {member} in a group of {fewest}; give a member from 0 to {}",
             fewest - 1
         )),
         _ => Ok(()),

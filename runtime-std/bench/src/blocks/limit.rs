@@ -120,7 +120,7 @@ fn wait(
 
 fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError> {
     let failed = |error: rustix::io::Errno| {
-        BenchError::Setup(format!("cannot make the probe's memory: {error}"))
+        BenchError::Setup(format!("cannot create the probe's memory: {error}"))
     };
     let file = memfd_create("tramontane-limit", MemfdFlags::CLOEXEC).map_err(failed)?;
     ftruncate(&file, task.message_bytes as u64).map_err(failed)?;

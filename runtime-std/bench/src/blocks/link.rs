@@ -29,7 +29,7 @@ impl FromStr for Link {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no link: name its two members, as in 0-1");
+        let wrong = || format!("'{text}' is not a link; name its two members, as in 0-1");
         let (one, other) = text.split_once('-').ok_or_else(wrong)?;
         let one = one.parse().map_err(|_| wrong())?;
         let link = Self { one, other: other.parse().map_err(|_| wrong())? };

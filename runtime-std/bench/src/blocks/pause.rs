@@ -67,7 +67,7 @@ impl RootPauser {
     pub(super) fn pause(&self) -> Result<(), BenchError> {
         let buffer = self.free.recv_timeout(LIMIT);
         let buffer = buffer
-            .map_err(|_| BenchError::Setup(format!("a pause was not over after {LIMIT:?}")))?;
+            .map_err(|_| BenchError::Setup(format!("a pause had not ended after {LIMIT:?}")))?;
         self.group.send(buffer, 1).map_err(|refused| BenchError::Setup(refused.to_string()))?;
         Ok(())
     }

@@ -39,7 +39,7 @@ impl Received {
     pub(super) fn check(&self, total: u64, ended: Option<Ended>) -> Result<(), BenchError> {
         if self.is_wrong.load(Ordering::Relaxed) {
             return Err(BenchError::Broken(
-                "a message arrived with other bytes than were sent".into(),
+                "a message arrived with different bytes than were sent".into(),
             ));
         }
         let messages = *self.messages.lock().unwrap_or_else(PoisonError::into_inner);

@@ -108,8 +108,8 @@ const HEADINGS: &str = "fabric  algorithm  nodes  groups  bytes  block  window  
                         each  total  fairness  beside";
 
 /// Printed after all rows.
-const LEGEND: &str = "ms: from the send until the last receiver has it all; each: bytes a second at a receiver; total: of all groups; \
-                      fairness: the slowest group by the fastest; beside: ms, and that by the row's; GB/s of one processor\n";
+const LEGEND: &str = "ms: from the send until the last receiver has the whole message; each: bytes per second at a receiver; total: of all groups; \
+                      fairness: the slowest group's rate divided by the fastest's; beside: ms of the probe, and that divided by the row's; GB/s of one processor\n";
 
 impl Printed {
     /// Returns the text output: a table for each experiment.
@@ -161,7 +161,8 @@ impl Disturbed {
     fn text(&self) -> String {
         match &self.effect {
             Effect::SlowLink { link, share: Spread { median, min, max }, share_least } => {
-                let analysis = format!(", by the analysis {:.1} at least", 100.0 * share_least);
+                let analysis =
+                    format!(", at least {:.1} according to the analysis", 100.0 * share_least);
                 format!(
                     "link {link} at half speed leaves {:.1} % ({:.1}..{:.1}) of the full bandwidth{}",
                     100.0 * median,
@@ -177,9 +178,9 @@ impl Disturbed {
                 cost: Spread { median, min, max },
                 cost_most,
             } => {
-                let analysis = format!(", by the analysis {cost_most:.2} at most");
+                let analysis = format!(", at most {cost_most:.2} according to the analysis");
                 format!(
-                    "member {member} pauses {blocks} blocks, {:.2} ms, which costs {median:.2} ({min:.2}..{max:.2}) of that{}",
+                    "member {member} pauses for {blocks} blocks, {:.2} ms, which costs {median:.2} ({min:.2}..{max:.2}) of the pause{}",
                     pause_ms.median,
                     if self.is_analysed { &analysis } else { "" }
                 )

@@ -15,8 +15,7 @@ use tramontane_runtime::blocks::{Ended, GroupOptions};
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// The reason that there is no hybrid.
-pub(super) const RACKS: &str =
-    "--algorithm hybrid needs racks, which one machine has not: take another";
+pub(super) const RACKS: &str = "--algorithm hybrid needs racks, which a single machine does not have; choose another algorithm";
 
 /// The task of a member of block groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +105,9 @@ impl Span {
 
 /// Returns the error for a group that ended before it carried a message.
 pub(super) fn ended_early(ended: Option<&Ended>) -> BenchError {
-    let why = ended
-        .map_or_else(|| format!("a message was not everywhere after {LIMIT:?}"), Ended::to_string);
+    let why = ended.map_or_else(
+        || format!("a message had not reached all receivers after {LIMIT:?}"),
+        Ended::to_string,
+    );
     BenchError::Setup(why)
 }

@@ -10,8 +10,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
     tramontane-lab bench durable --nodes 3,5 --bytes 1024,10240
     tramontane-lab bench durable --nodes 3,5 --mib 1024 --rounds 4 --folder /srv/disk --json
 
-Each node writes --mib MiB of messages to its log. So the disk needs room for nodes times that, and \
-once more for the plain writers.";
+Each node writes --mib MiB of messages to its log. The disk needs that much space \
+for each node, and the same again for the plain writers.";
 
 /// Arguments of `bench durable`.
 #[derive(Args, Clone, Debug)]

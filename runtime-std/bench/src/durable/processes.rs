@@ -106,7 +106,9 @@ impl<'i> Processes<'i> {
         })?;
         let first = all.first().copied().unwrap_or_default();
         if all.iter().any(|delivered| *delivered != first) {
-            return Err(BenchError::Broken(format!("members delivered different: {all:?}")));
+            return Err(BenchError::Broken(format!(
+                "members delivered different messages: {all:?}"
+            )));
         }
         Ok(first)
     }

@@ -67,9 +67,9 @@ impl DurableReport {
             ]);
         }
         format!(
-            "{}\nlogs in {}, {} rounds, plain writers in turn\n{table}MB/s are of each log. All \
-             members were killed at once and restarted: the same messages in the same order at \
-             all, before and after.\n",
+            "{}\nlogs in {}, {} rounds, plain writers in turn\n{table}MB/s are for each log. All \
+             members were killed at once and restarted. All of them had the same messages in \
+             the same order, before and after.\n",
             self.machine,
             self.folder.display(),
             self.rounds,

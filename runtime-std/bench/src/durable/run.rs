@@ -76,8 +76,8 @@ fn case(
     let after = members.delivered()?;
     if after != before || before.count != arguments.rounds * round_messages {
         return Err(BenchError::Broken(format!(
-            "{before:?} was delivered and durable before all were killed, and {after:?} after the \
-             restart"
+            "the members had {before:?} delivered and durable before they were killed, but {after:?} after \
+             the restart"
         )));
     }
     progress.inc(1);

@@ -36,7 +36,10 @@ impl Case {
     pub(super) fn of(table: Table) -> Result<Self, BenchError> {
         let words = format!("{table:?}");
         let case = table.try_into().map_err(|error: toml::de::Error| {
-            BenchError::Arguments(format!("no case: {}: {words}", error.message()))
+            BenchError::Arguments(format!(
+                "the table is not a valid case: {}: {words}",
+                error.message()
+            ))
         })?;
         Ok(match case {
             Self::Overlay(ordered) => Self::Overlay(ordered.drawn()),

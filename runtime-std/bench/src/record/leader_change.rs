@@ -77,7 +77,7 @@ impl LeaderChange {
         let delayed = all.filter(was_under_way).map(|(latency, _)| *latency);
         let delayed: Vec<f64> = delayed.filter(|latency| *latency > usual_max).map(us).collect();
         if delayed.is_empty() {
-            return Err(BenchError::Setup("a crash of all leaders delays no message".into()));
+            return Err(BenchError::Setup("the crash of all leaders delayed no message".into()));
         }
         let count = delayed.len() as f64;
         let mean_us = delayed.iter().sum::<f64>() / count;

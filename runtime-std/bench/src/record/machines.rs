@@ -26,7 +26,11 @@ impl Machines {
     /// # Errors
     /// [`BenchError::Arguments`] if there is none of that name.
     pub(super) fn named(&self, name: &str) -> Result<&Profile, BenchError> {
-        let missing = || BenchError::Arguments(format!("there is no machine '{name}'"));
+        let missing = || {
+            BenchError::Arguments(format!(
+                "there is no machine '{name}'; use one of those in runtime-std/bench/profiles"
+            ))
+        };
         self.0.get(name).ok_or_else(missing)
     }
 }

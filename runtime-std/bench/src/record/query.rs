@@ -62,7 +62,7 @@ impl Series {
     pub(super) fn number(&self) -> Result<f64, String> {
         match self.numbers[..] {
             [number] => Ok(number),
-            _ => Err(format!("{} is no single number", self.words())),
+            _ => Err(format!("{} is not a single number", self.words())),
         }
     }
 
@@ -89,9 +89,11 @@ impl Series {
             (left, [right]) => {
                 Ok(both(left.iter().map(|left| with(*left, *right)).collect(), self.places))
             }
-            (left, right) => {
-                Err(format!("a series of {} does not go with one of {}", left.len(), right.len()))
-            }
+            (left, right) => Err(format!(
+                "a series of {} values cannot be combined with one of {}",
+                left.len(),
+                right.len()
+            )),
         }
     }
 
@@ -148,7 +150,10 @@ type Answer = Result<Series, BenchError>;
 
 impl<'q> Reader<'q> {
     fn wrong(&self, wanted: &str) -> BenchError {
-        BenchError::Arguments(format!("a query has no {wanted} at '{}'", self.rest.trim()))
+        BenchError::Arguments(format!(
+            "there is no {wanted} at '{}' in the query",
+            self.rest.trim()
+        ))
     }
 
     /// Takes a symbol or a word, if it is next.
@@ -330,9 +335,10 @@ impl<'q> Reader<'q> {
 fn applied(name: &str, arguments: Vec<Series>) -> Answer {
     let wrong = |what: String| BenchError::Arguments(format!("{name}: {what}"));
     let mut given = arguments.into_iter();
-    let Some(of) = given.next() else { return Err(wrong("of nothing".into())) };
+    let Some(of) = given.next() else { return Err(wrong("the function needs a series".into())) };
     let mut second = || {
-        let second = given.next().ok_or_else(|| wrong("it has two arguments".into()))?;
+        let second =
+            given.next().ok_or_else(|| wrong("the function needs two arguments".into()))?;
         second.number().map_err(wrong)
     };
     let number = match name {
@@ -346,7 +352,7 @@ fn applied(name: &str, arguments: Vec<Series>) -> Answer {
             let most = if name == "place" { of.fold(f64::NEG_INFINITY, f64::max) } else { 1.0 };
             let at = of.numbers.iter().position(|number| *number == most);
             let place = at.and_then(|at| of.places.get(at)).and_then(|place| place.parse().ok());
-            place.ok_or_else(|| wrong("there is no such place".into()))?
+            place.ok_or_else(|| wrong("the series has no such place".into()))?
         }
         "all" => return Ok(Series::truth(of.numbers.iter().all(|number| *number != 0.0))),
         "any" => return Ok(Series::truth(of.numbers.iter().any(|number| *number != 0.0))),
@@ -447,12 +453,12 @@ mod tests {
     #[test]
     fn wrong_queries_are_refused_with_their_place() {
         for (query, what) in [
-            ("1 +", "a query has no ( at ''"),
+            ("1 +", "there is no ( at '' in the query"),
             ("1 2", "no operator at '2'"),
             ("(1", "no ) at ''"),
             ("$1", "no value 1"),
             ("[a, b]", "no numbers"),
-            ("[1, 2] + [1, 2, 3]", "a series of 2 does not go with one of 3"),
+            ("[1, 2] + [1, 2, 3]", "a series of 2 values cannot be combined with one of 3"),
             ("stays([1, 2])", "two arguments"),
             ("gb_per_s(nothing)", "no function or case 'nothing'"),
             ("parameter(nowhere, post_ns)", "no machine 'nowhere'"),

@@ -108,8 +108,8 @@ impl Summary {
         let in_view = match self.in_view {
             0 => String::new(),
             in_view => format!(
-                "\nOf the {in_view} numbers that were in view when parameters were chosen {} hold, \
-                 of the other {} {}.",
+                "\nOf the {in_view} numbers in view when the parameters were chosen, {} hold; of the \
+                 other {}, {}.",
                 self.in_view_held,
                 self.numbers - in_view,
                 self.numbers_held - self.in_view_held

@@ -34,7 +34,9 @@ impl Paper {
             Self::Tram => include_str!("../../claims/tram.toml"),
             Self::Dds => include_str!("../../claims/dds.toml"),
         };
-        Rows::of(text).map_err(|error| BenchError::Setup(format!("the rows of {self:?}: {error}")))
+        Rows::of(text).map_err(|error| {
+            BenchError::Setup(format!("the rows of {self:?} are invalid: {error}"))
+        })
     }
 }
 

@@ -71,7 +71,7 @@ fn choose(chosen: &mut Vec<(String, Rows)>, only: &[String]) -> Result<(), Bench
     };
     if let Some(id) = only.iter().find(|id| !has(id)) {
         return Err(BenchError::Arguments(format!(
-            "there is no claim '{id}': runtime-std/bench/claims lists all"
+            "there is no claim '{id}'; runtime-std/bench/claims lists all claims"
         )));
     }
     for (_, rows) in &mut *chosen {

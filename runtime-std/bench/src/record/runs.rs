@@ -66,7 +66,7 @@ impl<'m> Cache<'m> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let broken = |_| Err(BenchError::Setup("a simulated run broke off".into()));
+            let broken = |_| Err(BenchError::Setup("a simulated run panicked".into()));
             let ends = threads.into_iter().map(|thread| thread.join().unwrap_or_else(broken));
             ends.collect::<Vec<_>>().into_iter().collect()
         })
@@ -79,7 +79,7 @@ impl<'m> Cache<'m> {
         let of = |figures: &Figures| match name {
             None => Ok(0.0),
             Some(name) => figures.get(name).copied().ok_or_else(|| {
-                BenchError::Arguments(format!("there is no figure '{name}' of {case:?}"))
+                BenchError::Arguments(format!("there is no figure '{name}' for {case:?}"))
             }),
         };
         if let Some(figures) = lock(&self.done).get(&key) {

@@ -8,7 +8,9 @@ use crate::error::BenchError;
 fn pipeline(members: f64, blocks: f64) -> Result<Schedule, BenchError> {
     let shape = Shape::new(members as u16, blocks as u32);
     let schedule = shape.and_then(|shape| Schedule::new(Algorithm::Pipeline, shape).ok());
-    schedule.ok_or_else(|| BenchError::Setup("there is no such schedule".into()))
+    schedule.ok_or_else(|| {
+        BenchError::Setup("there is no schedule for these members and blocks".into())
+    })
 }
 
 /// Returns the number of steps of a message.

@@ -284,7 +284,7 @@ fn delayed(mut setup: Setup) -> Result<Timeline, BenchError> {
 }
 
 fn no_relay() -> BenchError {
-    BenchError::Setup("no block came by one relay".into())
+    BenchError::Setup("no block arrived through one relay".into())
 }
 
 /// Objects with log-normal sizes, each written to a random three of fifteen replicas: once with

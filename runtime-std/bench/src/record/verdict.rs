@@ -62,7 +62,8 @@ pub(super) fn leaves(stated: Stated, measured: f64, unit: &str) -> Option<String
     match stated {
         Stated::Number(value) if unit == "%" && (NEARLY_ALL..100.0).contains(&value) => {
             let (stated, measured) = (100.0 - value, 100.0 - measured);
-            let words = format!("what it leaves: {} % stated, {}", short(stated), short(measured));
+            let words =
+                format!("remainder: {} % stated, {} measured", short(stated), short(measured));
             (!is_near(stated, measured)).then_some(words)
         }
         _ => None,
@@ -126,7 +127,7 @@ mod tests {
             assert_eq!(leaves(stated, measured, "%").is_none(), is_near, "{measured}");
         }
         let words = leaves(stated, 96.0, "%");
-        assert_eq!(words.as_deref(), Some("what it leaves: 2.4 % stated, 4"));
+        assert_eq!(words.as_deref(), Some("remainder: 2.4 % stated, 4 measured"));
         assert_eq!(leaves(stated, 96.0, "GB/s"), None, "no share");
         assert_eq!(leaves(Stated::Number(50.0), 60.0, "%"), None);
         assert_eq!(leaves(Stated::Number(100.0), 99.0, "%"), None, "it leaves nothing");

@@ -35,8 +35,9 @@ impl Writes {
     }
 
     fn write_us(&self, profile: Profile, seed: u64) -> Result<f64, BenchError> {
-        let refused =
-            |error: ErrorKind| BenchError::Setup(format!("a write is refused: {error:?}"));
+        let refused = |error: ErrorKind| {
+            BenchError::Setup(format!("the simulated network refused a write: {error:?}"))
+        };
         let nodes: Vec<NodeId> = (1..=self.targets + 1).map(NodeId).collect();
         let network = Network::new(profile, &nodes, seed).shared();
         let mut writer = SimFabric::start(&network, 0);

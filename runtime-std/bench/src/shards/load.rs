@@ -100,5 +100,5 @@ pub(super) fn broken(error: &dyn std::error::Error) -> BenchError {
 }
 
 fn late() -> BenchError {
-    BenchError::Broken(format!("no answer came within {PATIENCE:?}"))
+    BenchError::Broken(format!("no answer arrived within {PATIENCE:?}"))
 }

@@ -33,7 +33,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
     let interrupts = Interrupts::watch()?;
     let carriers = &arguments.fabric;
     if carriers.contains(&Carrier::Verbs) {
-        return Err(BenchError::Arguments("shards are measured over shm and tcp alone".into()));
+        return Err(BenchError::Arguments(
+            "shards are measured only over shm and tcp; use --fabric shm,tcp".into(),
+        ));
     }
     let mut report = Report { machine: machine(), rows: Vec::new(), takeovers: Vec::new() };
     if arguments.kills > 0 {
@@ -82,7 +84,9 @@ fn takeovers(
     let one = |carrier: &Carrier| {
         let (Some(system), Some(bytes)) = (arguments.system.first(), arguments.bytes.first())
         else {
-            return Err(BenchError::Arguments("--kills needs a system and a size".into()));
+            return Err(BenchError::Arguments(
+                "--kills needs a system and a size; give --system and --bytes".into(),
+            ));
         };
         let setting = arguments.setting(*system, *carrier, 1, *bytes);
         takeover::run(&setting, arguments.kills, interrupts, &inc)

@@ -129,7 +129,7 @@ fn kill(replicas: &mut Replicas<'_>, longest_gap_ns: &AtomicU64) -> Result<Takeo
             }
             Some(Leading::Delivered { at_ns }) => delivers_ms = Some(since_ms(at_ns)),
             None if Instant::now() >= until => {
-                return Err(BenchError::Broken(format!("no leader delivers within {LIMIT:?}")));
+                return Err(BenchError::Broken(format!("no leader delivered within {LIMIT:?}")));
             }
             None => {}
         }

@@ -42,9 +42,9 @@ impl Setting {
         match self.carrier {
             Carrier::SharedMemory => Ok(overlay),
             Carrier::Tcp => Ok(overlay.over_loopback()?),
-            Carrier::Verbs => {
-                Err(BenchError::Arguments("shards are measured over shm and tcp alone".into()))
-            }
+            Carrier::Verbs => Err(BenchError::Arguments(
+                "shards are measured only over shm and tcp; use --fabric shm,tcp".into(),
+            )),
         }
     }
 

@@ -37,8 +37,8 @@ impl Delivered {
             let delivered = self.of.get(process).copied().unwrap_or(0);
             if promised > delivered {
                 return Err(BenchError::Broken(format!(
-                    "view {view}: receipts of {process:?} call {promised} messages delivered, and the others delivered \
-                     {delivered}"
+                    "view {view}: according to its receipts, {promised} messages of {process:?} are delivered, but the \
+                     other members delivered only {delivered}"
                 )));
             }
             self.promised += promised;
@@ -83,8 +83,8 @@ fn compare(
             let at = at - at % NAME_BYTES;
             let named = |log: &[u8]| log.get(at..).and_then(Named::decode);
             return Err(BenchError::Broken(format!(
-                "view {view}: {own:?}, which {}, delivered {:?} at place {}, and {first:?} delivered {:?}",
-                if stays { "goes on" } else { "does not go on" },
+                "view {view}: {own:?}, which {}, delivered {:?} at position {}, but {first:?} delivered {:?}",
+                if stays { "continues" } else { "does not continue" },
                 named(log),
                 at / NAME_BYTES,
                 named(reference),

@@ -243,7 +243,7 @@ impl<'i> Observer<'i> {
             .map(|(node, running)| (*node, state_of(self.crew.pid(running.worker))))
             .collect();
         format!(
-            "{what} in {patience:?}; the last view: {last:?}; running: {:?}; processes: {processes:?}; nodes: {statuses:?}",
+            "{what} in {patience:?}; last view: {last:?}; running: {:?}; processes: {processes:?}; nodes: {statuses:?}",
             self.running
         )
     }
@@ -255,7 +255,7 @@ impl<'i> Observer<'i> {
                 let known = self.views.entry(id).or_default();
                 if !known.installed.is_empty() && known.members != members {
                     return Err(BenchError::Broken(format!(
-                        "view {id} has {members:?} and {:?}",
+                        "view {id} has members {members:?} at one process and {:?} at another",
                         known.members
                     )));
                 }
@@ -280,7 +280,7 @@ impl<'i> Observer<'i> {
                 let is_last = self.running.get(&own.node).is_some_and(|last| last.own == own);
                 if !self.is_going.contains(&own) && is_last {
                     return Err(BenchError::Broken(format!(
-                        "{own:?} {end}; see its message above"
+                        "process {own:?} {end}; see its message above"
                     )));
                 }
             }
@@ -295,7 +295,9 @@ impl<'i> Observer<'i> {
             let next = self.views.first_key_value().map(|(id, known)| (*id, known));
             let Some((next_id, next)) = next else { break };
             if next_id != view + 1 {
-                return Err(BenchError::Broken(format!("after view {view} came view {next_id}")));
+                return Err(BenchError::Broken(format!(
+                    "view {next_id} follows view {view}, but the numbers must be consecutive"
+                )));
             }
             let members: Vec<Incarnation> = known.installed.keys().copied().collect();
             let goes_on: Vec<Incarnation> =

@@ -128,8 +128,8 @@ impl ViewsReport {
         }
         format!(
             "{}\n{} members over {}, failure timeout {} ms, heartbeat {} ms, seed {}\n{table}\
-             {} views compared, {} deliveries: nothing lost, doubled or reordered; of members that went, {} messages had been said to \
-             be delivered, and are; removed by mistake: {}\n",
+             {} views compared, {} deliveries: nothing was lost, duplicated or reordered; {} messages that receipts of departed \
+             members call delivered are delivered; removed by mistake: {}\n",
             self.machine,
             self.nodes,
             self.fabric,

@@ -25,7 +25,7 @@ use tramontane_runtime::rdma::{self, DeviceOptions};
 pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsReport, BenchError> {
     if arguments.nodes < 3 {
         return Err(BenchError::Arguments(
-            "--nodes must be at least 3: of two, one is no majority".into(),
+            "--nodes must be at least 3, because one of two members is not a majority".into(),
         ));
     }
     if arguments.fabric == Carrier::Verbs {

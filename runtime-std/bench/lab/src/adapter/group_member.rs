@@ -104,13 +104,20 @@ impl GroupMember {
             answer(&Answer::Error { code, definite, message: Some(message), text })
         };
         let [group] = groups else {
-            return refuse("unsupported", true, "a message is for one group".to_owned());
+            return refuse(
+                "unsupported",
+                true,
+                "a message has exactly one destination group".to_owned(),
+            );
         };
         let Some(sender) = self.groups.get_mut(group).and_then(Option::as_mut) else {
             return refuse("not-a-sender", true, format!("this member does not send in {group}"));
         };
         if bytes > self.message_bytes_max as usize {
-            let text = format!("{bytes} bytes, and the limit is {}", self.message_bytes_max);
+            let text = format!(
+                "the message has {bytes} bytes, but the limit is {}",
+                self.message_bytes_max
+            );
             return refuse("too-large", true, text);
         }
         match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {

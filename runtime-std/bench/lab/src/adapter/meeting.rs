@@ -62,7 +62,7 @@ pub(super) fn describe(
     for group in &init.groups {
         if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender))
         {
-            let what = format!("{outsider} sends to {} and is no member of it", group.group);
+            let what = format!("{outsider} sends to {} but is not a member of it", group.group);
             return Err(Refusal::Unsupported(what));
         }
         let (members, senders) = (ids(&group.members)?, ids(&group.senders)?);

@@ -72,7 +72,10 @@ fn join(
     interrupts: &Interrupts,
 ) -> Result<Box<dyn NodeUnderTest>, Refusal> {
     if init.protocol != VERSION {
-        let what = format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
+        let what = format!(
+            "the driver uses version {} of the adapter protocol, but this adapter only version {VERSION}",
+            init.protocol
+        );
         return Err(Refusal::Unsupported(what));
     }
     if let (true, Some(option)) = (arguments.fabric != Carrier::Verbs, arguments.device.given()) {

@@ -126,7 +126,7 @@ fn in_words(verdict: &Verdict) -> String {
         .iter()
         .filter_map(|judgement| match &judgement.outcome {
             Outcome::Broken { times, finding } => {
-                Some(format!("{} broken {times} times: {}", judgement.check, finding.what))
+                Some(format!("{} failed {times} times: {}", judgement.check, finding.what))
             }
             Outcome::Inconclusive(why) => Some(format!("{} inconclusive: {why}", judgement.check)),
             Outcome::Held { .. } | Outcome::NotJudged(_) => None,

@@ -44,7 +44,7 @@ use tramontane_local::shard_trees::Tree;
 const REPLICAS: u16 = 3;
 
 pub(super) const EXAMPLES: &str = "  tramontane-lab bank
-      eight groups of three replicas, of which a leader is killed each second
+      eight groups of three replicas; a leader is killed each second
   tramontane-lab bank --tree depth --fabric tcp --duration 60 --json
       groups as a chain, over TCP, for a minute; the result as JSON";
 
@@ -107,7 +107,7 @@ pub(super) fn run(options: &BankOptions) -> Result<(), Failure> {
     }
     overlay.overlay()?;
     let folder = tempfile::tempdir()
-        .map_err(|error| Failure::system("cannot make a folder for histories", &error))?;
+        .map_err(|error| Failure::system("cannot create a folder for histories", &error))?;
     let plan = Plan {
         overlay,
         clients: options.clients,

@@ -117,11 +117,11 @@ impl Outcome {
     /// Returns an error unless everything is as it should be.
     pub(super) fn verdict(&self, kept: &str) -> Result<(), Failure> {
         let wrong = if !self.conserved {
-            "money was lost, or made"
+            "money was lost or created"
         } else if !self.replicas_equal {
-            "replicas of a group hold different things"
+            "replicas of a group have different states"
         } else if self.suite != "passed" {
-            "the conformance suite finds a promise broken"
+            "the conformance suite found a broken promise"
         } else if self.delivered != self.transfers {
             "a transfer was not delivered"
         } else {

@@ -181,7 +181,7 @@ impl<'p> Supervisor<'p> {
         self.wait_until(SETTLE, interrupts, "the clients' last answers", |all| {
             all.values().all(|member| member.is_done || member.group.is_some())
         })?;
-        self.wait_until(SETTLE, interrupts, "replicas that came back", |all| {
+        self.wait_until(SETTLE, interrupts, "the restarted replicas", |all| {
             all.values().all(|member| member.votes || member.group.is_none())
         })?;
         let until = Instant::now() + SETTLE;
@@ -212,7 +212,7 @@ impl<'p> Supervisor<'p> {
                 self.crew.order(*worker, &BankOrder::Tell)?;
             }
         }
-        self.wait_until(SETTLE, interrupts, "what replicas hold", |all| {
+        self.wait_until(SETTLE, interrupts, "equal states of all replicas", |all| {
             all.values().all(|member| member.held.is_some() || member.group.is_none())
         })
     }
@@ -243,8 +243,8 @@ impl<'p> Supervisor<'p> {
         while !is_so(&self.members) {
             interrupts.check()?;
             if Instant::now() >= until {
-                let what = format_args!("{what} did not come within {limit:?}");
-                return Err(Failure::peer_lost(what, "run it with fewer processes beside it"));
+                let what = format_args!("{what} did not arrive within {limit:?}");
+                return Err(Failure::peer_lost(what, "run it with fewer other processes"));
             }
             self.take_event(TICK)?;
         }

@@ -21,13 +21,10 @@ pub(super) fn svg(plan: &Plan) -> Result<String, Failure> {
     let (members, steps) = (plan.members(), plan.schedule.steps());
     if members > MEMBERS_MAX || steps > STEPS_MAX {
         let what = format_args!("{members} members and {steps} steps are too many to draw");
-        return Err(Failure::usage(
-            what,
-            "draw at most 64 members and 200 steps, or leave --svg out",
-        ));
+        return Err(Failure::usage(what, "draw at most 64 members and 200 steps, or omit --svg"));
     }
     let mut svg = String::new();
-    drawn(plan, &mut svg).map_err(|error| Failure::other(error, "leave --svg out"))?;
+    drawn(plan, &mut svg).map_err(|error| Failure::other(error, "omit --svg"))?;
     Ok(svg)
 }
 

@@ -77,14 +77,14 @@ fn plan_of(arguments: &PlanOptions) -> Result<Plan, Failure> {
     let usage = |what: std::fmt::Arguments<'_>, advice| Err(Failure::usage(what, advice));
     let Some(shape) = Shape::new(members, blocks) else {
         return usage(
-            format_args!("a schedule needs a member and a block"),
-            "give --members and --blocks from 1",
+            format_args!("a schedule needs at least one member and one block"),
+            "set --members and --blocks to 1 or more",
         );
     };
     if racks.is_some() && name != AlgorithmName::Hybrid {
         return usage(
             format_args!("only the hybrid algorithm has racks"),
-            "leave --racks out, or take --algorithm hybrid",
+            "omit --racks, or use --algorithm hybrid",
         );
     }
     let algorithm = match name {
@@ -93,8 +93,8 @@ fn plan_of(arguments: &PlanOptions) -> Result<Plan, Failure> {
     };
     let Ok(schedule) = Schedule::new(algorithm, shape) else {
         return usage(
-            format_args!("more racks than members"),
-            "take fewer --racks or more --members",
+            format_args!("there are more racks than members"),
+            "use fewer --racks or more --members",
         );
     };
     if let Some(rank) = rank.filter(|rank| *rank >= members) {
@@ -107,7 +107,7 @@ fn plan_of(arguments: &PlanOptions) -> Result<Plan, Failure> {
     if schedule.steps().saturating_mul(members_shown) > CELLS_MAX {
         let what =
             format_args!("{} steps of {members} members are too many to print", schedule.steps());
-        return usage(what, "take fewer --blocks or --members, or one --rank");
+        return usage(what, "use fewer --blocks or --members, or one --rank");
     }
     Ok(Plan { name, schedule, rank })
 }

@@ -131,7 +131,7 @@ fn rows_that_cannot_be_answered_are_refused() {
     refused(&["--paper", "derecho"], &["derecho", "spindle"]);
     refused(&["--set", "pst_ns=1"], &["pst_ns", "no parameter"]);
     refused(&["--rows", "no/such.toml"], &["cannot read no/such.toml"]);
-    refused(&["--plots", "absent"], &["there is no folder absent: create it first"]);
+    refused(&["--plots", "absent"], &["there is no folder absent; create it first"]);
     for (right, wrong, words) in [
         ("mean(", "middle(", &["own-range", "function or case"][..]),
         ("nodes=sizes))", "nods=sizes))", &["own-range", "nods"]),

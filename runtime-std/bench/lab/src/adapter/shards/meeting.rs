@@ -82,7 +82,7 @@ fn check_disjoint(init: &Init, groups: &[(&Group, &[String])]) -> Result<(), Ref
             return Err(Refusal::Unsupported(format!("{node} is a member of two groups")));
         }
         if own == 1 && groups.iter().any(|(group, _)| group.senders.contains(node)) {
-            return Err(Refusal::Unsupported(format!("{node} is a replica, and no client")));
+            return Err(Refusal::Unsupported(format!("{node} is a replica, so it cannot send")));
         }
     }
     Ok(())
@@ -96,7 +96,8 @@ fn describe(
     let Setting { tree, fabric, device, references_from } = setting;
     let parents = tree.parents();
     if groups.len() > parents.len() {
-        let what = format!("{} groups, and a tree has {}", groups.len(), parents.len());
+        let what =
+            format!("there are {} groups, but the tree has only {}", groups.len(), parents.len());
         return Err(Refusal::Unsupported(what));
     }
     let mut description = Description::local(name_of_run(init)?.as_str(), &[], 0);
