@@ -1,4 +1,4 @@
-//! What judging costs, reading included. Run with `cargo bench -p tramontane-conformance`; for
+//! The cost of judging, including reading. Run with `cargo bench -p tramontane-conformance`; for
 //! histories of millions of records write files with the example `make_history`.
 
 #![allow(missing_docs, clippy::expect_used)]

@@ -5,7 +5,7 @@
 //!   order;
 //! - an entry is stable when each member to which it was sent has it or is gone, and all entries
 //!   before it are stable. No member acts on an entry before it is stable. Therefore all members
-//!   have what any member delivered, whichever member is killed;
+//!   have what any member delivered, even after a kill;
 //! - a view is an entry like any other. Therefore all members that go from one view to the next
 //!   deliver the same messages in between;
 //! - a member that is suspended for [`SILENCE_MAX`] is lost, like one whose connection ends;
@@ -257,7 +257,7 @@ impl Order {
         self.settle();
     }
 
-    /// From now on these nodes are not members, and are lost to their other groups.
+    /// Halts these nodes in the given groups. They are then lost to their other groups.
     fn halt(&mut self, halted: Vec<(String, String)>) {
         for (node, group) in halted {
             for connection in self.connections_of(&[node]) {

@@ -1,7 +1,7 @@
 //! Valid histories of any size and several shapes.
 //!
-//! All nodes send in turn and deliver in one order. Other nodes lag a few messages behind the
-//! sender, so a few messages are always in flight. Only each node's position is stored, so a
+//! All nodes send in turn and deliver in one order. The other nodes lag by a few
+//! messages, so a few messages are always in flight. Only each node's position is stored, so a
 //! history of any length can be written.
 
 pub mod shards;
@@ -29,7 +29,7 @@ pub struct Shape {
     pub durable: bool,
 }
 
-/// A node's lag behind the first one, in messages per node number.
+/// A node's lag in messages, per node number.
 const LAG: u64 = 3;
 
 /// Number of view changes.

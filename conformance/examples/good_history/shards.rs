@@ -1,7 +1,7 @@
 //! Valid histories of disjoint groups of replicas, and of clients, which are members of no group.
 //!
 //! Clients send in turn. A message's number determines its set of groups. Replicas deliver in one
-//! order, and some lag a few messages behind the first.
+//! order, and some lag by a few messages.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub struct Shards {
     pub exchanged: Option<(u64, u64)>,
 }
 
-/// Each replica's lag behind the previous one, in messages.
+/// Lag from each replica to the next, in messages.
 const LAG: u64 = 5;
 
 const STEP_NS: u64 = 1_000;

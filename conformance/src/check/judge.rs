@@ -238,7 +238,7 @@ impl Judge {
         let Some(name) = name.filter(|_| msg.as_deref().is_some_and(|msg| !msg.is_empty())) else {
             self.ledger.integrity.nulls.breach(1, line, || {
                 let what = format!(
-                    "{} delivered data that is no node's message",
+                    "{} delivered data that is not a message",
                     self.roster.called(start)
                 );
                 finding(what, [blames(line, "delivered nothing")])

@@ -82,7 +82,7 @@ checks! {
         "A message is delivered with the bytes that were sent.",
         "Spindle II-C, the counter that guards a slot";
     NullsInvisible, "nulls-invisible", Must,
-        "The application is never called with data that is no node's message.",
+        "The application is never called with data that is not a message.",
         "Spindle III-B, null messages";
     Validity, "validity", Must,
         "A message that a correct node multicasts is delivered.",

@@ -268,7 +268,7 @@ impl Roster {
         Ok(())
     }
 
-    /// Notes the time of a fault, whichever nodes it names.
+    /// Notes the time of a fault at any node.
     pub(super) fn note_fault(&mut self, t_ns: u64) {
         self.last_fault_ns = Some(self.last_fault_ns.map_or(t_ns, |last| last.max(t_ns)));
     }

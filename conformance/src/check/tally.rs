@@ -1,8 +1,7 @@
 //! The findings of one check so far.
 //!
 //! Invariants: broken overrides inconclusive, inconclusive overrides held, and held overrides not
-//! judged; of several findings, the one with the lowest line is kept, in whatever order they
-//! arrive.
+//! judged; of several findings, the one with the lowest line is kept, independent of their order.
 
 use super::verdict::{Finding, Outcome, Witness};
 

@@ -303,7 +303,7 @@ impl Stage<'_> {
             // The member ended just before; the kill that follows is recorded instead.
             return Ok(());
         }
-        // A member that stops without being asked has halted, whatever reason it gives.
+        // A member that stops without being asked has halted, even if it gives another reason.
         let reason = match reason {
             HaltReason::Done if member.stopping => EndReason::Done,
             HaltReason::Left if member.asked.contains(&Asked::Leave) => EndReason::Left,

@@ -128,7 +128,7 @@ pub enum Event<'a> {
         /// The view in which it was delivered.
         #[serde(skip_serializing_if = "Option::is_none")]
         view: Option<u64>,
-        /// The message; absent if the application was called with data that is no node's message.
+        /// The message; absent if the application was called with data that is not a message.
         msg: Option<Cow<'a, str>>,
         /// The message's sender, according to the member.
         #[serde(skip_serializing_if = "Option::is_none")]

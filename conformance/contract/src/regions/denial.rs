@@ -18,7 +18,7 @@ clauses! { pub(super) RegionBench
     "revoke-is-final", "Permissions::revoke; TRM-4" => is_final;
     /// The same holds while the writer posts concurrently, and is granted and revoked repeatedly.
     "revoke-is-final-in-a-race", "Permissions::revoke; TRM-4" => is_final_in_a_race;
-    /// Of the writes in flight when their permission is revoked, a prefix lands and nothing after
+    /// If a permission is revoked with writes in flight, a prefix of them lands and nothing after
     /// it, even if the permission is granted again.
     "denied-leave-no-gap", "PermissionEvent::Denied; TRM-3" => leave_no_gap;
     /// A denied write is reported once, with view, peer and region; its token does not complete,

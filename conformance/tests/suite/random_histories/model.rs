@@ -283,7 +283,7 @@ impl<C: Chance> Model<'_, C> {
         self.records.push(Event::Stop { t_ns, node: name, inc });
     }
 
-    /// Gives all messages time to arrive, and stops all nodes. The others then usually install a
+    /// Lets all messages arrive, and stops all nodes. The others then usually install a
     /// view without each node that stopped.
     fn finish(&mut self) {
         for node in 0..self.nodes.len() {
