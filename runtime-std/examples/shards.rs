@@ -83,7 +83,7 @@ fn run_client(
     }
     let seconds = started.elapsed().as_secs_f64();
     let rate = count as f64 / seconds;
-    println!("{count} messages to {groups} in {seconds:.3} s: {rate:.0} a second");
+    println!("{count} messages to {groups} in {seconds:.3} s: {rate:.0} per second");
     client.leave(PATIENCE)?;
     Ok(())
 }

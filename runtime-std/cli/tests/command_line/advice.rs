@@ -55,7 +55,7 @@ fn with_less_restores_all_when_two_of_three_disks_are_wiped() {
         let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
         nodes[0].await_errors("start node 2 again with --restart-with-less");
         nodes[1].await_errors("start node 2 again with --restart-with-less");
-        nodes[2].await_errors("0, 1 run, and have nothing of it");
+        nodes[2].await_errors("0, 1 are running, but have no data of the group");
         nodes[2].await_errors("start one node again with --restart-with-less");
         let told = group.run("status", &["--id", "2"]);
         assert!(told.errors.contains("--restart-with-less"), "{}", told.errors);

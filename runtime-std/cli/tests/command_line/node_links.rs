@@ -62,7 +62,7 @@ fn node_that_not_all_members_reach_waits() {
     let mut nodes = [group.node(0, &[]), group.node(1, &[])];
     group.await_members(&[0, 1]);
     let joiner = marked_node(&group, 2);
-    joiner.await_errors("this node does not reach node 1");
+    joiner.await_errors("this node cannot reach node 1");
     let notes = wait_for("a notice", || {
         let status = String::from_utf8(group.run("status", &[]).output).expect("text");
         status.contains("node 2 is waiting").then_some(status)

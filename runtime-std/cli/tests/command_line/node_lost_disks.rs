@@ -236,7 +236,7 @@ fn a_damaged_last_batch_is_not_taken_for_a_torn_one() {
         // If all three are damaged at once, no node has the lost content.
         (0..3).for_each(|id| damage_last_batch(&group, id, &all, is_random));
         let nodes = start(&group, &[0, 1, 2]);
-        let why = if is_random { "does not count" } else { "is damaged wherever it was found" };
+        let why = if is_random { "does not count" } else { "is damaged at every node that has it" };
         nodes[0].await_errors(why);
         kill_all(nodes);
         let mut nodes = start(&group, &[1, 2]);

@@ -230,7 +230,7 @@ impl Logs {
         }
         // Later proposals never end lower, because they come from fewer members.
         if shown < before {
-            let text = "the view is to end before what its log has".to_owned();
+            let text = "the view ends before the last record of its log".to_owned();
             self.failure.get_or_insert(Stopped::NotDurable(text));
         }
     }

@@ -1,5 +1,5 @@
-//! How a node is admitted: by which view, where the one before ended, and what it was sent of that
-//! (VIE-10).
+//! The admission of a node: the view that admits it, where the previous view ended, and which of
+//! its messages the node was sent (VIE-10).
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::SubgroupId;
@@ -9,25 +9,26 @@ use crate::group::description::terms::Description;
 use crate::group::description::view::View;
 use crate::group::engine::open_view::OpenView;
 
-/// Where a view ended in a subgroup that goes on: one of its members is in the next view.
+/// The end of a view in a subgroup that continues: one of its members is in the next view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SubgroupEnd {
     pub(crate) subgroup: u16,
-    /// The place behind the last one that is delivered. None where there is no order.
+    /// The place after the last delivered one; `None` in a subgroup without order.
     pub(crate) trim: Option<u64>,
 }
 
-/// What a member sent a joiner of a subgroup beside the state, and how far it goes with that.
+/// The number of messages that a member sent a joiner after the state of a subgroup, and the place
+/// that they reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SentCount {
     pub(crate) subgroup: u16,
     pub(crate) messages: u64,
-    /// Up to that place of that view.
+    /// The view and place that they reach.
     pub(crate) view: u64,
     pub(crate) place: u64,
 }
 
-/// A view, and where the one before it ended: what the nodes that it admits must have.
+/// A view, and the ends of the previous one: everything that nodes admitted by the view must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Admission {
     pub(crate) view: View,
@@ -35,12 +36,12 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// The first view of a group: it admits no node.
+    /// Creates the admission of a group's first view, which admits no node.
     pub(crate) const fn first(view: View) -> Self {
         Self { view, ends: Vec::new() }
     }
 
-    /// The view after one that ended.
+    /// Creates the admission of the view after one that ended.
     pub(crate) fn after(ended: &mut OpenView, next: View, description: &Description) -> Self {
         let mut ends = Vec::new();
         for subgroup in subgroups(description) {
@@ -58,15 +59,15 @@ impl Admission {
         Self { view: next, ends }
     }
 
-    /// Where the view before ended in a subgroup, if it goes on.
+    /// Returns where the previous view ended in a subgroup, if the subgroup continues.
     pub(crate) fn end_of(&self, subgroup: SubgroupId) -> Option<&SubgroupEnd> {
         self.ends.iter().find(|end| end.subgroup == subgroup.0)
     }
 
-    /// Whether that is all of its subgroup that came before the view.
+    /// Returns whether this is everything that came in its subgroup before the view.
     pub(crate) fn is_whole(&self, sent: &SentCount) -> bool {
         let Some(end) = self.end_of(SubgroupId(sent.subgroup)) else { return false };
-        // A state of this view was taken before anything was delivered in it.
+        // A state of this view, taken before anything was delivered in it.
         let is_of_now = sent.view == self.view.id.0 && sent.place == 0 && sent.messages == 0;
         let is_of_before = sent.view.checked_add(1) == Some(self.view.id.0);
         is_of_now || (is_of_before && end.trim.is_none_or(|trim| trim == sent.place))

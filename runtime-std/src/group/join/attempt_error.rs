@@ -8,54 +8,56 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use crate::group::durable::data_error::DataError;
 use crate::group::durable::taking_over::TakeOverError;
 
-/// How long a member may take until its next message: an upcall may be under way.
+/// How long a member may take until its next message, because it may be in an upcall.
 pub(crate) const STALL: Duration = Duration::from_secs(60);
 
-/// Between two attempts.
+/// The pause between two attempts.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Room for the encoding around a message.
+/// Room for the encoding around a message, in bytes.
 pub(crate) const AROUND: u64 = 4096;
 
-/// Why an attempt to join failed. Most are worth another.
+/// Why an attempt to join failed. In most cases another attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
     #[error("no member of the group was found")]
     Nobody,
-    #[error("no process is a member of the group any more")]
+    #[error("the group has no members any longer")]
     AllGone,
     #[error("node {node}: {why}")]
     Refused { node: NodeId, why: OpenSessionError },
     #[error("{0}")]
     NotNow(String),
     #[error(
-        "this node does not reach {}, and every member must be reached by a node that joins; look at the network between the two",
+        "this node cannot reach {}, and a joining node must reach every member; check the network \
+         between them",
         named(.0)
     )]
     Unreached(Vec<NodeId>),
-    #[error("subgroup {0} has members, and none of them answers")]
+    #[error("no member of subgroup {0} answers")]
     NoSupplier(SubgroupId),
     #[error("a member was lost while it supplied this one: {0}")]
     Session(#[from] SessionError),
-    #[error("a member cannot be called: {0}")]
+    #[error("cannot connect to a member: {0}")]
     OpenSession(#[from] OpenSessionError),
-    #[error("a member sent a message that makes no sense here")]
+    #[error("a member sent an invalid message")]
     Malformed,
     #[error("the state cannot be restored: {0}")]
     Restore(std::io::Error),
-    #[error("what was restored cannot be logged: {0}")]
+    #[error("the restored data cannot be logged: {0}")]
     Log(TakeOverError),
     #[error(
-        "subgroup {0} lost all its members after its state was taken over here, and begins anew"
+        "subgroup {0} lost all its members after its state was restored here, and starts again \
+         without it"
     )]
     Outdated(SubgroupId),
-    #[error("the view that let this node in ended before it had all of the state")]
+    #[error("the view that admitted this node ended before the node had the whole state")]
     ViewOver,
-    #[error("the time was up before all of the state was taken over; allow more time")]
+    #[error("the time limit passed before the whole state was restored; allow more time")]
     TimeUp,
 }
 
-/// Nodes, for people.
+/// Lists nodes in readable form.
 pub(crate) fn named(nodes: &[NodeId]) -> String {
     let names: Vec<_> = nodes.iter().map(|node| format!("node {node}")).collect();
     names.join(" and ")
@@ -74,7 +76,7 @@ impl From<DataError> for AttemptError {
 }
 
 impl AttemptError {
-    /// Whether the failure is that member's, and another member may do.
+    /// Returns whether the failure is that member's, so that another member may succeed.
     pub(crate) const fn is_of_supplier(&self) -> bool {
         match self {
             Self::Nobody | Self::Refused { .. } | Self::NotNow(_) | Self::Malformed => true,
@@ -91,7 +93,7 @@ impl AttemptError {
         }
     }
 
-    /// Whether this process ended the attempt.
+    /// Returns whether this process ended the attempt.
     pub(crate) const fn is_stopped(&self) -> bool {
         matches!(
             self,

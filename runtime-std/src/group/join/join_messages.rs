@@ -10,21 +10,21 @@ use crate::group::durable::delivered::{Delivered, Shared};
 /// A joiner's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum JoinRequest {
-    /// Which view is it?
+    /// Asks for the present view.
     Welcome,
-    /// How many records of a logged subgroup are the same, if the joiner's log ends there?
+    /// Asks how many records of a logged subgroup are the same, given the end of the joiner's log.
     Compare { subgroup: u16, last: Option<LogPlace> },
-    /// The records of a logged subgroup from one number to before another.
+    /// Asks for the records of a logged subgroup from `from` to before `to`.
     Fetch { subgroup: u16, from: u64, to: u64 },
-    /// The state of these subgroups, or of some the records from a number on. The member that leads
-    /// the join asks the group to admit the joiner.
+    /// Asks for the state of these subgroups, or for some of them the records from a number on. The
+    /// member that leads the join asks the group to admit the joiner.
     Supply { subgroups: Vec<u16>, leads: bool, records: Vec<(u16, u64)> },
-    /// Every state is restored, each subgroup's from this node: the joiner can be admitted. Sent to
-    /// the member that leads.
+    /// Every state is restored, each subgroup's from the node given, and the joiner can be
+    /// admitted. Sent to the member that leads.
     Ready { sources: Vec<(u16, u32)> },
-    /// The view is open: this session is not needed any more.
+    /// The view is open, and this session is no longer needed.
     Up,
-    /// These members do not answer the joiner: it is not to be let in yet.
+    /// These members do not answer the joiner, so it must not be admitted yet.
     Unreached { members: Vec<u32> },
 }
 
@@ -33,25 +33,26 @@ pub(crate) enum JoinRequest {
 pub(crate) enum JoinReply {
     /// The present view.
     View(WireView),
-    /// It is not possible now, and why; ask again.
+    /// The request cannot be met now, for this reason; the joiner asks again.
     NotNow(String),
-    /// The state of a subgroup follows, as a stream: as it is in that view after so many records
-    /// of the subgroup's log, if it is logged.
+    /// The state of a subgroup follows as a stream: the state in that view, after the first
+    /// `records` records of the subgroup's log if it is logged.
     State { subgroup: u16, view: u64, records: u64 },
-    /// So many records of the joiner's log are those of this member's, which has all that come
-    /// behind them; nothing if it does not know, or has not.
+    /// The number of records that the joiner's log has in common with this member's, if this member
+    /// has all records after them; `None` if it does not know, or lacks some.
     Common { records: Option<u64> },
-    /// Records of a log, the first of that number; the last ones that there are if it says so.
+    /// Records of a log, the first of which has that number; `is_last` if there are no more.
     Records { subgroup: u16, first: u64, records: Vec<Delivered>, is_last: bool },
-    /// Messages that were delivered since, in their order.
+    /// Messages delivered since the state, in order.
     Messages(Vec<Shared>),
-    /// All that was delivered while the states were sent has been sent too. The joiner tells the
+    /// Everything delivered while the states were sent has been sent too. The joiner tells the
     /// leading member when it is ready.
     CaughtUp,
-    /// The joiner's sources are not those of this view: fetch what is missing, and be ready again.
+    /// The joiner's sources do not match this view: it must fetch what is missing, and report again
+    /// that it is ready.
     Choose(WireView),
     /// The joiner is a member of this view, and this member has sent everything that came before
-    /// it: `sent` says how much. `ends` says where the view before ended in each subgroup.
+    /// it: `sent` has the counts. `ends` says where the previous view ended in each subgroup.
     Member { view: WireView, ends: Vec<SubgroupEnd>, sent: Vec<SentCount> },
 }
 
@@ -62,7 +63,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::group::delivery::message::Message;
 
-    /// Some message of these bytes.
+    /// Creates a message with this payload.
     pub(crate) fn message(payload: &[u8]) -> Shared {
         let (subgroup, sender) = (SubgroupId(0), NodeId(3));
         let (view, place) = (ViewId(1), Place(2));

@@ -1,9 +1,10 @@
 //! The joiner's side of a join: its attempts, one after the other, until a view admits it (VIE-10).
 //!
-//! One member leads the join: it supplies all that it can, and asks the group to admit the joiner.
-//! Subgroups that it does not belong to come from others (`state_transfer`). If any of them is lost
-//! before the group was asked, the join begins again. Once a view has admitted the joiner, what is
-//! missing comes from a member of that view: nothing is delivered in it before the joiner is there.
+//! One member leads the join: it supplies everything it can, and asks the group to admit the
+//! joiner. Other members supply the subgroups that it does not belong to (`state_transfer`). If any
+//! of them is lost before the group was asked, the join starts again. Once a view has admitted the
+//! joiner, anything missing comes from a member of that view, because nothing is delivered in it
+//! before the joiner is there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,31 +26,32 @@ use crate::group::description::terms::Description;
 use crate::group::description::view::View;
 use crate::session_messages::send_message;
 
-/// How long a node goes on that every member refuses for good: the member that answers may not be
-/// of the group that runs.
+/// How long a node keeps trying although every member refuses it for good: the member that answers
+/// may not belong to the running group.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 
-/// How long no member is found before a node takes the group for over: one that leaves does not
-/// let others in any more, and the next may not know yet that it is alone.
+/// How long no member is found before a node concludes that the group is over: a leaving member no
+/// longer admits others, and the next one may not know yet that it is the only one.
 const NOBODY_FOR: Duration = Duration::from_secs(1);
 
-/// Between two checks whether a join is to end.
+/// The interval between two checks whether a join is to end.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// The same after an attempt that did not reach all members; twice as long after each further one.
+/// The pause after an attempt that did not reach all members; it doubles with each further one.
 const UNREACHED_PAUSE: Duration = Duration::from_millis(250);
 
-/// The longest of these.
+/// The longest such pause.
 const UNREACHED_PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// After so many attempts in a row it is told: a member that ended may not be out of the view yet.
+/// The number of such attempts in a row after which the problem is reported: a member that ended
+/// may still be in the view at first.
 const UNREACHED_TOLD: u32 = 3;
 
 /// A node that was admitted.
 pub(crate) struct LetIn {
-    /// The first view that has it.
+    /// The first view that contains it.
     pub(crate) admission: Admission,
-    /// The session with the member that led the join, which watches this process until it hears
+    /// The session with the member that led the join, which monitors this process until it learns
     /// that the view is open here.
     lead: Session,
 }
@@ -57,13 +59,13 @@ pub(crate) struct LetIn {
 impl LetIn {
     /// Tells the member that led the join that the view is open here.
     pub(crate) fn tell_up(mut self) {
-        // If it is gone, it need not know.
+        // If that member is gone, it need not know.
         let _ = send_message(&mut self.lead, &JoinRequest::Up, STALL);
     }
 }
 
 /// Tries until the group admits this node, all its members are gone, the time is up, or `cancel` is
-/// true: whatever is under way ends then. `progress` is that of earlier joins of this process.
+/// true, which ends whatever is in progress. `progress` is that of earlier joins of this process.
 pub(crate) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
@@ -83,14 +85,14 @@ pub(crate) fn join<R: Replica>(
                 std::thread::sleep(LOOK_PAUSE);
             }
         });
-        // An application that panics as it restores must not leave the other thread running.
+        // An application that panics while it restores must not leave the other thread running.
         let _over = Over(&is_over);
         let stop = &stop;
         let transfer = StateTransfer { description, own, connector, stop, restoring, progress };
         try_to_join(transfer)
     });
     match joined {
-        // What is left to be said is not part of the join.
+        // The remaining messages are not part of the join.
         Ok(mut let_in) => {
             let_in.lead.stop_with(Arc::default());
             Ok(let_in)
@@ -101,7 +103,7 @@ pub(crate) fn join<R: Replica>(
     }
 }
 
-/// Becomes true when this is dropped.
+/// Sets the flag when dropped.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {
@@ -110,8 +112,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Tries until the group admits this node or is over, or until it is to stop: then it reports the
-/// failure of the attempt before.
+/// Tries until the group admits this node or is over, or until it is stopped: then it reports the
+/// failure of the previous attempt.
 fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, AttemptError> {
     let (mut refused_since, mut nobody_since, mut before) = (None, None, None);
     let mut unreached = 0;
@@ -124,8 +126,8 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
         tracing::debug!(%error, "not admitted yet");
         let is_final = match error {
             AttemptError::Restore(_) | AttemptError::Log(_) | AttemptError::Outdated(_) => true,
-            // A process with another key may be any process, at the address of a member that is
-            // gone.
+            // A process with another configuration may be unrelated to the group, at the address of
+            // a member that is gone.
             AttemptError::Refused { ref why, .. } if is_for_good(why) => {
                 refused_since.get_or_insert_with(Instant::now).elapsed() > REFUSED_FOR
             }
@@ -139,7 +141,7 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
         }
         let is_nobody_there = match &error {
             AttemptError::Nobody => true,
-            // A stranger at the address of a member says nothing of the group.
+            // An unauthenticated process at the address of a member says nothing about the group.
             AttemptError::Refused { why, .. } => !is_for_good(why),
             _ => false,
         };
@@ -153,7 +155,7 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
         let is_unreached = matches!(error, AttemptError::Unreached(_));
         unreached = if is_unreached { unreached + 1 } else { 0 };
         if unreached == UNREACHED_TOLD {
-            tracing::warn!("not let in yet: {error}");
+            tracing::warn!("not admitted yet: {error}");
         }
         let pause = if is_unreached {
             UNREACHED_PAUSE.saturating_mul(1 << unreached.min(8)).min(UNREACHED_PAUSE_MAX)
@@ -180,13 +182,13 @@ fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, Att
         transfer.be_let_in(&mut lead, &view)?
     };
     transfer.complete(&admission)?;
-    // Before it counts in any majority.
+    // Before the node counts in any majority.
     transfer.restoring.commit()?;
     Ok(LetIn { admission, lead: lead.session })
 }
 
-/// Makes sure that this node reaches all members, before the group is asked to admit it: as one of
-/// them it calls each. The member that leads the join reports it to operators.
+/// Checks that this node reaches all members before the group is asked to admit it, by calling each
+/// as a member would. The member that leads the join reports failures to operators.
 fn reach_all<R>(
     transfer: &StateTransfer<'_, R>,
     lead: &mut Session,
@@ -201,7 +203,7 @@ fn reach_all<R>(
     Err(AttemptError::Unreached(unreached))
 }
 
-/// The first member that answers, and its view.
+/// Returns the first member that answers, with its view.
 fn find_lead(
     own: NodeId,
     connector: &PeerConnector,

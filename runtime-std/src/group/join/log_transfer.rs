@@ -1,8 +1,8 @@
-//! The joiner's side of its logs: what they lack comes from a member's, and what the group went on
-//! without is set aside (DUR-7).
+//! The joiner's logs: records that they lack come from a member's log, and records that the group
+//! did not continue with are set aside (DUR-7).
 //!
-//! Most of it is fetched before the joiner asks to be supplied: until then the member keeps nothing
-//! for it.
+//! Most records are fetched before the joiner asks to be supplied; until then the member keeps
+//! nothing for it.
 
 use tramontane_control::Session;
 use tramontane_core::ids::SubgroupId;
@@ -16,15 +16,16 @@ use crate::group::large::limits::LARGE_MAX;
 use crate::group::supply::queue::TOGETHER_MAX;
 use crate::session_messages::{receive_message, send_message};
 
-/// A log that lacks fewer bytes than this is close enough to be supplied with the rest.
+/// A log that lacks fewer bytes than this can be supplied with the rest.
 const CLOSE_BYTES: usize = 4 << 20;
 
 /// The longest message with records: one record may be as long as the longest large message.
 const RECORDS_BYTES_MAX: u64 = LARGE_MAX + 2 * TOGETHER_MAX as u64 + 16 * AROUND;
 
 impl<R: Replica> Restoring<'_, R> {
-    /// Brings the logs of these subgroups close to a member's, and the application with them. Gives
-    /// each with the number of records that it has then; those are left out that need a state.
+    /// Brings the logs of these subgroups close to a member's, and the application with them.
+    /// Returns each subgroup with the number of records that its log then has, without those that
+    /// need a state.
     pub(crate) fn catch_up(
         &mut self,
         session: &mut Session,
@@ -60,7 +61,7 @@ impl<R: Replica> Restoring<'_, R> {
             None => false,
         };
         if !goes_on {
-            // A member that has no log of that time has a state.
+            // A member whose log no longer has those records has a state.
             self.data.begin_anew_in(subgroup)?;
             return Ok(None);
         }
@@ -69,8 +70,8 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(self.data.log(subgroup).map(|log| log.next().0))
     }
 
-    /// Repairs the records that both have, and sets aside what comes behind them. False if that
-    /// cannot be.
+    /// Repairs the records that both have, and sets aside later ones. Returns false if that is
+    /// impossible.
     fn go_on_behind(
         &mut self,
         session: &mut Session,
@@ -95,7 +96,7 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(true)
     }
 
-    /// Fetches what a member has behind the own records. Gives how many bytes that was.
+    /// Fetches the records that a member has after the local ones. Returns their size in bytes.
     fn fetch(
         &mut self,
         session: &mut Session,
@@ -111,7 +112,7 @@ impl<R: Replica> Restoring<'_, R> {
     }
 }
 
-/// Asks for records, and takes them as they come.
+/// Asks for records, and passes them on as they arrive.
 fn receive_records(
     session: &mut Session,
     subgroup: SubgroupId,

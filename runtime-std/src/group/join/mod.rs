@@ -1,15 +1,15 @@
-//! The joiner: how it is let into a group that runs, and takes over its state.
+//! The joiner: how it is admitted to a running group, and takes over the group's state.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `joining` | its attempts |
-//! | `join_messages` | what it and members tell each other |
-//! | `admission` | which view admits it |
-//! | `state_transfer` | what it restores |
-//! | `transfer_progress` | whether that is all |
-//! | `restoring` | where what is restored goes |
-//! | `log_transfer` | what its logs lack |
-//! | `attempt_error` | why one failed |
+//! | `join_messages` | the messages between the joiner and members |
+//! | `admission` | the view that admits it |
+//! | `state_transfer` | the state that it restores |
+//! | `transfer_progress` | whether the state is complete |
+//! | `restoring` | the destinations of the restored state |
+//! | `log_transfer` | the records that its logs lack |
+//! | `attempt_error` | why an attempt failed |
 
 pub(crate) mod admission;
 pub(crate) mod attempt_error;

@@ -1,8 +1,8 @@
-//! Where what is restored goes: to the application, and to the logs of logged subgroups.
+//! The destinations of restored data: the application, and the logs of logged subgroups.
 //!
 //! # Invariants
-//! - The application has been handed what its log has, and nothing else: a log that is cut, or that
-//!   begins anew, is handed over from its beginning again.
+//! - The application has received the content of its log, and nothing else. A log that is cut, or
+//!   that starts anew, is passed to the application again from its beginning.
 
 use std::io::Write as _;
 
@@ -19,14 +19,14 @@ use crate::group::durable::data::DataFolder;
 use crate::group::durable::delivered::Delivered;
 use crate::group::durable::taking_over::{Both, TakeOverError};
 
-/// A member that is not up yet, as what it restores sees it.
+/// A member that is not yet running, as seen by the code that restores it.
 pub(crate) struct Restoring<'t, R> {
     pub(crate) replica: &'t mut R,
     pub(crate) data: &'t mut DataFolder,
 }
 
 impl<R: Replica> Restoring<'_, R> {
-    /// Hands over a message that was delivered before this node was a member.
+    /// Delivers a message that was delivered before this node was a member.
     pub(crate) fn replay(&mut self, delivered: &Delivered) -> Result<(), AttemptError> {
         if let Some(log) = self.data.log(SubgroupId(delivered.subgroup)) {
             log.take(delivered)?;
@@ -35,8 +35,8 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
-    /// Hands a state to the application as it comes, whatever its size. It is that after so many
-    /// records of the subgroup's log, where it is logged, which goes on behind it.
+    /// Passes a state of any size to the application as it arrives. In a logged subgroup it is the
+    /// state after the first `records` records of the log, which continues after it.
     pub(crate) fn restore(
         &mut self,
         session: &mut Session,
@@ -53,8 +53,8 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
-    /// Records came of a log, the first of that number: the log goes on with them, and so does the
-    /// application.
+    /// Takes records of a log, the first of which has that number: the log and the application
+    /// continue with them.
     pub(crate) fn take_records(
         &mut self,
         subgroup: SubgroupId,
@@ -68,8 +68,8 @@ impl<R: Replica> Restoring<'_, R> {
         records.iter().try_for_each(|record| self.replay(record))
     }
 
-    /// Hands a log to the application from its beginning, if it has not been handed all of it, and
-    /// nothing else.
+    /// Passes a log to the application from its beginning, unless the application has received all
+    /// of it, and nothing else.
     pub(crate) fn hand_over_log(&mut self, subgroup: SubgroupId) -> Result<(), AttemptError> {
         let Self { replica, data } = self;
         let log = data.log(subgroup).ok_or(AttemptError::Malformed)?;
@@ -85,8 +85,9 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
-    /// The group goes on from its logs, or begins anew with empty ones: the application is handed
-    /// these, and goes back to the beginning of all else that it took over.
+    /// Resets the application when the group continues from its logs, or starts anew with empty
+    /// ones: it receives these logs, and returns to the initial state in everything else that it
+    /// took over.
     pub(crate) fn reset(mut self, progress: &mut TransferProgress) -> Result<(), AttemptError> {
         for subgroup in std::mem::take(progress).subgroups() {
             if self.data.log(subgroup).is_none() {
@@ -98,7 +99,7 @@ impl<R: Replica> Restoring<'_, R> {
         logged.into_iter().try_for_each(|subgroup| self.hand_over_log(subgroup))
     }
 
-    /// Makes durable what was restored.
+    /// Makes the restored data durable.
     pub(crate) fn commit(&mut self) -> Result<(), AttemptError> {
         for log in &mut self.data.logs {
             log.commit()?;
@@ -107,7 +108,7 @@ impl<R: Replica> Restoring<'_, R> {
     }
 }
 
-/// Hands a state to the application as it comes, and to a log.
+/// Passes a state to the application as it arrives, and to a log.
 fn restore<R: Replica>(
     session: &mut Session,
     subgroup: SubgroupId,
@@ -119,7 +120,8 @@ fn restore<R: Replica>(
         let received = scope.spawn(move || {
             let mut writer = Both(writer, log);
             let received = session.receive_stream(&mut writer, u64::MAX, STALL);
-            // What is still in a buffer; and then the end, which the reader waits for.
+            // Flushes what is still buffered; dropping the writer then ends the stream, which the
+            // reader waits for.
             received.and_then(|_| writer.flush().map_err(SessionError::Local))
         });
         let restored = replica.restore(subgroup, &mut reader);
@@ -129,13 +131,13 @@ fn restore<R: Replica>(
             (Ok(()), Ok(())) => Ok(()),
             // The application stopped reading.
             (Ok(()) | Err(SessionError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
-            // A state that was cut short, whatever the application makes of it.
+            // The state was cut short, even if the application accepts it.
             (Err(error), _) => Err(error.into()),
         }
     })
 }
 
-/// Hands over a message that was delivered before this node was a member.
+/// Delivers a message that was delivered before this node was a member.
 pub(crate) fn hand_over<R: Replica>(delivered: &Delivered, replica: &mut R) {
     let message = Message {
         subgroup: SubgroupId(delivered.subgroup),

@@ -22,15 +22,15 @@ use crate::group::description::view::View;
 use crate::group::supply::queue::TOGETHER_MAX;
 use crate::session_messages::{receive_message, send_message};
 
-/// For how long a node that was admitted looks for a member that has what is missing.
+/// How long an admitted node looks for a member that has the missing state.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
-/// One member that supplies, and with what.
+/// One member that supplies some subgroups.
 pub(crate) struct Supplier {
     node: NodeId,
     pub(crate) session: Session,
     subgroups: Vec<SubgroupId>,
-    /// How this node was admitted, once this member has sent all that it had.
+    /// The admission of this node, once this member has sent everything it had.
     let_in: Option<Admission>,
 }
 
@@ -39,8 +39,8 @@ impl Supplier {
         Self { node, session, subgroups, let_in: None }
     }
 
-    /// Asks for the states, and for all that is delivered after them. Where a log is here that the
-    /// supplier's goes on behind, its records are asked for instead of a state.
+    /// Asks for the states, and for everything delivered after them. If the supplier's log
+    /// continues a local log, it asks for the records instead of a state.
     fn ask<R: Replica>(
         &mut self,
         leads: bool,
@@ -57,11 +57,11 @@ impl Supplier {
     }
 }
 
-/// Where a supplier pauses.
+/// The message at which a supplier pauses.
 enum Word {
-    /// It has nothing more for now.
+    /// The supplier has nothing more for now.
     CaughtUp,
-    /// The sources are not those of this view.
+    /// The sources do not match this view.
     Choose(View),
     /// This node is a member.
     Member(Admission),
@@ -78,14 +78,14 @@ pub(crate) struct StateTransfer<'t, R> {
 }
 
 impl<R: Replica> StateTransfer<'_, R> {
-    /// Whether a process answers that it is a member.
+    /// Returns whether a process answers that it is a member.
     pub(crate) fn has_group_members(&self) -> bool {
         let PeerConnector { identity, addresses, key, .. } = self.connector;
         probe(identity, addresses, key.as_ref()).has_members
     }
 
-    /// Takes the states of all subgroups that have members, and of those that come to have some
-    /// meanwhile; and asks to be admitted, until a view does.
+    /// Takes the states of all subgroups that have members, or get some meanwhile, and asks to be
+    /// admitted until a view does so.
     pub(crate) fn be_let_in(
         &mut self,
         lead: &mut Supplier,
@@ -99,10 +99,11 @@ impl<R: Replica> StateTransfer<'_, R> {
         self.take_on(lead, &mut others)
     }
 
-    /// Takes what suppliers were asked for, and what comes after it.
+    /// Takes the requested states from the suppliers, and everything after them.
     ///
-    /// The leader of an earlier attempt may have had this node admitted meanwhile: then a supplier
-    /// reports it before it is asked. The others know it too, and have what came before that view.
+    /// The leader of an earlier attempt may have had this node admitted meanwhile; then a supplier
+    /// reports the admission before it is asked. The other suppliers know of it too, and have
+    /// everything that came before that view.
     fn take_on(
         &mut self,
         lead: &mut Supplier,
@@ -140,7 +141,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(admission)
     }
 
-    /// Takes what a supplier has before the group is asked to admit this node.
+    /// Takes everything that a supplier has before the group is asked to admit this node.
     fn take_states(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
         match self.take(supplier)? {
             Word::CaughtUp => {}
@@ -150,8 +151,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(())
     }
 
-    /// Takes what a supplier delivered before the view that has let this node in. If it is gone,
-    /// another has that too.
+    /// Takes everything that a supplier delivered before the view that admitted this node. If the
+    /// supplier is gone, another one has it too.
     fn take_rest(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
         if supplier.let_in.is_some() {
             return Ok(());
@@ -167,8 +168,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(())
     }
 
-    /// Asks a member of a view that has this node, and that it has not entered yet, how it was let
-    /// in.
+    /// Asks a member of a view that contains this node, and that this node has not entered yet, for
+    /// its admission.
     pub(crate) fn ask_admission(&mut self, lead: &mut Supplier) -> Result<Admission, AttemptError> {
         lead.ask(true, &mut self.restoring)?;
         match self.take(lead)? {
@@ -179,9 +180,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         }
     }
 
-    /// Makes sure that all is here that the view which has let this node in is built upon. What is
-    /// missing has every other member of its subgroup: nothing more is delivered there before this
-    /// node is up.
+    /// Completes the data that the admitting view requires. Every other member of a subgroup has
+    /// what is missing, because nothing more is delivered there before this node is ready.
     pub(crate) fn complete(&mut self, admission: &Admission) -> Result<(), AttemptError> {
         let until = Instant::now() + LATE_MAX;
         loop {
@@ -201,8 +201,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         }
     }
 
-    /// Subgroups of which there is something here from before, and that begin with the view that
-    /// let this node in: a reserved one was closed and opened meanwhile, as happens to it.
+    /// Resets subgroups that were restored earlier, but begin with the view that admitted this
+    /// node. Only a reserved subgroup can: it was closed and opened meanwhile.
     fn begin_anew(&mut self, admission: &Admission) -> Result<(), AttemptError> {
         for subgroup in self.progress.outdated(admission) {
             let of = self.description.subgroups.get(subgroup.index());
@@ -215,8 +215,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(())
     }
 
-    /// Takes the state of a subgroup at the beginning of the view that has let this node in. False
-    /// if nobody has it.
+    /// Takes the state of a subgroup at the beginning of the view that admitted this node. Returns
+    /// false if no member has it.
     fn take_late(
         &mut self,
         subgroup: SubgroupId,
@@ -252,14 +252,14 @@ impl<R: Replica> StateTransfer<'_, R> {
         loop {
             match self.take(&mut supplier)? {
                 Word::Member(by) if by == *admission => return Ok(()),
-                // It is in the view before still, and comes to this one.
+                // That member is still in the previous view, and is about to enter this one.
                 Word::CaughtUp => {}
                 Word::Member(_) | Word::Choose(_) => return Err(AttemptError::Malformed),
             }
         }
     }
 
-    /// Chooses suppliers for those subgroups of a view that have members and no supplier yet, and
+    /// Chooses suppliers for the subgroups of a view that have members but no supplier yet, and
     /// asks them for the states.
     fn choose(
         &mut self,
@@ -270,7 +270,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         let known: Vec<&Supplier> = std::iter::once(lead).chain(others).collect();
         if let Some(gone) = known.iter().find(|supplier| !view.members.contains(&supplier.node)) {
             return Err(AttemptError::NotNow(format!(
-                "node {} supplied this one, and has left",
+                "node {}, which supplied this one, has left",
                 gone.node
             )));
         }
@@ -297,7 +297,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(new)
     }
 
-    /// Takes what a supplier sends, until it pauses.
+    /// Takes everything that a supplier sends, until it pauses.
     fn take(&mut self, supplier: &mut Supplier) -> Result<Word, AttemptError> {
         let longest = self
             .description

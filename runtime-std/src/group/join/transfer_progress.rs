@@ -1,5 +1,5 @@
-//! What a joiner has restored of its subgroups, and whether that is all that the view which admits
-//! it is built upon (VIE-10).
+//! The record of what a joiner has restored of its subgroups, and whether that is everything that
+//! the admitting view requires (VIE-10).
 
 use std::collections::BTreeMap;
 
@@ -9,47 +9,47 @@ use super::admission::{Admission, SentCount};
 use crate::group::description::subgroups::needed;
 use crate::group::description::terms::Description;
 
-/// What came of one subgroup.
+/// The progress of one subgroup.
 #[derive(Debug, Default)]
 struct SubgroupProgress {
-    /// Messages since the state.
+    /// The number of messages since the state.
     messages: u64,
-    /// What its supplier reports to have sent, once that is all.
+    /// The supplier's report of what it has sent, once it has sent everything.
     sent: Option<SentCount>,
-    /// The join in which it was restored was broken off.
+    /// Whether the join in which it was restored was interrupted.
     is_over: bool,
 }
 
-/// All that a joiner has restored, in this attempt and in those before.
+/// Everything that a joiner has restored, in this attempt and in earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct TransferProgress(BTreeMap<u16, SubgroupProgress>);
 
 impl TransferProgress {
-    /// A join begins: what was restored before counts no more.
+    /// Begins a join: data restored before no longer counts.
     pub(crate) fn begin(&mut self) {
         self.0.values_mut().for_each(|part| {
             *part = SubgroupProgress { is_over: true, ..SubgroupProgress::default() }
         });
     }
 
-    /// The state of a subgroup came, in place of whatever was there.
+    /// Records that the state of a subgroup arrived, replacing any earlier one.
     pub(crate) fn state(&mut self, subgroup: SubgroupId) {
         self.0.insert(subgroup.0, SubgroupProgress::default());
     }
 
-    /// The subgroups whose state came.
+    /// Returns the subgroups whose state arrived.
     pub(crate) fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
         self.0.keys().copied().map(SubgroupId)
     }
 
-    /// A message came. False if it is of a subgroup whose state did not.
+    /// Records that a message arrived. Returns false if the state of its subgroup has not.
     #[must_use]
     pub(crate) fn message(&mut self, subgroup: u16) -> bool {
         let part = self.0.get_mut(&subgroup).filter(|part| !part.is_over && part.sent.is_none());
         part.map(|part| part.messages += 1).is_some()
     }
 
-    /// A supplier has sent all that it has to.
+    /// Records a supplier's report that it has sent everything.
     pub(crate) fn sent(&mut self, sent: &[SentCount]) {
         for sent in sent {
             if let Some(part) = self.0.get_mut(&sent.subgroup).filter(|part| !part.is_over) {
@@ -58,8 +58,8 @@ impl TransferProgress {
         }
     }
 
-    /// The subgroups of a node that go on in the view that lets it in, and of which something is
-    /// missing here.
+    /// Returns the subgroups of a node that continue in the view that admits it, but are incomplete
+    /// here.
     pub(crate) fn lacking(
         &self,
         description: &Description,
@@ -78,8 +78,8 @@ impl TransferProgress {
         lacking
     }
 
-    /// Subgroups that begin anew in the view that lets this node in, and of which there is
-    /// something here from before.
+    /// Returns the subgroups that begin anew in the view that admits this node, although something
+    /// of them was restored before.
     pub(crate) fn outdated(&self, admission: &Admission) -> impl Iterator<Item = SubgroupId> {
         let subgroups = self.0.keys().copied().map(SubgroupId);
         subgroups.filter(|subgroup| {

@@ -1,4 +1,4 @@
-//! One attempt of a total restart, by its leader. See [`tramontane_core::restart`].
+//! One attempt of a total restart, made by its leader. See [`tramontane_core::restart`].
 
 use std::sync::Mutex;
 
@@ -11,12 +11,12 @@ use super::node::{RestartingNode, lock};
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::view::{View, WireView};
 
-/// What an attempt works with.
+/// The inputs of an attempt.
 pub(super) struct Attempt<'a> {
     pub(super) node: &'a RestartingNode<'a>,
-    /// As they came.
+    /// The answers as they arrived.
     pub(super) answers: &'a [NodeAnswer],
-    /// With members in each view.
+    /// The answers, with members added to views that have none.
     pub(super) known: &'a [NodeAnswer],
     pub(super) restart: Restart<'a>,
     pub(super) plan: Plan<'a>,
@@ -24,7 +24,8 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Does all of it: in the end the next view is decided, and the participants were told.
+    /// Runs the whole attempt. In the end the next view is decided, and the participants have been
+    /// told.
     pub(super) fn make(&self) -> Result<(), RestartError> {
         let participants: Vec<NodeId> = self.restart.participants(&self.plan).collect();
         let ballot = (self.plan.attempt, self.node.own.get());
@@ -44,15 +45,16 @@ impl Attempt<'_> {
         let (base, next) = (WireView::from(&base), WireView::from(&next));
         let taken = logs.iter().map(|log| log.map(|log| (log.node.get(), log.end.end.0)));
         let order = Order { ballot, base, next: next.clone(), logs: taken.collect() };
-        // Those whose log is taken cut it first, if they have to: the others get what is left.
+        // The nodes whose logs are used cut them first if necessary, because the others receive the
+        // result.
         let is_source = |node: &NodeId| logs.iter().flatten().any(|log| log.node == *node);
         let (sources, others): (Vec<_>, Vec<_>) = participants.iter().copied().partition(is_source);
         for node in sources {
             self.must(node, RestartRequest::Take(Box::new(order.clone())))?;
         }
         self.must_all(&others, &RestartRequest::Take(Box::new(order)))?;
-        // It is decided now. This node writes that down first, so that it cannot forget it; a node
-        // that is not told learns of it when it asks.
+        // The view is decided now. This node records the decision first, so that it cannot forget
+        // it; a node that is not told learns of it when it asks.
         let (begins, with_less) = (self.plan.adopted.is_none(), self.with_less);
         let decided = RestartRequest::Decided { view: next, begins, with_less };
         self.must(self.node.own, decided.clone())?;
@@ -64,13 +66,13 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The base and the view that follows it.
+    /// Returns the base and the view that follows it.
     fn views(&self) -> Result<(View, View), RestartError> {
         let known = self.known.iter().filter_map(|answer| answer.decided.as_ref());
         let base = known.max_by_key(|view| view.id()).ok_or(RestartError::Malformed)?;
         let base = View::from(base.clone());
         let members: Vec<NodeId> = self.restart.next_members(&self.plan).collect();
-        // What reserved subgroups held was in memory alone.
+        // The content of reserved subgroups was only in memory.
         let next = base.next(self.node.description, &members);
         let next = next.without_reserved(self.node.description);
         Ok((base, next))
@@ -82,7 +84,7 @@ impl Attempt<'_> {
         (0..count).map(log).collect()
     }
 
-    /// The damaged records of a node that another one has.
+    /// Returns the damaged records of a node that another node has intact.
     fn runs_of(&self, node: NodeId) -> Vec<Run> {
         let mut runs = Vec::new();
         let Some(answer) = self.answers.iter().find(|answer| answer.node == node.get()) else {
@@ -117,7 +119,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The same of several nodes at once.
+    /// Sends the request to several nodes at once.
     fn must_all(&self, nodes: &[NodeId], request: &RestartRequest) -> Result<(), RestartError> {
         let failed = Mutex::new(None);
         std::thread::scope(|scope| {

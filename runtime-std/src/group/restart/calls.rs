@@ -11,10 +11,10 @@ use super::error::RestartError;
 use super::messages::{MESSAGE_BYTES_MAX, NodeAnswer, PATIENCE, RestartReply, RestartRequest};
 use crate::session_messages::{receive_message, send_message};
 
-/// How long a node may take until it is there at all.
+/// How long a node may take to accept a call.
 const CALL: Duration = Duration::from_millis(500);
 
-/// Where the others are.
+/// The addresses of the other nodes.
 pub(super) struct Calls {
     pub(super) identity: Identity,
     pub(super) addresses: BTreeMap<NodeId, Address>,
@@ -30,7 +30,7 @@ impl Calls {
         Ok(opened.map_err(|why| RestartError::Gone { node, why: why.to_string() })?.session)
     }
 
-    /// Asks a node for something.
+    /// Sends a request to a node.
     pub(super) fn ask(
         &self,
         node: NodeId,
@@ -48,7 +48,7 @@ impl Calls {
         }
     }
 
-    /// What the others have that restart, asked at once.
+    /// Asks all other nodes for their answers at once, and returns those of the nodes that restart.
     pub(super) fn answers(&self) -> Vec<NodeAnswer> {
         let others = self.addresses.keys().copied().filter(|node| *node != self.identity.node);
         std::thread::scope(|scope| {

@@ -8,24 +8,24 @@ use crate::group::durable::data_error::DataError;
 use crate::group::durable::taking_over::TakeOverError;
 use crate::group::state::folder::StateError;
 
-/// Why a part of an attempt failed. Another attempt may do.
+/// Why a part of an attempt failed. Another attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestartError {
     #[error("node {node} is gone: {why}")]
     Gone { node: NodeId, why: String },
     #[error("node {node}: {why}")]
     Refused { node: NodeId, why: String },
-    #[error("what this node has is not what was asked about")]
+    #[error("the data has changed since the nodes answered")]
     Changed,
-    #[error("this node cannot say what it has")]
+    #[error("this node cannot read its own data")]
     Unanswered,
-    #[error("this node goes on already")]
+    #[error("this node has already continued")]
     GoesOn,
-    #[error("a message makes no sense here")]
+    #[error("a message is invalid")]
     Malformed,
-    #[error("record {from} of subgroup {subgroup} is not repaired")]
+    #[error("record {from} of subgroup {subgroup} could not be repaired")]
     NotRepaired { subgroup: SubgroupId, from: u64 },
-    #[error("the log of subgroup {0} has no state to begin with")]
+    #[error("the log of subgroup {0} contains no state")]
     NoState(SubgroupId),
     #[error(transparent)]
     Log(#[from] TakeOverError),
@@ -36,7 +36,7 @@ pub(crate) enum RestartError {
 }
 
 impl RestartError {
-    /// Whether this node's disk failed it. Its log is of no more use to this process then.
+    /// Returns whether this node's disk failed. This process can no longer use its log then.
     pub(super) fn is_of_disk(&self) -> bool {
         use tramontane_log::{CutError, ReadError, ReplaceError, WriteError};
         let cannot_read = |error: &ReadError| matches!(error, ReadError::Io { .. });

@@ -10,33 +10,34 @@ use crate::group::durable::comparison::LogPlace;
 use crate::group::durable::delivered::Delivered;
 use crate::group::engine::promising::Promised;
 
-/// What one node asks another.
+/// A request of one node to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum RestartRequest {
-    /// What do you have?
+    /// Asks what the node has on disk.
     Answer,
-    /// Take part in this attempt, if you still have what you answered.
+    /// Take part in this attempt, unless the node's state has changed since it answered.
     Hear { ballot: (u32, u32), answered: Box<NodeAnswer> },
-    /// Repair damaged records: each run of a logged subgroup's records from that node.
+    /// Repair damaged records: for each run, a range of a logged subgroup's records, with the node
+    /// that has them.
     Repair { runs: Vec<Run> },
-    /// Get the logs that are taken, and promise the next view.
+    /// Fetch the chosen logs, and promise the next view.
     Take(Box<Order>),
-    /// The next view is decided. The group begins in it, or is asked once more.
+    /// The next view is decided. The group begins in it, or the nodes are asked once more.
     Decided { view: WireView, begins: bool, with_less: bool },
-    /// How many records of a log are those of one that ends there?
+    /// Asks how many records a log has in common with a log that ends there.
     Compare { subgroup: u16, last: Option<LogPlace> },
-    /// Records of a log, from one number to before another: as many as go in one message.
+    /// Asks for records of a log, from `from` to before `to`, as many as fit into one message.
     Fetch { subgroup: u16, from: u64, to: u64 },
-    /// The state that a log begins with.
+    /// Asks for the state that a log begins with.
     State { subgroup: u16 },
 }
 
-/// What it answers.
+/// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum RestartReply {
     Answer(Box<NodeAnswer>),
     Done,
-    /// It is not possible, and why.
+    /// The request is impossible, for this reason.
     Refused(String),
     Common {
         records: Option<u64>,
@@ -49,7 +50,7 @@ pub(super) enum RestartReply {
     },
 }
 
-/// Damaged records of a logged subgroup, and who has them.
+/// A range of damaged records of a logged subgroup, and the node that has them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Run {
     pub(super) subgroup: u16,
@@ -58,45 +59,45 @@ pub(super) struct Run {
     pub(super) node: u32,
 }
 
-/// What a participant of an attempt has to do.
+/// The tasks of a participant in an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) ballot: (u32, u32),
     pub(super) base: WireView,
     pub(super) next: WireView,
-    /// For each logged subgroup whose log is taken, and where it ends.
+    /// For each logged subgroup, the node whose log is used, and where that log ends.
     pub(super) logs: Vec<Option<(u32, u64)>>,
 }
 
-/// What a node has on disk, as it is sent.
+/// A node's data on disk, as sent to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NodeAnswer {
     pub(super) node: u32,
     pub(super) decided: Option<WireView>,
     pub(super) promise: Option<Promised>,
     pub(super) heard: (u32, u32),
-    /// One a logged subgroup.
+    /// One entry per logged subgroup.
     pub(super) logs: Vec<Option<LogAnswer>>,
-    /// The newest view that it was in and that was begun with less.
+    /// The newest view that the node was in and that began with less than a majority.
     pub(super) with_less: Option<u64>,
-    /// So many records are in its logs, and it has lost its record of the membership.
+    /// The number of records in its logs, if it has lost its record of the membership.
     pub(super) forgotten: u64,
 }
 
-/// A log, as it is sent.
+/// A log, as described to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogAnswer {
     pub(super) first: u64,
     pub(super) view: u64,
     pub(super) end: u64,
     pub(super) damaged: Vec<(u64, u64)>,
-    /// The log is another one than was noted.
+    /// Whether it is not the log in the node's notes.
     pub(super) is_of_another: bool,
-    /// What was noted of it: its end, and what was seen to be durable at a majority and everywhere.
+    /// The notes about it: its end, and the counts seen to be durable at a majority and everywhere.
     pub(super) noted: [u64; 3],
 }
 
-/// What an answer says, as the core takes it: owned, so that it can be lent.
+/// An answer in the core's form, owned, so that it can be lent.
 pub(super) struct Plain {
     node: NodeId,
     decided: Option<(ViewId, Vec<NodeId>)>,
@@ -153,7 +154,7 @@ impl From<&NodeAnswer> for Plain {
 }
 
 impl Plain {
-    /// Its logs, to be lent to [`Plain::answer`].
+    /// Returns its logs, to be lent to [`Plain::answer`].
     pub(super) fn logs(&self) -> Vec<Option<core::LogState<'_>>> {
         let logs = self.ends.iter().zip(&self.damaged);
         let log = |(first, end, note), damaged| core::LogState { first, end, damaged, note };
@@ -179,8 +180,8 @@ impl Plain {
     }
 }
 
-/// How long a reply may take: logs may have to be fetched for it.
+/// How long a reply may take, because logs may have to be fetched for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The longest message of a node that restarts: one record may be as long as the longest message.
+/// The longest message of a restarting node: one record may be as long as the longest message.
 pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 32;

@@ -1,19 +1,19 @@
-//! Total restart: nodes that were members of a group that logs, of which no member runs any more
-//! (DUR-6).
+//! Total restart: nodes that were members of a logged group continue it when no member is running
+//! any longer (DUR-6).
 //!
 //! | file | subject |
 //! |---|---|
-//! | `messages` | what nodes that restart say to each other |
-//! | `node` | a node as the others see it: it answers, and does what a leader says |
+//! | `messages` | the messages between restarting nodes |
+//! | `node` | a node's side: it answers others, and follows the leader |
 //! | `calls` | calls to others |
-//! | `attempt` | an attempt, by its leader |
+//! | `attempt` | the leader's side of an attempt |
 //! | `nobody` | views without members, which earlier versions left behind |
-//! | `returned` | subgroups that lost all their members, and have them again |
+//! | `returned` | subgroups that lost all their members, and have members again |
 //!
-//! What is decided when, and why that is safe, is the core's: [`tramontane_core::restart`]. Here
-//! are files, logs and sessions. Each node asks all others what they have, again and again, and
-//! looks for a member that runs. Once enough nodes answer, the lowest one of those that count
-//! leads. The view that is decided begins as a group's first view does: its members meet.
+//! The core decides what happens when, and explains why that is safe: [`tramontane_core::restart`].
+//! This module handles files, logs and sessions. Each node repeatedly asks all others what they
+//! have, and looks for a running member. Once enough nodes answer, the lowest one of those that
+//! count leads. The decided view then begins like a group's first view: its members meet.
 
 mod attempt;
 mod calls;
@@ -49,50 +49,51 @@ use crate::group::enter::meeting::{OTHER_CONFIGURATION, Telling};
 use crate::group::enter::place::{Found, StartingMember};
 use crate::group::enter::start_options::StartError;
 
-/// Between two looks at the others.
+/// The interval between two rounds of questions.
 pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a majority waits for those members that may still come.
+/// How long a majority waits for members that may still come.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// How long it waits for all nodes of a logged subgroup that lost all its members: without them the
 /// subgroup stays closed.
 const RETURN_GRACE: Duration = Duration::from_secs(10);
 
-/// How long the members of a view that is decided may take to meet.
+/// How long the members of a decided view may take to meet.
 const MEETING: Duration = Duration::from_secs(10);
 
-/// What nodes that restart come to.
+/// The agreement of restarting nodes.
 enum Agreed {
-    /// The group goes on in this view.
+    /// The group continues in this view.
     View(View),
     /// A member runs.
     Running,
-    /// Nobody that answers was in a view: the group is still to be formed.
+    /// No node that answers was in a view: the group has yet to be formed.
     NoGroup,
 }
 
-/// What the answers come to.
+/// The conclusion from the answers.
 enum Look {
     Wait(RestartWaiting),
     NoGroup,
-    /// This node leads an attempt now.
+    /// This node has led an attempt.
     Led,
-    /// Another one does, or some may still come.
+    /// Another node leads, or some nodes may still come.
     Pause,
 }
 
 impl StartingMember {
-    /// Whether this node was a member of a group that logs, which is not formed again; or noted
-    /// that it was being formed; or has a log, and has forgotten of which view.
+    /// Returns whether this node may restart a logged group instead of forming it: it was a member,
+    /// it noted that the group was being formed, or it has a log but no record of its membership.
     pub(crate) fn may_restart(&self, description: &Description) -> bool {
         let is_logged = logged_subgroups(description).next().is_some();
         let remembers = self.state.as_ref().is_some_and(|state| state.last_membership().is_some());
         is_logged && (remembers || self.data.records() > 0) && !self.forming.new_group
     }
 
-    /// Whether a node that restarts was a member. A node that serves others while it asks looks to
-    /// new ones as if the group ran, so one that may have to form it asks first.
+    /// Returns whether a restarting node was a member. A node that serves others while it asks
+    /// looks like a running member to new nodes, so a node that may have to form the group asks
+    /// first.
     pub(crate) fn somebody_restarts(&self) -> bool {
         self.calls().answers().iter().any(|answer| answer.decided.is_some())
     }
@@ -101,9 +102,9 @@ impl StartingMember {
         Calls { identity: self.identity, addresses: self.addresses.clone(), key: self.key.clone() }
     }
 
-    /// Restarts the group with the other nodes, unless a member is found running. Nothing, if
-    /// nobody that answers was a member: only a node that has no more than the note that the group
-    /// was being formed can find that.
+    /// Restarts the group with the other nodes, unless a running member is found. Returns `None` if
+    /// no node that answers was a member: this can happen only to a node that has merely noted that
+    /// the group was being formed.
     pub(crate) fn restart(
         &mut self,
         description: &Description,
@@ -121,15 +122,16 @@ impl StartingMember {
             match self.meet_in(description, &view, meeting_until, cancel) {
                 Ok(sessions) => return Ok(Some(Found::Again(view, sessions))),
                 Err(MeshError::Cancelled) => return Err(StartError::Cancelled),
-                // One of them died: those that are left decide on another view.
+                // A member died: the remaining ones decide on another view.
                 Err(error) => tracing::info!(%error, "the members of a view did not meet"),
             }
         }
     }
 
-    /// Meets the other members of a view. One that has not heard of the decision yet answers as if
-    /// it ran. Whoever it answers so begins to meet anew, and is gone for those that it had met: if
-    /// they gave up at once, some would meet while others agree, each waiting for the other half.
+    /// Meets the other members of a view. A member that has not learned of the decision yet answers
+    /// as if it were running. The node that receives this answer starts to meet again, and so
+    /// disappears for those that it had met. If they gave up at once, some nodes would meet while
+    /// others agree, each half waiting for the other.
     fn meet_in(
         &self,
         description: &Description,
@@ -149,7 +151,7 @@ impl StartingMember {
         }
     }
 
-    /// Decides with the other nodes in which view the group goes on.
+    /// Agrees with the other nodes on the view in which the group continues.
     fn agree(
         &mut self,
         description: &Description,
@@ -186,7 +188,7 @@ impl StartingMember {
                 }
             });
             let agreed = self.look_around(node, telling, waiting, until, cancel);
-            // Who still asks is refused, and goes away.
+            // Nodes that still ask are refused, and go away.
             let disk = node.take_disk();
             drop(server);
             Ok::<_, StartError>((agreed, disk))
@@ -212,7 +214,8 @@ impl StartingMember {
             if probed.is_running {
                 return Ok(Agreed::Running);
             }
-            // Among nodes of this description, one of another does not end this one.
+            // If there are nodes with this configuration, one with another configuration does not
+            // end this node.
             match self.other_configuration(&probed).filter(|_| !probed.has_company) {
                 None => alone_since = None,
                 Some(error) => {
@@ -226,7 +229,7 @@ impl StartingMember {
                 return Err(StartError::Cancelled);
             }
             let looked = self.look(node, &mut enough_since);
-            // A disk may also fail for another node that asks.
+            // A disk may also fail while it serves another node's request.
             match node.disk_failure().map_or(looked, Err) {
                 Ok(Look::Wait(mut waits)) => {
                     if !self.forming.with_less {
@@ -238,7 +241,8 @@ impl StartingMember {
                 }
                 Ok(Look::NoGroup) => return Ok(Agreed::NoGroup),
                 Ok(Look::Led | Look::Pause) => {}
-                // It ends as a member does whose disk fails. The others go on, or wait for it.
+                // This node ends like a member whose disk fails. The others continue, or wait for
+                // it.
                 Err(error) if error.is_of_disk() => {
                     return Err(StartError::DiskFailed(error.to_string()));
                 }
@@ -315,8 +319,8 @@ impl StartingMember {
                 for NodeAnswer { node, forgotten, .. } in &answers {
                     if *forgotten > 0 {
                         why.push_str(&format!(
-                            "; node {node} has a log of {forgotten} records, and has lost its \
-                             record of the membership"
+                            "; node {node} has a log of {forgotten} records, but has lost its \
+                             record of its membership"
                         ));
                     }
                 }
@@ -366,7 +370,7 @@ impl StartingMember {
     }
 }
 
-/// The name of a logged subgroup.
+/// Returns the name of a logged subgroup.
 fn name_of(description: &Description, at: usize) -> &str {
     let subgroup = logged_subgroups(description).nth(at);
     let found = subgroup.and_then(|id| description.subgroups.get(id.index()));
@@ -374,41 +378,41 @@ fn name_of(description: &Description, at: usize) -> &str {
 }
 
 impl NodeAnswer {
-    /// Why the node counts in no majority, as the end of a sentence.
+    /// Returns why the node counts in no majority, as the end of a sentence.
     fn loss(&self, description: &Description) -> String {
         let of = |(at, log): (usize, &Option<LogAnswer>)| {
             let LogAnswer { end, noted: [had, ..], is_of_another, .. } = log.as_ref()?;
             let name = name_of(description, at);
             match is_of_another {
-                true => Some(format!("its log of \"{name}\" is another one, or an older copy")),
+                true => Some(format!("its log of \"{name}\" is a different one, or an older copy")),
                 false if end < had => Some(format!(
-                    "its log of \"{name}\" ends at {end}, and had {had} durable records"
+                    "its log of \"{name}\" ends at {end}, but had {had} durable records"
                 )),
                 false => None,
             }
         };
         let lost = self.logs.iter().enumerate().find_map(of);
         let lost = lost.unwrap_or_else(|| {
-            "it has less than others had seen of it, as if an older copy were in its place".into()
+            "it has less than others have seen of it, as if an older copy had replaced it".into()
         });
         format!("; node {} does not count: {lost}", self.node)
     }
 }
 
-/// What to do about nodes that are missing, some of which may be here without what they had.
+/// Returns the advice for missing nodes, some of which may be running without their data.
 fn way_out(missing: &[u32], here: &[u32]) -> String {
     let lost: Vec<u32> = missing.iter().copied().filter(|node| here.contains(node)).collect();
     let lost = match lost.is_empty() {
         true => String::new(),
-        false => format!(" ({} run, and have nothing of it)", List(&lost)),
+        false => format!(" ({} are running, but have no data of the group)", List(&lost)),
     };
     format!(
-        "{lost}; start them, or, if what they had is lost for good, start one node again with --restart-with-less: the \
-         group continues with what is here"
+        "{lost}; start them, or, if their data is lost for good, start one node again with \
+         --restart-with-less to continue with the data found here"
     )
 }
 
-/// Why nodes are waited for, in words.
+/// Returns why nodes are awaited, in words.
 fn why(description: &Description, want: Want) -> String {
     let name = |at| name_of(description, at);
     match want {
@@ -416,21 +420,22 @@ fn why(description: &Description, want: Want) -> String {
         Want::SubgroupMajority(at) => {
             format!("most of its members in subgroup \"{}\" are needed", name(at))
         }
-        Want::WholeLog(at) => format!(
-            "none of the nodes that are here has the whole log of subgroup \"{}\"",
-            name(at)
-        ),
+        Want::WholeLog(at) => {
+            format!("none of the running nodes has the whole log of subgroup \"{}\"", name(at))
+        }
         Want::Record(at, sequence) => format!(
-            "record {sequence} of subgroup \"{}\" is damaged wherever it was found",
+            "record {sequence} of subgroup \"{}\" is damaged at every node that has it",
             name(at)
         ),
         Want::Durable(at, count) => format!(
-            "{count} messages of subgroup \"{}\" were durable at a majority, and no log that is here has them all",
+            "{count} messages of subgroup \"{}\" were durable at a majority, but no log found here \
+             has all of them",
             name(at)
         ),
         Want::Support(node) => format!(
-            "only node {node} knows of this view, and most members of the view before did not leave that; end node \
-             {node} to restart without what it has, or the others to restart it with less"
+            "only node {node} knows of this view, and most members of the previous view never left \
+             that one; stop node {node} to restart without its data, or stop the others to restart \
+             node {node} with less"
         ),
     }
 }

@@ -1,9 +1,9 @@
-//! Views without members, which earlier versions decided where all members had left at once and
-//! were started again. None is made any more (DUR-12).
+//! Views without members, which earlier versions decided when all members had left at once and were
+//! started again. No new ones are made (DUR-12).
 //!
-//! Nobody ever did anything in such a view. So it is taken for the view of those nodes that took
-//! part in its decision. They were members of the view before: once they are a majority of all
-//! nodes of each logged subgroup, one of them has what was durable at a majority.
+//! No node ever did anything in such a view, so it is treated as the view of the nodes that took
+//! part in its decision. They were members of the previous view: once they are a majority of all
+//! nodes of each logged subgroup, one of them has everything that was durable at a majority.
 
 use tramontane_core::ids::{NodeId, ViewId};
 use tramontane_core::restart::Want;
@@ -11,7 +11,7 @@ use tramontane_core::restart::Want;
 use super::messages::NodeAnswer;
 use crate::group::description::view::{View, WireView};
 
-/// What is missing before such a view can be given members: which view, and who may help.
+/// The reason why such a view cannot be given members yet: the view, and the nodes that could help.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooFew {
     pub(super) view: u64,
@@ -19,7 +19,7 @@ pub(super) struct TooFew {
     pub(super) missing: Vec<u32>,
 }
 
-/// The answers, with members in the newest view.
+/// Returns the answers, with members in the newest view.
 pub(super) fn with_members(
     answers: &[NodeAnswer],
     logged: &[&[NodeId]],
@@ -31,7 +31,7 @@ pub(super) fn with_members(
     if !decided().any(is_nobodys) {
         return Ok(answers.to_vec());
     }
-    // A restart that noted its base has given it members already.
+    // An earlier restart that noted its base has already given it members.
     let given = decided().find(|view| view.id() == newest && !is_nobodys(view)).cloned();
     let view = match given {
         Some(view) => view,
@@ -65,6 +65,6 @@ fn view_of_those_that_decided(
             return Err(TooFew { view: id, want: Want::SubgroupMajority(at), missing });
         }
     }
-    // That view had closed all subgroups. Their logs are there.
+    // That view had closed all subgroups, but their logs exist.
     Ok(WireView::from(&View { id: ViewId(id), members, closed: Vec::new() }))
 }

@@ -1,10 +1,10 @@
-//! A node that restarts, as the others see it: it answers what it has, and does what the leader of
-//! an attempt says.
+//! A restarting node's side: it answers what it has, and follows the leader of an attempt.
 //!
 //! # Invariants
-//! - What it promised, and what it heard of, is on disk before the reply says so.
-//! - Its logs have what goes with a promise before the promise is written.
-//! - No call to another node is made while what it has is locked: others are served meanwhile.
+//! - Everything that it promised or was told is on disk before the reply confirms it.
+//! - Its logs contain everything a promise covers before the promise is written.
+//! - It makes no call to another node while its data is locked, so that others are served
+//!   meanwhile.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ use crate::group::state::folder::StateFolder;
 use crate::group::state::last_membership::LastMembership;
 use crate::session_messages::{receive_message, send_message};
 
-/// What a node has on disk.
+/// A node's data on disk.
 pub(super) struct OnDisk {
     pub(super) state: StateFolder,
     pub(super) data: DataFolder,
@@ -39,11 +39,11 @@ pub(super) struct RestartingNode<'d> {
     pub(super) own: NodeId,
     pub(super) description: &'d Description,
     pub(super) calls: Calls,
-    /// Nothing once this node goes on.
+    /// `None` once this node continues.
     disk: Mutex<Option<OnDisk>>,
-    /// The view that the group begins in.
+    /// The view in which the group begins.
     begins: Mutex<Option<View>>,
-    /// What its disk refused.
+    /// The failure of its disk.
     disk_failure: Mutex<Option<RestartError>>,
 }
 
@@ -58,17 +58,17 @@ impl<'d> RestartingNode<'d> {
         Self { own, description, calls, disk, begins, disk_failure: Mutex::default() }
     }
 
-    /// The view that the group begins in, once that is decided.
+    /// Returns the view in which the group begins, once that is decided.
     pub(super) fn begins(&self) -> Option<View> {
         lock(&self.begins).take()
     }
 
-    /// What its disk refused, whoever asked for it.
+    /// Returns the failure of its disk, during any node's request.
     pub(super) fn disk_failure(&self) -> Option<RestartError> {
         lock(&self.disk_failure).take()
     }
 
-    /// Gives back what it has on disk. Whoever still asks is refused.
+    /// Returns its data on disk. Nodes that still ask are refused.
     pub(super) fn take_disk(&self) -> Option<OnDisk> {
         lock(&self.disk).take()
     }
@@ -83,7 +83,7 @@ impl<'d> RestartingNode<'d> {
         }
     }
 
-    /// What this node replies, also to itself.
+    /// Returns this node's reply to a request, which may be its own.
     pub(super) fn reply(&self, request: RestartRequest) -> RestartReply {
         let replied = match request {
             RestartRequest::Answer => {
@@ -117,13 +117,13 @@ impl<'d> RestartingNode<'d> {
         work(lock(&self.disk).as_mut().ok_or(RestartError::GoesOn)?)
     }
 
-    /// What it has.
+    /// Returns what it has.
     pub(super) fn answer(&self) -> Result<NodeAnswer, RestartError> {
         self.with_disk(|disk| {
             let last = disk.state.last_membership();
             let mut logs = Vec::new();
             for subgroup in logged_subgroups(self.description) {
-                // Nobody knows what a log was whose node has forgotten that it had one.
+                // If a node has lost its record of the membership, its log cannot be identified.
                 let log = disk.data.log(subgroup).filter(|_| last.is_some());
                 logs.push(log.map(|log| log_answer(log, last)).transpose()?);
             }
@@ -139,7 +139,7 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Takes part in an attempt, if nothing changed since it answered.
+    /// Takes part in an attempt, unless something has changed since it answered.
     fn hear(
         &self,
         ballot: (u32, u32),
@@ -151,7 +151,7 @@ impl<'d> RestartingNode<'d> {
         self.note(|last| last.heard = ballot)
     }
 
-    /// Changes what it remembers, on disk.
+    /// Changes its record on disk.
     fn note(&self, change: impl FnOnce(&mut LastMembership)) -> Result<RestartReply, RestartError> {
         self.with_disk(|disk| {
             let mut last = match disk.state.last_membership() {
@@ -182,7 +182,7 @@ impl<'d> RestartingNode<'d> {
         Ok(RestartReply::Done)
     }
 
-    /// Gets the logs that are taken, and then promises the next view.
+    /// Fetches the chosen logs, and then promises the next view.
     fn take(&self, order: &Order) -> Result<RestartReply, RestartError> {
         let is_heard = |disk: &mut OnDisk| {
             let heard = disk.state.last_membership().map(|last| last.heard);
@@ -217,7 +217,7 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Takes back what was noted of a log before its end goes.
+    /// Lowers the note about a log before the log's end is cut.
     fn lower(&self, subgroup: SubgroupId, records: u64) -> Result<(), RestartError> {
         self.with_disk(|disk| {
             let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
@@ -232,8 +232,8 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Goes on with the logs of this node, which has lost its record of the membership, because
-    /// somebody said so: in a view of its own, above those that others know.
+    /// Continues with this node's logs although it has lost its record of the membership, because
+    /// an operator decided so: in a view of its own, above those that others know.
     pub(super) fn remember_logs(&self, known: u64) -> Result<(), RestartError> {
         let (newest, notes) = self.with_disk(|disk| {
             let mut newest = FIRST_VIEW.0.max(known);
@@ -252,7 +252,7 @@ impl<'d> RestartingNode<'d> {
         Ok(())
     }
 
-    /// Makes the log of a subgroup the one of that node, up to an end.
+    /// Makes the log of a subgroup equal to that node's, up to an end.
     fn bring(&self, subgroup: SubgroupId, node: NodeId, end: u64) -> Result<(), RestartError> {
         if node == self.own {
             self.lower(subgroup, end)?;
@@ -295,8 +295,8 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Repairs the records that both have, and sets aside what comes behind them. False if that
-    /// cannot be.
+    /// Repairs the records that both have, and sets aside later ones. Returns false if that is
+    /// impossible.
     fn go_on_behind(
         &self,
         subgroup: SubgroupId,
@@ -317,7 +317,7 @@ impl<'d> RestartingNode<'d> {
         Ok(true)
     }
 
-    /// Begins a log anew with the state that another one begins with.
+    /// Starts a log anew with the state that another log begins with.
     fn fetch_state(&self, subgroup: SubgroupId, node: NodeId) -> Result<(), RestartError> {
         let request = RestartRequest::State { subgroup: subgroup.0 };
         let (view, records, bytes) = match self.calls.ask(node, &request)? {
@@ -353,7 +353,7 @@ impl<'d> RestartingNode<'d> {
         }
     }
 
-    /// Writes down that a view is decided.
+    /// Records that a view is decided.
     fn decided(
         &self,
         view: &WireView,
@@ -407,7 +407,7 @@ impl<'d> RestartingNode<'d> {
     }
 }
 
-/// What a node has of a log, and noted of it.
+/// Describes a log and the node's notes about it.
 fn log_answer(
     log: &LogTakenOver,
     last: Option<&LastMembership>,

@@ -1,9 +1,9 @@
-//! Logged subgroups that lost all their members while the group went on in others, and whose nodes
-//! are here again.
+//! Logged subgroups that lost all their members while the group continued in others, and whose
+//! nodes have returned.
 //!
-//! The view that followed closed such a subgroup. Its members went one after the other, so what one
-//! of them logged may be in no other log. With all of them here, the log that goes furthest has all
-//! of it: they are taken for members of the newest view, in which the subgroup is open.
+//! The following view closed such a subgroup. Its members left one after the other, so a record of
+//! one log may be in no other. With all of them here, the longest log has every record: they are
+//! treated as members of the newest view, in which the subgroup is open.
 
 use std::cmp::Reverse;
 
@@ -14,18 +14,20 @@ use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
 use crate::group::description::view::{View, WireView};
 
-/// The newest view that anybody knows. A restart that failed may have noted it with subgroups open.
+/// Returns the newest view that any node knows. A failed restart may have noted it with subgroups
+/// open.
 pub(super) fn newest(answers: &[NodeAnswer]) -> Option<View> {
     let decided = answers.iter().filter_map(|answer| answer.decided.clone()).map(View::from);
     decided.max_by_key(|view| (view.id, Reverse(view.closed.len())))
 }
 
-/// Whether a logged subgroup is closed in that view.
+/// Returns whether a logged subgroup is closed in that view.
 pub(super) fn has_closed_log(view: &View, description: &Description) -> bool {
     logged_subgroups(description).any(|subgroup| view.is_closed(subgroup))
 }
 
-/// The answers, with such nodes in the newest view. With less, one of a subgroup is enough.
+/// Returns the answers, with such nodes in the newest view. With less, one node of a subgroup is
+/// enough.
 pub(super) fn with_returned(
     mut answers: Vec<NodeAnswer>,
     description: &Description,
@@ -58,11 +60,11 @@ pub(super) fn with_returned(
     for answer in &mut answers {
         let node = NodeId(answer.node);
         for (subgroup, log) in logged().zip(&mut answer.logs) {
-            // A subgroup that went on without the node has a log that goes further.
+            // If the subgroup continued without the node, another log goes further.
             if is_new(node) && !opened.contains(&subgroup) {
                 *log = None;
             }
-            // What all members had shown was shown in another view, to other members.
+            // The counts shown by all members belong to another view, with other members.
             if let Some(log) = log
                 && (opened.contains(&subgroup) || nodes_of(subgroup).any(is_new))
             {
@@ -111,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Nodes 0 and 1 log in one subgroup, 1 to 3 in another. Node 3 went first, then 2 and 1.
+    /// Nodes 0 and 1 log in one subgroup, 1 to 3 in another. Node 3 left first, then 2 and 1.
     #[test]
     fn closed_subgroup_opens_once_all_its_nodes_are_here() {
         let mut description = Description::local("g", 4, 8, 16);

@@ -211,7 +211,7 @@ fn read_first_format<T: DeserializeOwned>(bytes: &[u8]) -> Copy<T> {
         Ok(Format { format: 1 }) => {}
         Ok(Format { format }) if format > FORMAT => return Copy::Newer(format),
         _ if bytes.is_empty() => return Copy::Damaged("it is empty".to_owned()),
-        _ => return Copy::Damaged("it is not what a node wrote".to_owned()),
+        _ => return Copy::Damaged("it was not written by a node".to_owned()),
     }
     match serde_json::from_slice(bytes) {
         Ok(record) => Copy::Sound { generation: 0, record },

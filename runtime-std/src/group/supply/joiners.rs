@@ -2,9 +2,9 @@
 //! asked to admit.
 //!
 //! # Invariants
-//! - One wish at a time: the core's cell for it holds one, and a later one would replace it.
-//! - A joiner that is behind holds this member back between two steps, and by its frontier the
-//!   group: never as long as a failure timeout.
+//! - One request at a time: the core's cell for it holds one, and a later one would replace it.
+//! - A lagging joiner holds this member back between two steps, and through the member's frontier
+//!   the group, but never for as long as a failure timeout.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::group::durable::delivered::Shared;
 use crate::group::engine::open_view::OpenView;
 use crate::group::join::admission::{Admission, SentCount};
 
-/// Between two checks whether a joiner has caught up.
+/// The interval between two checks whether a joiner has caught up.
 const HOLD_PAUSE: Duration = Duration::from_micros(200);
 
 /// A node that is being supplied.
 struct Joiner {
     node: NodeId,
-    /// What it is supplied with, and how many messages of that it was sent.
+    /// The subgroups it is supplied with, and the number of messages that it was sent of each.
     subgroups: Vec<(SubgroupId, u64)>,
     sink: Sink,
-    /// For how long it held this member back.
+    /// How long it has held this member back.
     held: Duration,
 }
 
@@ -45,7 +45,7 @@ struct Ready {
     sources: Vec<(SubgroupId, NodeId)>,
 }
 
-/// What the group is asked for, one at a time.
+/// The present request to the group; one at a time.
 #[derive(Debug)]
 enum Wished {
     Node(Ready),
@@ -53,7 +53,8 @@ enum Wished {
 }
 
 impl Ready {
-    /// Whether each subgroup of the joiner that has members comes from one of the view.
+    /// Returns whether each subgroup of the joiner that has members is supplied by a member of the
+    /// view.
     fn has_all(&self, description: &Description, view: &View) -> bool {
         let has = |subgroup: &SubgroupId| {
             let is_source =
@@ -64,27 +65,28 @@ impl Ready {
     }
 }
 
-/// All of them.
+/// All joiners of a member.
 #[derive(Default)]
 pub(crate) struct Joiners {
     supplied: Vec<Joiner>,
     /// Nodes that have caught up and wait for their turn.
     waiting: VecDeque<Ready>,
-    /// Reserved subgroups that wait for theirs to be opened or closed, before any node.
+    /// Changes of reserved subgroups that wait for their turn, ahead of all nodes.
     changes: VecDeque<SubgroupChange>,
-    /// What the group was asked for.
+    /// The present request to the group.
     wished: Option<Wished>,
     /// Nodes that the present view admitted, and that may not know it yet.
     let_in: Vec<(NodeId, Sink)>,
 }
 
-/// Whether a change of a reserved subgroup is still to come in a view.
+/// Returns whether a change of a reserved subgroup has not taken effect in a view yet.
 fn is_to_come(change: SubgroupChange, description: &Description, view: &View) -> bool {
     let of = description.subgroups.get(change.subgroup.index());
     of.is_some_and(|of| of.reserved) && view.is_closed(change.subgroup) == change.opens
 }
 
-/// The states of this moment, in a view. After each, which may take a while, `between` is called.
+/// Returns the present states, in a view. Calls `between` after each, because each may take a
+/// while.
 pub(crate) fn states_of<R: Replica>(
     wanted: &Wanted,
     view: ViewId,
@@ -106,28 +108,28 @@ pub(crate) fn states_of<R: Replica>(
 }
 
 impl Joiners {
-    /// Whether no joiner needs what is delivered.
+    /// Returns whether no joiner needs what is delivered.
     pub(crate) fn is_empty(&self) -> bool {
         self.supplied.is_empty()
     }
 
-    /// The nodes that are being supplied.
+    /// Returns the nodes that are being supplied.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         self.supplied.iter().map(|joiner| joiner.node)
     }
 
-    /// Whether a node is joining, or was admitted and has not been sent everything yet.
+    /// Returns whether a node is joining, or was admitted and has not been sent everything yet.
     pub(crate) fn are_under_way(&self) -> bool {
         !self.supplied.is_empty() || !self.are_told()
     }
 
-    /// Whether all that were let in by the present view have what they need of this member, or are
-    /// gone.
+    /// Returns whether all nodes admitted by the present view have what they need from this member,
+    /// or are gone.
     pub(crate) fn are_told(&self) -> bool {
         self.let_in.iter().all(|(_, sink)| sink.is_over())
     }
 
-    /// Whether a joiner is supplied with a subgroup that this accepts.
+    /// Returns whether a joiner is supplied with a subgroup that the predicate accepts.
     pub(crate) fn any_supplied(&self, is_it: impl Fn(SubgroupId) -> bool) -> bool {
         self.supplied
             .iter()
@@ -135,8 +137,8 @@ impl Joiners {
             .any(|(subgroup, _)| is_it(*subgroup))
     }
 
-    /// Begins to supply a node with the states of this moment and everything from here on. The
-    /// caller checked whether it can be, and discarded its earlier attempt.
+    /// Begins to supply a node with the present states and everything after them. The caller has
+    /// checked that this is possible, and has discarded the node's earlier attempt.
     pub(crate) fn begin(&mut self, node: NodeId, states: States, sink: Sink) {
         let subgroups = states.iter().map(|state| (state.subgroup, 0)).collect();
         if sink.put(Supplied::States(states)) {
@@ -144,8 +146,8 @@ impl Joiners {
         }
     }
 
-    /// Supplies a node that the present view has let in with the states at its beginning: another
-    /// member that was to do so is gone. The caller checked whether it can be.
+    /// Supplies a node that the present view has admitted with the states at the view's beginning,
+    /// because the member that was to do so is gone. The caller has checked that this is possible.
     pub(crate) fn supply_late(
         &mut self,
         node: NodeId,
@@ -167,7 +169,7 @@ impl Joiners {
         }
     }
 
-    /// Hands a delivered message to the joiners that are supplied with its subgroup.
+    /// Passes a delivered message to the joiners that are supplied with its subgroup.
     pub(crate) fn tap(&mut self, message: &Message<'_>) {
         let mut shared = None;
         self.supplied.retain_mut(|joiner| {
@@ -179,7 +181,7 @@ impl Joiners {
         });
     }
 
-    /// Waits for those that are behind, at most so long. True if there are any.
+    /// Waits for lagging joiners, at most `most`. Returns whether there were any.
     pub(crate) fn hold_back(&mut self, most: Duration) -> bool {
         let is_behind = |joiner: &Joiner| joiner.sink.is_behind();
         if !self.supplied.iter().any(is_behind) {
@@ -202,7 +204,7 @@ impl Joiners {
         true
     }
 
-    /// A node has caught up with all of its sources.
+    /// Requests the admission of a node that has caught up with all of its sources.
     pub(crate) fn wish(
         &mut self,
         node: NodeId,
@@ -214,8 +216,8 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// A reserved subgroup is to be opened or closed. What was asked of it before and was not done
-    /// is asked no more, unless the group was asked already.
+    /// Requests that a reserved subgroup be opened or closed. It replaces an earlier request for
+    /// the subgroup that is still waiting, but not one that the group was already asked for.
     pub(crate) fn change(
         &mut self,
         change: SubgroupChange,
@@ -227,8 +229,8 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Asks the group to admit the next node that has all it needs. A node with sources of another
-    /// view is told so first: a subgroup has members since, or a source is gone.
+    /// Asks the group to admit the next node that has everything it needs. A node whose sources no
+    /// longer match the view is told so first: a subgroup has members since, or a source is gone.
     fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
         let Self { supplied, waiting, .. } = self;
         waiting.retain(|ready| {
@@ -265,8 +267,8 @@ impl Joiners {
         }
     }
 
-    /// A node is gone, or is given up. True if it was let in by the present view. It may have come
-    /// again already: then that goes on.
+    /// Handles a node that is gone, or is given up. Returns whether the present view admitted it.
+    /// The node may have returned already; its new attempt then continues.
     pub(crate) fn gone(
         &mut self,
         node: NodeId,
@@ -288,7 +290,7 @@ impl Joiners {
         self.waiting.retain(|waiting| waiting.node != node);
         if matches!(&self.wished, Some(Wished::Node(ready)) if ready.node == node) {
             self.wished = None;
-            // There may be none any more: then there is nothing to take back.
+            // There may be no request left to withdraw.
             let _ = view.change(|node| node.withdraw_join());
             self.ask_next(description, view);
         }
@@ -298,7 +300,8 @@ impl Joiners {
         self.supplied.retain(|joiner| joiner.node != node);
     }
 
-    /// A view ended here: nothing more is delivered in it. Tells those that the next one lets in.
+    /// Handles the end of a view, in which nothing more is delivered. Tells the nodes that the next
+    /// view admits.
     pub(crate) fn view_ends(&mut self, ended: &OpenView, admission: &Arc<Admission>) {
         let next = &admission.view;
         let let_in = &mut self.let_in;
@@ -321,11 +324,11 @@ impl Joiners {
             }
             !is_in
         });
-        // A node that was not admitted is asked for again: a wish holds for one view.
+        // A node that was not admitted is requested again, because a request holds for one view.
         match self.wished.take() {
             Some(Wished::Node(ready)) => self.waiting.push_front(ready),
             Some(Wished::Change(change)) => {
-                // What was asked of the same subgroup since takes its place.
+                // A later request for the same subgroup takes its place.
                 let is_replaced =
                     self.changes.iter().any(|later| later.subgroup == change.subgroup);
                 if !is_replaced {
@@ -337,7 +340,7 @@ impl Joiners {
         self.waiting.retain(|ready| !next.members.contains(&ready.node));
     }
 
-    /// The next view has begun.
+    /// Handles the beginning of the next view.
     pub(crate) fn view_begins(&mut self, description: &Description, view: &mut OpenView) {
         self.ask_next(description, view);
     }

@@ -49,7 +49,7 @@ impl Members {
         self.endpoints.push(server);
     }
 
-    /// What another process needs to call them.
+    /// Returns the connector with which another process can call them.
     fn connector(&self) -> PeerConnector {
         let tcp = Tcp::new(JOINER, Settings::default()).expect("descriptors");
         let (requests, _) = Requests::new(AnyFabric::Tcp(tcp).local_bell());
@@ -58,7 +58,8 @@ impl Members {
     }
 }
 
-/// What member 0 and the joiner have in common, and the joiner with member 1.
+/// Describes a group with a subgroup of member 0 and the joiner, and one of member 1 and the
+/// joiner.
 fn description() -> Description {
     let mut description = Description::local("taking", 3, 8, 16);
     let mut other = description.subgroups[0].clone();
@@ -94,7 +95,7 @@ fn hear_words(session: &mut Session, view: &View) -> JoinRequest {
     receive_message(session, AROUND, LONG).expect("it asks")
 }
 
-/// Joins with member 0 as the lead, and gives what was delivered.
+/// Joins with member 0 as the lead, and returns the delivered messages.
 fn join(members: &Members, view: &View) -> Result<Vec<Vec<u8>>, AttemptError> {
     let (description, connector, stop) = (description(), members.connector(), Arc::default());
     let mut delivered = Vec::new();
@@ -124,7 +125,7 @@ fn before() -> View {
     View { id: FIRST_VIEW, members: vec![NodeId(0), NodeId(1)], closed: Vec::new() }
 }
 
-/// A member may report that the joiner was admitted by an earlier wish, when another has
+/// A member may report that the joiner was admitted by an earlier request, after another one has
 /// reported that it has caught up.
 #[test]
 fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_before_that() {
@@ -152,7 +153,7 @@ fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_befo
     assert_eq!(join(&members, &before()).expect("it is let in"), [b"delivered late"]);
 }
 
-/// The first view has nobody of the second subgroup: the lead finds out that it has, when the
+/// The second subgroup has no member in the first view. The lead finds out that it has one when the
 /// joiner is ready.
 #[test]
 fn a_subgroup_that_has_members_by_now_is_taken_over_before_the_node_is_let_in() {
@@ -182,7 +183,7 @@ fn a_subgroup_that_has_members_by_now_is_taken_over_before_the_node_is_let_in() 
     join(&members, &alone).expect("it is let in");
 }
 
-/// No member of the second subgroup ever supplies it, and the view says that it goes on.
+/// No member ever supplies the second subgroup, although the view says that it continues.
 #[test]
 fn a_joiner_that_lacks_a_subgroup_does_not_enter_and_restores_it_from_a_member_of_the_view() {
     let alone = View { members: vec![NodeId(0)], ..before() };
@@ -226,7 +227,7 @@ fn a_joiner_that_lacks_a_subgroup_of_a_view_that_is_over_begins_anew() {
     members.add(1, |session| {
         let _: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
         let view = View { id: admission().view.id.next(), ..before() };
-        // It has gone by then.
+        // The joiner has gone by then.
         let _ = send_message(session, &JoinReply::View(WireView::from(&view)), LONG);
     });
     let error = join(&members, &alone).expect_err("something is missing");
