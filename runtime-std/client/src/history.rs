@@ -21,7 +21,7 @@ const OLDER_MAX: usize = 1 << 16;
 /// The part of an order that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// The newest view of any member that sent part of it.
+    /// The newest view of any member that sent a part of the order.
     view: u64,
     older: VecDeque<Position>,
     /// The later positions, without a gap; the last is the next one.

@@ -121,7 +121,7 @@ impl HostAddress {
         }
     }
 
-    /// Returns its current addresses, at least one. It may wait many seconds for a name server.
+    /// Returns the current socket addresses, at least one. May wait many seconds for a name server.
     ///
     /// # Errors
     /// The system's error for the name.

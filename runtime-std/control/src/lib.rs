@@ -49,21 +49,21 @@
 //! every process of the machine.
 //!
 //! # Cost of unauthenticated peers
-//! - It can hold slots for five seconds, each a thread and two descriptors: twice the number of
-//!   members plus eight in a meeting, [`GREETINGS_MAX`] at a control server. That keeps no member
-//!   out: when all slots are taken, the oldest one of the host with the most of them is closed. To
-//!   keep a member out, the peer would have to connect so often that all slots change hands during
-//!   that member's greeting, up to its hello: two round trips with a key, one without.
-//! - With a key, it can make a process read 256 bytes and compute a few hashes. A peer that
-//!   recorded the first message of a member's handshake may repeat it: that costs two
+//! - Such a peer can hold slots for five seconds, each a thread and two descriptors: twice the
+//!   number of members plus eight in a meeting, [`GREETINGS_MAX`] at a control server. That keeps
+//!   no member out: when all slots are taken, the oldest one of the host with the most of them is
+//!   closed. To keep a member out, the peer would have to connect so often that all slots change
+//!   hands during that member's greeting, up to its hello: two round trips with a key, one without.
+//! - If the group has a key, the peer can make a process read 256 bytes and compute a few hashes. A
+//!   peer that recorded the first message of a member's handshake may repeat it: that costs two
 //!   multiplications on the curve, and one message of 64 KiB that cannot be opened. Without a key
 //!   any process may send such a message, and one that knows the group's digest counts as
 //!   authenticated.
-//! - It can answer at the address of a member that has not started yet. Before it has proved the
-//!   key, nothing that it sends ends the meeting: members retry until their time limit, and report
-//!   what answered ([`MeetingHandler::met_stranger`]).
-//! - It can cause one line in the log for each refusal (at `info`; at `debug` if it disconnects by
-//!   itself).
+//! - The peer can answer at the address of a member that has not started yet. Before it has proved
+//!   the key, nothing that it sends ends the meeting: members retry until their time limit, and
+//!   report what answered ([`MeetingHandler::met_stranger`]).
+//! - Each refusal of the peer writes one line to the log (at `info`; at `debug` if the peer
+//!   disconnects by itself).
 //!
 //! Beyond that, a process neither allocates memory for its data nor believes it. An id that is not
 //! one of a server's nodes is refused before any state is kept for it, unless it is an operator. An

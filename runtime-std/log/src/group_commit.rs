@@ -2,7 +2,7 @@
 //! one write and one sync (DUR-3).
 //!
 //! # Invariants
-//! - It never waits for more records. Records appended during a sync share the next one.
+//! - The thread never waits for more records. Records appended during a sync share the next one.
 //! - Appending does not wait for the disk. It fails once the bounded memory is full; then the
 //!   caller delivers no more until there is room, which slows down the senders.
 //! - After a failed write or sync the thread ends, and no more records are accepted.

@@ -101,7 +101,7 @@ impl<L: FileLayer> Log<L> {
         Noted { log: content.log, incarnation: content.incarnation, end: self.end() }
     }
 
-    /// Returns its snapshot.
+    /// Returns the log's snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Option<SnapshotPlace> {
         self.snapshot

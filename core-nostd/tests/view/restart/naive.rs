@@ -228,7 +228,7 @@ fn has_its_end(log: &OwnedLog) -> bool {
     !log.note.is_of_another && log.note.end.0 <= log.end
 }
 
-/// Generates the note of a log that ends there: usually of less than it has.
+/// Generates a note of a log with this end; the note usually covers only part of the log.
 fn log_note(end: u64) -> impl Strategy<Value = LogNote> {
     let part = move |more: f64| {
         (prop::bool::weighted(more), 0..=end, 0_u64..9)

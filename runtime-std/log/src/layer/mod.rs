@@ -42,9 +42,9 @@ pub trait FileLayer: Send + Sync {
 
 /// A file of a layer.
 pub trait LayerFile: Send {
-    /// Returns its length in bytes.
+    /// Returns the file's length in bytes.
     fn length(&self) -> io::Result<u64>;
-    /// Extends it to at least `bytes`, and allocates the disk space. New bytes read as zeros.
+    /// Extends the file to at least `bytes`, and allocates the disk space. New bytes read as zeros.
     fn allocate(&mut self, bytes: u64) -> io::Result<()>;
     /// Reads until the buffer is full or the file ends. Returns the number of bytes.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;

@@ -73,7 +73,7 @@ impl Member {
         Ok(())
     }
 
-    /// Returns its answer in a restart.
+    /// Returns the member's answer in a restart.
     pub fn answer(&mut self) -> Disk {
         let log = self.log();
         let damaged = log.damaged().map(|run| (run.0.0, run.1.0)).collect();
