@@ -19,7 +19,7 @@ impl<R> Clone for Requests<R> {
 }
 
 impl<R> Requests<R> {
-    /// Both ends.
+    /// Creates both ends.
     pub(crate) fn new(bell: AnyBell) -> (Self, Receiver<R>) {
         let (sender, receiver) = channel();
         (Self { sender, bell }, receiver)

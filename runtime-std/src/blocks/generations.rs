@@ -130,7 +130,7 @@ pub(super) struct Generations {
     told: Vec<bool>,
     /// The progress of the last posts to each peer, by rank; set once the oldest view is to end.
     flushes: Option<Vec<Flush>>,
-    /// By rank.
+    /// The losses, by rank.
     losses: Vec<Option<LossCause>>,
 }
 

@@ -355,7 +355,7 @@ impl<R: Replica> Stepped<R> {
         })
     }
 
-    /// The application.
+    /// Returns the application.
     pub fn replica(&mut self) -> &mut R {
         each!(&mut self.driven.0, member => member.replica())
     }

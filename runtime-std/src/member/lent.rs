@@ -19,7 +19,7 @@ use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
 /// Settings of a member; the only set of options in the runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// The core's.
+    /// The options of the core.
     pub options: Options,
     /// How long a polling thread stays awake without work before it sleeps; `None` uses the
     /// fabric's preference

@@ -21,7 +21,7 @@ pub enum Stopped {
         rank: Rank,
         /// Its id.
         node: Option<NodeId>,
-        /// Why.
+        /// The cause of the loss.
         cause: LossCause,
     },
     /// This member left the group, as requested.
@@ -30,7 +30,7 @@ pub enum Stopped {
     /// The group continues without this member, or not at all (VIE-3, VIE-9).
     #[error("this member is out of the group: {}", by.map_or_else(|| why.to_string(), |node| format!("node {node} considered it dead")))]
     Halted {
-        /// Why.
+        /// The reason that the core reports.
         why: tramontane_core::view::Halt,
         /// The node that suspects this member.
         by: Option<NodeId>,

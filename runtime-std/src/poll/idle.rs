@@ -35,7 +35,7 @@ impl Idle {
         Self { patience, steps: 0, spins: SPINS_MAX, since: None }
     }
 
-    /// Something came.
+    /// Starts again, because work has arrived.
     #[inline]
     pub fn reset(&mut self) {
         self.steps = 0;

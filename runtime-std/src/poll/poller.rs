@@ -85,7 +85,7 @@ impl Poller {
         })
     }
 
-    /// For senders.
+    /// Returns the driver for senders.
     pub(crate) fn driver(&self) -> &Arc<dyn Drive> {
         &self.driver
     }

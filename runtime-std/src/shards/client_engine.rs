@@ -54,7 +54,7 @@ pub enum ClientError {
     /// A replica has another key, program or configuration.
     #[error("replica {replica}: {why}")]
     Refused {
-        /// Which one.
+        /// The name of the replica.
         replica: String,
         /// The replica's reason.
         why: String,
@@ -70,7 +70,7 @@ pub enum ClientError {
 /// A replica that has delivered a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Which one.
+    /// The replica.
     pub replica: ReplicaId,
     /// The answer of its application.
     pub answer: u8,

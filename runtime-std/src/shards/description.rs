@@ -134,7 +134,7 @@ pub enum Replicas {
 }
 
 impl Replicas {
-    /// How many.
+    /// Returns the number of replicas.
     #[must_use]
     pub fn count(&self) -> usize {
         match self {

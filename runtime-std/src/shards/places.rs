@@ -20,7 +20,7 @@ pub struct Places {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchPlace {
-    /// No replica.
+    /// The name of no replica.
     #[error("\"{name}\" is not a replica; use GROUP.RANK, such as {example}")]
     Replica {
         /// The name that was given.
@@ -28,7 +28,7 @@ pub enum NoSuchPlace {
         /// A name that exists.
         example: String,
     },
-    /// No group.
+    /// The name of no group.
     #[error("\"{name}\" is not a group of the overlay; use one of {known}")]
     Group {
         /// The name that was given.
@@ -46,7 +46,7 @@ impl Places {
         Self { overlay, names }
     }
 
-    /// The overlay.
+    /// Returns the overlay.
     #[must_use]
     pub const fn overlay(&self) -> &Overlay {
         &self.overlay

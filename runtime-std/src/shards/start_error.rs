@@ -32,7 +32,7 @@ pub enum StartError {
     /// The process's own address is in use, or does not exist.
     #[error("cannot listen at {address}: {source}; is replica {replica} already running?")]
     Listen {
-        /// Where.
+        /// The address of the socket.
         address: Address,
         /// This replica.
         replica: String,
@@ -42,7 +42,7 @@ pub enum StartError {
     /// A process of the overlay has another key, program or configuration.
     #[error("replica {replica}: {why}")]
     Refused {
-        /// Which one.
+        /// The name of the replica.
         replica: String,
         /// Its answer.
         why: String,

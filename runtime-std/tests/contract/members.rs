@@ -61,7 +61,7 @@ impl<M> Members<M> {
         self.0.iter().flatten()
     }
 
-    /// The same.
+    /// Returns the members that are there, mutably.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut M> {
         self.0.iter_mut().flatten()
     }

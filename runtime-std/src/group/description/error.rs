@@ -30,7 +30,7 @@ pub enum DescriptionError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What.
+        /// The error of the parser.
         text: String,
     },
     /// A node is listed twice.

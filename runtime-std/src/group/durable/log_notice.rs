@@ -12,14 +12,14 @@ pub enum LogNotice {
     Damaged {
         /// The folder of the log.
         path: PathBuf,
-        /// What.
+        /// The damage.
         damage: Damage,
     },
     /// Damaged records were restored.
     Repaired {
         /// The folder of the log.
         path: PathBuf,
-        /// The first.
+        /// The first record.
         from: u64,
         /// The record after the last.
         to: u64,
@@ -42,7 +42,7 @@ pub enum LogNotice {
     },
     /// The group continued without some records; they are kept.
     SetAside {
-        /// How many.
+        /// The number of records.
         records: u64,
         /// The file or folder that has them.
         kept: PathBuf,

@@ -102,7 +102,7 @@ impl<R: Replica> Fixed<R> {
         Ok(member)
     }
 
-    /// The application.
+    /// Returns the application.
     pub(crate) fn replica(&mut self) -> &mut R {
         self.parts.replica.application()
     }

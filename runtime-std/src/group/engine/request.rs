@@ -35,7 +35,7 @@ pub(crate) type Requests = crate::requests::Requests<Request>;
 /// The side whose call made a connection.
 #[derive(Debug)]
 pub(crate) enum Call {
-    /// This process's.
+    /// This process's call.
     Own {
         /// True once the node is out of the view.
         is_ended: Arc<AtomicBool>,

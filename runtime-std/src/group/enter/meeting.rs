@@ -47,7 +47,7 @@ struct Noted;
 enum Met {
     /// All initial nodes form the group, over these sessions.
     All(Vec<(NodeId, Session)>),
-    /// Somebody runs.
+    /// A member is running.
     Running,
     /// The nodes met, but may not form the group.
     NotFormed(NotFormed),

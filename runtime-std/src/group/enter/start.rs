@@ -44,7 +44,7 @@ fn start_boxed(
 /// timeout.
 ///
 /// # Errors
-/// As [`start`].
+/// The same as for [`start`].
 pub fn start_stepped<R: Replica>(
     description: Description,
     options: StartOptions<'_>,

@@ -106,7 +106,7 @@ pub enum StartError {
          already running there, stop it, or give this node a free address of this host"
     )]
     Listen {
-        /// Where.
+        /// The address of the socket.
         address: Address,
         /// This node.
         node: u32,

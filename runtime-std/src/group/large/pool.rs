@@ -5,7 +5,7 @@ use tramontane_core::fabric::BlockStore as _;
 use crate::block_transfer::buffer::Buffer;
 use crate::fabric::{BlockMemoryError, BlockStore};
 
-/// How much larger a reused buffer may be than its message. Buffers that are much larger would be
+/// The largest factor by which a reused buffer may exceed its message. Larger buffers would be
 /// missing for larger messages.
 const WASTE_MAX: usize = 4;
 

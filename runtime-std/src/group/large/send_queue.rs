@@ -49,7 +49,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LargeSendQueue {
-    /// Both ends.
+    /// Creates both ends.
     pub(crate) fn new(
         bytes_max: usize,
         window: usize,

@@ -66,7 +66,7 @@ const MEETING: Duration = Duration::from_secs(10);
 enum Agreed {
     /// The group continues in this view.
     View(View),
-    /// A member runs.
+    /// A member is running.
     Running,
     /// No node that answers was in a view: the group has yet to be formed.
     NoGroup,
@@ -359,7 +359,7 @@ impl StartingMember {
             view: view.id,
             digest: description.forming_digest() ^ self.terms,
             key: self.key.clone(),
-            // Asked before.
+            // Checked before.
             allow_clear: true,
             time_limit: until.saturating_duration_since(Instant::now()),
             cancel,

@@ -71,7 +71,7 @@ pub enum MemberState {
     Changing,
     /// The member was asked to leave, and waits for the view without it.
     Leaving,
-    /// It left.
+    /// The member left.
     Left,
     /// The member is out of the group, or failed.
     Halted,
@@ -133,7 +133,7 @@ pub struct ClientStatus {
 pub struct CutClient {
     /// The client's name.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

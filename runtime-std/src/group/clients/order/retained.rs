@@ -51,7 +51,7 @@ impl RetainedMessage {
 /// The knowledge about the order up to a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// All.
+    /// The order up to exactly this position.
     At(Position),
     /// The order up to an earlier position; the messages since then are not kept here.
     Since(Position),

@@ -149,7 +149,7 @@ impl<R: Replica> Engine<R> {
         Ok(engine)
     }
 
-    /// The application.
+    /// Returns the application.
     pub(crate) fn replica(&mut self) -> &mut R {
         self.parts.replica.application()
     }
