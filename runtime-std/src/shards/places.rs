@@ -20,7 +20,7 @@ pub struct Places {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchPlace {
-    /// The name of no replica.
+    /// A name that belongs to no replica.
     #[error("\"{name}\" is not a replica; use GROUP.RANK, such as {example}")]
     Replica {
         /// The name that was given.
@@ -28,7 +28,7 @@ pub enum NoSuchPlace {
         /// A name that exists.
         example: String,
     },
-    /// The name of no group.
+    /// A name that belongs to no group.
     #[error("\"{name}\" is not a group of the overlay; use one of {known}")]
     Group {
         /// The name that was given.

@@ -60,7 +60,7 @@ impl<const COUNT: usize> Fields<COUNT> {
 }
 
 /// Returns the digest of a description. Nodes that form the first view must agree on `initial` too;
-/// later it is history.
+/// it no longer matters afterwards.
 ///
 /// Both times are included: a member would remove peers whose heartbeats are less frequent than its
 /// failure timeout allows.
@@ -123,7 +123,7 @@ impl Description {
     }
 
     /// Returns the digest for nodes that form the first view, which must also agree on its members.
-    /// Later that is history.
+    /// The initial members no longer matter afterwards.
     #[must_use]
     pub(crate) fn forming_digest(&self) -> u64 {
         digest(self, true)

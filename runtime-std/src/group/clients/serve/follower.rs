@@ -103,7 +103,7 @@ impl Follower {
         &mut self.stall
     }
 
-    /// Returns for how long it has received nothing.
+    /// Returns how long it has received nothing.
     pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
         self.stall.lasts(now)
     }

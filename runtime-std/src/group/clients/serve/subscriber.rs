@@ -57,7 +57,7 @@ impl Subscriber {
         self.next
     }
 
-    /// Returns for how long it has received nothing.
+    /// Returns how long it has received nothing.
     pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
         self.stall.lasts(now)
     }
