@@ -40,10 +40,10 @@ impl core::fmt::Display for ErrorKind {
         out.write_str(match self {
             Self::QueueFull => "the queue to this peer is full",
             Self::PeerLost => "the peer is lost",
-            Self::Revoked => "the peer revoked the right to write",
-            Self::OutOfRange => "a write outside the row, or too long a list",
+            Self::Revoked => "the peer revoked the permission to write",
+            Self::OutOfRange => "a write is outside the row, or a list is too long",
             Self::Other => "the fabric failed",
-            Self::WrongMemory => "memory that was not made for this view",
+            Self::WrongMemory => "the memory was not made for this view",
         })
     }
 }
@@ -74,7 +74,7 @@ impl core::fmt::Display for LossCause {
             Self::Left => "it left",
             Self::Unreachable => "it cannot be reached",
             Self::Denied => "it denied a write",
-            Self::Misbehaved => "it published what no correct member can",
+            Self::Misbehaved => "it published something that no correct member can",
         })
     }
 }

@@ -20,7 +20,7 @@ impl core::fmt::Display for TooManyRegions {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(
             out,
-            "this member has {REGIONS_MAX} block memories already; drop one before another is made"
+            "this member already has {REGIONS_MAX} block memories; drop one before making another"
         )
     }
 }

@@ -39,13 +39,13 @@ impl HealthKind {
 impl core::fmt::Display for HealthKind {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::Started => "it shows that it lives",
-            Self::Silent => "it shows no heartbeat any more",
+            Self::Started => "it shows its first heartbeat",
+            Self::Silent => "it no longer shows a heartbeat",
             Self::Resumed => "it shows heartbeats again",
             Self::Restarted => "it has restarted without its memory",
             Self::StoppedBecauseOfThis => "it has stopped because of this member",
             Self::Unreadable => "its header fails its check",
-            Self::Misbehaved => "it published what no correct member can",
+            Self::Misbehaved => "it published something that no correct member can",
         })
     }
 }

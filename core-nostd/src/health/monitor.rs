@@ -41,9 +41,9 @@ pub enum HealthError {
 impl core::fmt::Display for HealthError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::NoHeader => "the layout has no room for health",
-            Self::WrongState => "the rows or the lent state are not as the layout says",
-            Self::Incarnation => "an incarnation is not zero and fits its cell",
+            Self::NoHeader => "the layout has no health cells",
+            Self::WrongState => "the rows or the lent state do not match the layout",
+            Self::Incarnation => "the incarnation must not be zero, and must fit in its cell",
         })
     }
 }

@@ -33,11 +33,11 @@ impl DigestMismatch {
 impl core::fmt::Display for DigestMismatch {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         formatter.write_str(match self {
-            Self::Layout => "another layout",
-            Self::ByteOrder => "the same layout in the other order of bytes",
-            Self::LineSize => "the same layout for cache lines of another size",
+            Self::Layout => "a different layout",
+            Self::ByteOrder => "the same layout in the other byte order",
+            Self::LineSize => "the same layout for another cache line size",
             Self::ByteOrderAndLineSize => {
-                "the same layout in the other order of bytes, for cache lines of another size"
+                "the same layout in the other byte order, for another cache line size"
             }
         })
     }

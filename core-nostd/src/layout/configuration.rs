@@ -94,15 +94,15 @@ impl core::fmt::Display for LayoutError {
         out.write_str(match self {
             Self::NoMembers => "the group has no members",
             Self::TooManyMembers => "the group has more than 1024 members",
-            Self::DuplicateMember => "a node id stands twice in the group",
+            Self::DuplicateMember => "a node id is listed twice in the group",
             Self::NoSubgroups => "the group has no subgroups",
             Self::TooManySubgroups => "the group has more than 1024 subgroups",
             Self::EmptySubgroup => "a subgroup has no members",
-            Self::BadSubgroupMember => "a subgroup names an unknown rank, or one twice",
+            Self::BadSubgroupMember => "a subgroup names an unknown rank, or one rank twice",
             Self::SenderOutsideSubgroup => {
-                "a sender is not a member of its subgroup, or stands twice"
+                "a sender is not a member of its subgroup, or is listed twice"
             }
-            Self::ZeroWindow => "the window is 0: a sender needs at least one slot",
+            Self::ZeroWindow => "the window is 0; give each sender at least one slot",
             Self::WindowTooLarge => "the window is above 1048576 slots",
             Self::MessageTooLarge => "the largest message is above 268435456 bytes",
             Self::RowTooLarge => "a row would be larger than this machine can address",

@@ -49,7 +49,7 @@ pub struct OutOfBlock;
 
 impl core::fmt::Display for OutOfBlock {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str("a range outside the block memory; compare with its bytes()")
+        out.write_str("the range is outside the block memory; compare it with bytes()")
     }
 }
 

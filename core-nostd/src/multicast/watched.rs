@@ -47,14 +47,16 @@ impl Impossible {
 impl core::fmt::Display for Impossible {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::Round => "a slot names a round that its sender cannot have reached",
-            Self::OlderMessage => "a slot holds an older message than it held before",
-            Self::Length => "a slot holds more bytes than a message has",
+            Self::Round => "a slot has a round that its sender cannot have reached",
+            Self::OlderMessage => "a slot holds an older message than before",
+            Self::Length => "a slot holds more bytes than a message can have",
             Self::SlotChanged => "a slot changed between receipt and delivery",
-            Self::Silence => "more rounds were used in silence than can be",
+            Self::Silence => "more rounds were used in silence than is possible",
             Self::Shrunk => "a count shrank",
             Self::Received => "a member has received more than was sent",
-            Self::Delivered => "a member has delivered more than everybody has",
+            Self::Delivered => {
+                "a member has delivered a message that not every member has received"
+            }
             Self::Consumed => "a member has consumed more than was sent",
             Self::CellCheck => "a cell fails its check",
             Self::SlotCheck => "a slot fails its check",

@@ -29,7 +29,9 @@ pub enum AloneError {
 impl core::fmt::Display for AloneError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::NotAPair => "only one of two members of a fixed group goes on alone",
+            Self::NotAPair => {
+                "only a member of a fixed group of two can continue without its partner"
+            }
             Self::OutOfRow => "the node's state and its memory do not belong together",
         })
     }

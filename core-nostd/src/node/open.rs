@@ -84,12 +84,12 @@ pub enum OpenError {
 impl core::fmt::Display for OpenError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::NotAMember => "the own rank is not in the group",
-            Self::WrongRows => "the rows are not as the layout says",
-            Self::WrongState => "the lent state is not as long as the layout says",
-            Self::NoGuard => "the fabric promises no order that keeps a guard behind its content",
+            Self::NotAMember => "the local rank is not in the group",
+            Self::WrongRows => "the number or size of the rows does not match the layout",
+            Self::WrongState => "the lent state does not have the sizes in the layout",
+            Self::NoGuard => "the fabric does not promise to keep a guard after its content",
             Self::FabricTooSmall => {
-                "the fabric takes too few writes a list, or too few bytes a write"
+                "the fabric accepts too few writes per list or bytes per write for this layout"
             }
         })
     }

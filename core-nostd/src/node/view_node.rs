@@ -47,10 +47,12 @@ pub enum ViewError {
 impl core::fmt::Display for ViewError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::WrongState => "the layout or the lent state is not made for views",
+            Self::WrongState => {
+                "the layout has no view columns, or the lent state is too small for views"
+            }
             Self::NoWriteOrder => "views need a fabric that keeps writes in order",
             Self::FabricTooSmall => {
-                "the fabric takes too few bytes a write for the columns of a view"
+                "the fabric accepts too few bytes per write for the columns of a view"
             }
             Self::Node(error) => return core::fmt::Display::fmt(error, out),
         })

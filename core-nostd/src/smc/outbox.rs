@@ -27,10 +27,10 @@ pub enum ReserveError {
 impl core::fmt::Display for ReserveError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Full => out.write_str("no slot is free now"),
-            Self::Contended => out.write_str("too many threads reserve at once"),
+            Self::Full => out.write_str("no slot is free now; step the node or wait"),
+            Self::Contended => out.write_str("too many threads reserve at once; try again"),
             Self::TooLarge { length, limit } => {
-                write!(out, "a message of {length} bytes does not fit a slot of {limit}")
+                write!(out, "a message of {length} bytes does not fit in a slot of {limit} bytes")
             }
         }
     }

@@ -136,14 +136,16 @@ pub enum OverlayError {
 impl core::fmt::Display for OverlayError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NoGroups => out.write_str("an overlay needs a group"),
+            Self::NoGroups => out.write_str("an overlay needs at least one group"),
             Self::TooManyGroups => write!(out, "an overlay has at most {GROUPS_MAX} groups"),
             Self::Replicas(group) => {
                 write!(out, "group {group} needs 1 to {REPLICAS_MAX} replicas")
             }
             Self::UnknownParent(group) => write!(out, "the parent of group {group} is unknown"),
             Self::Cycle(group) => write!(out, "group {group} is its own ancestor"),
-            Self::SecondRoot(group) => write!(out, "group {group} is a second root"),
+            Self::SecondRoot(group) => {
+                write!(out, "group {group} is a second root; give it a parent")
+            }
             Self::TooManyChildren(group) => {
                 write!(out, "group {group} has more than {CHILDREN_MAX} children")
             }

@@ -105,11 +105,11 @@ impl core::fmt::Display for OpenError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
             Self::NoSuchReplica => "the overlay has no such replica or client",
-            Self::StateTooSmall => "too little state was lent",
+            Self::StateTooSmall => "the lent state is too small for the overlay",
             Self::FabricPromises => {
-                "the fabric must keep writes in order, and complete them once they are visible"
+                "the fabric must keep writes in order and complete them only once they are visible"
             }
-            Self::FabricTooSmall => "the fabric's writes are too small for this overlay",
+            Self::FabricTooSmall => "the fabric accepts too few writes or bytes for this overlay",
         })
     }
 }
@@ -139,7 +139,7 @@ impl core::fmt::Display for Halt {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
             Self::OutOfRow => "the lent memory does not fit the overlay",
-            Self::NotContinued => "a decided entry does not continue what was delivered",
+            Self::NotContinued => "a decided entry does not follow the delivered ones",
             Self::NoEntry => "a decided entry is not in the log",
         })
     }

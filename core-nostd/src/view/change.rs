@@ -24,9 +24,9 @@ pub enum RequestError {
 impl core::fmt::Display for RequestError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::IsMember => "the node is a member of the view",
-            Self::TooMany => "too many requests in one view",
-            Self::NoJoinRequest => "no node was asked for that could be taken back",
+            Self::IsMember => "the node is already a member of the view",
+            Self::TooMany => "too many requests in this view; ask again in the next one",
+            Self::NoJoinRequest => "there is no join request to withdraw",
         })
     }
 }

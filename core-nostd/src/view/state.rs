@@ -78,10 +78,13 @@ impl core::fmt::Display for Halt {
         match self {
             Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this one"),
             Self::NoMajority => {
-                out.write_str("the members that are left are no majority of the view")
+                out.write_str("the remaining members are not a majority of the view")
             }
             Self::ChangedBy(rank) => {
-                write!(out, "member {rank} changed what it had published, so this one cannot go on")
+                write!(
+                    out,
+                    "member {rank} changed what it had published, so this one cannot continue"
+                )
             }
         }
     }

@@ -25,7 +25,9 @@ fn main() -> ExitCode {
     if std::env::args().any(|word| word == "--check") {
         return match std::fs::read(&header) {
             Ok(present) if present == text => ExitCode::SUCCESS,
-            _ => failed("include/tramontane.h does not match the sources; run tramontane-header without --check to write it"),
+            _ => {
+                failed("include/tramontane.h is out of date; run this without --check to write it")
+            }
         };
     }
     match std::fs::write(&header, text) {

@@ -59,7 +59,7 @@ fn number(word: &str) -> Option<u64> {
 fn run(own: Channel, incarnation: u32, messages: u64, folder: PathBuf) -> Result<(), String> {
     Linux::use_folder(folder);
     let mut ports = ApexPorts::<Linux>::create(&PortNames::of(own))
-        .map_err(|error| format!("the ports cannot be created: {error:?}"))?;
+        .map_err(|error| format!("cannot create the ports: {error:?}"))?;
     let rows = STORAGE.rows();
     let mut partition = Partition::new(own, incarnation, &STORAGE, &rows, messages / 2);
     let (began, parent) = (Instant::now(), std::os::unix::process::parent_id());
@@ -160,9 +160,9 @@ fn supervise(messages: u64, restarts: u64, folder: &Path) -> Result<(), String> 
             done[own.index()] = Some(digest);
         }
     }
-    let [Some(a), Some(b)] = done else { return Err("they are not done".into()) };
+    let [Some(a), Some(b)] = done else { return Err("the partitions did not finish".into()) };
     if a != b {
-        return Err(format!("{messages} messages, and they disagree: {a} and {b}"));
+        return Err(format!("after {messages} messages the partitions disagree: {a} and {b}"));
     }
     println!("{messages} messages at both in one order, {killed} restarts: digest {a}");
     Ok(())
@@ -176,18 +176,19 @@ fn next_count(
 ) -> Result<(Channel, u64, String), String> {
     loop {
         let left = PAIR_TIMEOUT.saturating_sub(began.elapsed());
-        let (own, incarnation, line) =
-            said.recv_timeout(left).map_err(|_| "they do not come to an end".to_string())?;
+        let (own, incarnation, line) = said
+            .recv_timeout(left)
+            .map_err(|_| "the partitions did not finish in time".to_string())?;
         if lives[own.index()].incarnation != incarnation {
             continue;
         }
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
             ["count", count, digest] => {
-                let count = number(count).ok_or("a count that is none")?;
+                let count = number(count).ok_or("a count is not a number")?;
                 return Ok((own, count, (*digest).to_string()));
             }
-            _ => println!("{own:?}, life {incarnation}: {line}"),
+            _ => println!("{own:?}, incarnation {incarnation}: {line}"),
         }
     }
 }

@@ -69,17 +69,17 @@ impl core::fmt::Display for SendError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::NotRoot => out
-                .write_str("only the first member of a group sends; open a group for each sender"),
+                .write_str("only the first member of a group can send; open one group per sender"),
             Self::Busy => {
-                out.write_str("the message before is not completed; send again when it is")
+                out.write_str("the previous message is not completed; send again once it is")
             }
             Self::Ended => {
-                out.write_str("the group has ended; open another among the members that are left")
+                out.write_str("the group has ended; open another one among the remaining members")
             }
             Self::TooLarge { blocks, blocks_max } => {
                 out.write_str("the message has ")?;
                 core::fmt::Display::fmt(blocks, out)?;
-                out.write_str(" blocks, and the group takes ")?;
+                out.write_str(" blocks, but the group accepts at most ")?;
                 core::fmt::Display::fmt(blocks_max, out)
             }
         }
@@ -102,8 +102,8 @@ pub enum CloseError {
 impl core::fmt::Display for CloseError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::NotRoot => "only the first member of a group closes it",
-            Self::Ended => "the group has ended already; ask for its outcome",
+            Self::NotRoot => "only the first member of a group can close it",
+            Self::Ended => "the group has already ended; query its outcome",
         })
     }
 }

@@ -94,14 +94,14 @@ impl core::fmt::Display for OpenError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
             Self::Members => "the group's members must be members of the view, each once",
-            Self::NotMember => "this node is not on the group's list",
+            Self::NotMember => "this node is not in the group's list of members",
             Self::Schedule => "there must not be more racks than members",
             Self::BlockBytes => {
-                "a block must have at least one byte, and no more than the fabric takes"
+                "a block must have at least one byte, and no more than the fabric accepts"
             }
-            Self::Window => "a window must be at least one, and no more than the fabric takes",
-            Self::Cells => "the group's cells must begin on a cache line and lie inside every row",
-            Self::NoWords => "lend at least one word for the blocks of a message",
+            Self::Window => "a window must be at least one, and no more than the fabric accepts",
+            Self::Cells => "the group's cells must begin on a cache line and be inside every row",
+            Self::NoWords => "no word was lent for the blocks of a message; lend at least one",
             Self::Unordered => {
                 "block groups need a fabric that keeps the order of writes to one peer"
             }

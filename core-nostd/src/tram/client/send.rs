@@ -37,11 +37,11 @@ pub enum SendError {
 impl core::fmt::Display for SendError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str(match self {
-            Self::Full => "a window of messages is unanswered: try again after the next answer",
+            Self::Full => "a window of messages is unanswered; try again after the next answer",
             Self::TooLong => "the message is longer than the overlay's limit",
-            Self::NoDestination => "a message needs a destination",
-            Self::UnknownDestination => "a destination is no group of the overlay",
-            Self::Closed => "this client's place is closed",
+            Self::NoDestination => "the message has no destination",
+            Self::UnknownDestination => "a destination is not a group of the overlay",
+            Self::Closed => "this client is closed",
         })
     }
 }
