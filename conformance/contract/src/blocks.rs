@@ -140,7 +140,7 @@ fn next<T: BlockBench>(bench: &mut T, member: Rank) -> Result<BlockEvent, Breach
 
 fn expect<T: BlockBench>(bench: &mut T, member: Rank, event: BlockEvent) -> Result<(), Breach> {
     let seen = next(bench, member)?;
-    ensure!(seen == event, "{member} gets {seen:?} and not {event:?}");
+    ensure!(seen == event, "{member} gets {seen:?} instead of {event:?}");
     Ok(())
 }
 
@@ -183,7 +183,7 @@ fn in_order<T: BlockBench>(bench: &mut T) -> Outcome {
             expect_received(bench, B, way(A), (index as u64, immediate, length))?;
             let value = 1 + 10 * round + index as u8;
             let seen = bench.look_blocks(B, index * BYTES, length);
-            ensure_same(&seen, &vec![value; length], "a block that came")?;
+            ensure_same(&seen, &vec![value; length], "a received block")?;
             expect_sent(bench, A, way(B), 7)?;
         }
     }
@@ -223,7 +223,7 @@ fn sent_is_free<T: BlockBench>(bench: &mut T) -> Outcome {
         expect_sent(bench, A, way(B), 0)?;
         bench.fill_blocks(A, 0, &[0xff; BYTES]);
         expect_received(bench, B, way(A), (0, 0, BYTES))?;
-        ensure_same(&bench.look_blocks(B, 0, BYTES), &[round + 1; BYTES], "a block that was sent")?;
+        ensure_same(&bench.look_blocks(B, 0, BYTES), &[round + 1; BYTES], "a sent block")?;
     }
     Ok(Finding::Holds)
 }
@@ -231,7 +231,7 @@ fn sent_is_free<T: BlockBench>(bench: &mut T) -> Outcome {
 fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     let most = bench.fabric(A).block_limits().receives_max;
-    ensure!(most > 0, "the fabric takes no receives at all");
+    ensure!(most > 0, "the fabric accepts no receives at all");
     for peer in [B, C] {
         for _ in 0..most {
             receive(bench, A, way(peer), (0, 8), 0)?;
@@ -240,7 +240,7 @@ fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
         let kind = try_receive(bench, A, way(peer), (into, 8), 0);
         ensure!(
             kind == Err(ErrorKind::QueueFull),
-            "receive {} for one peer gives {kind:?}",
+            "receive {} for one peer returns {kind:?}",
             most + 1
         );
     }
@@ -250,7 +250,7 @@ fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
 fn sends_are_taken<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     let limits = bench.fabric(A).block_limits();
-    ensure!(limits.sends_max > 0, "the fabric takes no sends at all");
+    ensure!(limits.sends_max > 0, "the fabric accepts no sends at all");
     let most = limits.sends_max.min(limits.receives_max);
     for turn in 0..2 {
         for _ in 0..most {
@@ -260,7 +260,7 @@ fn sends_are_taken<T: BlockBench>(bench: &mut T) -> Outcome {
         let source = area(bench, 0);
         for sent in 0..most {
             let kind = try_send(bench, A, way(B), (source, 8), (0, 0));
-            ensure!(kind.is_ok(), "send {} of {most} in turn {turn} gives {kind:?}", sent + 1);
+            ensure!(kind.is_ok(), "send {} of {most} in turn {turn} returns {kind:?}", sent + 1);
         }
         let (mut gone, mut come) = (0, 0);
         let done = wait(bench, |bench| {
@@ -272,7 +272,7 @@ fn sends_are_taken<T: BlockBench>(bench: &mut T) -> Outcome {
             }
             Ok(gone >= most && come >= most)
         })?;
-        ensure!(done, "of {most} blocks {gone} are told as sent and {come} as received");
+        ensure!(done, "of {most} blocks, {gone} are reported as sent and {come} as received");
         ensure!((gone, come) == (most, most), "{gone} sent and {come} received, of {most}");
     }
     Ok(Finding::Holds)
@@ -286,9 +286,9 @@ fn out_of_range<T: BlockBench>(bench: &mut T) -> Outcome {
     let cases = [("beyond the memory", B, huge), ("in the row", B, row), ("to oneself", A, fine)];
     for (what, peer, place) in cases {
         let sent = try_send(bench, A, way(peer), (place, 8), (0, 0));
-        ensure!(sent == Err(ErrorKind::OutOfRange), "a block {what} gives {sent:?}");
+        ensure!(sent == Err(ErrorKind::OutOfRange), "a block {what} returns {sent:?}");
         let posted = try_receive(bench, A, way(peer), (place, 8), 0);
-        ensure!(posted == Err(ErrorKind::OutOfRange), "a receive {what} gives {posted:?}");
+        ensure!(posted == Err(ErrorKind::OutOfRange), "a receive {what} returns {posted:?}");
     }
     Ok(Finding::Holds)
 }
@@ -299,13 +299,13 @@ fn ensure_loses_b<T: BlockBench>(bench: &mut T, member: Rank) -> Result<(), Brea
     wait(bench, |bench| {
         for event in drain(bench, member)? {
             if let Event::PeerLost { peer, .. } = event {
-                ensure!(peer == B, "{member} gets the event that it lost {peer}");
+                ensure!(peer == B, "{member} reports the loss of {peer}");
                 lost = true;
             }
         }
         Ok(lost)
     })?;
-    ensure!(lost, "{member} gets no event that its block was not taken");
+    ensure!(lost, "{member} gets no event for its block without a receive");
     Ok(())
 }
 
@@ -322,7 +322,7 @@ fn unawaited<T: BlockBench>(bench: &mut T) -> Outcome {
     bench.fill_blocks(A, 0, &[5; BYTES]);
     send(bench, A, way(B), (0, BYTES), (1, 2))?;
     ensure_loses_b(bench, A)?;
-    ensure_same(&bench.look_blocks(B, 0, BYTES), &[0; BYTES], "memory that nobody offered")?;
+    ensure_same(&bench.look_blocks(B, 0, BYTES), &[0; BYTES], "memory without a receive")?;
     ensure_others_go_on(bench)?;
     Ok(Finding::Holds)
 }
@@ -333,7 +333,7 @@ fn too_long<T: BlockBench>(bench: &mut T) -> Outcome {
     receive(bench, B, way(A), (0, 100), 1)?;
     send(bench, A, way(B), (0, 200), (1, 2))?;
     ensure_loses_b(bench, A)?;
-    ensure_same(&bench.look_blocks(B, 100, BYTES), &[0; BYTES], "memory behind the receive")?;
+    ensure_same(&bench.look_blocks(B, 100, BYTES), &[0; BYTES], "memory after the receive")?;
     ensure_others_go_on(bench)?;
     Ok(Finding::Holds)
 }
@@ -348,11 +348,11 @@ fn silent_after_cut<T: BlockBench>(bench: &mut T) -> Outcome {
     for _ in 0..100 {
         bench.pass();
         let told = bench.fabric(B).poll_block();
-        ensure!(told.is_none(), "B cut A, and gets {told:?}");
+        ensure!(told.is_none(), "B cut A, but gets {told:?}");
     }
     let into = area(bench, 0);
     let result = try_receive(bench, B, way(A), (into, 8), 0);
-    ensure!(result.is_err(), "a receive for a peer that was cut is taken");
+    ensure!(result.is_err(), "a receive for a cut peer is accepted");
     Ok(Finding::Holds)
 }
 
@@ -391,10 +391,10 @@ fn channels_counted<T: BlockBench>(bench: &mut T) -> Outcome {
     let posted = try_receive(bench, A, beyond, (place, 8), 0);
     ensure!(
         posted == Err(ErrorKind::OutOfRange),
-        "a receive on a channel too many gives {posted:?}"
+        "a receive on an unknown channel returns {posted:?}"
     );
     let sent = try_send(bench, A, beyond, (place, 8), (0, 0));
-    ensure!(sent == Err(ErrorKind::OutOfRange), "a block on a channel too many gives {sent:?}");
+    ensure!(sent == Err(ErrorKind::OutOfRange), "a block on an unknown channel returns {sent:?}");
     bench.fabric(A).close(VIEW, beyond.channel);
     ensure_others_go_on(bench)?;
     Ok(Finding::Holds)
@@ -420,13 +420,13 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     for member in [A, B, C] {
         let told = drain(bench, member)?;
         let lost = told.iter().find(|event| matches!(event, Event::PeerLost { .. }));
-        ensure!(lost.is_none(), "{member} gets {lost:?} for a channel that was closed");
+        ensure!(lost.is_none(), "{member} gets {lost:?} for a closed channel");
     }
     let told = bench.fabric(B).poll_block();
-    ensure!(told.is_none(), "B closed the channel, and gets {told:?}");
+    ensure!(told.is_none(), "B closed the channel, but gets {told:?}");
     let place = area(bench, 0);
     let result = try_receive(bench, B, on(OTHER, A), (place, 8), 0);
-    ensure!(result == Err(ErrorKind::OutOfRange), "a receive on a closed channel gives {result:?}");
+    ensure!(result == Err(ErrorKind::OutOfRange), "a receive on a closed channel returns {result:?}");
     Ok(Finding::Holds)
 }
 
@@ -449,7 +449,7 @@ fn closed_by_sender<T: BlockBench>(bench: &mut T) -> Outcome {
     }
     let expected =
         BlockEvent::Received { way: way(A), token: Token(2), immediate: 4, length: BYTES };
-    ensure!(seen == expected, "B gets {seen:?} and not {expected:?}");
+    ensure!(seen == expected, "B gets {seen:?} instead of {expected:?}");
     expect_sent(bench, A, way(B), 4)?;
     Ok(Finding::Holds)
 }

@@ -22,7 +22,7 @@ clauses! { pub(super) Bench
 const LISTS_MAX: u64 = 20_000;
 
 const NEVER_FULL: Finding =
-    Finding::NotApplicable("20000 lists were taken with nobody taking them off");
+    Finding::NotApplicable("20000 lists were accepted while no peer received any");
 
 /// Three cells on three lines: no usual queue depth is a multiple of three, so that the last list
 /// fits only in part.
@@ -62,22 +62,22 @@ fn crowd<T: Bench>(bench: &mut T) -> Result<Option<u64>, Breach> {
 fn refused_whole<T: Bench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     let Some(refused) = crowd(bench)? else { return Ok(NEVER_FULL) };
-    ensure!(refused > 1, "the queue is full before anything was posted");
+    ensure!(refused > 1, "the queue is full before the first post");
     let again = try_post(bench, (A, B), &list(), None);
     ensure!(
         again == Err(ErrorKind::QueueFull),
-        "without any time passing, a second try gives {again:?}"
+        "a second attempt without any delay returns {again:?}"
     );
     bench.settle();
     let seen = see(bench, B, A);
     ensure!(
         seen.iter().all(|value| *value != refused),
-        "list {refused} was refused, and {seen:?} landed"
+        "list {refused} was refused, but {seen:?} landed"
     );
     if promises(bench, Promises::WRITE_ORDER) {
         ensure!(
             seen == [refused - 1; 3],
-            "list {} was the last that was taken; {seen:?} landed",
+            "list {} was the last accepted one, but {seen:?} landed",
             refused - 1
         );
     }
@@ -94,7 +94,7 @@ fn passes<T: Bench>(bench: &mut T) -> Outcome {
         let seen = see(bench, B, A);
         ensure!(
             seen == [refused; 3],
-            "in round {round} list {refused} was posted again, and {seen:?} landed"
+            "list {refused} was posted again in round {round}, but {seen:?} landed"
         );
     }
     Ok(Finding::Holds)
@@ -112,7 +112,7 @@ fn alone<T: Bench>(bench: &mut T) -> Outcome {
         let result = try_post(bench, (from, to), &[guard(64, 8)], None);
         ensure!(
             result.is_ok(),
-            "while the queue from {A} to {B} is full, {from} to {to} gives {result:?}"
+            "while the queue from {A} to {B} is full, a post from {from} to {to} returns {result:?}"
         );
     }
     bench.settle();
@@ -120,7 +120,7 @@ fn alone<T: Bench>(bench: &mut T) -> Outcome {
         let seen = read_bytes(&bench.copy(to, from), 64, 8);
         ensure!(
             seen == [9; 8],
-            "beside a full queue, a write from {from} to {to} does not land: {seen:?}"
+            "while another queue is full, a write from {from} to {to} does not land: {seen:?}"
         );
     }
     ensure_way(bench, (A, B), 3)?;

@@ -120,7 +120,7 @@ fn in_place<T: Bench>(bench: &mut T) -> Outcome {
     if result.is_ok() {
         expected[1024..1024 + BYTES].copy_from_slice(&row[256..256 + BYTES]);
     } else {
-        ensure_refused(result, "a write to another place")?;
+        ensure_refused(result, "a write to another offset")?;
     }
     bench.settle();
     let what = format!("{B}'s copy after a write from 256 to 1024 with the result {result:?}");

@@ -39,14 +39,14 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         for peer in everyone() {
             ensure!(
                 !bench.fabric(member).ready(VIEW, peer),
-                "{peer} is ready for {member} before open"
+                "{peer} is ready for {member} before the view is open"
             );
         }
     }
     let result = try_post(bench, (A, B), &[content(64, 64)], Some(Token(1)));
     ensure!(
         result == Err(ErrorKind::Other),
-        "a post before the view is open gives {result:?}, not Other"
+        "a post before the view is open returns {result:?} instead of Other"
     );
     open(bench, A)?;
     bench.settle();
@@ -54,7 +54,7 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         let result = try_post(bench, (A, B), &[content(64, 64)], Some(Token(2)));
         ensure!(
             result == Err(ErrorKind::QueueFull),
-            "a post to {B}, which is not ready yet, gives {result:?}, not QueueFull"
+            "a post to {B}, which is not ready yet, returns {result:?} instead of QueueFull"
         );
     }
     for member in [B, C] {
@@ -64,14 +64,14 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         let to_each = |bench: &mut T, from, to| bench.fabric(from).ready(VIEW, to);
         Ok(to_each(bench, A, B) && to_each(bench, B, A) && to_each(bench, C, A))
     })?;
-    ensure!(ready, "all have opened the view, and some are never ready");
+    ensure!(ready, "all members have opened the view, but some are never ready");
     bench.settle();
     let events = drain(bench, A)?;
     let completed = events.iter().find(|event| matches!(event, Event::Completed(_)));
-    ensure!(completed.is_none(), "a post that was refused is reported: {completed:?}");
+    ensure!(completed.is_none(), "a refused post is reported as completed: {completed:?}");
     if !shared {
         let seen = read_bytes(&bench.copy(B, A), 64, 64);
-        ensure_same(&seen, &[0; 64], "what was refused before all were ready")?;
+        ensure_same(&seen, &[0; 64], "the writes refused before all members were ready")?;
     }
     ensure_way(bench, (A, B), 5)?;
     Ok(finding(shared))
@@ -80,7 +80,7 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
 fn open_once<T: Bench>(bench: &mut T) -> Outcome {
     open(bench, A)?;
     let again = bench.open(A);
-    ensure!(again == Err(ErrorKind::Other), "a second open gives {again:?}, not Other");
+    ensure!(again == Err(ErrorKind::Other), "a second open returns {again:?} instead of Other");
     for member in [B, C] {
         open(bench, member)?;
     }
@@ -90,7 +90,7 @@ fn open_once<T: Bench>(bench: &mut T) -> Outcome {
     let again = bench.open(B);
     ensure!(
         again == Err(ErrorKind::Other),
-        "a second open while in use gives {again:?}, not Other"
+        "a second open while in use returns {again:?} instead of Other"
     );
     ensure_way(bench, (A, B), 7)?;
     Ok(Finding::Holds)
@@ -113,7 +113,7 @@ fn ready_reported_once<T: Bench>(bench: &mut T) -> Outcome {
             let ready = Event::Ready { view: VIEW, peer };
             let times = told[member.index()].iter().filter(|event| **event == ready).count();
             let expected = usize::from(peer != member);
-            ensure!(times == expected, "{member} gets {times} events that {peer} is ready");
+            ensure!(times == expected, "{member} gets {times} ready events for {peer}");
             ensure!(
                 peer == member || bench.fabric(member).ready(VIEW, peer),
                 "{peer} is not ready for {member}"
@@ -135,7 +135,7 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
     let before = snapshot(&bench.copy(A, B));
     ensure_refused(
         try_post(bench, (A, B), &[guard(64, 8)], None),
-        "a post to a peer that was cut",
+        "a post to a peer after a cut",
     )?;
     fill(bench, B, 64, 8, 4);
     // The post may be accepted, because B need not know of the cut yet; it must not arrive.
@@ -181,7 +181,7 @@ fn retire_ends<T: Bench>(bench: &mut T) -> Outcome {
     }
     bench.pass();
     let ended = wait(bench, |bench| Ok(bench.fabric(A).retire(VIEW)))?;
-    ensure!(ended, "the view never comes to its end");
+    ensure!(ended, "retiring the view never completes");
     let memory = |bench: &T| [B, C].map(|owner| snapshot(&bench.copy(A, owner)));
     let before = memory(bench);
     // The memory may be reused now: its new contents must not reach any peer.
@@ -195,14 +195,14 @@ fn retire_ends<T: Bench>(bench: &mut T) -> Outcome {
     }
     for _ in 0..3 {
         bench.settle();
-        ensure!(bench.fabric(A).retire(VIEW), "the view came to its end, and then not");
+        ensure!(bench.fabric(A).retire(VIEW), "the view was retired, but later is not");
     }
     if !shared {
         for (before, after) in before.iter().zip(memory(bench)) {
-            ensure_same(&after, before, "a copy in a view that came to its end")?;
+            ensure_same(&after, before, "a copy in a retired view")?;
         }
         let seen = snapshot(&bench.copy(B, A));
-        ensure!(!seen.contains(&0xee), "what {A} stored after its view's end is seen by {B}");
+        ensure!(!seen.contains(&0xee), "{B} sees bytes that {A} stored after the view had ended");
     }
     ensure_way(bench, (B, C), 9)?;
     Ok(finding(shared))

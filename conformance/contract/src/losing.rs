@@ -44,9 +44,9 @@ fn reported_once<T: Bench>(bench: &mut T) -> Outcome {
         }
     }
     for (member, told) in [A, C].into_iter().zip(&told) {
-        ensure!(!told.is_empty(), "{member} gets no event that it lost {B}");
+        ensure!(!told.is_empty(), "{member} gets no event for the loss of {B}");
         let of_b = matches!(told[..], [Event::PeerLost { peer: B, .. }]);
-        ensure!(of_b, "{member} lost {B} alone, and gets {told:?}");
+        ensure!(of_b, "{member} lost only {B}, but gets {told:?}");
     }
     Ok(Finding::Holds)
 }
@@ -64,7 +64,7 @@ fn refused<T: Bench>(bench: &mut T) -> Outcome {
             let result = try_post(bench, (member, B), &[guard(64, 8)], None);
             ensure!(
                 result == Err(ErrorKind::PeerLost),
-                "{member} got the event that it lost {B}, and a post to it gives {result:?}"
+                "{member} reported the loss of {B}, but a post to {B} returns {result:?}"
             );
         }
     }
@@ -82,7 +82,7 @@ fn not_without_cause<T: Bench>(bench: &mut T) -> Outcome {
         for member in [A, B, C] {
             let events = drain(bench, member)?;
             let lost = events.iter().find(|event| matches!(event, Event::PeerLost { .. }));
-            ensure!(lost.is_none(), "all are there, and {member} gets {lost:?}");
+            ensure!(lost.is_none(), "all members exist, but {member} gets {lost:?}");
         }
     }
     Ok(Finding::Holds)

@@ -63,9 +63,9 @@ fn other_memory_refused<T: Bench>(bench: &mut T) -> Outcome {
         let opened = open_on(bench, &strange, is_strange);
         ensure!(
             opened == Err(ErrorKind::WrongMemory),
-            "an open where {what} other memory gives {opened:?}, not WrongMemory"
+            "an open where {what} foreign memory returns {opened:?} instead of WrongMemory"
         );
-        ensure!(!bench.fabric(A).ready(VIEW, B), "a view that was not opened has a peer");
+        ensure!(!bench.fabric(A).ready(VIEW, B), "a view that was not opened has a ready peer");
     }
     open_all(bench)?;
     ensure_way(bench, (A, B), 5)?;
@@ -83,11 +83,11 @@ fn used_memory_refused<T: Bench>(bench: &mut T) -> Outcome {
         }
         Ok(is_over)
     })?;
-    ensure!(ended, "a view that nobody uses is never retired");
+    ensure!(ended, "retiring an unused view never completes");
     let again = bench.open(A);
     ensure!(
         again == Err(ErrorKind::WrongMemory),
-        "an open on memory of a view that was retired gives {again:?}, not WrongMemory"
+        "an open on memory of a retired view returns {again:?} instead of WrongMemory"
     );
     let result = bench.fabric(A).post(VIEW, B, &[super::scene::guard(8, 8)], None);
     let kind = result.map_err(|error| error.kind());

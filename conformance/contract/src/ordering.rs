@@ -105,7 +105,7 @@ impl<F: Fabric> Actor<F> for Comparing {
         let early = cell(&seat.rows[A.index()], EARLY);
         ensure!(
             early >= late,
-            "the late write of round {late} is seen when the early one is of {early}"
+            "the late write is of round {late}, but the early one is only of round {early}"
         );
         Ok(if late == self.rounds { Next::Done } else { Next::Turn })
     }
@@ -242,7 +242,7 @@ impl<F: Fabric> Actor<F> for Reading<'_> {
         if counter == seen {
             return Ok(if seen == self.rounds { Next::Done } else { Next::Turn });
         }
-        ensure!(counter == seen + 1, "after message {seen} the counter says {counter}");
+        ensure!(counter == seen + 1, "after message {seen} the counter is {counter}");
         seat.fabric.observe_barrier();
         let mut payload = [0; PAYLOAD.1];
         let read = row.read(PAYLOAD.0, &mut payload);
@@ -289,6 +289,6 @@ fn guard_after_content<T: Bench>(bench: &mut T) -> Outcome {
     } else if promises(bench, Promises::COMPLETION_VISIBLE) {
         hunt(bench, Manner::GuardUponCompletion)
     } else {
-        Ok(Finding::NotApplicable("nothing is promised that a guard could rest on"))
+        Ok(Finding::NotApplicable("no promise lets a guard follow its content"))
     }
 }

@@ -24,7 +24,7 @@ fn constant<T: Bench>(bench: &mut T) -> Outcome {
     let same = |bench: &mut T, when: &str| -> Result<(), Breach> {
         for member in everyone() {
             let now = bench.fabric(member).capabilities();
-            ensure!(now == first, "{when}, {member} says {now:?}; {A} said {first:?}");
+            ensure!(now == first, "{when}, {member} reports {now:?}, but {A} first reported {first:?}");
         }
         Ok(())
     };
@@ -51,11 +51,11 @@ fn sane<T: Bench>(bench: &mut T) -> Outcome {
         says.promises
     );
     let Capabilities { writes_max, write_bytes_max, guard_bytes_max, .. } = says;
-    ensure!(writes_max >= 4, "a list takes {writes_max} writes");
-    ensure!(guard_bytes_max >= 24, "a guard takes {guard_bytes_max} bytes");
+    ensure!(writes_max >= 4, "a list may have only {writes_max} writes");
+    ensure!(guard_bytes_max >= 24, "a guard may have only {guard_bytes_max} bytes");
     ensure!(
         write_bytes_max >= guard_bytes_max,
-        "a write takes {write_bytes_max} bytes, less than a guard"
+        "a write may have only {write_bytes_max} bytes, less than a guard"
     );
     Ok(Finding::Holds)
 }
@@ -78,7 +78,7 @@ fn calls_return<T: Bench>(bench: &mut T) -> Outcome {
         bench.fabric(B).poll();
     })?;
     // No time passes between the posts, so most fabrics refuse at some point.
-    timed("a post that nobody takes off", &mut |bench| {
+    timed("a post that no peer receives", &mut |bench| {
         let _ = try_post(bench, (A, B), &[guard(0, 8)], None);
     })?;
     timed("a wake", &mut |bench| bench.fabric(A).wake(VIEW, C))?;

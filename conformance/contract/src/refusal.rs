@@ -43,7 +43,7 @@ fn list_too_long<T: Bench>(bench: &mut T) -> Outcome {
     fill_with_pattern(bench, A);
     let max = capabilities(bench).writes_max;
     if max > 100_000 {
-        return Ok(Finding::NotApplicable("lists may be as long as memory is"));
+        return Ok(Finding::NotApplicable("lists may be as long as memory allows"));
     }
     for length in [max + 1, 2 * max, 10 * max] {
         let writes: Vec<Write> = (0..length).map(|index| guard(index % 512 * 8, 8)).collect();
@@ -111,7 +111,7 @@ fn write_too_large<T: Bench>(bench: &mut T) -> Outcome {
         }
         bench.settle();
         let seen = read_bytes(&bench.copy(B, A), 0, write.length);
-        ensure_same(&seen, &row[..write.length], "a write above the limit that was taken")?;
+        ensure_same(&seen, &row[..write.length], "an accepted write above the limit")?;
     }
     Ok(if asked {
         Finding::Holds
@@ -125,7 +125,7 @@ fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
     for to in [A, Rank(3), Rank(9), Rank(u16::MAX)] {
         let result = try_post(bench, (A, to), &[guard(0, 8)], None);
         ensure_refused(result, &format!("a post from {A} to {to}, in a group of three,"))?;
-        ensure!(to == A || !bench.fabric(A).ready(VIEW, to), "{to} does not exist, and is ready");
+        ensure!(to == A || !bench.fabric(A).ready(VIEW, to), "{to} does not exist, but is ready");
     }
     for view in [ViewId(0), ViewId(77), ViewId(u64::MAX)] {
         let result =
@@ -133,7 +133,7 @@ fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
         ensure_refused(result, &format!("a post in view {view}, which is not open,"))?;
         ensure!(
             !bench.fabric(A).ready(view, B),
-            "{B} is ready for view {view}, which nobody opened"
+            "{B} is ready for view {view}, which is not open"
         );
         // A wake for an unknown rank or view has no effect.
         bench.fabric(A).wake(view, B);
@@ -160,19 +160,19 @@ fn all_or_nothing<T: Bench>(bench: &mut T) -> Outcome {
     let finding = ensure_untouched(bench, "after lists with one bad write each")?;
     let completed: Vec<Event> =
         drain(bench, A)?.into_iter().filter(|event| matches!(event, Event::Completed(_))).collect();
-    ensure!(completed.is_empty(), "lists that were refused complete: {completed:?}");
+    ensure!(completed.is_empty(), "refused lists complete: {completed:?}");
     // The writes before the invalid one are valid, and succeed without it.
     let result: Result<(), ErrorKind> = try_post(bench, (A, B), &lists[0][..2], None);
     ensure!(
         result.is_ok(),
-        "what is left of a refused list without its bad write gives {result:?}"
+        "the rest of a refused list without its bad write returns {result:?}"
     );
     bench.settle();
     let expected = read_bytes(&bench.row(A).reader(), 0, 72);
     ensure_same(
         &read_bytes(&bench.copy(B, A), 0, 72),
         &expected,
-        "what is left of a refused list",
+        "the rest of a refused list",
     )?;
     Ok(finding)
 }

@@ -16,7 +16,7 @@ pub(super) const C: Rank = Rank(2);
 
 /// The reason why a clause about writes that must not land can test little if memory is shared.
 pub(super) const SHARED_ROWS: &str =
-    "the peers' rows are the memory itself, so nothing lands or fails to";
+    "the peers' rows are the memory itself, so there is no landing to observe";
 
 /// Number of attempts after which an expected condition counts as never happening.
 const PATIENCE: u32 = 200_000;
@@ -48,7 +48,7 @@ pub(super) fn open_all(bench: &mut impl Bench) -> Result<(), Breach> {
     for member in everyone() {
         for peer in everyone().filter(|peer| *peer != member) {
             let ready = bench.fabric(member).ready(VIEW, peer);
-            ensure!(ready, "all opened the view, and {peer} is never ready for {member}");
+            ensure!(ready, "all members opened the view, but {peer} is never ready for {member}");
         }
         drain(bench, member)?;
     }
@@ -100,14 +100,14 @@ pub(super) fn ensure_refused(result: Result<(), ErrorKind>, what: &str) -> Resul
     ensure!(result.is_err(), "{what} is accepted");
     ensure!(
         result != Err(ErrorKind::QueueFull),
-        "{what} is refused as if it were worth another try"
+        "{what} is refused as if a retry could succeed"
     );
     Ok(())
 }
 
 /// Checks that a post was refused as out of range.
 pub(super) fn ensure_out_of_range(result: Result<(), ErrorKind>, what: &str) -> Result<(), Breach> {
-    ensure!(result == Err(ErrorKind::OutOfRange), "{what} gives {result:?}, not OutOfRange");
+    ensure!(result == Err(ErrorKind::OutOfRange), "{what} returns {result:?} instead of OutOfRange");
     Ok(())
 }
 
@@ -193,7 +193,7 @@ pub(super) fn ensure_same(seen: &[u8], expected: &[u8], what: &str) -> Result<()
     }
     ensure!(
         seen.len() == expected.len(),
-        "{what}: {} bytes and not {}",
+        "{what}: {} bytes instead of {}",
         seen.len(),
         expected.len()
     );

@@ -37,8 +37,8 @@ fn wake_rings_awake<T: Bench>(bench: &mut T) -> Outcome {
     for (from, to, other) in [(A, B, C), (C, B, A), (B, A, C)] {
         bench.fabric(from).wake(VIEW, to);
         bench.settle();
-        ensure!(woken(&drain(bench, to)?), "{from} rang {to}, which was awake and gets no event");
-        ensure!(!woken(&drain(bench, other)?), "{from} rang {to}, and {other} gets an event");
+        ensure!(woken(&drain(bench, to)?), "{from} woke {to}, which was awake but gets no event");
+        ensure!(!woken(&drain(bench, other)?), "{from} woke {to}, but {other} gets an event");
     }
     Ok(Finding::Holds)
 }
@@ -49,20 +49,20 @@ fn ring_forbids_sleep<T: Bench>(bench: &mut T) -> Outcome {
         drain(bench, B)?;
         let armed = bench.fabric(B).arm();
         bench.fabric(B).disarm();
-        ensure!(armed, "{after}, and all polled, {B} cannot arm");
+        ensure!(armed, "{after} and everything was polled, but {B} cannot arm");
         Ok(())
     };
-    ensure_arms(bench, "nothing came")?;
+    ensure_arms(bench, "nothing arrived")?;
     bench.fabric(A).wake(VIEW, B);
     bench.settle();
-    ensure!(!bench.fabric(B).arm(), "{B} was rung, did not poll, and may sleep");
+    ensure!(!bench.fabric(B).arm(), "{B} was woken and did not poll, but may sleep");
     bench.fabric(B).disarm();
-    ensure_arms(bench, "a ring came")?;
+    ensure_arms(bench, "a wake arrived")?;
     post(bench, (B, A), &[guard(CELL, 8)], Some(Token(4)))?;
     bench.settle();
-    ensure!(!bench.fabric(B).arm(), "a list of {B} is completed, it did not poll, and may sleep");
+    ensure!(!bench.fabric(B).arm(), "a list of {B} has completed and was not polled, but {B} may sleep");
     bench.fabric(B).disarm();
-    ensure_arms(bench, "a completion came")?;
+    ensure_arms(bench, "a completion arrived")?;
     Ok(Finding::Holds)
 }
 
@@ -88,7 +88,7 @@ fn sleep_until<T: Bench>(bench: &mut T, value: u64, when: &str) -> Result<(), Br
             let there = seen(bench) == value;
             ensure!(
                 wake == Wake::Rung,
-                "{B} armed {when}, and is never rung (the write landed: {there})"
+                "{B} armed {when}, and is never woken (the write landed: {there})"
             );
         }
         bench.fabric(B).disarm();
@@ -111,7 +111,7 @@ fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
         drain(bench, B)?;
         // The opposite case: the member already sleeps.
         let armed = bench.fabric(B).arm();
-        ensure!(armed, "nothing is under way, all is polled, and {B} cannot arm");
+        ensure!(armed, "nothing is in flight and everything is polled, but {B} cannot arm");
         for _ in 0..moment {
             bench.pass();
         }
@@ -138,11 +138,11 @@ fn post_leaves_awake_alone<T: Bench>(bench: &mut T) -> Outcome {
             bench.settle();
             drain(bench, B)
         };
-        ensure!(!woken(&post_some(bench)?), "{B} is awake, and a post rings it");
+        ensure!(!woken(&post_some(bench)?), "{B} is awake, but a post wakes it");
         let armed = bench.fabric(B).arm();
-        ensure!(armed, "nothing came that is not polled, and {B} cannot arm");
+        ensure!(armed, "everything that arrived is polled, but {B} cannot arm");
         bench.fabric(B).disarm();
-        ensure!(!woken(&post_some(bench)?), "{B} disarmed, and a post rings it");
+        ensure!(!woken(&post_some(bench)?), "{B} disarmed, but a post wakes it");
     }
     Ok(Finding::Holds)
 }
@@ -196,7 +196,7 @@ impl<F: Fabric> Actor<F> for Answering {
             let there = self.theirs(seat) > self.own;
             ensure!(
                 wake == Wake::Rung,
-                "the member that waits for {} is never rung (it landed: {there})",
+                "the member that waits for {} is never woken (it landed: {there})",
                 self.own + 1
             );
             seat.fabric.disarm();
@@ -271,7 +271,7 @@ impl<F: Fabric> Actor<F> for Sleeper<'_> {
         if let Some(wake) = slept {
             let rung = self.rung.load(Ordering::Acquire);
             let noticed = self.noticed.load(Ordering::Relaxed);
-            ensure!(wake == Wake::Rung, "ring {rung} ends no sleep; {noticed} were noticed");
+            ensure!(wake == Wake::Rung, "wake {rung} does not end the sleep; {noticed} were noticed");
             seat.fabric.disarm();
         }
         let mut told = false;

@@ -27,7 +27,7 @@ clauses! { pub(super) Bench
 }
 
 const STORE_IS_WRITE: Finding = Finding::NotApplicable(
-    "a store in the row is the write: nothing is carried at the call, or later",
+    "a store in the row is already the write, so no value is carried at the call or later",
 );
 
 const ROUNDS: u8 = 40;
@@ -65,7 +65,7 @@ fn await_completion<T: Bench>(bench: &mut T, token: Token) -> Result<(), Breach>
     let completed = wait(bench, |bench| {
         let Some(event) = bench.fabric(A).poll() else { return Ok(false) };
         if let Event::Completed(other) = event {
-            ensure!(other == token, "{other:?} completes while only {token:?} is under way");
+            ensure!(other == token, "{other:?} completes while only {token:?} is in flight");
         }
         Ok(event == Event::Completed(token))
     })?;
@@ -118,7 +118,7 @@ fn ensure_each_once(tokens: &[u64], counts: &BTreeMap<u64, u32>) -> Result<(), B
         ensure!(times == 1, "token {token} completes {times} times");
     }
     let unknown = counts.keys().find(|token| !tokens.contains(token));
-    ensure!(unknown.is_none(), "token {unknown:?} completes, which no accepted list has");
+    ensure!(unknown.is_none(), "token {unknown:?} completes, but no accepted list has it");
     Ok(())
 }
 
@@ -150,7 +150,7 @@ fn completed_once<T: Bench>(bench: &mut T) -> Outcome {
     for member in everyone().filter(|member| *member != A) {
         let events = drain(bench, member)?;
         let completed = events.iter().find(|event| matches!(event, Event::Completed(_)));
-        ensure!(completed.is_none(), "{member} posted nothing, and gets {completed:?}");
+        ensure!(completed.is_none(), "{member} posted nothing, but gets {completed:?}");
     }
     Ok(Finding::Holds)
 }
@@ -182,7 +182,7 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
     let lost = accepted.iter().filter(|token| counts.get(token) != Some(&1)).count();
     ensure!(
         lost == 0,
-        "of {} lists, {lost} are not reported once to a member that polls late",
+        "of {} lists, {lost} are not reported exactly once to a member that polls late",
         accepted.len()
     );
     // Polling makes room again.

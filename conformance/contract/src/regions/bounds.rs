@@ -55,12 +55,12 @@ fn range_outside<T: RegionBench>(bench: &mut T) -> Outcome {
     ] {
         for list in [&[bad][..], &[good, bad], &[bad, good]] {
             let said = scene.post(A, link, list, Some(5));
-            ensure!(said == Err(ErrorKind::OutOfRange), "{list:?} is {said:?}");
+            ensure!(said == Err(ErrorKind::OutOfRange), "{list:?} returns {said:?}");
         }
     }
     scene.settle()?;
-    ensure_same(&scene.snapshot(B, LOG), &before, "the region after what was out of range")?;
-    ensure!(!scene.completed(A).contains(&5), "a list completes that was refused");
+    ensure_same(&scene.snapshot(B, LOG), &before, "the region after posts out of range")?;
+    ensure!(!scene.completed(A).contains(&5), "a refused list completes");
     scene.ensure_lands((A, B), link, LOG, 2)?;
     Ok(Finding::Holds)
 }
@@ -70,7 +70,7 @@ fn list_too_long<T: RegionBench>(bench: &mut T) -> Outcome {
     let link = scene.link([A, B])?;
     let most = scene.capabilities().writes_max;
     if most > 100_000 {
-        return Ok(Finding::NotApplicable("lists may be as long as memory is"));
+        return Ok(Finding::NotApplicable("lists may be as long as memory allows"));
     }
     scene.grant(B, link, LOG)?;
     scene.ensure_lands((A, B), link, LOG, 1)?;
@@ -79,13 +79,13 @@ fn list_too_long<T: RegionBench>(bench: &mut T) -> Outcome {
     };
     for length in [most + 1, 2 * most] {
         let said = scene.post(A, link, &list(length), None);
-        ensure!(said == Err(ErrorKind::OutOfRange), "a list of {length} writes is {said:?}");
+        ensure!(said == Err(ErrorKind::OutOfRange), "a list of {length} writes returns {said:?}");
     }
     scene.fill(A, LOG, 0, &[3; 4096]);
     scene.post_through(A, link, &list(most), None)?;
     let landed = scene
         .wait(|scene| Ok(scene.look(B, LOG, 0, 8 * most.min(512)).iter().all(|byte| *byte == 3)))?;
-    ensure!(landed, "a list of as many writes as may be does not land");
+    ensure!(landed, "a list with the maximum number of writes does not land");
     Ok(Finding::Holds)
 }
 
@@ -106,10 +106,10 @@ fn of_nothing<T: RegionBench>(bench: &mut T) -> Outcome {
         for (what, said) in [("grant", granted), ("revoke", revoked)] {
             ensure!(
                 said.is_err() && said != Err(ErrorKind::QueueFull),
-                "a {what} in {view} to rank {peer} of {region:?} is {said:?}"
+                "a {what} in {view} to rank {peer} of {region:?} returns {said:?}"
             );
         }
-        ensure!(!scene.fabric(B).may_write(view, peer, region), "nobody may write to {region:?}");
+        ensure!(!scene.fabric(B).may_write(view, peer, region), "an unknown peer may write to {region:?}");
     }
     scene.grant(B, link, LOG)?;
     scene.ensure_lands((A, B), link, LOG, 1)?;

@@ -149,9 +149,9 @@ fn completed_once<T: RegionBench>(bench: &mut T) -> Outcome {
     let mut counts = BTreeMap::<u64, u32>::new();
     scene.completed(A).into_iter().for_each(|token| *counts.entry(token).or_default() += 1);
     let expected: BTreeMap<u64, u32> = tokens.map(|token| (token, 1)).into();
-    ensure!(counts == expected, "of {tokens:?}, these complete so often: {counts:?}");
+    ensure!(counts == expected, "of {tokens:?}, these counts of completions were seen: {counts:?}");
     let strange = [B, C].map(|process| scene.completed(process));
-    ensure!(strange == [vec![], vec![]], "who posted nothing gets {strange:?}");
+    ensure!(strange == [vec![], vec![]], "processes that posted nothing get {strange:?}");
     if scene.capabilities().promises.contains(Promises::WRITE_ORDER) {
         for token in 100..140 {
             scene.post_through(A, link, &[between(LOG, 0, 64, Kind::Content)], Some(token))?;
@@ -159,7 +159,7 @@ fn completed_once<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.settle()?;
         let order: Vec<u64> =
             scene.completed(A).into_iter().filter(|token| (100..140).contains(token)).collect();
-        ensure!(order.is_sorted(), "lists to one region complete in another order: {order:?}");
+        ensure!(order.is_sorted(), "lists to one region complete in the wrong order: {order:?}");
     }
     Ok(Finding::Holds)
 }
@@ -196,23 +196,23 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
             let seen = cells.map(|offset| scene.look(B, LOG, offset, 8));
             ensure!(
                 seen.iter().all(|cell| *cell == LISTS_MAX.to_ne_bytes()),
-                "no list was refused, and of {LISTS_MAX} lists the last did not land: {seen:?}"
+                "no list was refused, but the last of {LISTS_MAX} lists did not land: {seen:?}"
             );
-            return Ok(Finding::NotApplicable("60000 lists were taken with nobody to take them"));
+            return Ok(Finding::NotApplicable("60000 lists were accepted while no process received any"));
         };
-        ensure!(refused > 1, "the queue is full before anything was posted");
+        ensure!(refused > 1, "the queue is full before the first post");
         // The owner of another region, and rows, are not delayed.
         scene.fill_row(A, link, 64, &[round; 8]);
         let row = scene.post(A, link, &[Write::of_row(64, 8, Kind::Guard)], None);
-        ensure!(row.is_ok(), "while the queue to a region is full, a post of the row is {row:?}");
+        ensure!(row.is_ok(), "while the queue to a region is full, a post of the row returns {row:?}");
         let beside = scene.post(A, third, &list, None);
-        ensure!(beside.is_ok(), "while the queue to {B} is full, a post to {C} is {beside:?}");
+        ensure!(beside.is_ok(), "while the queue to {B} is full, a post to {C} returns {beside:?}");
         scene.settle()?;
         let seen = cells.map(|offset| scene.look(B, LOG, offset, 8));
         let last = (refused - 1).to_ne_bytes();
         ensure!(
             seen.iter().all(|cell| *cell == last),
-            "list {} was the last that was taken; {seen:?} landed",
+            "list {} was the last accepted one, but {seen:?} landed",
             refused - 1
         );
         scene.post_through(A, link, &list, None)?;
@@ -220,7 +220,7 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
         let seen = cells.map(|offset| scene.look(B, LOG, offset, 8));
         ensure!(
             seen.iter().all(|cell| *cell == refused.to_ne_bytes()),
-            "list {refused} was posted again, and {seen:?} landed"
+            "list {refused} was posted again, but {seen:?} landed"
         );
         ensure!(scene.look_row(B, link, 64, 8) == [round; 8], "the row's write is lost");
     }
@@ -231,17 +231,17 @@ fn rings<T: RegionBench>(bench: &mut T) -> Outcome {
     let (mut scene, link) = writing(bench)?;
     for value in 2..=10 {
         scene.settle()?;
-        ensure!(scene.fabric(B).arm(), "nothing is there, and a process cannot arm");
+        ensure!(scene.fabric(B).arm(), "everything is polled, but a process cannot arm");
         scene.step(B)?;
         scene.fill(A, LOG, 256, &[value; 64]);
         scene.post_through_alone(A, link, &[between(LOG, 256, 64, Kind::Guard)])?;
         scene.settle_with(&[A])?;
         let is_rung = scene.fabric(B).sleep(Duration::from_secs(5));
         scene.fabric(B).disarm();
-        ensure!(is_rung, "{B} armed, a write to its region was posted, and nobody rings");
+        ensure!(is_rung, "{B} armed and a write to its region was posted, but {B} is not woken");
         scene.settle()?;
         let seen = scene.look(B, LOG, 256, 64);
-        ensure_same(&seen, &[value; 64], "a region whose owner was rung")?;
+        ensure_same(&seen, &[value; 64], "a region whose owner was woken")?;
     }
     Ok(Finding::Holds)
 }

@@ -118,7 +118,7 @@ fn is_final_in_a_race<T: RegionBench>(bench: &mut T) -> Outcome {
                 (frozen, looks) = (Some(now), 0);
             }
             Some(then) => {
-                ensure!(now == then, "guard {then} was the last at the revoke, and {now} landed");
+                ensure!(now == then, "guard {then} was the last at the revoke, but {now} landed");
                 if looks > 40 {
                     round += 1;
                     if round == rounds {
@@ -178,7 +178,7 @@ fn leave_no_gap<T: RegionBench>(bench: &mut T) -> Outcome {
         let behind = (first + landed..first + posted).find(|cell| seen[*cell] != 0);
         ensure!(
             behind.is_none(),
-            "round {round}: of {posted} posts the first {landed} landed, and then {behind:?}"
+            "round {round}: of {posted} posts the first {landed} landed, and after a gap {behind:?}"
         );
         reached += posted - landed;
         first += 40;
@@ -188,7 +188,7 @@ fn leave_no_gap<T: RegionBench>(bench: &mut T) -> Outcome {
     Ok(if reached > 0 {
         Finding::Holds
     } else {
-        Finding::InPart("all that was posted lands before a right can be taken back")
+        Finding::InPart("all posts land before a permission can be revoked")
     })
 }
 
@@ -226,27 +226,27 @@ fn is_told<T: RegionBench>(bench: &mut T) -> Outcome {
         let times = told.iter().filter(|event| **event == denied).count();
         ensure!(
             times == usize::from(posted > landed),
-            "{posted} were taken, {landed} landed, and {told:?} is told"
+            "{posted} were accepted and {landed} landed, but {told:?} is reported"
         );
         denials += times;
         let stranger = told.iter().find(|event| **event != denied && **event != restored);
-        ensure!(stranger.is_none(), "one region was denied, and {stranger:?} is told");
+        ensure!(stranger.is_none(), "one region was denied, but {stranger:?} is reported");
         let completed = scene.completed(A);
         let is_denied = |token: &&u64| **token >= (first + landed) as u64;
         let wrong = completed.iter().find(is_denied);
-        ensure!(wrong.is_none(), "{landed} of {posted} landed, and {completed:?} complete");
+        ensure!(wrong.is_none(), "{landed} of {posted} landed, but {completed:?} complete");
         let is_restored = told.last() == Some(&restored);
         let again = scene.post(A, link, &[between(LOG, 1024, 8, Kind::Guard)], None);
         ensure!(
             again == Err(ErrorKind::Revoked) || (is_restored && again.is_ok()),
-            "denied, with {told:?}, and a post gives {again:?}"
+            "denied with {told:?}, but a post returns {again:?}"
         );
         scene.settle()?;
     }
     Ok(if denials > 0 {
         Finding::Holds
     } else {
-        Finding::InPart("the writer knows of a right's end before it can post")
+        Finding::InPart("the writer learns of the revoke before it can post")
     })
 }
 
@@ -272,6 +272,6 @@ fn harms_one<T: RegionBench>(bench: &mut T) -> Outcome {
         let events = scene.take_events(process);
         events.into_iter().find(|event| matches!(event, Event::PeerLost { .. }))
     });
-    ensure!(lost == [None; 3], "a denied write loses a peer: {lost:?}");
+    ensure!(lost == [None; 3], "a denied write causes the loss of a peer: {lost:?}");
     Ok(Finding::Holds)
 }

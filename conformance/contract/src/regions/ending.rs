@@ -53,7 +53,7 @@ fn landed<T: RegionBench>(scene: &mut Scene<'_, T>, posted: u64) -> Result<u64, 
     let whole = (1..).zip(&seen).take_while(|(number, seen)| number == *seen).count();
     if scene.capabilities().promises.contains(Promises::WRITE_ORDER) {
         let behind = seen[whole..].iter().find(|number| **number != 0);
-        ensure!(behind.is_none(), "of {posted} numbers {whole} landed, and then {behind:?}");
+        ensure!(behind.is_none(), "of {posted} numbers {whole} landed, and after a gap {behind:?}");
     }
     Ok(whole as u64)
 }
@@ -75,7 +75,7 @@ fn await_loss<T: RegionBench>(
         let _ = scene.post(at, link, &[Write::of_row(64, 8, Kind::Guard)], None);
         Ok(told.iter().any(is_it))
     })?;
-    ensure!(lost, "{at} is never told that it lost the other in {}", link.view);
+    ensure!(lost, "{at} gets no event for the loss of the other process in {}", link.view);
     Ok(())
 }
 
@@ -98,16 +98,16 @@ fn writer_dies<T: RegionBench>(bench: &mut T) -> Outcome {
     let revoked = revoked.map_err(|error| error.kind());
     ensure!(
         matches!(revoked, Ok(()) | Err(ErrorKind::PeerLost)),
-        "the right of a process that died is taken back: {revoked:?}"
+        "revoking the permission of a dead process returns {revoked:?}"
     );
-    ensure!(!scene.may_write(B, link, LOG), "a process that died may write");
+    ensure!(!scene.may_write(B, link, LOG), "a dead process may write");
     let before = scene.snapshot(B, LOG);
     scene.settle_with(&[B, C])?;
-    ensure_same(&scene.snapshot(B, LOG), &before, "the region after a dead writer's right went")?;
+    ensure_same(&scene.snapshot(B, LOG), &before, "the region after a dead writer's permission was revoked")?;
     await_loss(&mut scene, B, link)?;
     let granted = scene.fabric(B).grant(link.view, link.peer_of(B), LOG);
     let granted = granted.map_err(|error| error.kind());
-    ensure!(granted == Err(ErrorKind::PeerLost), "a right for a lost process is {granted:?}");
+    ensure!(granted == Err(ErrorKind::PeerLost), "granting a lost process permission returns {granted:?}");
     scene.ensure_lands((C, B), third, LOG, 3)?;
     scene.retire(B, link)?;
     scene.ensure_lands((C, B), third, LOG, 4)?;
@@ -129,11 +129,11 @@ fn owner_dies<T: RegionBench>(bench: &mut T) -> Outcome {
     await_loss(&mut scene, A, link)?;
     scene.settle_with(&[A, C])?;
     let said = scene.post(A, link, &[between(LOG, 0, 8, Kind::Guard)], Some(999));
-    ensure!(said == Err(ErrorKind::PeerLost), "a post to a lost process's region is {said:?}");
+    ensure!(said == Err(ErrorKind::PeerLost), "a post to a lost process's region returns {said:?}");
     scene.ensure_lands((A, C), third, LOG, 3)?;
     scene.retire(A, link)?;
     scene.ensure_lands((A, C), third, LOG, 4)?;
-    ensure!(!scene.completed(A).contains(&999), "a list completes that was refused");
+    ensure!(!scene.completed(A).contains(&999), "a refused list completes");
     Ok(Finding::Holds)
 }
 
@@ -141,9 +141,9 @@ fn ends_with_view<T: RegionBench>(bench: &mut T) -> Outcome {
     let mut scene = Scene::new(bench)?;
     for round in 1..=6 {
         let link = scene.link([A, B])?;
-        ensure!(!scene.may_write(B, link, LOG), "a fresh view gives a right");
+        ensure!(!scene.may_write(B, link, LOG), "a fresh view starts with permission");
         let said = scene.post(A, link, &[between(LOG, 0, 8, Kind::Guard)], None);
-        ensure!(said != Err(ErrorKind::PeerLost), "in a fresh view a post is {said:?}");
+        ensure!(said != Err(ErrorKind::PeerLost), "a post in a fresh view returns {said:?}");
         scene.settle()?;
         scene.grant(B, link, LOG)?;
         scene.ensure_lands((A, B), link, LOG, round)?;
@@ -160,11 +160,11 @@ fn ends_with_view<T: RegionBench>(bench: &mut T) -> Outcome {
             }
             scene.pass(&[])?;
         }
-        ensure!(ended, "{} never comes to its end", link.view);
-        ensure!(!scene.may_write(B, link, LOG), "a right outlives its view");
+        ensure!(ended, "retiring {} never completes", link.view);
+        ensure!(!scene.may_write(B, link, LOG), "a permission outlives its view");
         let before = scene.snapshot(B, LOG);
         scene.settle()?;
-        let what = "the region after a view ended in which its writer had the right";
+        let what = "the region after the end of a view in which its writer had permission";
         ensure_same(&scene.snapshot(B, LOG), &before, what)?;
         scene.retire(A, link)?;
         let told = scene.take_told(A);
@@ -173,7 +173,7 @@ fn ends_with_view<T: RegionBench>(bench: &mut T) -> Outcome {
                 *view != link.view
             }
         });
-        ensure!(strange.is_none(), "{strange:?} is told of another view");
+        ensure!(strange.is_none(), "{strange:?} is reported about another view");
     }
     Ok(Finding::Holds)
 }
@@ -188,7 +188,7 @@ fn ends_with_cut<T: RegionBench>(bench: &mut T) -> Outcome {
     post_numbers(&mut scene, link, 100)?;
     let peer = link.peer_of(B);
     scene.fabric(B).cut(link.view, peer);
-    ensure!(!scene.may_write(B, link, LOG), "who was cut may write");
+    ensure!(!scene.may_write(B, link, LOG), "a cut peer may write");
     let before = scene.snapshot(B, LOG);
     scene.settle()?;
     ensure_same(&scene.snapshot(B, LOG), &before, "the region after its writer was cut")?;

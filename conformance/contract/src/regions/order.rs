@@ -47,7 +47,7 @@ fn hunt<T: RegionBench>(bench: &mut T, lists: Lists) -> Outcome {
     };
     let by_completion = !promises.contains(needed);
     if by_completion && (lists != Lists::One || !promises.contains(Promises::COMPLETION_VISIBLE)) {
-        return Ok(Finding::NotApplicable("that order is not promised"));
+        return Ok(Finding::NotApplicable("this order is not promised"));
     }
     let link = scene.link([A, B])?;
     scene.grant(B, link, LOG)?;
@@ -106,7 +106,7 @@ fn hunt<T: RegionBench>(bench: &mut T, lists: Lists) -> Outcome {
         if counter == before {
             return Ok(if before == rounds { Next::Done } else { Next::Turn });
         }
-        ensure!(counter == before + 1, "after entry {before} the counter says {counter}");
+        ensure!(counter == before + 1, "after entry {before} the counter is {counter}");
         fabric.observe_barrier();
         let mut payload = [0; PAYLOAD.1];
         let read = reader.read(PAYLOAD.0, &mut payload);
@@ -114,7 +114,7 @@ fn hunt<T: RegionBench>(bench: &mut T, lists: Lists) -> Outcome {
         let torn = payload.iter().position(|byte| *byte != fill_of(counter));
         ensure!(
             torn.is_none(),
-            "the counter says {counter}, and byte {torn:?} of its entry is not {}",
+            "the counter is {counter}, but byte {torn:?} of its entry is not {}",
             fill_of(counter)
         );
         seen.store(counter, Ordering::Release);

@@ -37,16 +37,16 @@ fn ensure_kept_out<T: RegionBench>(
     let posted = scene.post(from, link, &writes, Some(666));
     ensure!(
         matches!(posted, Ok(()) | Err(ErrorKind::Revoked | ErrorKind::QueueFull)),
-        "a post without the right gives {posted:?}"
+        "a post without permission returns {posted:?}"
     );
     scene.settle()?;
     let what = format!("{region:?} of {to} after a post of {from}, which has no permission");
     ensure_same(&scene.snapshot(to, region), &before, &what)?;
-    ensure!(!scene.completed(from).contains(&666), "a write completes that had no right");
+    ensure!(!scene.completed(from).contains(&666), "a write without permission completes");
     if posted.is_ok() {
         let denied = PermissionEvent::Denied { view: link.view, peer: link.peer_of(from), region };
         let told = scene.take_told(from);
-        ensure!(told.contains(&denied), "a post without the right is taken, and {told:?} is told");
+        ensure!(told.contains(&denied), "a post without permission is accepted, and {told:?} is reported");
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ fn of_one<T: RegionBench>(bench: &mut T) -> Outcome {
         ensure!(!scene.may_write(B, link, region), "{writer} may write in {}", link.view);
         ensure_kept_out(&mut scene, (writer, B), link, region)?;
     }
-    ensure!(!scene.may_write(A, link, LOG), "who may write is not who lets write");
+    ensure!(!scene.may_write(A, link, LOG), "the grant applies to its owner instead of its peer");
     ensure_kept_out(&mut scene, (B, A), link, LOG)?;
     scene.ensure_lands((A, B), link, LOG, 2)?;
     // Two writers at once, each with its own permission; one is revoked.
@@ -163,7 +163,7 @@ fn told<T: RegionBench>(bench: &mut T) -> Outcome {
             let posted = scene.post(A, link, &[between(LOG, 512, 8, Kind::Guard)], None);
             Ok(posted == Err(ErrorKind::Revoked))
         })?;
-        ensure!(refused, "without the right, posts are never Revoked");
+        ensure!(refused, "without permission, posts are never Revoked");
         scene.take_told(A);
         scene.grant(B, link, LOG)?;
         let mut is_told = false;
@@ -171,7 +171,7 @@ fn told<T: RegionBench>(bench: &mut T) -> Outcome {
             is_told |= scene.take_told(A).contains(&restored);
             Ok(is_told)
         })?;
-        ensure!(is_told, "a post was refused, then the right came, and nothing is told");
+        ensure!(is_told, "a post was refused, then permission was granted, but nothing is reported");
         scene.ensure_lands((A, B), link, LOG, value)?;
         scene.revoke(B, link, LOG)?;
         scene.settle()?;

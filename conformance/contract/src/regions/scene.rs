@@ -133,7 +133,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             };
             Ok(link.members.map(ready) == [true; 2])
         })?;
-        ensure!(is_ready, "both opened {}, and one is never ready", link.view);
+        ensure!(is_ready, "both members opened {}, but one is never ready", link.view);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
     /// Retires a view at a process, and drops its rows.
     pub(super) fn retire(&mut self, process: Process, link: Link) -> Result<(), Breach> {
         let ended = self.wait(|scene| Ok(scene.fabric(process).retire(link.view)))?;
-        ensure!(ended, "{} never comes to its end at {process}", link.view);
+        ensure!(ended, "retiring {} at {process} never completes", link.view);
         self.place_mut(process).rows.remove(&link.view);
         Ok(())
     }
@@ -167,7 +167,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         while let Some(event) = fabric.poll_permission() {
             place.told.push(event);
             polls += 1;
-            ensure!(polls < 200_000, "polling {process} for rights never ends: {event:?}");
+            ensure!(polls < 200_000, "polling {process} for permission events never ends: {event:?}");
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
                 Err(kind) => Err(Breach(format!("a post of {from} in {} was refused: {kind}", link.view))),
             }
         })?;
-        ensure!(passed, "{from} has the right in {}, and a post stays {last:?}", link.view);
+        ensure!(passed, "{from} has permission in {}, but a post still returns {last:?}", link.view);
         Ok(())
     }
 
@@ -265,7 +265,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         granted.map_err(|error| {
             Breach(format!("{owner} cannot grant {region:?} in {}: {}", link.view, error.kind()))
         })?;
-        ensure!(self.may_write(owner, link, region), "what was granted does not show");
+        ensure!(self.may_write(owner, link, region), "a granted permission does not show");
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         revoked.map_err(|error| {
             Breach(format!("{owner} cannot revoke {region:?} in {}: {}", link.view, error.kind()))
         })?;
-        ensure!(!self.may_write(owner, link, region), "what was revoked does not show");
+        ensure!(!self.may_write(owner, link, region), "a revoked permission still shows");
         Ok(())
     }
 
@@ -402,7 +402,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         self.fill_row(from, link, 64, &[value; 8]);
         self.post_through(from, link, &[Write::of_row(64, 8, Kind::Guard)], None)?;
         let came = self.wait(|scene| Ok(scene.look_row(to, link, 64, 8) == [value; 8]))?;
-        ensure!(came, "a write of {from}'s row in {} does not come to {to}", link.view);
+        ensure!(came, "a write of {from}'s row in {} does not arrive at {to}", link.view);
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ fn open_many<T: RegionBench>(scene: &mut Scene<'_, T>) -> Result<Vec<Link>, Brea
     let tried = scene.bench.views_tried();
     let each = ALL.map(|process| scene.fabric(process).views_max().min(tried));
     let views = each.into_iter().min().unwrap_or(0) / 2 * PAIRS.len();
-    ensure!(views >= PAIRS.len(), "a process may have {each:?} views open");
+    ensure!(views >= PAIRS.len(), "the processes have {each:?} views open");
     let links: Vec<Link> =
         PAIRS.into_iter().cycle().take(views).map(|pair| scene.fresh_link(pair)).collect();
     for link in &links {
@@ -62,7 +62,7 @@ fn at_once<T: RegionBench>(bench: &mut T) -> Outcome {
         let seen = [scene.look_row(one, *link, 64, 8), scene.look_row(other, *link, 64, 8)];
         ensure!(
             seen == [[value; 8], [value; 8]],
-            "rows of {} hold {seen:?} and not {value}",
+            "rows of {} hold {seen:?} instead of {value}",
             link.view
         );
     }
@@ -102,7 +102,7 @@ fn shown_by_all<T: RegionBench>(bench: &mut T) -> Outcome {
     scene.ensure_lands((C, B), links[1], OTHER, 77)?;
     ensure!(
         scene.look(B, LOG, 256, 64) == [6; 64],
-        "a write to {OTHER:?} changes what lies in {LOG:?}"
+        "a write to {OTHER:?} changes {LOG:?}"
     );
     // A view that is opened later shows the region too, and the end of one view does not remove it
     // from another.
