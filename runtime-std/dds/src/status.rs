@@ -1,4 +1,4 @@
-//! Statuses: what an entity has noticed. Reading one forgets its changes, as DDS has it.
+//! Statuses: events that an entity has noticed. Reading a status resets its changes, as in DDS.
 
 use crate::cdr::InstanceHandle;
 use crate::participant::PublicationHandle;
@@ -16,42 +16,42 @@ bitflags::bitflags! {
         const SAMPLE_REJECTED = 1 << 2;
         /// A reader's deadline was missed.
         const REQUESTED_DEADLINE_MISSED = 1 << 3;
-        /// A writer offers less than a reader asks for.
+        /// A writer offers less than a reader requests.
         const REQUESTED_INCOMPATIBLE_QOS = 1 << 4;
-        /// A writer came or went.
+        /// A writer appeared or disappeared.
         const SUBSCRIPTION_MATCHED = 1 << 5;
-        /// A writer lives, or does no more.
+        /// A writer became alive, or stopped being alive.
         const LIVELINESS_CHANGED = 1 << 6;
         /// A writer's deadline was missed.
         const OFFERED_DEADLINE_MISSED = 1 << 7;
-        /// A reader asks for more than a writer offers.
+        /// A reader requests more than a writer offers.
         const OFFERED_INCOMPATIBLE_QOS = 1 << 8;
-        /// A reader came or went.
+        /// A reader appeared or disappeared.
         const PUBLICATION_MATCHED = 1 << 9;
-        /// A writer did not say in time that it lives.
+        /// A writer did not assert its liveliness in time.
         const LIVELINESS_LOST = 1 << 10;
     }
 }
 
-/// The other ends that match.
+/// The matching entities at the other end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchedStatus {
-    /// Since the beginning.
+    /// Total since the beginning.
     pub total_count: u32,
-    /// Since this was last read.
+    /// Change since this was last read.
     pub total_count_change: u32,
     /// Now.
     pub current_count: u32,
-    /// More or fewer than when this was last read.
+    /// Change since this was last read.
     pub current_count_change: i32,
 }
 
-/// The other ends that would match but for their policies.
+/// Entities at the other end that fail to match only because of their policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleQosStatus {
-    /// Since the beginning.
+    /// Total since the beginning.
     pub total_count: u32,
-    /// Since this was last read.
+    /// Change since this was last read.
     pub total_count_change: u32,
     /// The first policy in which the last of them differs.
     pub last_policy: Option<PolicyId>,
@@ -59,12 +59,12 @@ pub struct IncompatibleQosStatus {
     pub policies: Vec<(PolicyId, u32)>,
 }
 
-/// Deadlines that were missed.
+/// Missed deadlines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeadlineMissedStatus {
-    /// Since the beginning.
+    /// Total since the beginning.
     pub total_count: u32,
-    /// Since this was last read.
+    /// Change since this was last read.
     pub total_count_change: u32,
     /// The instance of the last one.
     pub last_instance: InstanceHandle,
@@ -73,17 +73,18 @@ pub struct DeadlineMissedStatus {
 /// Samples that did not arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleLostStatus {
-    /// Since the beginning.
+    /// Total since the beginning.
     pub total_count: u64,
-    /// Since this was last read.
+    /// Change since this was last read.
     pub total_count_change: u64,
-    /// Since this was last read: all members of the topic were lost at once, and it has another
-    /// history. Samples with this number of the topic's order, or a later one, that were handed
-    /// over before are not in it; those that are come after them. They do not count as lost.
+    /// The first number of a changed history, since this was last read: all members of the topic
+    /// were lost at once. Samples with this or a later number of the topic's order that were handed
+    /// over before are not part of the new history; its samples follow. The old ones do not count
+    /// as lost.
     pub history_changed_from: Option<u64>,
 }
 
-/// Which limit leaves no room.
+/// The limit that leaves no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectedReason {
     /// `max_instances`.
@@ -97,37 +98,37 @@ pub enum RejectedReason {
 /// Samples for which there was no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRejectedStatus {
-    /// Since the beginning.
+    /// Total since the beginning.
     pub total_count: u32,
-    /// Since this was last read.
+    /// Change since this was last read.
     pub total_count_change: u32,
-    /// Why the last one was rejected.
+    /// The reason for the last rejection.
     pub last_reason: Option<RejectedReason>,
     /// Its instance.
     pub last_instance: InstanceHandle,
 }
 
-/// The lives of matched writers.
+/// The liveliness of matched writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LivelinessChangedStatus {
-    /// Matched writers that live.
+    /// Matched writers that are alive.
     pub alive_count: u32,
-    /// Matched writers that do not.
+    /// Matched writers that are not alive.
     pub not_alive_count: u32,
-    /// More or fewer than when this was last read.
+    /// Change since this was last read.
     pub alive_count_change: i32,
-    /// More or fewer than when this was last read.
+    /// Change since this was last read.
     pub not_alive_count_change: i32,
     /// The last writer that changed.
     pub last_publication: Option<PublicationHandle>,
 }
 
-/// How often a writer did not say in time that it lives.
+/// How often a writer did not assert its liveliness in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LivelinessLostStatus {
-    /// Since the beginning.
+    /// Total since the beginning.
     pub total_count: u32,
-    /// Since this was last read.
+    /// Change since this was last read.
     pub total_count_change: u32,
 }
 
@@ -213,7 +214,7 @@ impl SampleRejectedStatus {
 }
 
 impl LivelinessChangedStatus {
-    /// A matched writer began to live, or came alive again.
+    /// Records that a matched writer is alive, or alive again.
     pub(crate) fn lives(&mut self, publication: PublicationHandle, was_known: bool) {
         self.alive_count += 1;
         self.alive_count_change += 1;
@@ -224,7 +225,7 @@ impl LivelinessChangedStatus {
         self.last_publication = Some(publication);
     }
 
-    /// A matched writer lives no more, but may come alive again.
+    /// Records that a matched writer is not alive, but may come alive again.
     pub(crate) fn sleeps(&mut self, publication: PublicationHandle) {
         self.alive_count = self.alive_count.saturating_sub(1);
         self.alive_count_change -= 1;
@@ -233,7 +234,7 @@ impl LivelinessChangedStatus {
         self.last_publication = Some(publication);
     }
 
-    /// A writer matches no more.
+    /// Records that a writer does not match any longer.
     pub(crate) fn forget(&mut self, publication: PublicationHandle, was_alive: bool) {
         if was_alive {
             self.alive_count = self.alive_count.saturating_sub(1);

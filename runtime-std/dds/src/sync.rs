@@ -1,5 +1,5 @@
-//! The locks and flags between the thread that delivers and those of the application: loom's where
-//! the interleavings of a reader are searched (`reader/core/interleavings.rs`).
+//! The locks and flags between the delivering thread and those of the application; they are loom's
+//! when the interleavings of a reader are explored (`reader/core/interleavings.rs`).
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// Locks what no panic leaves half changed.
+/// Locks data that no panic leaves half changed.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits while something is so, at most `timeout`.
+/// Waits while a condition holds, at most `timeout`.
 #[cfg(not(all(test, tramontane_interleave)))]
 pub(crate) fn wait_while<'l, T>(
     changed: &Condvar,
@@ -32,7 +32,7 @@ pub(crate) fn wait_while<'l, T>(
     waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
 }
 
-/// In a search no time passes: a wait that nothing ends is a deadlock, which the search reports.
+/// No time passes during an exploration: a wait that nothing ends is a deadlock, which is reported.
 #[cfg(all(test, tramontane_interleave))]
 pub(crate) fn wait_while<'l, T>(
     changed: &Condvar,

@@ -1,4 +1,4 @@
-//! Times: what a clock on the wall says, what a clock that only goes forward says, and periods.
+//! Times: those of a wall clock, those of a monotonic clock, and periods.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,32 +15,32 @@ pub const INFINITE: Duration = Duration::MAX;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// What the clock of this host says now.
+    /// Returns the current time of this host's clock.
     #[must_use]
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
     }
 
-    /// So much later. A time that no number holds is the last one.
+    /// Returns the time after a period, or the last representable time.
     #[must_use]
     pub fn after(self, period: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(period.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// How much later this is than `earlier`; nothing if it is not.
+    /// Returns how much later this is than `earlier`; zero if it is not.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
-/// Both clocks of this host, read together: all that happens in one step has the same time.
+/// Both clocks of this host, read together: everything in one step has the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// The clock on the wall: what samples are stamped with, and what their lifespan is judged by.
+    /// The wall clock: samples are stamped with it, and their lifespan is judged by it.
     pub(crate) wall: Timestamp,
-    /// Since this process first asked: what deadlines and leases are judged by.
+    /// The time since this process first asked: deadlines and leases are judged by it.
     pub(crate) elapsed: Duration,
 }
 
@@ -52,14 +52,14 @@ impl Now {
     }
 }
 
-/// The end of a wait of that length; of one that never ends, a time that does not come.
+/// Returns the end of a wait of this length; for an endless wait, a time that never comes.
 pub(crate) fn until(timeout: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     Instant::now() + timeout.min(CENTURY)
 }
 
-/// How often something that is due once in each period was missed by now, if it was. Moves what is
-/// due behind now: however short the period, this takes one step.
+/// Returns how often something that is due once per period was missed by now, if it was. Moves
+/// `due` past now: this takes one step, however short the period.
 pub(crate) fn missed(due: &mut Duration, period: Duration, now: Duration) -> Option<u32> {
     let late = now.checked_sub(*due)?;
     let count = late.as_nanos() / period.as_nanos().max(1) + 1;
@@ -68,7 +68,7 @@ pub(crate) fn missed(due: &mut Duration, period: Duration, now: Duration) -> Opt
     Some(count)
 }
 
-/// Periods as whole nanoseconds, for what travels. The largest number stands for [`INFINITE`].
+/// Encodes periods as whole nanoseconds. The largest number means [`INFINITE`].
 pub(crate) mod nanoseconds {
     use std::time::Duration;
 

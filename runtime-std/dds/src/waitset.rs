@@ -1,21 +1,21 @@
-//! Conditions, and sets of them to wait for.
+//! Conditions, and wait sets of them.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait_while};
 
-/// Something that is so, or is not.
+/// Something that is true or false.
 pub trait Condition: Send + Sync {
-    /// Whether it is so now.
+    /// Returns whether it is true now.
     fn trigger_value(&self) -> bool;
 
-    /// Has it ring whenever it may have become so.
+    /// Makes the bell ring whenever the condition may have become true.
     #[doc(hidden)]
     fn watch(&self, bell: &Arc<Bell>);
 }
 
-/// What wakes a wait set.
+/// The signal that wakes a wait set.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Bell {
@@ -43,7 +43,7 @@ impl Bells {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Costs one load where nobody waits.
+    /// Rings the bells. Costs one load if there is no waiter.
     #[inline]
     pub(crate) fn ring(&self) {
         if self.any.load(Ordering::Acquire) {
@@ -62,19 +62,20 @@ impl Bells {
 /// A condition that the application sets.
 #[derive(Debug, Default)]
 pub struct GuardCondition {
-    /// Under a lock: whoever attaches this sees the new value, or is seen by whoever sets it.
+    /// Under a lock: a thread that attaches this sees the new value, or is seen by the thread that
+    /// sets it.
     value: Mutex<bool>,
     bells: Bells,
 }
 
 impl GuardCondition {
-    /// One that is not so yet.
+    /// Creates a condition that is false.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Says whether it is so.
+    /// Sets its value.
     pub fn set_trigger_value(&self, value: bool) {
         *lock(&self.value) = value;
         if value {
@@ -93,7 +94,7 @@ impl Condition for GuardCondition {
     }
 }
 
-/// A set of conditions, to wait until one of them is so.
+/// A set of conditions, to wait until one of them is true.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,21 +114,21 @@ pub struct WaitSet {
 }
 
 impl WaitSet {
-    /// An empty one.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a condition. Gives its place among those that are attached.
+    /// Adds a condition, and returns its index among the attached ones.
     pub fn attach(&mut self, condition: Arc<dyn Condition>) -> usize {
         condition.watch(&self.bell);
         self.conditions.push(condition);
         self.conditions.len() - 1
     }
 
-    /// Waits until a condition is so, at most `timeout`. Gives the places of all that are so: none
-    /// if the time was up.
+    /// Waits until a condition is true, at most `timeout`. Returns the indices of all true ones:
+    /// none after a timeout.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> Vec<usize> {
         let until = Instant::now().checked_add(timeout);
@@ -146,7 +147,7 @@ impl WaitSet {
                 return active;
             }
             let rung = lock(&self.bell.rung);
-            // What rings between the look and the lock is not missed.
+            // A ring between the check and the lock is not missed.
             drop(wait_while(&self.bell.changed, rung, left, |rung| *rung == before));
         }
     }

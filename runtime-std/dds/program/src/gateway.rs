@@ -1,7 +1,7 @@
 //! `tramontane-dds gateway`: mirrors topics to other implementations of DDS and back, over RTPS.
 //!
-//! Only a program that was built with the feature `rtps` has an RTPS end. Every build knows the
-//! command, and says how to build it.
+//! Only a program built with the feature `rtps` has an RTPS side. Every build knows the command,
+//! and says how to build it.
 
 use std::net::IpAddr;
 
@@ -25,8 +25,8 @@ pub(super) const EXAMPLES: &str =
 pub(crate) struct GatewayCommand {
     #[command(flatten)]
     part: PartOptions,
-    /// A topic that is mirrored to the RTPS topic of its name; or the RTPS topics that it takes
-    /// samples from and gives them to. It can be given several times
+    /// A topic to mirror to the RTPS topic with its name; or with the RTPS topics to read samples
+    /// from and to write them to. Can be repeated
     #[arg(long, value_name = "TOPIC[=FROM,TO]", required = true, value_parser = mirror)]
     mirror: Vec<Mirrored>,
     /// The number of the RTPS domain
@@ -42,7 +42,7 @@ pub(crate) struct GatewayCommand {
     network: Option<IpAddr>,
 }
 
-/// A topic, and the RTPS topics that it is mirrored from and to.
+/// A topic, and the RTPS topics from and to which it is mirrored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mirrored {
     topic: String,
@@ -67,7 +67,7 @@ fn mirror(text: &str) -> Result<Mirrored, String> {
     Ok(Mirrored { topic, reads, writes })
 }
 
-/// Refuses: this program has no RTPS end.
+/// Refuses: this program has no RTPS side.
 #[cfg(not(feature = "rtps"))]
 pub(super) fn run(_: &GatewayCommand) -> Result<(), Failure> {
     Err(Failure::usage(
@@ -76,7 +76,7 @@ pub(super) fn run(_: &GatewayCommand) -> Result<(), Failure> {
     ))
 }
 
-/// Joins, mirrors until it is told to end, and leaves.
+/// Joins, mirrors until it receives a signal, and leaves.
 #[cfg(feature = "rtps")]
 pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
     use std::io::{self, Write as _};
@@ -86,10 +86,10 @@ pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
 
     use tramontane_local::interrupt::Interrupts;
 
-    /// Between two looks at signals and at the group.
+    /// The interval at which signals and the group are checked.
     const TICK: Duration = Duration::from_millis(50);
 
-    /// How long the others may take to go on without this one.
+    /// The longest time for the others to continue without this one.
     const LEAVE: Duration = Duration::from_secs(10);
 
     let interrupts = Interrupts::watch()?;
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
         if let Some(stopped) = participant.stopped() {
             return Err(stopped.into());
         }
-        // Out of the group, for another gateway to take over.
+        // It leaves the group, so that another gateway takes over.
         outcome = gateway.failure().map_or(Ok(()), |failure| Err(failure.into()));
         std::thread::sleep(TICK);
     }

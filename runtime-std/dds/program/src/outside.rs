@@ -1,4 +1,4 @@
-//! How a command looks at a domain without being a member of it: it knows addresses of members.
+//! Access of a command to a domain without being a member: it knows addresses of members.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use tramontane_client::Members;
 use tramontane_local::client_options::read_key;
 use tramontane_local::exit::Failure;
 
-/// How long to look for a member.
+/// The longest search for a member.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Which members a command goes to.
+/// The members that a command connects to.
 #[derive(Args, Debug)]
 pub(super) struct OutsideOptions {
-    /// Look from outside: addresses of members, HOST:PORT or the path of a Unix socket
+    /// Connect as an external participant: addresses of members, HOST:PORT or the path of a Unix
+    /// socket
     #[arg(
         long,
         value_name = "ADDRESS,...",
@@ -26,16 +27,17 @@ pub(super) struct OutsideOptions {
     /// The group's key, with --to
     #[arg(long, value_name = "FILE", requires = "to")]
     key_file: Option<PathBuf>,
-    /// With --to and without a key: what is said may be read on the way to other hosts
+    /// With --to and without a key: allow unencrypted connections to other hosts
     #[arg(long, requires = "to", conflicts_with = "key_file")]
     allow_clear: bool,
-    /// What the status and the logs of the nodes call this command, with --to: 64 bytes at most
+    /// The name of this command in the status and the logs of the nodes, with --to: at most 64
+    /// bytes
     #[arg(long, value_name = "NAME", requires = "to")]
     name: Option<String>,
 }
 
 impl OutsideOptions {
-    /// The members that the command may go to.
+    /// Returns the members that the command may connect to.
     pub(super) fn members(&self) -> Result<Members, Failure> {
         let members = Members::parse(self.to.iter().map(String::as_str))?;
         let members = match &self.key_file {

@@ -1,4 +1,4 @@
-//! How a command takes part in a domain: as a node of it, from the domain's file.
+//! Participation of a command in a domain, as a node of it, from the domain's file.
 
 use std::path::PathBuf;
 
@@ -9,32 +9,32 @@ use tramontane_runtime::group::StartOptions;
 use tramontane_local::exit::Failure;
 use tramontane_local::options::JoinOption;
 
-/// Which node of which domain a command is.
+/// The domain and the node of a command.
 #[derive(Args, Debug)]
 pub(super) struct PartOptions {
     /// The domain's file: a table [group], and a table [[topics]] for each topic
     #[arg(long, value_name = "FILE")]
     pub(super) domain: PathBuf,
-    /// Which node this is: one that has the topics that it works with
+    /// The id of this node, which must have the topics that the command uses
     #[arg(long, value_name = "NODE")]
     pub(super) id: u32,
-    /// The folder of this node's logs, if it belongs to a topic that is logged
+    /// The folder of this node's logs, if it belongs to a logged topic
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     #[command(flatten)]
     join: JoinOption,
 }
 
-/// The same for a command that may also look from outside.
+/// The same for a command that may also be an external participant.
 #[derive(Args, Debug)]
 pub(super) struct OptionalPart {
     /// The domain's file: a table [group], and a table [[topics]] for each topic
     #[arg(long, value_name = "FILE", required_unless_present = "to", conflicts_with = "to")]
     domain: Option<PathBuf>,
-    /// Which node this is: one that has the topics that it works with
+    /// The id of this node, which must have the topics that the command uses
     #[arg(long, value_name = "NODE", required_unless_present = "to", conflicts_with = "to")]
     id: Option<u32>,
-    /// The folder of this node's logs, if it belongs to a topic that is logged
+    /// The folder of this node's logs, if it belongs to a logged topic
     #[arg(long, value_name = "DIR", conflicts_with = "to")]
     data: Option<PathBuf>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(super) struct OptionalPart {
 }
 
 impl OptionalPart {
-    /// As which node it takes part, if it does not look from outside.
+    /// Returns the node options, unless the command is an external participant.
     pub(super) fn part(&self) -> Option<PartOptions> {
         let (domain, id) = (self.domain.clone()?, self.id?);
         Some(PartOptions { domain, id, data: self.data.clone(), join: self.join })

@@ -1,4 +1,4 @@
-//! `tramontane-dds spy`: prints what a topic carries, without knowing its type.
+//! `tramontane-dds spy`: prints the samples of a topic, without knowing its type.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -24,19 +24,19 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds spy --domain flight.toml --i
   tramontane-dds spy --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key Tracks
       from outside, without being a node or having the domain's file: a topic with clients = true";
 
-/// Between two looks at signals and at the group.
+/// The interval at which signals and the group are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How long the others may take to go on without this one.
+/// The longest time for the others to continue without this one.
 const LEAVE: Duration = Duration::from_secs(10);
 
-/// Samples that may wait to be printed.
+/// The most samples that wait to be printed.
 const WAITING_MAX: u32 = 10_000;
 
-/// Bytes of a value that a line shows.
+/// Bytes of a value that are printed.
 const SHOWN_MAX: usize = 16;
 
-/// Print the samples of a topic: writer, place in the order, instance and its state
+/// Print the samples of a topic: writer, position in the order, instance and its state
 #[derive(Args, Debug)]
 pub(crate) struct SpyOptions {
     #[command(flatten)]
@@ -45,15 +45,15 @@ pub(crate) struct SpyOptions {
     outside: OutsideOptions,
     /// The topic
     topic: String,
-    /// End after so many samples
+    /// End after this many samples
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Print one JSON object a sample
+    /// Print one JSON object per sample
     #[arg(long)]
     json: bool,
 }
 
-/// A sample, as `--json` prints it.
+/// A sample in the form that `--json` prints.
 #[derive(Debug, Serialize)]
 struct SpyLine {
     ordinal: u64,
@@ -127,7 +127,7 @@ pub(super) fn run(arguments: &SpyOptions) -> Result<(), Failure> {
     participant.leave()
 }
 
-/// The participant that looks.
+/// The participant of the command.
 #[allow(clippy::large_enum_variant, reason = "there is one, and it stays where it is")]
 enum Looker {
     Member(DomainParticipant),
@@ -160,7 +160,7 @@ impl Looker {
         }
     }
 
-    /// Why it sees nothing more, if it does not.
+    /// Returns why it receives nothing more, if so.
     fn stopped(&self) -> Option<Failure> {
         match self {
             Self::Member(member) => member.stopped().map(Failure::from),

@@ -1,4 +1,4 @@
-//! `tramontane-dds topics`: which topics a domain has, and topics that come and go at run time.
+//! `tramontane-dds topics`: a domain's topics, and creation and deletion at run time.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds topics --domain flight.toml 
   tramontane-dds topics --domain flight.toml --id 4 --delete Alarms --json
       deletes it, and prints the others as JSON";
 
-/// How long the others may take to go on without this one.
+/// The longest time for the others to continue without this one.
 const LEAVE: Duration = Duration::from_secs(10);
 
 /// Print a domain's topics, and create or delete one at run time
@@ -28,28 +28,27 @@ const LEAVE: Duration = Duration::from_secs(10);
 pub(crate) struct TopicsOptions {
     #[command(flatten)]
     part: PartOptions,
-    /// A topic to create; one that is there with the same type and level is left as it is
+    /// A topic to create; an existing one with the same type and level is left unchanged
     #[arg(long, value_name = "TOPIC", requires = "type_name")]
     create: Option<String>,
     /// The name of its type
     #[arg(long = "type", value_name = "TYPE", requires = "create")]
     type_name: Option<String>,
-    /// What it promises: unordered, atomic or volatile. The domain has to have a place of that
-    /// level
+    /// The topic's level: unordered, atomic or volatile. The domain must have a place of that level
     #[arg(long, value_name = "LEVEL", requires = "create", default_value = "atomic",
           value_parser = level)]
     level: Level,
-    /// Let participants outside have it. The domain has to have a place with clients = true
+    /// Allow external participants. The domain must have a place with clients = true
     #[arg(long, requires = "create")]
     clients: bool,
-    /// A topic to delete, that was created at run time
+    /// A topic to delete, which was created at run time
     #[arg(long, value_name = "TOPIC", conflicts_with = "create")]
     delete: Option<String>,
-    /// How long it may take, in seconds
+    /// The time limit in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
           value_parser = seconds)]
     timeout: Duration,
-    /// Print one JSON object a topic
+    /// Print one JSON object per topic
     #[arg(long)]
     json: bool,
 }
@@ -63,7 +62,7 @@ fn level(name: &str) -> Result<Level, String> {
     })
 }
 
-/// A topic, as `--json` prints it.
+/// A topic in the form that `--json` prints.
 #[derive(Debug, Serialize)]
 struct TopicLine<'t> {
     topic: &'t str,
@@ -72,7 +71,7 @@ struct TopicLine<'t> {
     declared: bool,
 }
 
-/// Joins, does it, prints, and leaves.
+/// Joins, creates or deletes, prints, and leaves.
 pub(super) fn run(arguments: &TopicsOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let domain = arguments.part.domain()?;
@@ -80,7 +79,7 @@ pub(super) fn run(arguments: &TopicsOptions) -> Result<(), Failure> {
     let done = change(&participant, arguments)
         .and_then(|()| Ok(interrupts.check()?))
         .and_then(|()| list(&participant, &domain, arguments.json));
-    // Whatever came of it: one that is gone without a word counts as failed, and the other member
+    // Leave in any case: a member that disappears silently counts as failed, and the other member
     // of a group of two would end.
     let left = participant.leave(LEAVE);
     done?;
@@ -100,7 +99,7 @@ fn list(participant: &DomainParticipant, domain: &Domain, json: bool) -> Result<
 
 fn change(participant: &DomainParticipant, arguments: &TopicsOptions) -> Result<(), Failure> {
     if let (Some(name), Some(type_name)) = (&arguments.create, &arguments.type_name) {
-        // What else there is to say of it, its place says.
+        // The place decides the topic's other properties.
         let places = participant.domain().places().iter();
         let place = places
             .filter(|place| place.level == arguments.level && place.clients == arguments.clients);

@@ -201,13 +201,13 @@ pub struct WriterDataLifecycle {
     pub autodispose_unregistered_instances: bool,
 }
 
-/// After how long a reader forgets what is left of instances that are not alive.
+/// How long a reader keeps what is left of instances that are not alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReaderDataLifecycle {
-    /// Of instances without a writer.
+    /// The delay for instances without a writer.
     #[serde(with = "nanoseconds")]
     pub autopurge_nowriter_samples_delay: Duration,
-    /// Of instances that were disposed of.
+    /// The delay for disposed instances.
     #[serde(with = "nanoseconds")]
     pub autopurge_disposed_samples_delay: Duration,
 }

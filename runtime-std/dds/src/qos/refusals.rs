@@ -1,4 +1,5 @@
-//! What is refused when a writer or a reader is made, and why: no policy is silently ignored.
+//! Policies that are refused when a writer or a reader is created, with the reason: no policy is
+//! silently ignored.
 
 use std::time::Duration;
 
@@ -11,15 +12,15 @@ use crate::domain::Level;
 use crate::error::DdsError;
 use crate::wire::USER_DATA_MAX;
 
-/// What a check needs to know of the group and the topic.
+/// The properties of the group and the topic that a check needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) level: Level,
-    /// After so long a silent member is removed; nothing where it is noticed at once.
+    /// The time after which a silent member is removed; `None` if its loss is noticed at once.
     pub(crate) failure_timeout: Option<Duration>,
 }
 
-/// Whether a writer can have these policies.
+/// Checks whether a writer can have these policies.
 pub(crate) fn check_writer(qos: &WriterQos, bounds: &Bounds) -> Result<(), DdsError> {
     let best = WriterQos::of(bounds.level);
     if qos.durability == Durability::TransientLocal {
@@ -61,7 +62,7 @@ pub(crate) fn check_writer(qos: &WriterQos, bounds: &Bounds) -> Result<(), DdsEr
     check_user_data(&qos.user_data)
 }
 
-/// Whether a reader can have these policies.
+/// Checks whether a reader can have these policies.
 pub(crate) fn check_reader(qos: &ReaderQos, bounds: &Bounds) -> Result<(), DdsError> {
     check_presentation(&qos.presentation)?;
     check_shared(qos.ownership, &qos.liveliness, qos.deadline, bounds)?;
@@ -120,7 +121,7 @@ fn check_shared(
     Ok(())
 }
 
-/// As DDS says: a depth within the limits, and limits that agree with each other.
+/// Checks DDS's rules: a depth within the limits, and consistent limits.
 fn check_history(history: History, limits: &ResourceLimits) -> Result<(), DdsError> {
     let each = limits.max_samples_per_instance;
     if let History::KeepLast(depth) = history

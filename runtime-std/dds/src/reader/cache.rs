@@ -1,10 +1,9 @@
-//! What a reader keeps: a state machine without threads and without a clock.
+//! The samples that a reader keeps: a state machine without threads and without a clock.
 //!
 //! # Invariants
-//! - No more is kept than history and resource limits allow, and nothing that has expired is given
-//!   out.
-//! - Entries that tell a state alone count towards no limit, and an instance has at most one that
-//!   was not read.
+//! - History and resource limits bound what is kept, and an expired sample is never returned.
+//! - Entries that only report a state count towards no limit, and an instance has at most one
+//!   unread entry of that kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,23 +20,23 @@ use crate::time::{INFINITE, Now, Timestamp, missed};
 use crate::topic::Payload;
 use crate::wire::Kind;
 
-/// What came of a sample, or of a change of an instance.
+/// An arriving sample, or a change of an instance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) kind: Kind,
-    /// Filled in but for what is the reader's.
+    /// Complete except for the reader's own fields.
     pub(crate) info: SampleInfo,
     pub(crate) expires: Timestamp,
 }
 
-/// Whether a reader takes something in.
+/// Whether a reader accepts an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It does: with this to be told beside it.
+    /// Accepted, with the complete info.
     Admitted(SampleInfo),
-    /// It has nothing to tell, or is not wanted: filtered, expired, or outdated.
+    /// Ignored, because it says nothing new or is unwanted: filtered, expired, or outdated.
     Ignored,
-    /// There is no room.
+    /// Rejected for lack of room.
     Rejected(RejectedReason),
 }
 
@@ -54,7 +53,7 @@ pub(crate) struct ReaderCache {
     qos: ReaderQos,
     instances: BTreeMap<InstanceHandle, Instance>,
     values: usize,
-    /// Nothing expires before this.
+    /// Nothing expires before this time.
     next_expiry: Timestamp,
 }
 
@@ -64,7 +63,7 @@ impl ReaderCache {
         Self { qos, instances: BTreeMap::new(), values: 0, next_expiry }
     }
 
-    /// Takes note of what came, and says whether it is to be kept.
+    /// Records an arrival, and decides whether it is to be kept.
     pub(crate) fn admit(&mut self, arrival: &Arrival, now: Now) -> Admission {
         let handle = arrival.info.instance_handle;
         let is_value = arrival.kind == Kind::Data;
@@ -74,7 +73,7 @@ impl ReaderCache {
         }
         let is_known = self.instances.contains_key(&handle);
         if !is_known && !is_value {
-            // An end of something that this reader never heard of.
+            // This reader never knew the instance that ends.
             return Admission::Ignored;
         }
         if !is_known && is_more(self.qos.resource_limits.max_instances, self.instances.len()) {
@@ -108,7 +107,8 @@ impl ReaderCache {
         Admission::Admitted(info)
     }
 
-    /// The application took a sample where it lay: the instance was seen, and nothing is kept.
+    /// Records that the application took a sample in place: the instance was seen, and nothing is
+    /// kept.
     pub(crate) fn taken_in_place(&mut self, info: &SampleInfo) {
         if let Some(instance) = self.instances.get_mut(&info.instance_handle) {
             instance.view = ViewStates::NOT_NEW;
@@ -118,13 +118,13 @@ impl ReaderCache {
         self.forget_if_over(info.instance_handle);
     }
 
-    /// The same, once what has expired is gone.
+    /// Does the same after expired samples are removed.
     pub(crate) fn lacks_room_at(&mut self, handle: InstanceHandle, now: Now) -> bool {
         self.forget_expired(now.wall);
         self.lacks_room(handle).is_some()
     }
 
-    /// Why a value of that instance would not be kept now.
+    /// Returns why a value of this instance would not be kept now.
     pub(crate) fn lacks_room(&self, handle: InstanceHandle) -> Option<RejectedReason> {
         let limits = &self.qos.resource_limits;
         let own = self.instances.get(&handle).map_or(0, |instance| instance.values);
@@ -139,7 +139,7 @@ impl ReaderCache {
         is_more(limits.max_samples, self.values).then_some(RejectedReason::Samples)
     }
 
-    /// Keeps what was admitted.
+    /// Keeps an accepted arrival.
     pub(crate) fn keep(
         &mut self,
         info: SampleInfo,
@@ -185,7 +185,8 @@ impl ReaderCache {
         Ok(())
     }
 
-    /// A writer has nothing more to say of anything. Gives what that tells of instances.
+    /// Records that a writer is gone from all instances. Returns whether that changed an instance's
+    /// state.
     pub(crate) fn writer_left(&mut self, writer: PublicationHandle, now: Now) -> bool {
         let mut told = false;
         for (handle, instance) in &mut self.instances {
@@ -203,8 +204,8 @@ impl ReaderCache {
         told
     }
 
-    /// An instance that was kept for this reader stands like this: who writes it, and whether it
-    /// was ended. True if that ended it here.
+    /// Takes over the state of an instance kept for this reader: its writers, and whether it has
+    /// ended. Returns true if that ended it here.
     pub(crate) fn adopt(
         &mut self,
         handle: InstanceHandle,
@@ -226,8 +227,8 @@ impl ReaderCache {
         changed
     }
 
-    /// The samples that a selection means, in the order in which they are given out. Those that
-    /// are taken are gone afterwards; the others count as read.
+    /// Returns the selected samples in the order in which they are handed out. Taken samples are
+    /// removed; the others count as read.
     pub(crate) fn select(&mut self, selection: &Selection, takes: bool, now: Now) -> Vec<Selected> {
         self.forget_expired(now.wall);
         let mut found: Vec<((Timestamp, u64), InstanceHandle, usize)> = Vec::new();
@@ -256,7 +257,7 @@ impl ReaderCache {
         selected
     }
 
-    /// Whether a selection means anything now.
+    /// Returns whether a selection has any samples now.
     pub(crate) fn has(&mut self, selection: &Selection, now: Now) -> bool {
         self.forget_expired(now.wall);
         self.instances.iter().any(|(handle, instance)| {
@@ -268,7 +269,7 @@ impl ReaderCache {
         })
     }
 
-    /// Instances whose deadline has passed, and how often it has.
+    /// Returns the instances whose deadline has passed, and how often.
     pub(crate) fn missed_deadlines(&mut self, now: Duration) -> Vec<(InstanceHandle, u32)> {
         let period = self.qos.deadline.period;
         let dues = self
@@ -278,7 +279,7 @@ impl ReaderCache {
         dues.filter_map(|(handle, due)| Some((handle, missed(due, period, now)?))).collect()
     }
 
-    /// Forgets instances that have not been alive for as long as the reader wants to know of them.
+    /// Forgets instances that have not been alive for longer than the reader's delay.
     pub(crate) fn purge(&mut self, now: Duration) {
         let lifecycle = self.qos.reader_data_lifecycle;
         let mut gone = 0;
@@ -298,7 +299,7 @@ impl ReaderCache {
         self.values -= gone;
     }
 
-    /// The next time at which something becomes due.
+    /// Returns the next time at which something becomes due.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.instances.values().filter_map(|instance| instance.due).min()
     }
@@ -327,7 +328,7 @@ impl ReaderCache {
         Some(Selected { info, payload })
     }
 
-    /// Fills in what each sample is to those that are returned with it.
+    /// Fills in the ranks of the samples that are returned together.
     fn rank(&self, selected: &mut [Selected]) {
         let mut last: BTreeMap<InstanceHandle, (u32, u32)> = BTreeMap::new();
         for sample in selected.iter_mut().rev() {
@@ -342,7 +343,7 @@ impl ReaderCache {
         }
     }
 
-    /// What was selected of an instance is gone, or was read.
+    /// Marks the selected samples of an instance as taken or read.
     fn seen(&mut self, handle: InstanceHandle, takes: bool) {
         let Some(instance) = self.instances.get_mut(&handle) else { return };
         instance.view = ViewStates::NOT_NEW;
@@ -382,7 +383,7 @@ impl ReaderCache {
     }
 }
 
-/// Leaves an entry that tells of an instance's state alone.
+/// Adds an entry that only reports an instance's state.
 fn tell_state(
     handle: InstanceHandle,
     instance: &mut Instance,
@@ -403,7 +404,7 @@ fn index(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// Whether one more is more than a limit allows.
+/// Returns whether one more would exceed a limit.
 fn is_more(limit: Option<u32>, count: usize) -> bool {
     limit.is_some_and(|most| count >= index(most))
 }

@@ -1,4 +1,4 @@
-//! Conditions of a reader, for wait sets.
+//! A reader's conditions, for wait sets.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::status::StatusMask;
 use crate::sync::lock;
 use crate::waitset::{Bell, Condition};
 
-/// There are samples that a selection means.
+/// True while a selection has samples.
 #[derive(Debug)]
 pub(super) struct ReadCondition {
     pub(super) reader: SharedReader,
     pub(super) selection: Selection,
 }
 
-/// A status has changed.
+/// True while a status has changed.
 #[derive(Debug)]
 pub(super) struct ReaderStatusCondition {
     pub(super) reader: SharedReader,

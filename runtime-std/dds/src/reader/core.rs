@@ -1,8 +1,9 @@
-//! A reader of whichever type: what the thread that delivers and those of the application share.
+//! The type-independent part of a reader, shared by the delivering thread and those of the
+//! application.
 //!
 //! # Invariants
 //! - The cache's lock is not held while a listener is called.
-//! - Only the thread that delivers, and the one that makes the reader before that, put samples in.
+//! - Only the delivering thread adds samples, and before it the thread that creates the reader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,16 +49,17 @@ pub(crate) struct ReaderCore {
     listener: Mutex<Option<Box<dyn AnyListener>>>,
     listens: AtomicBool,
     pub(super) bells: Bells,
-    /// Something was kept since [`ReaderCore::flush`].
+    /// Whether something was kept since [`ReaderCore::flush`].
     has_news: AtomicBool,
-    /// The topic is deleted, and all of it was handed over.
+    /// Whether the topic is deleted and completely handed over.
     is_over: AtomicBool,
-    /// Nobody has it any more.
+    /// Whether the application has dropped the reader.
     is_deleted: AtomicBool,
 }
 
 impl ReaderCore {
-    /// A reader; delivery waits for room in it at most `patience_max`, if it keeps all.
+    /// Creates a reader. If it keeps all samples, delivery waits for room in it, at most
+    /// `patience_max`.
     pub(crate) fn new(handle: SubscriptionHandle, qos: ReaderQos, patience_max: Duration) -> Self {
         let waits =
             qos.history == History::KeepAll && qos.reliability.kind == ReliabilityKind::Reliable;
@@ -82,7 +84,7 @@ impl ReaderCore {
         }
     }
 
-    /// The topic is deleted: nothing more comes.
+    /// Records that the topic is deleted: nothing more comes.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
         self.bells.ring();
@@ -92,7 +94,8 @@ impl ReaderCore {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// It is deleted. Whoever has it in hand gives it to no topic any more.
+    /// Records that the reader is deleted, so that a thread that still holds it adds it to no
+    /// topic.
     pub(crate) fn delete(&self) {
         self.is_deleted.store(true, Ordering::Release);
     }
@@ -107,7 +110,8 @@ impl ReaderCore {
         self.listens.store(listens, Ordering::Release);
     }
 
-    /// Hands over what came: lent to the listener first, kept if it does not take it.
+    /// Hands an arrival over: it is lent to the listener first, and kept if the listener does not
+    /// take it.
     pub(crate) fn deliver(&self, arrival: &Arrival, incoming: &mut Incoming<'_>, now: Now) {
         let admission = lock(&self.cache).admit(arrival, now);
         let info = match admission {
@@ -125,7 +129,7 @@ impl ReaderCore {
         let payload = (info.valid_data || !incoming.bytes.is_empty()).then(|| incoming.keep());
         let mut cache = lock(&self.cache);
         if info.valid_data && !self.patience.is_zero() {
-            // What has expired meanwhile makes room.
+            // Samples that have expired meanwhile make room.
             let lacks =
                 |cache: &mut ReaderCache| cache.lacks_room_at(info.instance_handle, Now::read());
             cache = wait_while(&self.room, cache, self.patience, lacks);
@@ -138,7 +142,7 @@ impl ReaderCore {
         }
     }
 
-    /// All that came together is handed over.
+    /// Ends a batch of arrivals that were handed over together.
     pub(crate) fn flush(&self) {
         if self.has_news.swap(false, Ordering::Relaxed) {
             lock(&self.statuses).changed |= StatusMask::DATA_AVAILABLE;
@@ -186,7 +190,8 @@ impl ReaderCore {
         self.changes(StatusMask::SAMPLE_LOST, change, ReaderEvent::Lost);
     }
 
-    /// The topic has another history from that number of its order on than was handed over.
+    /// Records that the topic's history, from this number of its order on, differs from what was
+    /// handed over.
     #[cold]
     pub(crate) fn history_changed(&self, from: u64) {
         let change = |statuses: &mut Statuses| {
@@ -217,7 +222,7 @@ impl ReaderCore {
         lock(&self.statuses).matched.current_count
     }
 
-    /// A writer that offers enough came.
+    /// Records a new writer that offers enough.
     pub(crate) fn matched(&self, writer: PublicationHandle, is_alive: bool) {
         let change = |statuses: &mut Statuses| {
             statuses.matched.add();
@@ -238,7 +243,7 @@ impl ReaderCore {
         self.changes(StatusMask::REQUESTED_INCOMPATIBLE_QOS, change, event);
     }
 
-    /// A matched writer is gone, with all that it had to say of instances.
+    /// Records that a matched writer is gone from all its instances.
     pub(crate) fn unmatched(&self, writer: PublicationHandle, was_alive: bool, now: Now) {
         self.writer_left(writer, now);
         let change = |statuses: &mut Statuses| {
@@ -253,7 +258,7 @@ impl ReaderCore {
         self.changes(StatusMask::SUBSCRIPTION_MATCHED, change, ReaderEvent::Matched);
     }
 
-    /// A matched writer did not keep to its lease.
+    /// Records that a matched writer missed its lease.
     pub(crate) fn sleeps(&self, writer: PublicationHandle, now: Now) {
         self.writer_left(writer, now);
         let change = |statuses: &mut Statuses| {
@@ -263,7 +268,7 @@ impl ReaderCore {
         self.changes(StatusMask::LIVELINESS_CHANGED, change, ReaderEvent::Liveliness);
     }
 
-    /// A matched writer lives, or lives again.
+    /// Records that a matched writer is alive, or alive again.
     pub(crate) fn lives(&self, writer: PublicationHandle, was_known: bool) {
         let change = |statuses: &mut Statuses| {
             statuses.liveliness.lives(writer, was_known);
@@ -279,7 +284,7 @@ impl ReaderCore {
         }
     }
 
-    /// How an instance stands that was kept: who writes it, and whether it was ended.
+    /// Takes over the state of a kept instance: its writers, and whether it has ended.
     pub(crate) fn adopt(
         &self,
         instance: InstanceHandle,
@@ -293,7 +298,7 @@ impl ReaderCore {
     }
 
     pub(crate) fn select(&self, selection: &Selection, takes: bool) -> Vec<Selected> {
-        // Before the look: what arrives after it is announced again.
+        // Before the check: a later arrival sets the status again.
         lock(&self.statuses).changed.remove(StatusMask::DATA_AVAILABLE);
         let selected = lock(&self.cache).select(selection, takes, Now::read());
         if takes {
@@ -306,7 +311,7 @@ impl ReaderCore {
         lock(&self.cache).has(selection, Now::read())
     }
 
-    /// What has become due: deadlines that were missed, and instances to be forgotten.
+    /// Handles what has become due: missed deadlines, and instances to forget.
     pub(crate) fn tick(&self, now: Now) {
         let missed = {
             let mut cache = lock(&self.cache);
@@ -323,7 +328,7 @@ impl ReaderCore {
         }
     }
 
-    /// When something may become due; nothing if nothing ever does.
+    /// Returns when something may become due; `None` if nothing ever does.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
         let cache = lock(&self.cache);
         let qos = cache.qos();
@@ -336,7 +341,7 @@ impl ReaderCore {
         if shortest == INFINITE {
             return None;
         }
-        // An instance that comes meanwhile is due no earlier than a whole period from now.
+        // A new instance is due a whole period from now at the earliest.
         let latest = now.saturating_add(shortest);
         Some(cache.next_due().map_or(latest, |due| due.min(latest)))
     }
@@ -348,7 +353,7 @@ impl std::fmt::Debug for ReaderCore {
     }
 }
 
-/// A shared reader, as conditions have it.
+/// A shared reader, for conditions.
 pub(crate) type SharedReader = Arc<ReaderCore>;
 
 #[cfg(all(test, tramontane_interleave))]

@@ -1,4 +1,4 @@
-//! The reader that applications have.
+//! The reader of applications.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::waitset::Condition;
 /// Reads the samples of a topic. Dropping it deletes it.
 pub struct DataReader<T> {
     core: Arc<ReaderCore>,
-    /// Nothing for the one that a listener is lent.
+    /// `None` for the reader that a listener borrows.
     attachment: Option<Attachment>,
     sample: PhantomData<fn() -> T>,
 }
@@ -36,20 +36,20 @@ impl<T: TypeSupport> DataReader<T> {
         Self { core, attachment: None, sample: PhantomData }
     }
 
-    /// The samples that a selection means, in their order: that of the topic, if the reader asked
-    /// for ordered access to it; else one instance after the other. They stay, and count as read.
+    /// Returns the selected samples in order: that of the topic, if the reader requested ordered
+    /// access to it; otherwise instance by instance. They stay in the reader, and count as read.
     #[must_use]
     pub fn read(&self, selection: &Selection) -> Vec<Sample<T>> {
         self.select(selection, false)
     }
 
-    /// The same, and they are gone afterwards.
+    /// Returns the same samples, and removes them.
     #[must_use]
     pub fn take(&self, selection: &Selection) -> Vec<Sample<T>> {
         self.select(selection, true)
     }
 
-    /// The next sample that was not read before.
+    /// Returns the next unread sample.
     #[must_use]
     pub fn take_next_sample(&self) -> Option<Sample<T>> {
         self.take(&Selection::unread().at_most(1)).pop()
@@ -60,7 +60,7 @@ impl<T: TypeSupport> DataReader<T> {
         selected.into_iter().map(|found| Sample::new(found.info, found.payload)).collect()
     }
 
-    /// Calls a listener from now on, instead of another one.
+    /// Sets the listener, which replaces an earlier one.
     ///
     /// # Errors
     /// [`DdsError::IllegalOperation`]: from a listener.
@@ -80,26 +80,26 @@ impl<T: TypeSupport> DataReader<T> {
         Typed { listener, reader: Arc::downgrade(core), sample: PhantomData }
     }
 
-    /// A condition that is so while there are samples that a selection means.
+    /// Returns a condition that is true while a selection has samples.
     #[must_use]
     pub fn read_condition(&self, selection: Selection) -> Arc<dyn Condition> {
         Arc::new(ReadCondition { reader: Arc::clone(&self.core), selection })
     }
 
-    /// A condition that is so while one of these statuses has changed.
+    /// Returns a condition that is true while one of these statuses has changed.
     #[must_use]
     pub fn status_condition(&self, enabled: StatusMask) -> Arc<dyn Condition> {
         Arc::new(ReaderStatusCondition { reader: Arc::clone(&self.core), enabled })
     }
 
-    /// Whether its topic is deleted, and all of it was handed over: the same at all readers. What
-    /// was not taken yet stays.
+    /// Returns whether its topic is deleted and completely handed over, which is the same for all
+    /// readers. Samples that were not taken yet stay.
     #[must_use]
     pub fn is_topic_deleted(&self) -> bool {
         self.core.is_over()
     }
 
-    /// The statuses that have changed since they were read.
+    /// Returns the statuses that have changed since they were last read.
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {
         lock(&self.core.statuses).changed
@@ -111,31 +111,31 @@ impl<T: TypeSupport> DataReader<T> {
         take(&mut statuses)
     }
 
-    /// Samples that did not arrive.
+    /// Returns the number of samples that did not arrive.
     #[must_use]
     pub fn sample_lost_status(&self) -> SampleLostStatus {
         self.status(StatusMask::SAMPLE_LOST, |statuses| statuses.lost.take())
     }
 
-    /// Samples for which there was no room.
+    /// Returns the samples for which there was no room.
     #[must_use]
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         self.status(StatusMask::SAMPLE_REJECTED, |statuses| statuses.rejected.take())
     }
 
-    /// Deadlines that were missed.
+    /// Returns the missed deadlines.
     #[must_use]
     pub fn requested_deadline_missed_status(&self) -> DeadlineMissedStatus {
         self.status(StatusMask::REQUESTED_DEADLINE_MISSED, |statuses| statuses.deadline.take())
     }
 
-    /// Writers that offer too little.
+    /// Returns the writers that offer too little.
     #[must_use]
     pub fn requested_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         self.status(StatusMask::REQUESTED_INCOMPATIBLE_QOS, |statuses| statuses.incompatible.take())
     }
 
-    /// Writers that match.
+    /// Returns the number of matched writers.
     #[must_use]
     pub fn subscription_matched_status(&self) -> MatchedStatus {
         self.status(StatusMask::SUBSCRIPTION_MATCHED, |statuses| statuses.matched.take())
@@ -147,7 +147,7 @@ impl<T: TypeSupport> DataReader<T> {
         self.status(StatusMask::LIVELINESS_CHANGED, |statuses| statuses.liveliness.take())
     }
 
-    /// The writers that match.
+    /// Returns the matched writers.
     ///
     /// # Errors
     /// [`DdsError::IllegalOperation`]: from a listener.
@@ -156,13 +156,13 @@ impl<T: TypeSupport> DataReader<T> {
         Ok(self.attachment.as_ref().map_or_else(Vec::new, Attachment::matched_publications))
     }
 
-    /// Which reader of the domain this is.
+    /// Returns this reader's handle in the domain.
     #[must_use]
     pub fn handle(&self) -> SubscriptionHandle {
         self.core.handle
     }
 
-    /// What it asks for.
+    /// Returns the policies that it requests.
     #[must_use]
     pub fn qos(&self) -> &ReaderQos {
         &self.core.qos

@@ -1,4 +1,4 @@
-//! What a reader tells its listener, of whichever type, and what that answers.
+//! The type-independent events of a reader for its listener, and the listener's answer.
 
 use super::info::SampleInfo;
 use crate::status::{
@@ -6,16 +6,16 @@ use crate::status::{
     SampleLostStatus, SampleRejectedStatus,
 };
 
-/// What a listener did with a sample that it was lent.
+/// A listener's decision about a sample that it borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// It needs it no more: nothing is copied, and nothing is kept.
+    /// The listener is done with it: nothing is copied, and nothing is kept.
     Taken,
-    /// The reader is to keep it, for [`DataReader::take`](crate::DataReader::take).
+    /// The reader must keep it, for [`DataReader::take`](crate::DataReader::take).
     Keep,
 }
 
-/// What a reader noticed, for its listener.
+/// An event of a reader, for its listener.
 #[derive(Clone, Debug)]
 pub(crate) enum ReaderEvent {
     Available,
@@ -27,7 +27,7 @@ pub(crate) enum ReaderEvent {
     Liveliness(LivelinessChangedStatus),
 }
 
-/// A listener of whichever type.
+/// A listener for any type.
 pub(crate) trait AnyListener: Send {
     fn on_sample(&mut self, info: &SampleInfo, bytes: &[u8]) -> Disposition;
     fn on_event(&mut self, event: &ReaderEvent);

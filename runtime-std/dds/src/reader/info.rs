@@ -1,4 +1,4 @@
-//! What a reader is told of a sample beside its value.
+//! The information about a sample besides its value.
 
 use tramontane::{Place, ViewId};
 
@@ -13,77 +13,77 @@ bitflags::bitflags! {
     pub struct SampleStates: u8 {
         /// It was.
         const READ = 1;
-        /// It was not.
+        /// Not read before.
         const NOT_READ = 2;
     }
 
     /// Whether an instance was seen before.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct ViewStates: u8 {
-        /// It was not, or it came alive again since.
+        /// Not seen before, or alive again since.
         const NEW = 1;
         /// It was.
         const NOT_NEW = 2;
     }
 
-    /// Whether an instance lives.
+    /// Whether an instance is alive.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct InstanceStates: u8 {
         /// It does.
         const ALIVE = 1;
         /// A writer disposed of it.
         const NOT_ALIVE_DISPOSED = 2;
-        /// No writer writes it any more.
+        /// It has no writer left.
         const NOT_ALIVE_NO_WRITERS = 4;
     }
 }
 
-/// What stands beside a sample.
+/// The information that accompanies a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleInfo {
     /// Whether this reader has read it before: one flag.
     pub sample_state: SampleStates,
     /// Whether this reader has seen the instance before: one flag.
     pub view_state: ViewStates,
-    /// Whether the instance lives, as of when the samples were read: one flag.
+    /// Whether the instance was alive when the samples were read: one flag.
     pub instance_state: InstanceStates,
     /// How often the instance came alive again after a disposal, up to this sample.
     pub disposed_generation_count: u32,
-    /// How often it did after it had no writers, up to this sample.
+    /// How often the instance came alive again after it had no writers, up to this sample.
     pub no_writers_generation_count: u32,
-    /// How many samples of the instance follow in what was returned.
+    /// How many samples of the instance follow in the same result.
     pub sample_rank: u32,
-    /// Generations from this sample to the last of its instance that was returned.
+    /// Generations from this sample to the last of its instance in the same result.
     pub generation_rank: u32,
     /// Generations from this sample to the last of its instance.
     pub absolute_generation_rank: u32,
-    /// When it was written.
+    /// The time of writing.
     pub source_timestamp: Timestamp,
-    /// When it was handed over here.
+    /// The time at which it was handed over here.
     pub reception_timestamp: Timestamp,
     /// Its instance.
     pub instance_handle: InstanceHandle,
-    /// Who wrote it.
+    /// The sample's writer.
     pub publication_handle: PublicationHandle,
-    /// Its number among those of its writer, from 1.
+    /// The sample's number among those of its writer, from 1.
     pub sequence: u64,
-    /// Its number in the topic's order since the topic began: at the ordered levels the same at all
-    /// readers. Numbers that are missing were no samples, but what writers say of themselves.
+    /// The sample's number in the topic's order since the topic began; at the ordered levels it is
+    /// the same for all readers. Missing numbers belong to writers' own messages, not to samples.
     pub ordinal: u64,
-    /// The view that it was delivered in, and its place there.
+    /// The view in which it was delivered, and its position there.
     pub place: (ViewId, Place),
-    /// It was kept for readers that come later, and handed over when this one came.
+    /// Whether it was kept for late readers, and handed over when this one came.
     pub is_historical: bool,
-    /// How its value is encoded.
+    /// The encoding of its value.
     pub encoding: Encoding,
-    /// Where it comes from, if that is another system.
+    /// The sample's origin, if that is another system.
     pub origin: Option<Origin>,
-    /// There is a value; otherwise this tells a change of the instance's state alone.
+    /// Whether there is a value; otherwise this reports only a change of the instance's state.
     pub valid_data: bool,
 }
 
 impl SampleInfo {
-    /// What is told of an instance's state alone.
+    /// Returns the info of an entry that only reports an instance's state.
     pub(crate) fn of_state(
         instance_handle: InstanceHandle,
         publication_handle: PublicationHandle,

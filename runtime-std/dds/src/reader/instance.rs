@@ -10,15 +10,15 @@ use crate::time::Timestamp;
 use crate::topic::Payload;
 use crate::wire::Kind;
 
-/// A sample that is kept.
+/// A kept sample.
 #[derive(Clone, Debug)]
 pub(super) struct InstanceEntry {
     pub(super) info: SampleInfo,
-    /// Nothing if it tells a state alone.
+    /// `None` for an entry that only reports a state.
     pub(super) payload: Option<Arc<Payload>>,
-    /// After it, it is of no use.
+    /// The time after which it is invalid.
     pub(super) expires: Timestamp,
-    /// It is part of what a call returns.
+    /// Whether it is part of a call's result.
     pub(super) is_selected: bool,
 }
 
@@ -29,21 +29,21 @@ pub(super) struct Instance {
     pub(super) view: ViewStates,
     disposed_generations: u32,
     no_writers_generations: u32,
-    /// Writers that wrote or registered it, and did not unregister it.
+    /// Writers that have written or registered it, and not unregistered it since.
     writers: Vec<PublicationHandle>,
-    /// In the order in which they are given out.
+    /// In the order in which they are handed out.
     pub(super) entries: VecDeque<InstanceEntry>,
     /// Entries with a value.
     pub(super) values: usize,
-    /// When a value was last taken in.
+    /// The time of the last accepted value.
     pub(super) last_value: Option<Duration>,
-    /// When the next value is due.
+    /// The time at which the next value is due.
     pub(super) due: Option<Duration>,
-    /// Since when it is not alive.
+    /// The time since when it is not alive.
     pub(super) not_alive_since: Option<Duration>,
-    /// The latest source timestamp that was given to the application.
+    /// The latest source timestamp that the application has received.
     pub(super) latest_given: Timestamp,
-    /// A change of its state was admitted, and is not kept or taken yet.
+    /// Whether a change of its state was admitted, but not kept or taken yet.
     pub(super) is_ending: bool,
 }
 
@@ -65,7 +65,7 @@ impl Instance {
         }
     }
 
-    /// A writer said something of it. True if the state is another one than before.
+    /// Records a writer's message about it. Returns whether the state changed.
     pub(super) fn heard(&mut self, kind: Kind, writer: PublicationHandle, now: Duration) -> bool {
         let before = self.state;
         match kind {
@@ -106,7 +106,7 @@ impl Instance {
         }
     }
 
-    /// A writer has nothing more to say of it. True if the state is another one than before.
+    /// Records that a writer no longer writes it.
     pub(super) fn leave(&mut self, writer: PublicationHandle, now: Duration) {
         self.writers.retain(|known| *known != writer);
         if self.writers.is_empty() {
@@ -114,7 +114,7 @@ impl Instance {
         }
     }
 
-    /// These write it, and no others.
+    /// Replaces its writers.
     pub(super) fn adopt(&mut self, writers: &[PublicationHandle], now: Duration) {
         self.writers = writers.to_vec();
         if self.writers.is_empty() {
@@ -126,7 +126,7 @@ impl Instance {
         self.writers.contains(&writer)
     }
 
-    /// Nothing is left to tell of it.
+    /// Returns whether there is nothing left to report about it.
     pub(super) fn is_over(&self) -> bool {
         self.entries.is_empty()
             && self.writers.is_empty()
@@ -134,7 +134,7 @@ impl Instance {
             && !self.is_ending
     }
 
-    /// What of a sample's info is the instance's.
+    /// Fills in the instance's fields of a sample's info.
     pub(super) fn stamp(&self, info: &mut SampleInfo) {
         info.sample_state = SampleStates::NOT_READ;
         info.view_state = self.view;
@@ -143,12 +143,12 @@ impl Instance {
         info.no_writers_generation_count = self.no_writers_generations;
     }
 
-    /// All its generations so far.
+    /// Returns the number of its generations so far.
     pub(super) const fn generations(&self) -> u32 {
         self.disposed_generations + self.no_writers_generations
     }
 
-    /// Removes the entries of which this is so.
+    /// Removes the entries for which the predicate holds.
     pub(super) fn remove(&mut self, is_so: impl Fn(&InstanceEntry) -> bool) {
         self.entries.retain(|entry| !is_so(entry));
         self.values = self.entries.iter().filter(|entry| entry.info.valid_data).count();

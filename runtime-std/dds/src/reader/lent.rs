@@ -1,4 +1,4 @@
-//! A sample where it lies.
+//! Samples in place.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,11 +10,10 @@ use crate::cdr::{PlainType, TypeSupport, decode, plain_ref};
 use crate::error::DdsError;
 use crate::topic::Payload;
 
-/// A sample that is lent: from the group's ring while a listener is called, or from the reader's
-/// memory.
+/// A borrowed sample: in the group's ring while a listener is called, or in the reader's memory.
 ///
 /// Over shared memory the ring belongs to the writer's process. A program that does not trust all
-/// participants copies the value before it checks it, and uses the copy: [`Lent::data`] is one.
+/// participants copies the value before it checks it, and uses the copy: [`Lent::data`] makes one.
 #[derive(Debug)]
 pub struct Lent<'a, T> {
     info: &'a SampleInfo,
@@ -27,19 +26,20 @@ impl<'a, T> Lent<'a, T> {
         Self { info, bytes, sample: PhantomData }
     }
 
-    /// What stands beside it.
+    /// Returns the information about it.
     #[must_use]
     pub const fn info(&self) -> &'a SampleInfo {
         self.info
     }
 
-    /// Its CDR; without a value ([`SampleInfo::valid_data`]) that of the key, if it was kept.
+    /// Returns its CDR; without a value ([`SampleInfo::valid_data`]), the key's CDR, if it was
+    /// kept.
     #[must_use]
     pub const fn cdr(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The value as another type that may borrow from where it lies, such as
+    /// Returns the value as another type that may borrow from its bytes, such as
     /// [`OctetsRef`](crate::OctetsRef).
     ///
     /// # Errors
@@ -61,8 +61,8 @@ impl<'a, T: TypeSupport> Lent<'a, T> {
         self.view()
     }
 
-    /// The value where it lies, of a plain type. Nothing if there is none, if it lies unaligned, or
-    /// if it was written by a host of the other byte order; [`Lent::data`] gives a copy then.
+    /// Returns the value of a plain type in place. Returns `None` if there is no value, if it is
+    /// unaligned, or if a host of the other byte order wrote it; [`Lent::data`] then makes a copy.
     #[must_use]
     pub fn plain(&self) -> Option<&'a T>
     where
@@ -72,10 +72,10 @@ impl<'a, T: TypeSupport> Lent<'a, T> {
     }
 }
 
-/// A sample that a reader gave out. Its value stays where it is for as long as this lives.
+/// A sample that a reader returned. Its value stays in place while this exists.
 #[derive(Debug)]
 pub struct Sample<T> {
-    /// What stands beside it.
+    /// The information about it.
     pub info: SampleInfo,
     payload: Option<Arc<Payload>>,
     sample: PhantomData<fn() -> T>,
@@ -86,7 +86,7 @@ impl<T> Sample<T> {
         Self { info, payload, sample: PhantomData }
     }
 
-    /// The sample, lent.
+    /// Returns the sample in borrowed form.
     #[must_use]
     pub fn lend(&self) -> Lent<'_, T> {
         Lent::new(&self.info, self.payload.as_ref().map_or(&[], |payload| &payload.bytes))
@@ -102,7 +102,7 @@ impl<T: TypeSupport> Sample<T> {
         self.lend().data()
     }
 
-    /// The value where it lies, of a plain type: as [`Lent::plain`].
+    /// Returns the value of a plain type in place, like [`Lent::plain`].
     #[must_use]
     pub fn plain(&self) -> Option<&T>
     where

@@ -1,4 +1,4 @@
-//! Listeners: what an application is told as it happens.
+//! Listeners: callbacks to the application.
 
 use std::sync::{Arc, Weak};
 
@@ -13,36 +13,36 @@ use crate::status::{
     SampleLostStatus, SampleRejectedStatus,
 };
 
-/// A reader's listener. It is called from the thread that delivers: what it does not do soon holds
-/// the group back, and a call longer than the group's failure timeout removes this member. Calls
-/// that may wait are refused there.
+/// A reader's listener. The delivering thread calls it: a slow call delays the group, and a call
+/// longer than the group's failure timeout removes this member. Calls that may wait are refused
+/// there.
 #[allow(unused_variables, reason = "what is not of interest is left out")]
 pub trait DataReaderListener<T: TypeSupport>: Send {
-    /// A sample, or the end of an instance, lent where it lies: over shared memory in its writer's
-    /// ring. Who says [`Disposition::Taken`] has it without a copy.
+    /// Called with a sample, or the end of an instance, borrowed in place: over shared memory in
+    /// its writer's ring. A listener that returns [`Disposition::Taken`] avoids a copy.
     fn on_sample(&mut self, sample: &Lent<'_, T>) -> Disposition {
         Disposition::Keep
     }
 
-    /// Samples were kept, and can be taken. Called once for all that came together.
+    /// Called when samples were kept and can be taken, once per batch.
     fn on_data_available(&mut self, reader: &DataReader<T>) {}
 
-    /// Samples did not arrive.
+    /// Called when samples did not arrive.
     fn on_sample_lost(&mut self, status: &SampleLostStatus) {}
 
-    /// Samples arrived for which there was no room.
+    /// Called when samples arrived for which there was no room.
     fn on_sample_rejected(&mut self, status: &SampleRejectedStatus) {}
 
-    /// An instance had no sample for as long as the deadline.
+    /// Called when an instance had no sample within the deadline.
     fn on_requested_deadline_missed(&mut self, status: &DeadlineMissedStatus) {}
 
-    /// A writer offers less than this reader asks for.
+    /// Called when a writer offers less than this reader requests.
     fn on_requested_incompatible_qos(&mut self, status: &IncompatibleQosStatus) {}
 
-    /// A writer came or went.
+    /// Called when a matching writer appears or disappears.
     fn on_subscription_matched(&mut self, status: &MatchedStatus) {}
 
-    /// A writer lives, or does no more.
+    /// Called when a writer becomes alive, or stops being alive.
     fn on_liveliness_changed(&mut self, status: &LivelinessChangedStatus) {}
 }
 
@@ -77,7 +77,7 @@ impl<T: TypeSupport, L: DataReaderListener<T>> AnyListener for Typed<T, L> {
     }
 }
 
-/// A closure that is lent samples is a listener.
+/// A closure that receives borrowed samples, as a listener.
 #[derive(Debug)]
 pub struct OnSample<F>(pub F);
 

@@ -1,12 +1,12 @@
-//! Which samples a call means.
+//! The samples to which a call applies.
 
 use super::info::{InstanceStates, SampleStates, ViewStates};
 use crate::cdr::InstanceHandle;
 
-/// Samples by their states, as DDS's read and take have them. The default means all.
+/// Samples by their states, as for DDS's read and take. The default selects all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// At most so many.
+    /// The most samples to return.
     pub max_samples: usize,
     /// Samples in one of these states.
     pub samples: SampleStates,
@@ -14,7 +14,7 @@ pub struct Selection {
     pub views: ViewStates,
     /// Samples of instances in one of these states.
     pub instances: InstanceStates,
-    /// Samples of this instance alone.
+    /// Only samples of this instance.
     pub instance: Option<InstanceHandle>,
 }
 
@@ -31,19 +31,19 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// What was not read yet.
+    /// Selects the unread samples.
     #[must_use]
     pub fn unread() -> Self {
         Self { samples: SampleStates::NOT_READ, ..Self::default() }
     }
 
-    /// At most so many.
+    /// Limits the number of samples.
     #[must_use]
     pub fn at_most(self, max_samples: usize) -> Self {
         Self { max_samples, ..self }
     }
 
-    /// Of that instance alone.
+    /// Restricts the selection to one instance.
     #[must_use]
     pub fn of_instance(self, handle: InstanceHandle) -> Self {
         Self { instance: Some(handle), ..self }

@@ -1,7 +1,7 @@
-//! A topic as its log tells it from some place on, for a reader that begins there.
+//! A topic as its log shows it from some position on, for a reader that begins there.
 //!
-//! What the log says before that place is not known: a writer that announced itself there is taken
-//! to offer all that the topic's level gives.
+//! The log before that position is unknown: a writer that announced itself there is assumed to
+//! offer everything that the topic's level provides.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::reader::ReaderCore;
 use crate::time::Now;
 
 impl TopicState {
-    /// A topic of which that many messages are behind, with one reader.
+    /// Creates a topic that has had `ordinal` messages already, with one reader.
     pub(crate) fn behind(ordinal: u64, level: Level, reader: Arc<ReaderCore>) -> Self {
         let mut topic = Self::new(None);
         (topic.ordinal, topic.assumed) = (ordinal, Some(level));
@@ -21,23 +21,23 @@ impl TopicState {
         topic
     }
 
-    /// How many messages of the topic there were so far.
+    /// Returns the number of the topic's messages so far.
     pub(crate) const fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// Messages before that place are gone: the readers have lost them.
+    /// Records that messages before this position are gone: the readers have lost them.
     pub(crate) fn skip_to(&mut self, place: u64) {
         let lost = place.saturating_sub(self.ordinal);
         self.ordinal = self.ordinal.max(place);
         if lost > 0 {
-            // Those are counted here, and not once more by their writers' numbers.
+            // These are counted here, and not again by their writers' numbers.
             self.writers.are_behind_a_gap();
             self.readers().for_each(|reader| reader.lost(lost));
         }
     }
 
-    /// Takes a writer for one that was there before, if that is not known here.
+    /// Assumes that a writer was there before, if it is unknown here.
     pub(super) fn assume(&mut self, writer: PublicationHandle, sequence: u64, now: Now) {
         if let Some(level) = self.assumed
             && self.writers.get(writer).is_none()
@@ -46,7 +46,7 @@ impl TopicState {
         }
     }
 
-    /// Takes over the readers of a topic that the log told, which has come as far as this one.
+    /// Takes over the readers of a topic read from the log, which has come as far as this one.
     pub(crate) fn take_readers_of(&mut self, told: &mut Self, now: Now) {
         let known: Vec<PublicationHandle> = told.writers.iter().map(|of| of.handle).collect();
         for gone in known.into_iter().filter(|handle| self.writers.get(*handle).is_none()) {
@@ -54,7 +54,7 @@ impl TopicState {
         }
         let known: Vec<PublicationHandle> = told.writers.iter().map(|of| of.handle).collect();
         for (reader, matched) in told.take_readers() {
-            // Who deletes a reader says so, and then takes it out of this topic.
+            // A thread that deletes a reader marks it first, and then removes it from this topic.
             if !reader.is_deleted() {
                 self.put_reader(reader, matched, &known, now);
             }
@@ -73,8 +73,9 @@ mod tests {
     use crate::qos::{Deadline, ReaderQos};
     use crate::wire::Kind;
 
-    /// The log has let go of the first messages, of all announcements too: that is told as lost,
-    /// and the rest is given. At the present those writers stay that are there.
+    /// The log has dropped the first messages, including all announcements: they are reported as
+    /// lost, and the rest is handed over. When the reader has caught up, only the existing writers
+    /// remain.
     #[test]
     fn what_the_log_let_go_of_is_told_and_the_topic_goes_on_with_the_reader() {
         let handle = |writer| PublicationHandle { participant: ParticipantId::Node(0), writer };
@@ -87,7 +88,8 @@ mod tests {
         history.tell(&said(0, Kind::Data, 9, 1, &[0; 4]));
         history.tell(&said(1, Kind::Data, 4, 1, &[0; 4]));
         assert_eq!(history.given, [(6, handle(0), 9), (7, handle(1), 4)]);
-        // In the middle too, and once: so the number of a writer says nothing then.
+        // The same happens in the middle, and the loss is counted once: a writer's numbers mean
+        // nothing then.
         history.topic.skip_to(17);
         history.tell(&said(0, Kind::Data, 12, 1, &[0; 4]));
         assert_eq!(history.reader.lost_count(), 13);
@@ -111,8 +113,8 @@ mod tests {
         assert_eq!(matched(&present), [handle(0), handle(2)]);
         assert_eq!(present.reader.lost_count(), 15, "nothing is lost after that");
     }
-    /// Its announcement may be in what the log tells, or before that; then it is found out about at
-    /// the present.
+    /// Its announcement may be in the log or before the part that is read; in that case the
+    /// mismatch is found when the reader has caught up.
     #[test]
     fn a_writer_that_offers_too_little_is_told_once() {
         let offers = WriterQos::of(Level::Atomic);
@@ -134,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Nobody knows before the present what it offers.
+    /// What it offers is unknown until the reader has caught up.
     #[test]
     fn a_writer_that_offers_more_than_was_assumed_is_matched_at_the_present() {
         let period = Duration::from_secs(1);

@@ -1,24 +1,24 @@
-//! Values that are kept, and their memory, which is used again.
+//! Kept values, and their memory, which is reused.
 
 use std::sync::Arc;
 
-/// The most buffers that wait to be used again.
+/// The most buffers kept for reuse.
 const SPARE_MAX: usize = 64;
 
-/// The CDR of a value that is kept: one copy for all readers and the topic's store.
+/// The CDR of a kept value: one copy for all readers and the topic's store.
 #[derive(Debug, Default)]
 pub(crate) struct Payload {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Makes payloads, in memory of earlier ones where nobody has those any more.
+/// The maker of payloads, which reuses the memory of earlier ones that are no longer referenced.
 #[derive(Debug, Default)]
 pub(crate) struct Payloads {
     spare: Vec<Arc<Payload>>,
 }
 
 impl Payloads {
-    /// A copy of these bytes.
+    /// Copies these bytes.
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Arc<Payload> {
         let mut payload = self.spare.pop().unwrap_or_default();
         if let Some(free) = Arc::get_mut(&mut payload) {
@@ -29,7 +29,8 @@ impl Payloads {
         Arc::new(Payload { bytes: bytes.to_vec() })
     }
 
-    /// A payload that is kept here no more. If nobody else has it, its memory is used again.
+    /// Returns a payload that is not kept here any longer. If there is no other reference, its
+    /// memory is reused.
     pub(crate) fn give_back(&mut self, payload: Arc<Payload>) {
         if self.spare.len() < SPARE_MAX && Arc::strong_count(&payload) == 1 {
             self.spare.push(payload);
@@ -37,7 +38,7 @@ impl Payloads {
     }
 }
 
-/// The value of a message, which is copied once, if anybody keeps it.
+/// The value of a message, which is copied once, if it is kept at all.
 pub(crate) struct Incoming<'m> {
     pub(crate) bytes: &'m [u8],
     copy: Option<Arc<Payload>>,
@@ -49,12 +50,12 @@ impl<'m> Incoming<'m> {
         Self { bytes, copy: None, payloads }
     }
 
-    /// Of what was kept already.
+    /// Creates an incoming value that is kept already.
     pub(crate) fn kept(payload: &'m Arc<Payload>, payloads: &'m mut Payloads) -> Self {
         Self { bytes: &payload.bytes, copy: Some(Arc::clone(payload)), payloads }
     }
 
-    /// The copy to keep.
+    /// Returns the copy to keep.
     pub(crate) fn keep(&mut self) -> Arc<Payload> {
         let Self { bytes, copy, payloads } = self;
         Arc::clone(copy.get_or_insert_with(|| payloads.copy(bytes)))

@@ -1,4 +1,4 @@
-//! A topic's state for a participant that joins.
+//! A topic's state for a joining participant.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ impl Snapshot {
         self.writers.iter().any(|writer| writer.handle == handle)
     }
 
-    /// The writers, and what is kept, at the levels that keep something.
+    /// Returns the writers, and the kept samples at the levels that keep some.
     pub(super) fn into_parts(
         self,
         keep: Option<Keep>,
@@ -83,7 +83,7 @@ impl Snapshot {
 }
 
 impl TopicState {
-    /// The state as it is now.
+    /// Returns the current state.
     pub(crate) fn snapshot(&self) -> Result<Vec<u8>, DdsError> {
         let writer = |known: &KnownWriter| Writer {
             handle: known.handle,
@@ -104,8 +104,8 @@ impl TopicState {
         })
     }
 
-    /// Takes over the state of another member, instead of what is here. No bytes are the state of a
-    /// topic without messages: what a log tells comes behind it.
+    /// Replaces this state with another member's. Empty bytes are the state of a topic without
+    /// messages, which the log's messages follow.
     pub(crate) fn restore(&mut self, bytes: &[u8], now: Now) -> Result<(), DdsError> {
         let generation = self.generation;
         let empty = Snapshot { generation, ordinal: 0, writers: Vec::new(), instances: Vec::new() };
@@ -113,7 +113,7 @@ impl TopicState {
             [] => empty,
             bytes => {
                 let snapshot = Snapshot::read(bytes)?;
-                // Of a topic that had the place before: what discovery told is newer.
+                // The snapshot is of an earlier topic of the place: discovery is newer.
                 if snapshot.generation == generation { snapshot } else { empty }
             }
         };

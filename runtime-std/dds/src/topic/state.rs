@@ -1,10 +1,10 @@
-//! A topic at one member: what its messages, and changes of the view, have told so far.
+//! A topic at one member: its state according to the messages and view changes so far.
 //!
 //! # Invariants
-//! - At the ordered levels `ordinal`, the writers with their numbers, and the store follow from the
-//!   topic's order alone, and are the same at all members at the same place of it.
-//! - A reader that comes is fed from the store, and sees everything after that: nothing is missed
-//!   or doubled, since both happen under the topic's lock.
+//! - At the ordered levels `ordinal`, the writers with their numbers, and the store depend only on
+//!   the topic's order, and are the same at all members at the same position of it.
+//! - A new reader is fed from the store, and sees everything after that: nothing is missed or
+//!   doubled, because both happen under the topic's lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::reader::{Arrival, InstanceStates, ReaderCore, SampleInfo};
 use crate::time::Now;
 use crate::wire::{Header, Kind, decode_writer};
 
-/// A reader of this participant, with the writers that match it.
+/// A reader of this participant, with its matching writers.
 #[derive(Debug)]
 struct Attached {
     core: Arc<ReaderCore>,
@@ -35,26 +35,26 @@ struct Attached {
 /// The topic.
 #[derive(Debug, Default)]
 pub(crate) struct TopicState {
-    /// Which topic has the place; 0 if the topic is declared.
+    /// The generation of the topic that has the place; 0 if the topic is declared.
     pub(super) generation: u64,
-    /// The view in which it was created: messages of views up to that one are of another topic that
-    /// had the place before. Zero if it is declared.
+    /// The view in which it was created: messages of that view and earlier ones belong to another
+    /// topic that had the place before. Zero if it is declared.
     created_in: u64,
-    /// It was deleted: nothing of it comes any more.
+    /// Whether it was deleted: nothing more of it comes.
     is_over: bool,
-    /// Messages of the topic so far.
+    /// Number of the topic's messages so far.
     pub(super) ordinal: u64,
     pub(super) writers: KnownWriters,
-    /// Nothing at the levels that keep nothing.
+    /// `None` at the levels that keep nothing.
     pub(super) store: Option<TopicStore>,
     readers: Vec<Attached>,
     pub(super) payloads: Payloads,
-    /// Something may be due earlier than before.
+    /// Whether something may be due earlier than before.
     timing_changed: bool,
-    /// It is told from a place of the log on: writers that are not known offer what that level
-    /// gives.
+    /// The level that unknown writers are assumed to offer, if the topic is read from a position of
+    /// the log on.
     pub(super) assumed: Option<Level>,
-    /// Its last messages, while readers come from the log.
+    /// The topic's last messages, while readers catch up from the log.
     pub(super) tail: Option<Tail>,
 }
 
@@ -63,14 +63,14 @@ impl TopicState {
         Self { store, ..Self::default() }
     }
 
-    /// A topic has come that was created in that view, at a place that had none.
+    /// Begins a topic that was created in this view, at a place that had none.
     pub(crate) fn begin(&mut self, generation: u64, created_in: u64, store: Option<TopicStore>) {
         *self = Self { generation, created_in, ..Self::new(store) };
     }
 
-    /// The view has closed the topic's place: the writers are gone, and the readers are given
-    /// nothing more. Gives the readers, for their listeners, which may have writers, to be dropped
-    /// without the topic's lock.
+    /// Ends the topic after the view has closed its place: the writers are gone, and the readers
+    /// receive nothing more. Returns the readers, because their listeners may hold writers, and
+    /// must be dropped without the topic's lock.
     pub(crate) fn end(&mut self, now: Now) -> Vec<Arc<ReaderCore>> {
         self.participants_gone(|_| true, now);
         self.is_over = true;
@@ -80,12 +80,12 @@ impl TopicState {
         readers.into_iter().map(|reader| reader.core).collect()
     }
 
-    /// Which topic has the place; 0 if the topic is declared.
+    /// Returns the generation of the topic that has the place; 0 if the topic is declared.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// A message of the topic.
+    /// Delivers a message of the topic.
     #[inline]
     pub(crate) fn deliver(&mut self, message: &Message<'_>, now: Now) {
         if self.is_over || message.view.get() <= self.created_in {
@@ -115,7 +115,7 @@ impl TopicState {
         }
     }
 
-    /// All that came together is handed over.
+    /// Ends a batch of messages that were delivered together.
     pub(crate) fn flush(&self) {
         for reader in &self.readers {
             reader.core.flush();
@@ -135,7 +135,7 @@ impl TopicState {
         }
     }
 
-    /// A writer is there, which wrote so much before.
+    /// Records a writer that has written `sequence` messages before.
     pub(super) fn came(
         &mut self,
         writer: PublicationHandle,
@@ -143,7 +143,7 @@ impl TopicState {
         sequence: u64,
         now: Now,
     ) {
-        // Announced again: what was said before holds no more.
+        // It announced itself again: its earlier announcements are void.
         self.writer_gone(writer, now);
         self.writers.add(writer, qos, sequence, now.elapsed);
         self.timing_changed = true;
@@ -153,7 +153,7 @@ impl TopicState {
         }
     }
 
-    /// Whether a participant outside has as many other writers as it may have.
+    /// Returns whether an external participant has reached its limit of other writers.
     fn has_too_many(&self, writer: PublicationHandle) -> bool {
         let is_other = |known: &&KnownWriter| {
             known.handle.participant == writer.participant && known.handle != writer
@@ -162,7 +162,7 @@ impl TopicState {
             && self.writers.iter().filter(is_other).count() >= OUTSIDE_MAX
     }
 
-    /// Takes note that a writer lives. False if it is unknown.
+    /// Records that a writer is alive. Returns false if it is unknown.
     #[inline]
     fn heard(&mut self, writer: PublicationHandle, sequence: Option<u64>, now: Now) -> bool {
         let Some(heard) = self.writers.heard(writer, sequence, now.elapsed) else { return false };
@@ -220,7 +220,7 @@ impl TopicState {
         }
     }
 
-    /// A writer is gone, or its participant.
+    /// Records that a writer or its participant is gone.
     pub(super) fn writer_gone(&mut self, writer: PublicationHandle, now: Now) {
         let Some(known) = self.writers.remove(writer) else { return };
         for reader in &mut self.readers {
@@ -234,7 +234,7 @@ impl TopicState {
         }
     }
 
-    /// Participants are gone, or came back as others: their writers are gone.
+    /// Records that participants are gone, or came back as others: their writers are gone.
     pub(crate) fn participants_gone(&mut self, is_gone: impl Fn(ParticipantId) -> bool, now: Now) {
         let gone: Vec<PublicationHandle> = self
             .writers
@@ -247,8 +247,8 @@ impl TopicState {
         }
     }
 
-    /// Adds a reader of the topic of that generation: it is matched with the writers that there
-    /// are, and fed with what is kept. False if that topic is no more.
+    /// Adds a reader to the topic of this generation: it is matched with the existing writers, and
+    /// fed with the kept samples. Returns false if that topic no longer exists.
     #[must_use]
     pub(crate) fn attach(&mut self, generation: u64, core: Arc<ReaderCore>, now: Now) -> bool {
         if self.is_over || self.generation != generation {
@@ -266,9 +266,9 @@ impl TopicState {
         true
     }
 
-    /// Adds a reader that has been handed everything so far: matched with these writers, and
-    /// compared with those, as far as was known of them. A writer that it was compared with and
-    /// does not match was told to it.
+    /// Adds a reader that has received everything so far, with the writers that it matched and
+    /// those that it was compared with, as far as they were known. A mismatch among the compared
+    /// writers was reported to it already.
     pub(super) fn put_reader(
         &mut self,
         core: Arc<ReaderCore>,
@@ -291,7 +291,7 @@ impl TopicState {
         self.readers.push(reader);
     }
 
-    /// Takes all readers out, with the writers that they are matched with.
+    /// Removes all readers, and returns them with their matched writers.
     pub(super) fn take_readers(&mut self) -> Vec<(Arc<ReaderCore>, Vec<PublicationHandle>)> {
         let readers = std::mem::take(&mut self.readers);
         readers.into_iter().map(|reader| (reader.core, reader.matched)).collect()
@@ -301,13 +301,13 @@ impl TopicState {
         self.readers.iter().map(|reader| &*reader.core)
     }
 
-    /// Whether a reader of it is not deleted.
+    /// Returns whether it has a reader that is not deleted.
     pub(crate) fn has_wanted_reader(&self) -> bool {
         self.readers().any(|reader| !reader.is_deleted())
     }
 
-    /// Hands over what is kept, in the topic's order; then how the instances stand. What was kept
-    /// of writers that are gone is as good as that of the others: the topic's level says so.
+    /// Hands over the kept samples in the topic's order, and then the state of the instances. Kept
+    /// samples of writers that are gone count like the others, as the topic's level promises.
     fn feed(&mut self, reader: &Attached, now: Now) {
         let Self { store, payloads, writers, .. } = self;
         let Some(store) = store else { return };
@@ -327,7 +327,7 @@ impl TopicState {
         }
     }
 
-    /// Hands a sample that is kept to the readers here that were there before it.
+    /// Hands a kept sample to the readers that were there before it.
     pub(super) fn hand_over(&mut self, sample: &StoredSample, now: Now) {
         let Self { readers, payloads, writers, .. } = self;
         let writer = sample.arrival.info.publication_handle;
@@ -341,7 +341,7 @@ impl TopicState {
         }
     }
 
-    /// Tells the readers here how the instances stand that are kept.
+    /// Hands the state of the kept instances to the readers.
     pub(super) fn adopt_instances(&self, now: Now) {
         let Some(store) = &self.store else { return };
         for (handle, instance) in store.instances() {
@@ -351,21 +351,21 @@ impl TopicState {
         }
     }
 
-    /// So many messages of a writer did not come.
+    /// Records that `count` messages of a writer did not arrive.
     pub(super) fn lost(&self, writer: PublicationHandle, count: u64) {
         for reader in self.readers.iter().filter(|reader| count > 0 && reader.is_matched(writer)) {
             reader.core.lost(count);
         }
     }
 
-    /// Takes a reader out. Its listener, which may have writers, is the caller's to drop, without
-    /// the topic's lock.
+    /// Removes a reader. Its listener may hold writers, so the caller must drop it without the
+    /// topic's lock.
     pub(crate) fn detach(&mut self, reader: SubscriptionHandle) -> Option<Arc<ReaderCore>> {
         let at = self.readers.iter().position(|attached| attached.core.handle == reader)?;
         Some(self.readers.remove(at).core)
     }
 
-    /// Writers that match a reader.
+    /// Returns the writers that match a reader.
     pub(crate) fn matched_publications(&self, reader: SubscriptionHandle) -> Vec<PublicationData> {
         let attached = self.readers.iter().find(|attached| attached.core.handle == reader);
         let matched = attached.map_or(&[][..], |attached| &attached.matched);
@@ -376,7 +376,7 @@ impl TopicState {
             .collect()
     }
 
-    /// What has become due: leases that ended, and what readers wait for.
+    /// Handles what has become due: ended leases, and the readers' due times.
     pub(crate) fn tick(&mut self, now: Now) {
         for writer in self.writers.silent(now.elapsed) {
             for reader in self.readers.iter().filter(|reader| reader.is_matched(writer)) {
@@ -388,19 +388,19 @@ impl TopicState {
         }
     }
 
-    /// Whether something may be due earlier than when this was last asked.
+    /// Returns whether something may be due earlier than at the last call.
     pub(crate) fn take_timing_changed(&mut self) -> bool {
         std::mem::take(&mut self.timing_changed)
     }
 
-    /// When something may become due.
+    /// Returns when something may become due.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
         let readers = self.readers.iter().filter_map(|reader| reader.core.next_due(now));
         readers.chain(self.writers.next_due()).min()
     }
 }
 
-/// What ends an instance as it is kept.
+/// Returns how a kept instance has ended.
 fn ended(state: InstanceStates) -> Option<Kind> {
     (state == InstanceStates::NOT_ALIVE_DISPOSED).then_some(Kind::Dispose)
 }
@@ -411,7 +411,7 @@ impl Attached {
         self.matched.contains(&writer)
     }
 
-    /// Matches a writer, or tells in what it offers too little.
+    /// Matches a writer, or reports in which policies it offers too little.
     fn consider(&mut self, known: &KnownWriter) {
         let differing = incompatible(&known.qos, &self.core.qos);
         if differing.is_empty() {

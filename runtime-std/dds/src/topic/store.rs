@@ -1,7 +1,7 @@
-//! What a topic's members keep for readers that come later: DDS's durability service.
+//! The samples that a topic's members keep for late readers: DDS's durability service.
 //!
-//! It follows from the topic's messages and from changes of the view alone, and so is the same at
-//! all members: whichever supplies a joiner gives it the same.
+//! The store depends only on the topic's messages and the view changes, so it is the same at all
+//! members, and any of them can supply a joiner.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::participant::PublicationHandle;
 use crate::reader::{Arrival, InstanceStates};
 use crate::wire::Kind;
 
-/// A value that is kept.
+/// A kept value.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSample {
     pub(crate) arrival: Arrival,
     pub(crate) payload: Arc<Payload>,
 }
 
-/// An instance that is kept.
+/// A kept instance.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredInstance {
     pub(crate) state: InstanceStates,
@@ -30,9 +30,9 @@ pub(crate) struct StoredInstance {
 /// How much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// Values of each instance; nothing stands for all.
+    /// Values of each instance; `None` means all.
     pub(crate) depth: Option<usize>,
-    /// Values of all together: the oldest goes first.
+    /// Values of all instances together: the oldest is dropped first.
     pub(crate) samples: Option<usize>,
 }
 
@@ -49,8 +49,8 @@ impl TopicStore {
         Self { keep, ..Self::default() }
     }
 
-    /// Keeps what came, if it is a value, and forgets what that replaces. An instance that is
-    /// disposed of and has no writers is forgotten: DDS's cleanup delay is zero here.
+    /// Keeps an arriving value, and drops what it replaces. An instance that is disposed of and has
+    /// no writers is forgotten: DDS's cleanup delay is zero here.
     pub(crate) fn apply(
         &mut self,
         arrival: &Arrival,
@@ -117,7 +117,7 @@ impl TopicStore {
         Some(sample.payload)
     }
 
-    /// A writer has nothing more to say of anything.
+    /// Records that a writer is gone from all instances.
     pub(crate) fn writer_left(&mut self, writer: PublicationHandle) {
         let handles: Vec<InstanceHandle> = self.instances.keys().copied().collect();
         for handle in handles {
@@ -130,7 +130,7 @@ impl TopicStore {
         }
     }
 
-    /// All values, in the topic's order, for a reader that comes now.
+    /// Returns all values in the topic's order, for a new reader.
     pub(crate) fn in_order(&self) -> Vec<&StoredSample> {
         let mut all: Vec<&StoredSample> =
             self.instances.values().flat_map(|instance| &instance.samples).collect();
@@ -138,12 +138,12 @@ impl TopicStore {
         all
     }
 
-    /// The instances, by their handles.
+    /// Returns the instances, by handle.
     pub(crate) fn instances(&self) -> impl Iterator<Item = (InstanceHandle, &StoredInstance)> {
         self.instances.iter().map(|(handle, instance)| (*handle, instance))
     }
 
-    /// Puts an instance in, as another member had it.
+    /// Adds an instance from another member's store.
     pub(crate) fn put(&mut self, handle: InstanceHandle, instance: StoredInstance) {
         self.samples += instance.samples.len();
         self.instances.insert(handle, instance);

@@ -1,9 +1,9 @@
-//! The last messages of a topic, kept while readers come to it from its log: what was handed over
-//! here last may not be on the disk yet.
+//! The last messages of a topic, kept while readers catch up from its log: the most recent ones
+//! here may not be on disk yet.
 //!
 //! # Invariants
-//! - It has all messages behind the one of its first number, up to the topic's present one.
-//! - It is bounded. A reader that is further behind goes on with the log.
+//! - It has all messages after number `before`, up to the topic's present one.
+//! - It is bounded. A reader that lags further behind continues to read the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tramontane::{ClientId, Message, NodeId, Place, SubgroupId, ViewId};
 
 use super::state::TopicState;
 
-/// The most that is kept.
+/// The most messages that are kept.
 const MESSAGES_MAX: usize = 4_096;
 const BYTES_MAX: usize = 4 << 20;
 
-/// A message that is kept.
+/// A kept message.
 #[derive(Debug)]
 pub(crate) struct KeptMessage {
     subgroup: SubgroupId,
@@ -43,9 +43,9 @@ impl KeptMessage {
 /// The last messages.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
-    /// How many readers come.
+    /// Number of readers that are catching up.
     readers: usize,
-    /// The number of the message before the first that is kept.
+    /// The number of the message before the first kept one.
     before: u64,
     kept: VecDeque<Arc<KeptMessage>>,
     bytes: usize,
@@ -71,14 +71,14 @@ impl Tail {
 }
 
 impl TopicState {
-    /// A reader comes from the log: from now on messages are kept for it.
+    /// Records a reader from the log: from now on messages are kept for it.
     pub(crate) fn reader_comes(&mut self) {
         let ordinal = self.ordinal;
         let tail = self.tail.get_or_insert_with(|| Tail { before: ordinal, ..Tail::default() });
         tail.readers += 1;
     }
 
-    /// It has come, or is gone.
+    /// Records that a reader has caught up, or is gone.
     pub(crate) fn reader_has_come(&mut self) {
         if let Some(tail) = &mut self.tail {
             tail.readers = tail.readers.saturating_sub(1);
@@ -86,12 +86,12 @@ impl TopicState {
         self.tail.take_if(|tail| tail.readers == 0);
     }
 
-    /// The number of the message before the first that is kept for readers from the log.
+    /// Returns the number of the message before the first one kept for readers from the log.
     pub(crate) fn tail_begin(&self) -> u64 {
         self.tail.as_ref().map_or(self.ordinal, |tail| tail.before)
     }
 
-    /// The messages behind that one, up to so many; nothing if some of them are not kept.
+    /// Returns up to `most` messages after this number; `None` if some of them are not kept.
     pub(crate) fn messages_behind(
         &self,
         ordinal: u64,
@@ -105,7 +105,8 @@ impl TopicState {
         Some(tail.kept.iter().skip(skipped).take(most).cloned().collect())
     }
 
-    /// The topic goes on at another number: what was kept is not what comes before it.
+    /// Restarts the tail when the topic continues at another number: the kept messages are not the
+    /// ones before it.
     pub(super) fn restart_tail(&mut self) {
         let ordinal = self.ordinal;
         if let Some(tail) = &mut self.tail {

@@ -1,9 +1,10 @@
-//! A topic's state as a participant outside takes it over, for the first time or again: where no
-//! member has all that it missed, it is told what is kept of that, and how much is lost.
+//! A topic's state as an external participant takes it over, for the first time or again. If no
+//! member has all that it missed, it receives the kept samples among them, and the number of lost
+//! ones.
 //!
 //! # Invariants
-//! - A reader is handed no sample twice, and samples in the topic's order: a number of that order
-//!   is handed over once.
+//! - A reader receives samples in the topic's order and none twice: each number of that order is
+//!   handed over once.
 
 use super::snapshot::Snapshot;
 use super::state::TopicState;
@@ -14,7 +15,8 @@ use crate::participant::PublicationHandle;
 use crate::time::Now;
 
 impl TopicState {
-    /// Takes over what a member knows. False if that is of another topic, which has the place now.
+    /// Takes over a member's state. Returns false if it is of another topic, which has the place
+    /// now.
     pub(crate) fn take_over(&mut self, bytes: &[u8], now: Now) -> Result<bool, DdsError> {
         let next = Snapshot::read(bytes)?;
         if next.generation != self.generation {
@@ -27,7 +29,7 @@ impl TopicState {
         let seen = std::mem::replace(&mut self.ordinal, next.ordinal);
         self.restart_tail();
         let (writers, store) = next.into_parts(self.store.as_ref().map(TopicStore::keep), now);
-        // Those that are new first: what is kept of them finds its readers.
+        // New writers come first, so that their kept samples find the readers.
         let missed: Vec<(PublicationHandle, u64)> =
             writers.into_iter().filter_map(|writer| self.adopt(writer, now)).collect();
         self.store = store;
@@ -41,8 +43,9 @@ impl TopicState {
         Ok(true)
     }
 
-    /// The topic has another history after that many messages than was told here: its members were
-    /// lost at once. The writers are gone; what is taken over next is handed over from there on.
+    /// Records that the topic's history after `messages` messages differs from the one seen here:
+    /// its members were lost at once. The writers are gone; the state that is taken over next is
+    /// handed over from there on.
     pub(crate) fn history_changed(&mut self, messages: u64, now: Now) {
         self.participants_gone(|_| true, now);
         self.ordinal = self.ordinal.min(messages);
@@ -52,7 +55,7 @@ impl TopicState {
         }
     }
 
-    /// Takes note of a writer. If it was known, gives how many of its messages did not come.
+    /// Records a writer. If it was known, returns how many of its messages did not arrive.
     fn adopt(&mut self, writer: KnownWriter, now: Now) -> Option<(PublicationHandle, u64)> {
         let handle = writer.handle;
         match self.writers.get(handle).map(|known| (known.sequence, known.qos == writer.qos)) {
@@ -68,8 +71,7 @@ impl TopicState {
         }
     }
 
-    /// Hands over what is kept and was not seen: messages behind that number of the topic's order.
-    /// Gives whose they are.
+    /// Hands over the kept samples after number `seen` of the topic's order. Returns their writers.
     fn hand_over_kept(&mut self, seen: u64, now: Now) -> Vec<PublicationHandle> {
         let Some(store) = &self.store else { return Vec::new() };
         let kept: Vec<StoredSample> = store
@@ -99,9 +101,9 @@ mod tests {
     const WRITERS: u32 = 3;
 
     proptest! {
-        /// It misses some messages, takes over, misses others, and so on. Of what was written it is
-        /// given each once, in the order, or is told that it is lost; and what it keeps afterwards
-        /// is what a member keeps.
+        /// The participant misses messages, takes over, misses others, and so on. It receives each
+        /// message once, in order, or learns that it is lost; and afterwards it keeps the same
+        /// samples as a member.
         #[test]
         fn what_was_missed_comes_once_from_what_is_kept_or_is_told_to_be_lost(
             deeds in prop::collection::vec((0..WRITERS, 0..3_u8, prop::bool::weighted(0.6)), 1..80),
@@ -155,8 +157,8 @@ mod tests {
         assert_eq!(outside.reader.lost_count(), 0);
     }
 
-    /// The members were lost at once, and some of what was told with them. The topic may have more
-    /// messages by now than were told, or fewer.
+    /// The members were lost at once, and some messages seen here with them. The topic may have
+    /// more or fewer messages by now than were seen.
     #[test]
     fn changed_history_is_read_from_first_changed_message() {
         for writes in [3, 9] {
@@ -179,7 +181,7 @@ mod tests {
         }
     }
 
-    /// A place has one topic after another, and what is left of one may come late.
+    /// A place has several topics in succession, and messages of an earlier one may come late.
     #[test]
     fn what_is_of_another_topic_that_had_the_place_is_left_out() {
         let qos = encode_writer(&WriterQos::of(Level::Volatile)).expect("plain");

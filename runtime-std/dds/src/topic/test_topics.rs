@@ -1,4 +1,4 @@
-//! Topics for tests: what is told to them, and what their readers are given.
+//! Topics for tests: their input, and the samples of their readers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::reader::{ReaderCore, Selection};
 use crate::time::{Now, Timestamp};
 use crate::wire::{HEADER_BYTES, Header, Kind, encode_writer};
 
-/// A topic with a reader that wants all.
+/// A topic with a reader that requests everything.
 pub(super) struct Side {
     pub(super) topic: TopicState,
     pub(super) reader: Arc<ReaderCore>,
@@ -23,7 +23,7 @@ pub(super) struct Side {
     pub(super) given: Vec<(u64, PublicationHandle, u64)>,
 }
 
-/// A reader that wants all.
+/// Returns a reader that requests everything.
 pub(super) fn reader() -> Arc<ReaderCore> {
     let qos = ReaderQos {
         durability: Level::Volatile.durability(),
@@ -46,7 +46,7 @@ impl Side {
         Self::with(topic, reader)
     }
 
-    /// A topic that has this reader.
+    /// Returns a topic with this reader.
     pub(super) fn with(topic: TopicState, reader: Arc<ReaderCore>) -> Self {
         Self { topic, reader, given: Vec::new() }
     }
@@ -101,7 +101,7 @@ pub(super) fn announced(writer: u32) -> Vec<u8> {
     announced_as(writer, &WriterQos::of(Level::Volatile))
 }
 
-/// The same with these policies.
+/// Returns the same with these policies.
 pub(super) fn announced_as(writer: u32, qos: &WriterQos) -> Vec<u8> {
     said(writer, Kind::Announce, 0, 0, &encode_writer(qos).expect("plain"))
 }

@@ -1,7 +1,7 @@
-//! The writers of a topic, as the topic's own messages tell of them.
+//! The writers of a topic, according to the topic's own messages.
 //!
-//! A writer announces itself in the topic, before all that it writes there: so at the ordered
-//! levels all members know the same writers at the same place of the order.
+//! A writer announces itself in the topic before it writes anything there. So at the ordered levels
+//! all members know the same writers at the same position of the order.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ pub(crate) struct KnownWriter {
     pub(crate) qos: WriterQos,
     /// The number of its last message that was handed over here.
     pub(crate) sequence: u64,
-    /// It has kept to its lease.
+    /// Whether it has kept its lease.
     pub(crate) is_alive: bool,
-    /// When it last said something.
+    /// The time of its last message.
     heard: Duration,
-    /// Messages of the topic are missing since its last one: which of them were its own is not
-    /// known.
+    /// Whether messages of the topic are missing since its last one; it is unknown which of them
+    /// were its own.
     is_behind_gap: bool,
 }
 
@@ -36,21 +36,21 @@ impl KnownWriter {
     }
 }
 
-/// What a message told of its writer.
+/// The consequences of a message for its writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Messages of it that did not arrive before this one.
     pub(crate) lost: u64,
-    /// It had not kept to its lease, and lives again.
+    /// Whether it had missed its lease, and is alive again.
     pub(crate) revived: bool,
 }
 
-/// All of them.
+/// All known writers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownWriters(Vec<KnownWriter>);
 
 impl KnownWriters {
-    /// A writer announced itself.
+    /// Adds a writer that announced itself.
     pub(crate) fn add(
         &mut self,
         handle: PublicationHandle,
@@ -61,20 +61,20 @@ impl KnownWriters {
         self.put(KnownWriter::new(handle, qos, sequence, now));
     }
 
-    /// The same with all that is known of it.
+    /// Adds a writer with its complete state.
     pub(crate) fn put(&mut self, writer: KnownWriter) {
         self.0.retain(|known| known.handle != writer.handle);
         self.0.push(writer);
     }
 
-    /// A writer has written up to that number, as others say.
+    /// Records that a writer has written up to this number, according to others.
     pub(crate) fn went_on(&mut self, handle: PublicationHandle, sequence: u64, now: Duration) {
         if let Some(known) = self.0.iter_mut().find(|known| known.handle == handle) {
             (known.sequence, known.heard) = (sequence, now);
         }
     }
 
-    /// Messages of the topic are missing, whosever they were.
+    /// Records that messages of the topic are missing, of unknown writers.
     pub(crate) fn are_behind_a_gap(&mut self) {
         self.0.iter_mut().for_each(|known| known.is_behind_gap = true);
     }
@@ -87,7 +87,8 @@ impl KnownWriters {
         self.0.iter()
     }
 
-    /// A message of that writer came, with this number if it has one. Nothing if it is unknown.
+    /// Records a message of this writer, with its number if it has one. Returns `None` if the
+    /// writer is unknown.
     pub(crate) fn heard(
         &mut self,
         handle: PublicationHandle,
@@ -122,7 +123,7 @@ impl KnownWriters {
         Some(self.0.remove(at))
     }
 
-    /// Writers that have not kept to their lease since this was last asked.
+    /// Returns the writers that have missed their lease since the last call.
     pub(crate) fn silent(&mut self, now: Duration) -> Vec<PublicationHandle> {
         let mut silent = Vec::new();
         for known in &mut self.0 {
@@ -135,14 +136,14 @@ impl KnownWriters {
         silent
     }
 
-    /// When the next lease ends.
+    /// Returns when the next lease ends.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.0.iter().filter(|known| known.is_alive).filter_map(due).min()
     }
 }
 
-/// When a writer's lease ends, if the application has to say that it lives: that a member lives,
-/// the group says.
+/// Returns when a writer's lease ends, if the application must assert its liveliness; the group
+/// reports whether a member is alive.
 fn due(known: &KnownWriter) -> Option<Duration> {
     let liveliness = &known.qos.liveliness;
     let is_manual = liveliness.kind != LivelinessKind::Automatic;

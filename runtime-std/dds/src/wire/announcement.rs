@@ -1,4 +1,4 @@
-//! What writers and readers say of themselves, and what is said of topics.
+//! Announcements of writers, readers and topics.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,10 @@ use crate::qos::{ReaderQos, WriterQos};
 /// The most bytes of user data, and of group data.
 pub(crate) const USER_DATA_MAX: usize = 128;
 
-/// The most bytes of a message that announces.
+/// The most bytes of an announcement.
 pub(crate) const ANNOUNCEMENT_MAX: u32 = 640;
 
-/// A reader, as its participant tells the domain.
+/// The announcement of a reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReaderAnnouncement {
     /// The topic's index, and its generation.
@@ -21,25 +21,25 @@ pub(crate) struct ReaderAnnouncement {
     pub(crate) generation: u64,
     /// The reader's number among those of its node.
     pub(crate) reader: u32,
-    /// What it asks for; nothing once it is deleted.
+    /// The requested policies; `None` once the reader is deleted.
     pub(crate) qos: Option<ReaderQos>,
 }
 
-/// What is said in discovery.
+/// A message of discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// A reader is there, or is gone.
+    /// A reader exists, or is gone.
     Reader(ReaderAnnouncement),
-    /// A topic is to be there: a request of that number of its participant.
+    /// A topic is to be created; the request has this number at its participant.
     Create { request: u64, topic: TopicDescription },
-    /// A topic is to be no more.
+    /// A topic is to be deleted.
     Delete { request: u64, name: String },
-    /// The place of a topic that was deleted is closed.
+    /// The place of a deleted topic is closed.
     Free { generation: u64 },
 }
 
 impl Word {
-    /// The message that says it.
+    /// Encodes the message.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, DdsError> {
         encode(self)
     }
@@ -49,12 +49,12 @@ impl Word {
     }
 }
 
-/// A writer's policies, behind a header that says whose they are.
+/// Encodes a writer's policies, which follow a header that identifies the writer.
 pub(crate) fn encode_writer(qos: &WriterQos) -> Result<Vec<u8>, DdsError> {
     encode(qos)
 }
 
-/// The same back.
+/// Decodes a writer's policies.
 pub(crate) fn decode_writer(bytes: &[u8], encoding: Encoding) -> Result<WriterQos, DdsError> {
     decode(bytes, encoding)
 }

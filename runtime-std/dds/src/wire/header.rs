@@ -1,9 +1,10 @@
-//! What stands before the CDR of each sample in the group's slot.
+//! The header before the CDR of each sample in the group's slot.
 //!
 //! # Invariants
-//! - The CDR behind a header begins at a multiple of 8 bytes: a slot is aligned to 16, so plain
-//!   types lie aligned.
-//! - Bytes come from other processes: what is no header is told, and nothing is indexed by them.
+//! - The CDR after a header begins at a multiple of 8 bytes: a slot is aligned to 16, so plain
+//!   types are aligned.
+//! - The bytes come from other processes: malformed headers are rejected, and their values are
+//!   never used as an index.
 
 use std::time::Duration;
 
@@ -28,33 +29,34 @@ const VERSION: u8 = 1;
 /// Set in the kind of a message that has an origin.
 const HAS_ORIGIN: u8 = 0x80;
 
-/// What a message says.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A sample: its CDR follows.
     Data,
-    /// An instance is no more. What follows is the CDR of its key, as in all kinds below that are
-    /// about an instance.
+    /// An instance has ended. The CDR of its key follows, as for all kinds below that concern an
+    /// instance.
     Dispose,
-    /// The writer has nothing more to say of an instance.
+    /// The writer no longer writes an instance.
     Unregister,
     /// Both.
     DisposeAndUnregister,
-    /// A writer, with its policies: what it sends follows this.
+    /// A writer with its policies, before its first message.
     Announce,
     /// The writer is deleted.
     Gone,
-    /// The writer lives.
+    /// The writer is alive.
     Alive,
-    /// The participant begins: writers of it that there were before are gone with its former
-    /// process. Said in topics that are logged, where a log tells of no views.
+    /// The participant begins: earlier writers of it are gone with its former process. Sent in
+    /// logged topics, because a log does not show views.
     Begun,
 }
 
-/// A sample from another system: who wrote it there, and its number among that writer's.
+/// The origin of a sample from another system: its writer there, and its number among that
+/// writer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// RTPS's GUID of the writer.
+    /// The writer's RTPS GUID.
     pub writer: [u8; 16],
     /// The sample's number.
     pub sequence: u64,
@@ -67,8 +69,8 @@ pub(crate) struct Header {
     pub(crate) encoding: Encoding,
     /// The writer's number among those of its node.
     pub(crate) writer: u32,
-    /// The message's number among those of the writer, from 1; announcements and signs of life
-    /// have none, 0.
+    /// The message's number among those of the writer, from 1; announcements and liveliness
+    /// messages have none, 0.
     pub(crate) sequence: u64,
     pub(crate) source: Timestamp,
     pub(crate) instance: InstanceHandle,
@@ -104,7 +106,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Whether it is about an instance, and so has a number among the writer's.
+    /// Returns whether it concerns an instance, and therefore has a number among the writer's.
     pub(crate) const fn is_of_instance(self) -> bool {
         matches!(self, Self::Data | Self::Dispose | Self::Unregister | Self::DisposeAndUnregister)
     }
@@ -130,7 +132,7 @@ impl Header {
         }
     }
 
-    /// A header, and what follows it; nothing if the bytes are no message of ours.
+    /// Returns a header and the bytes after it; `None` if the bytes are not one of our messages.
     #[inline]
     pub(crate) fn read(message: &[u8]) -> Option<(Self, &[u8])> {
         let (header, rest) = message.split_first_chunk::<HEADER_BYTES>()?;
@@ -159,7 +161,7 @@ impl Header {
     }
 }
 
-/// Says that a participant begins, in a topic.
+/// Announces in a topic that a participant begins.
 pub(crate) fn say_begun(mut sender: Sender, wait: Duration) -> Result<(), DdsError> {
     let mut slot = [0; HEADER_BYTES];
     Header {

@@ -1,4 +1,4 @@
-//! What travels in the group's messages.
+//! The content of the group's messages.
 //!
 //! | file | subject |
 //! |---|---|

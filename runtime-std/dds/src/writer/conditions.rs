@@ -1,4 +1,4 @@
-//! A condition of a writer, for wait sets.
+//! A writer's condition, for wait sets.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::status::StatusMask;
 use crate::sync::lock;
 use crate::waitset::{Bell, Condition};
 
-/// A status has changed.
+/// True while a status has changed.
 #[derive(Debug)]
 pub(super) struct WriterStatusCondition {
     pub(super) writer: Arc<WriterCore>,

@@ -1,4 +1,5 @@
-//! A writer of whichever type: what its application, the thread that delivers and the timers share.
+//! The type-independent part of a writer, shared by its application, the delivering thread and the
+//! timers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,12 +25,12 @@ pub(super) struct Statuses {
     pub(super) liveliness: LivelinessLostStatus,
 }
 
-/// What is due of a writer.
+/// The due times of a writer.
 #[derive(Debug, Default)]
 struct Dues {
-    /// When each instance's next sample is.
+    /// The due time of each instance's next sample.
     samples: BTreeMap<InstanceHandle, Duration>,
-    /// When the next sign of life is; nothing once it was missed, until the next.
+    /// The due time of the next liveliness assertion; `None` after it was missed, until the next.
     sign: Option<Duration>,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct WriterCore {
     pub(crate) topic: usize,
     pub(crate) generation: u64,
     pub(crate) qos: WriterQos,
-    /// The topic is deleted.
+    /// Whether the topic is deleted.
     is_stopped: AtomicBool,
     pub(super) statuses: Mutex<Statuses>,
     listener: Mutex<Option<Box<dyn DataWriterListener>>>,
@@ -70,12 +71,13 @@ impl WriterCore {
         core
     }
 
-    /// The topic is deleted: what it writes from now on would be of whichever topic comes next.
+    /// Stops the writer, because the topic is deleted: later messages would belong to the next
+    /// topic of the place.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
     }
 
-    /// Whether the topic is deleted.
+    /// Returns whether the topic is deleted.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }
@@ -84,20 +86,20 @@ impl WriterCore {
         *lock(&self.listener) = listener;
     }
 
-    /// Whether anything of it is ever due: what it writes is noted then.
+    /// Returns whether it has any due times, so that its writes must be recorded.
     #[inline]
     pub(super) fn has_dues(&self) -> bool {
         self.qos.deadline.period != INFINITE || self.lease().is_some()
     }
 
-    /// The lease that the application has to keep.
+    /// Returns the lease that the application has to keep.
     fn lease(&self) -> Option<Duration> {
         let liveliness = &self.qos.liveliness;
         let is_manual = liveliness.kind != LivelinessKind::Automatic;
         (is_manual && liveliness.lease_duration != INFINITE).then_some(liveliness.lease_duration)
     }
 
-    /// It wrote a sample of that instance.
+    /// Records a sample of this instance.
     pub(super) fn wrote(&self, instance: InstanceHandle, now: Duration) {
         if self.qos.deadline.period != INFINITE {
             let due = now.saturating_add(self.qos.deadline.period);
@@ -106,12 +108,12 @@ impl WriterCore {
         self.gave_sign(now);
     }
 
-    /// It has nothing more to say of that instance.
+    /// Records that it no longer writes this instance.
     pub(super) fn ended(&self, instance: InstanceHandle) {
         lock(&self.dues).samples.remove(&instance);
     }
 
-    /// It said that it lives.
+    /// Records an assertion of liveliness.
     pub(crate) fn gave_sign(&self, now: Duration) {
         if let Some(lease) = self.lease() {
             lock(&self.dues).sign = Some(now.saturating_add(lease));
@@ -151,7 +153,7 @@ impl WriterCore {
         });
     }
 
-    /// What has become due: samples and signs of life that did not come.
+    /// Handles what has become due: samples and assertions that did not come.
     pub(crate) fn tick(&self, now: Duration) {
         let mut is_silent = false;
         let late: Vec<_> = {
@@ -180,7 +182,7 @@ impl WriterCore {
         }
     }
 
-    /// When something may become due; nothing if nothing ever does.
+    /// Returns when something may become due; `None` if nothing ever does.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
         if !self.has_dues() {
             return None;

@@ -1,4 +1,4 @@
-//! The writer that applications have.
+//! The writer of applications.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use crate::waitset::Condition;
 use crate::wire::{HEADER_BYTES, Kind, Origin};
 
 /// Writes samples of a topic. Dropping it deletes it: its instances are unregistered, and disposed
-/// of if its policies say so. One thread has it; make one for each thread.
+/// of if its policies say so. It belongs to one thread; create one per thread.
 ///
-/// From a listener a write never waits: it is [`DdsError::Timeout`] if there is no room.
+/// In a listener a write never waits: it returns [`DdsError::Timeout`] if there is no room.
 pub struct DataWriter<T: TypeSupport> {
     pub(super) outlet: Outlet,
     attachment: WriterAttachment,
     sample_max: usize,
-    /// Whether the type's memory is its CDR; found out with the first loan.
+    /// Whether the type's memory layout is its CDR; determined by the first loan.
     is_plain: Option<bool>,
     sample: PhantomData<fn(T)>,
 }
@@ -49,15 +49,15 @@ impl<T: TypeSupport> DataWriter<T> {
     ///
     /// # Errors
     /// [`DdsError`]; nothing was written then. A best-effort writer that finds no room drops the
-    /// sample, counts it ([`DataWriter::dropped`]), and gives no error.
+    /// sample, counts it ([`DataWriter::dropped`]), and returns no error.
     pub fn write(&mut self, sample: &T) -> Result<(), DdsError> {
         self.write_w_timestamp(sample, Timestamp::now())
     }
 
-    /// The same with another source timestamp.
+    /// Does the same with another source timestamp.
     ///
     /// # Errors
-    /// As [`DataWriter::write`].
+    /// The same as for [`DataWriter::write`].
     pub fn write_w_timestamp(&mut self, sample: &T, source: Timestamp) -> Result<(), DdsError> {
         let instance = InstanceHandle::of(sample)?;
         self.outlet.progress().register(instance)?;
@@ -66,11 +66,11 @@ impl<T: TypeSupport> DataWriter<T> {
         self.outlet.send(&subject, self.sample_max, |body| encode_in_place(sample, body))
     }
 
-    /// Writes a sample whose CDR is there already, for programs that do not know the type, or that
-    /// pass on what another system wrote.
+    /// Writes a sample that is encoded already, for programs that do not know the type, or that
+    /// forward samples of another system.
     ///
     /// # Errors
-    /// As [`DataWriter::write`].
+    /// The same as for [`DataWriter::write`].
     pub fn write_cdr(
         &mut self,
         cdr: &[u8],
@@ -85,7 +85,7 @@ impl<T: TypeSupport> DataWriter<T> {
         self.end(&subject, cdr)
     }
 
-    /// Takes note of an instance before it is written: DDS's `register_instance`.
+    /// Registers an instance before it is written: DDS's `register_instance`.
     ///
     /// # Errors
     /// [`DdsError::OutOfResources`], [`DdsError::Cdr`].
@@ -95,19 +95,20 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(instance)
     }
 
-    /// Says that an instance is no more.
+    /// Disposes of an instance.
     ///
     /// # Errors
-    /// As [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if this writer does not have it.
+    /// The same as for [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if this writer does
+    /// not have the instance.
     pub fn dispose(&mut self, key: &T::Key) -> Result<(), DdsError> {
         self.end_instance(Kind::Dispose, key)
     }
 
-    /// Says that this writer has nothing more to say of an instance; disposes of it too, if the
+    /// Unregisters an instance, which this writer no longer writes; also disposes of it, if the
     /// writer's policies say so (`autodispose_unregistered_instances`).
     ///
     /// # Errors
-    /// As [`DataWriter::dispose`].
+    /// The same as for [`DataWriter::dispose`].
     pub fn unregister_instance(&mut self, key: &T::Key) -> Result<(), DdsError> {
         let kind = self.unregistering();
         self.end_instance(kind, key)
@@ -143,10 +144,10 @@ impl<T: TypeSupport> DataWriter<T> {
         })
     }
 
-    /// Says that this writer lives, where its liveliness is manual.
+    /// Asserts that this writer is alive, if its liveliness is manual.
     ///
     /// # Errors
-    /// As [`DataWriter::write`].
+    /// The same as for [`DataWriter::write`].
     pub fn assert_liveliness(&mut self) -> Result<(), DdsError> {
         let wait = self.outlet.core().qos.reliability.max_blocking_time;
         self.outlet.say(Kind::Alive, &[], wait)?;
@@ -154,12 +155,12 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(())
     }
 
-    /// Lends a slot to build a sample of a plain type in: it is written by [`Loan::write`], and
-    /// dropping it writes nothing. It holds whatever lay there before.
+    /// Lends a slot in which a sample of a plain type is built: [`Loan::write`] writes it, and
+    /// dropping it writes nothing. The slot still has the memory's old content.
     ///
     /// # Errors
-    /// As [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if the type's memory is not its
-    /// CDR, and for a best-effort writer without room.
+    /// The same as for [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if the type's memory
+    /// layout is not its CDR, and for a best-effort writer without room.
     pub fn loan(&mut self) -> Result<Loan<'_, T>, DdsError>
     where
         T: PlainType,
@@ -182,13 +183,13 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(())
     }
 
-    /// Waits until all that was written is delivered here, or at the member where a participant
-    /// outside is, and so received by all members of the topic, at most `timeout`. At the level
-    /// logged: until a majority of the members has it on disk.
+    /// Waits until all its samples are delivered here, or at the member of an external participant,
+    /// and are thus received by all members of the topic; at most `timeout`. At the level logged:
+    /// until a majority of the members has them on disk.
     ///
     /// # Errors
-    /// [`DdsError::Timeout`]; [`DdsError::PreconditionNotMet`] at the level unordered, where this
-    /// is not known; [`DdsError::IllegalOperation`] from a listener.
+    /// [`DdsError::Timeout`]; [`DdsError::PreconditionNotMet`] at the level unordered, which does
+    /// not track this; [`DdsError::IllegalOperation`] from a listener.
     pub fn wait_for_acknowledgments(&mut self, timeout: Duration) -> Result<(), DdsError> {
         check_not_in_listener("wait_for_acknowledgments")?;
         if self.attachment.level() == Level::Unordered {
@@ -209,18 +210,18 @@ impl<T: TypeSupport> DataWriter<T> {
         })
     }
 
-    /// Whether its topic is deleted: it writes nothing more.
+    /// Returns whether its topic is deleted, so that it cannot write any longer.
     #[must_use]
     pub fn is_topic_deleted(&self) -> bool {
         self.outlet.core().is_stopped()
     }
 
-    /// Samples that this best-effort writer dropped, because it found no room.
+    /// Returns the number of samples that this best-effort writer dropped for lack of room.
     pub fn dropped(&mut self) -> u64 {
         self.outlet.progress().dropped
     }
 
-    /// Calls a listener from now on, instead of another one.
+    /// Sets the listener, which replaces an earlier one.
     ///
     /// # Errors
     /// [`DdsError::IllegalOperation`]: from a listener.
@@ -233,13 +234,13 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(())
     }
 
-    /// A condition that is so while one of these statuses has changed.
+    /// Returns a condition that is true while one of these statuses has changed.
     #[must_use]
     pub fn status_condition(&self, enabled: StatusMask) -> Arc<dyn Condition> {
         Arc::new(WriterStatusCondition { writer: Arc::clone(self.outlet.core()), enabled })
     }
 
-    /// The statuses that have changed since they were read.
+    /// Returns the statuses that have changed since they were last read.
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {
         lock(&self.outlet.core().statuses).changed
@@ -252,31 +253,31 @@ impl<T: TypeSupport> DataWriter<T> {
         take(&mut statuses)
     }
 
-    /// Readers that match.
+    /// Returns the number of matched readers.
     #[must_use]
     pub fn publication_matched_status(&self) -> MatchedStatus {
         self.status(StatusMask::PUBLICATION_MATCHED, |statuses| statuses.matched.take())
     }
 
-    /// Readers that ask for more.
+    /// Returns the readers that request more than is offered.
     #[must_use]
     pub fn offered_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |statuses| statuses.incompatible.take())
     }
 
-    /// Deadlines that were missed.
+    /// Returns the missed deadlines.
     #[must_use]
     pub fn offered_deadline_missed_status(&self) -> DeadlineMissedStatus {
         self.status(StatusMask::OFFERED_DEADLINE_MISSED, |statuses| statuses.deadline.take())
     }
 
-    /// Leases that were not kept.
+    /// Returns the missed leases.
     #[must_use]
     pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
         self.status(StatusMask::LIVELINESS_LOST, |statuses| statuses.liveliness.take())
     }
 
-    /// The readers that match.
+    /// Returns the matched readers.
     ///
     /// # Errors
     /// [`DdsError::IllegalOperation`]: from a listener.
@@ -285,13 +286,13 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(self.attachment.matched_subscriptions(self.outlet.core()))
     }
 
-    /// Which writer of the domain this is.
+    /// Returns this writer's handle in the domain.
     #[must_use]
     pub fn handle(&self) -> PublicationHandle {
         self.outlet.core().handle
     }
 
-    /// What it offers.
+    /// Returns the policies that it offers.
     #[must_use]
     pub fn qos(&self) -> &WriterQos {
         &self.outlet.core().qos
@@ -299,10 +300,10 @@ impl<T: TypeSupport> DataWriter<T> {
 }
 
 impl DataWriter<Octets> {
-    /// Lends a slot to build a sequence of so many bytes in, as [`DataWriter::loan`].
+    /// Lends a slot in which a sequence of `bytes` bytes is built, like [`DataWriter::loan`].
     ///
     /// # Errors
-    /// As [`DataWriter::loan`].
+    /// The same as for [`DataWriter::loan`].
     pub fn loan_octets(&mut self, bytes: usize) -> Result<OctetsLoan<'_>, DdsError> {
         let body = bytes.saturating_add(SEQUENCE_LENGTH_BYTES);
         self.check_size(body)?;
@@ -316,7 +317,7 @@ impl<T: TypeSupport> Drop for DataWriter<T> {
         let kind = self.unregistering();
         let registered = self.outlet.progress().registered.clone();
         for instance in registered {
-            // Who does not hear this hears below that the writer is gone.
+            // A participant that misses this learns below that the writer is gone.
             if self.end(&Subject::now(kind, instance), &[]).is_err() {
                 break;
             }

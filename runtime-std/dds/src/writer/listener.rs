@@ -4,23 +4,23 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessLostStatus, MatchedStatus,
 };
 
-/// What an application is told of a writer as it happens, from the participant's own threads.
+/// Callbacks to the application about a writer, from the participant's own threads.
 #[allow(unused_variables, reason = "what is not of interest is left out")]
 pub trait DataWriterListener: Send {
-    /// A reader came or went.
+    /// Called when a matching reader appears or disappears.
     fn on_publication_matched(&mut self, status: &MatchedStatus) {}
 
-    /// A reader asks for more than this writer offers.
+    /// Called when a reader requests more than this writer offers.
     fn on_offered_incompatible_qos(&mut self, status: &IncompatibleQosStatus) {}
 
-    /// An instance was not written for as long as the deadline.
+    /// Called when an instance was not written within the deadline.
     fn on_offered_deadline_missed(&mut self, status: &DeadlineMissedStatus) {}
 
-    /// The application did not say in time that the writer lives.
+    /// Called when the application did not assert the writer's liveliness in time.
     fn on_liveliness_lost(&mut self, status: &LivelinessLostStatus) {}
 }
 
-/// What a writer noticed.
+/// An event of a writer.
 #[derive(Clone, Debug)]
 pub(super) enum WriterEvent {
     Matched(MatchedStatus),

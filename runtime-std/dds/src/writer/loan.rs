@@ -1,4 +1,4 @@
-//! Samples that are built in the group's slot.
+//! Samples built in the group's slot.
 
 use std::marker::PhantomData;
 
@@ -31,7 +31,7 @@ impl<'w, T: PlainType> Loan<'w, T> {
     /// Writes it.
     ///
     /// # Errors
-    /// As [`DataWriter::write`](crate::DataWriter::write).
+    /// The same as for [`DataWriter::write`](crate::DataWriter::write).
     pub fn write(mut self) -> Result<(), DdsError> {
         let instance = InstanceHandle::of::<T>(self.sample())?;
         self.slot.progress.register(instance)?;
@@ -39,17 +39,17 @@ impl<'w, T: PlainType> Loan<'w, T> {
     }
 }
 
-/// What lies behind the header.
+/// Returns the memory after the header.
 fn body<'s>(slot: &'s mut OpenSlot<'_>) -> &'s mut [u8] {
     slot.slot.payload().get_mut(HEADER_BYTES..).unwrap_or_default()
 }
 
 impl<T: PlainType> Loan<'_, T> {
-    /// The sample, to be built.
+    /// Returns the sample under construction.
     #[allow(clippy::missing_panics_doc, reason = "it was checked when the slot was lent")]
     #[inline]
     pub fn sample(&mut self) -> &mut T {
-        // The slot does not move, so what was found then is so now.
+        // The slot does not move, so the earlier check still holds.
         match T::mut_from_bytes(body(&mut self.slot)) {
             Ok(sample) => sample,
             Err(_) => unreachable!("{MISALIGNED}"),
@@ -70,13 +70,13 @@ impl<'w> OctetsLoan<'w> {
     /// Writes it.
     ///
     /// # Errors
-    /// As [`DataWriter::write`](crate::DataWriter::write).
+    /// The same as for [`DataWriter::write`](crate::DataWriter::write).
     pub fn write(self) -> Result<(), DdsError> {
         self.slot.progress.register(InstanceHandle::KEYLESS)?;
         self.slot.commit(&Subject::now(Kind::Data, InstanceHandle::KEYLESS))
     }
 
-    /// The bytes, to be built.
+    /// Returns the bytes under construction.
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
         body(&mut self.slot).get_mut(SEQUENCE_LENGTH_BYTES..).unwrap_or_default()

@@ -1,11 +1,11 @@
-//! How a writer's messages get into the group's slots.
+//! The path of a writer's messages into the group's slots.
 //!
 //! # Invariants
-//! - A message has its number before it is committed, and numbers rise by one: a number that is
-//!   missing is a sample that was dropped for want of room.
-//! - Nothing is committed once the topic is deleted: a slot that is taken after that may be of the
-//!   topic that has its place next.
-//! - From a listener nothing waits: what would wait there would wait for itself.
+//! - A message receives its number before it is committed, and numbers rise by one: a missing
+//!   number is a sample that was dropped for lack of room.
+//! - Nothing is committed once the topic is deleted: a slot reserved after that may belong to the
+//!   next topic of the place.
+//! - Calls from a listener never wait, because they would wait for themselves.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use crate::wire::{Header, Kind, Origin};
 #[derive(Debug)]
 pub(crate) struct Outlet {
     voice: Voice,
-    /// Where messages of a participant outside are built.
+    /// The memory in which an external participant's messages are built.
     line: Vec<u64>,
     progress: Progress,
 }
 
-/// What it has written so far.
+/// The writer's state so far.
 #[derive(Debug)]
 pub(super) struct Progress {
     pub(super) core: Arc<WriterCore>,
     sequence: u64,
-    /// Instances that it has written or registered, and not unregistered.
+    /// Instances that it has written or registered, and not unregistered since.
     pub(super) registered: BTreeSet<InstanceHandle>,
     /// Samples for which there was no room.
     pub(super) dropped: u64,
     pub(super) last: Option<Committed>,
 }
 
-/// What is said of which instance.
+/// The kind and instance of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
     pub(crate) kind: Kind,
@@ -56,11 +56,11 @@ impl Subject {
     }
 }
 
-/// A slot for a message, with what is to be noted when it is committed.
+/// A slot for a message, with the data to record when it is committed.
 pub(crate) struct OpenSlot<'w> {
     pub(super) slot: Place<'w>,
     pub(super) progress: &'w mut Progress,
-    /// The writer does not wait for room: what finds none is dropped.
+    /// Whether the writer drops a sample instead of waiting for room.
     drops: bool,
 }
 
@@ -79,14 +79,14 @@ impl Outlet {
         &mut self.progress
     }
 
-    /// Waits until all that was written is delivered, or durable at a majority.
+    /// Waits until all its samples are delivered, or durable at a majority.
     pub(super) fn wait_for_all(&self, timeout: Duration) -> Result<(), DdsError> {
         let Some(last) = &self.progress.last else { return Ok(()) };
         self.voice.wait_for(last, timeout)
     }
 
-    /// Takes a slot for so many bytes, as the writer's reliability says; none if it finds no room
-    /// and does not wait.
+    /// Reserves a slot of `length` bytes according to the writer's reliability; returns `None` if
+    /// there is no room and it does not wait.
     #[inline]
     pub(super) fn open(&mut self, length: usize) -> Result<Option<OpenSlot<'_>>, DdsError> {
         let reliability = self.progress.core.qos.reliability;
@@ -94,7 +94,7 @@ impl Outlet {
         self.open_within(length, waits.then_some(reliability.max_blocking_time))
     }
 
-    /// The same, waiting so long for room at most.
+    /// Does the same, waiting at most `wait` for room.
     pub(crate) fn open_within(
         &mut self,
         length: usize,
@@ -107,7 +107,7 @@ impl Outlet {
         }
         let blocking = if is_in_listener() { Duration::ZERO } else { wait.unwrap_or_default() };
         let slot = voice.open(line, length, blocking);
-        // A slot that is dropped goes out as nothing.
+        // A dropped slot is sent as an empty message.
         if core.is_stopped() {
             return Err(DdsError::TopicDeleted);
         }
@@ -121,7 +121,7 @@ impl Outlet {
         }
     }
 
-    /// Sends what `fill` writes behind the header; it gives the bytes that it wrote.
+    /// Sends the bytes that `fill` writes after the header; it returns how many it wrote.
     pub(crate) fn send(
         &mut self,
         subject: &Subject,
@@ -135,7 +135,7 @@ impl Outlet {
         }
     }
 
-    /// Says something of the writer itself, waiting so long at most.
+    /// Sends a message about the writer itself, waiting at most `wait`.
     pub(crate) fn say(&mut self, kind: Kind, body: &[u8], wait: Duration) -> Result<(), DdsError> {
         let instance = match kind {
             Kind::Announce => InstanceHandle::of_generation(self.progress.core.generation),
@@ -159,14 +159,14 @@ impl OpenSlot<'_> {
         fill: impl FnOnce(&mut [u8]) -> Result<usize, DdsError>,
     ) -> Result<(), DdsError> {
         let header = subject.origin.map_or(crate::wire::HEADER_BYTES, |_| crate::wire::HEADER_MAX);
-        // A slot that is dropped goes out as nothing.
+        // A dropped slot is sent as an empty message.
         let body = self.slot.payload().get_mut(header..).unwrap_or_default();
         let length = fill(body)?;
         self.slot.truncate(header + length);
         self.commit(subject)
     }
 
-    /// Hands it over, once its body is built.
+    /// Commits the message, once its body is built.
     #[inline]
     pub(super) fn commit(self, subject: &Subject) -> Result<(), DdsError> {
         let Self { mut slot, progress, drops } = self;
@@ -195,13 +195,13 @@ impl OpenSlot<'_> {
 }
 
 impl Progress {
-    /// There was no room for a sample.
+    /// Records a sample that found no room.
     fn drop_one(&mut self) {
         self.sequence += 1;
         self.dropped += 1;
     }
 
-    /// What an announcement says was written before it.
+    /// Returns the number of messages before an announcement.
     fn sequence_of(&self, kind: Kind) -> u64 {
         if kind == Kind::Announce { self.sequence } else { 0 }
     }
@@ -225,7 +225,7 @@ impl Progress {
         }
     }
 
-    /// Takes note of an instance that it writes.
+    /// Records an instance that it writes.
     #[inline]
     pub(super) fn register(&mut self, instance: InstanceHandle) -> Result<(), DdsError> {
         if self.registered.contains(&instance) {

@@ -1,4 +1,4 @@
-//! Readers that begin at a place of a logged topic, at members and outside.
+//! Readers that begin at a position of a logged topic, at members and at external participants.
 
 use tramontane::Carrier;
 use tramontane_dds::{
@@ -11,12 +11,12 @@ use crate::support::{PATIENCE, Place, Track, take_values, track, until, until_re
 const TOPIC: &str = "Tracks";
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// Of which memory keeps one sample.
+/// Returns a topic that keeps one sample in memory.
 fn topic() -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(Level::Logged).window(16).sample_max(256)
 }
 
-/// All samples, in the one order.
+/// Requests all samples in the one order.
 fn ordered() -> ReaderQos {
     ReaderQos {
         durability: Level::Logged.durability(),
@@ -56,20 +56,21 @@ fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::Range
     }
 }
 
-/// The number of each sample in the order, and what it says.
+/// Returns the number of each sample in the order, and its value.
 fn given(reader: &DataReader<Track>, count: usize) -> Vec<(u64, Track)> {
     let values = take_values(reader, count);
     values.iter().map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()
 }
 
-/// The first that differs.
+/// Returns the first difference.
 fn differing<T: PartialEq + Clone>(one: &[T], other: &[T]) -> Option<(usize, T, T)> {
     let differs = |(_, (one, other)): &(usize, (&T, &T))| one != other;
     let mut pairs = one.iter().zip(other).enumerate();
     pairs.find(differs).map(|(place, (one, other))| (place, one.clone(), other.clone()))
 }
 
-/// It begins in the middle, while others write: each comes once, up to the present and beyond.
+/// The reader begins in the middle while others write: each sample comes once, up to the present
+/// and beyond.
 #[test]
 fn readers_of_members_and_outside_begin_at_any_place_while_samples_are_written() {
     const COUNT: u64 = 400;
@@ -106,7 +107,7 @@ fn readers_of_members_and_outside_begin_at_any_place_while_samples_are_written()
             let given = given(reader, expected.len());
             assert!(given == expected, "from {first} on: {:?}", differing(&given, &expected));
             assert_eq!(reader.sample_lost_status().total_count, 0);
-            // Those that live, once it has come to the present.
+            // It knows the existing writers once it has caught up.
             until("it knows the writers", || {
                 reader.matched_publications().is_ok_and(|of| of.len() == 2)
             });
@@ -120,7 +121,7 @@ fn readers_of_members_and_outside_begin_at_any_place_while_samples_are_written()
     }
 }
 
-/// What the log let go of is counted, and the rest is given.
+/// Messages that the log has dropped are counted, and the rest is handed over.
 #[test]
 fn what_a_log_let_go_of_is_told_inside_and_outside() {
     let mut place = Place::new(1, [topic().clients(true)]);
@@ -129,7 +130,7 @@ fn what_a_log_let_go_of_is_told_inside_and_outside() {
     let outside = place.connect(0);
     let mut writer = writer(&member);
     let mut count = 0;
-    // Snapshots take a while; then it has let go of something.
+    // Snapshots take a while; then the log has dropped something.
     until("something is gone", || {
         write(&mut writer, 1, count + 1..=count + 100);
         count += 100;
@@ -139,7 +140,7 @@ fn what_a_log_let_go_of_is_told_inside_and_outside() {
         reader.sample_lost_status().total_count > 0
     });
     let inside = inside_from(&member, ordered(), 1).expect("a reader");
-    // Its member still has more in memory, and gives it that.
+    // Its member still has more in memory, and supplies that.
     let beside = outside_from(&outside, ordered(), 1).expect("a reader");
     for (reader, may_have_all) in [(inside, false), (beside, true)] {
         let mut all = Vec::new();
@@ -149,7 +150,7 @@ fn what_a_log_let_go_of_is_told_inside_and_outside() {
         });
         let lost = reader.sample_lost_status().total_count;
         assert!(lost < count && (may_have_all || lost > 0), "{lost} of {count}");
-        // The first two messages say that the participant begins, and the writer.
+        // The first two messages announce the participant and the writer.
         let expected = if lost > 0 { count + 2 - lost } else { count };
         assert_eq!(u64::try_from(all.len()).expect("few"), expected, "{lost} are lost");
         assert!(all.is_sorted_by(|one, next| one.1.number < next.1.number));
@@ -157,7 +158,7 @@ fn what_a_log_let_go_of_is_told_inside_and_outside() {
     }
 }
 
-/// The log has its announcement, and so has the present: one writer all the same.
+/// The announcement is both in the log and in the present, but there is only one writer.
 #[test]
 fn a_writer_that_offers_too_little_is_told_once_to_a_reader_from_the_log() {
     let place = Place::new(1, [topic().clients(true)]);
@@ -179,7 +180,7 @@ fn a_writer_that_offers_too_little_is_told_once_to_a_reader_from_the_log() {
     for reader in readers.as_flattened() {
         until("it is told", || reader.requested_incompatible_qos_status().total_count > 0);
     }
-    // All have come to the present once they are told of another one.
+    // All have caught up once they learn of another writer.
     let tracks = member.topic::<Track>(TOPIC).expect("a topic");
     let offers = WriterQos { deadline: wants().deadline, ..WriterQos::of(Level::Logged) };
     let mut matching = member.create_datawriter(&tracks, offers).expect("a writer");
@@ -206,7 +207,7 @@ fn a_reader_that_has_no_log_to_begin_at_is_refused() {
     assert!(told(refused).contains("no log"));
 }
 
-/// It is deleted while it comes: the writer hears that it is gone, and nothing goes on.
+/// It is deleted while it catches up: the writer learns that it is gone, and its thread ends.
 #[test]
 fn a_reader_that_goes_before_it_has_come_is_gone() {
     let place = Place::new(1, [topic()]);

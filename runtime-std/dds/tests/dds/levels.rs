@@ -1,4 +1,4 @@
-//! What each level promises.
+//! The promises of each level.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,10 +17,10 @@ fn topic(level: Level) -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(level).window(16).sample_max(256)
 }
 
-/// What a reader was handed: who wrote it, its number, and its place in the topic's order.
+/// A received sample: its writer, its number, and its position in the topic's order.
 type Handed = (PublicationHandle, u64, u64);
 
-/// A reader that notes all that it is lent.
+/// Returns a reader that records everything it borrows.
 fn noting(
     participant: &DomainParticipant,
     qos: ReaderQos,
@@ -65,7 +65,7 @@ fn all_readers_see_all_writers_samples_in_one_order() {
                     writer.write(&track(7, number)).expect("room");
                 }
                 writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
-                // Its end is told too: the others go on.
+                // The end of the member is reported too: the others continue.
                 until("all came", || {
                     let notes = own.status();
                     notes.view == 1
@@ -109,7 +109,7 @@ fn without_order_each_writers_samples_come_in_its_own() {
             });
         }
     });
-    // That numbers are without gaps for each writer, the listener checks.
+    // The listener checks that each writer's numbers have no gaps.
     until("everything came", || {
         readers.iter().all(|(_, notes)| notes.lock().expect("no panic").len() == 200)
     });
@@ -138,7 +138,7 @@ fn keeping(level: Level, depth: u32) -> TopicDescription {
     topic(level).keep(History::KeepLast(depth), ResourceLimits::default())
 }
 
-/// Numbers of tracks, by aircraft.
+/// Returns the numbers of tracks, by aircraft.
 fn numbers(taken: &[tramontane_dds::Sample<Track>]) -> BTreeMap<u32, Vec<u64>> {
     let mut numbers: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for sample in taken.iter().filter(|sample| sample.info.valid_data) {
@@ -153,7 +153,7 @@ fn a_late_reader_and_a_late_participant_are_given_what_is_kept() {
     late_ones_are_given_what_is_kept(Level::Volatile);
 }
 
-/// At the level logged that holds too, and acknowledgement says that it is on disk.
+/// This also holds at the level logged, where an acknowledgement says that a sample is on disk.
 #[test]
 fn a_late_reader_and_a_late_participant_are_given_what_is_logged() {
     late_ones_are_given_what_is_kept(Level::Logged);
@@ -176,7 +176,7 @@ fn late_ones_are_given_what_is_kept(level: Level) {
     writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
     let expected = BTreeMap::from([(0, vec![16, 18, 20]), (2, vec![21, 22])]);
 
-    // Another member got all of it, and its reader comes late.
+    // Another member received all of it, and its reader comes late.
     until("the other member has delivered it", || {
         let late = participants[1].create_datareader(&tracks, kept(level)).expect("a reader");
         numbers(&late.take(&tramontane_dds::Selection::default())) == expected
@@ -185,7 +185,7 @@ fn late_ones_are_given_what_is_kept(level: Level) {
     let fresh = participants[1].create_datareader(&tracks, fresh).expect("a reader");
     assert!(fresh.take(&tramontane_dds::Selection::default()).is_empty(), "it asked for nothing");
 
-    // A participant that joins later takes it over, and misses nothing that comes.
+    // A participant that joins later takes the state over, and misses nothing after it.
     let third = place.join(2);
     let late = third.create_datareader(&tracks, kept(level)).expect("a reader");
     let taken = take(&late, 5);
@@ -198,7 +198,7 @@ fn late_ones_are_given_what_is_kept(level: Level) {
     assert_eq!((next[0].data().expect("a track").number, next[0].info.is_historical), (23, false));
     assert_eq!(take(&fresh, 1)[0].info.ordinal, next[0].info.ordinal, "the same place for both");
 
-    // What is kept outlives its writer's participant.
+    // Kept samples outlive their writer's participant.
     drop(writer);
     participants.remove(0).leave(PATIENCE).expect("it leaves");
     let survivor = third.create_datareader(&tracks, kept(level)).expect("a reader");
@@ -226,7 +226,7 @@ fn members_that_go_on_agree_on_what_a_lost_one_wrote() {
     until("some came", || {
         readers.iter().all(|(_, notes)| notes.lock().expect("no panic").len() > 50)
     });
-    // Without a word, in the middle of it.
+    // It disappears silently, in mid-stream.
     drop(lost);
     writing.join().expect("it ends");
     until("both are told", || {
@@ -258,7 +258,7 @@ fn a_reader_that_keeps_all_holds_delivery_back_and_then_rejects() {
         (1..=6).for_each(|number| writer.write(&track(1, number)).expect("room"));
         writer
     });
-    // Taken as they come, all six arrive, though three is all that it keeps.
+    // If taken as they come, all six arrive, although it keeps only three.
     let taken = take(&patient, 6);
     assert_eq!(numbers(&taken)[&1], [1, 2, 3, 4, 5, 6]);
     assert_eq!(patient.sample_rejected_status().total_count, 0);

@@ -1,4 +1,4 @@
-//! Participants outside, beside members.
+//! External participants together with members.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn topic(level: Level) -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(level).window(16).sample_max(256).clients(true)
 }
 
-/// All samples, in the one order.
+/// Requests all samples in the one order.
 fn ordered(level: Level) -> ReaderQos {
     ReaderQos {
         durability: level.durability(),
@@ -40,8 +40,8 @@ fn outside_writer(own: &OutsideParticipant, level: Level) -> DataWriter<Track> {
     own.create_datawriter(&tracks, WriterQos::of(level)).expect("a writer")
 }
 
-/// Who wrote a sample, its numbers in the order and of its writer, where it is in the group's
-/// order, and what it says.
+/// A sample's writer, its number in the order and among its writer's, its position in the group's
+/// order, and its value.
 type Given = (PublicationHandle, u64, u64, (u64, u64), Track);
 
 fn given(reader: &DataReader<Track>, count: usize) -> Vec<Given> {
@@ -120,8 +120,9 @@ fn writers_and_readers_inside_and_outside_have_one_order() {
     }
 }
 
-/// What is kept comes once and first, also of writers that are gone; then what is written from then
-/// on. A member that joins later takes over what writers outside have said.
+/// Kept samples come once and first, including those of writers that are gone; then the ones
+/// written from then on. A member that joins later takes over the announcements of external
+/// writers.
 #[test]
 fn who_comes_late_outside_or_inside_is_given_what_is_kept_once() {
     for carrier in CARRIERS {
@@ -191,7 +192,7 @@ fn policies_that_do_not_match_are_told_at_both_ends() {
     }
 }
 
-/// A writer, a reader and a participant that go are gone for all.
+/// When a writer, a reader or a participant goes, all others notice.
 #[test]
 fn who_ends_outside_is_gone_for_all() {
     let place = Place::new(2, [topic(Level::Atomic)]);
@@ -217,7 +218,7 @@ fn who_ends_outside_is_gone_for_all() {
     for reader in [&inside, &beside] {
         until("one is gone", || reader.subscription_matched_status().current_count == 2);
     }
-    // It says nothing more, and has nothing under way: the group forgets it at once.
+    // It sends nothing more, and has nothing in flight: the group forgets it at once.
     std::mem::forget(writer);
     drop(own);
     until_read_by(&member_writer, 2);
@@ -229,8 +230,8 @@ fn who_ends_outside_is_gone_for_all() {
     until("its reader lives", || member_writer.publication_matched_status().current_count == 2);
 }
 
-/// All members are gone at once, and the domain begins anew: what was read before is told to be of
-/// another history, and what there is now is read from its beginning.
+/// All members are gone at once, and the domain begins again: the samples read before are reported
+/// as another history, and the new ones are read from the beginning.
 #[test]
 fn outside_reader_learns_that_domain_began_anew() {
     let place = Place::new(
@@ -258,7 +259,7 @@ fn outside_reader_learns_that_domain_began_anew() {
         changed = reader.sample_lost_status().history_changed_from;
         changed.is_some()
     });
-    // What comes before the first sample, the writer's announcement, may be the same.
+    // The message before the first sample, the writer's announcement, may be the same.
     assert!(changed <= Some(first), "{changed:?}");
     let again = given(&reader, 3);
     assert_eq!((again.len(), again[0].1), (3, first));
@@ -279,8 +280,8 @@ impl DataReaderListener<Octets> for Listener {
     }
 }
 
-/// Samples are built in place outside too, listeners are lent them, and the others' writers and
-/// readers of a topic may be anywhere.
+/// External participants too build samples in place, their listeners borrow them, and a topic's
+/// other writers and readers may be anywhere.
 #[test]
 fn samples_are_built_in_place_and_lent_outside() {
     let bytes = TopicDescription::new("Bytes", "Octets").sample_max(2_000).clients(true);

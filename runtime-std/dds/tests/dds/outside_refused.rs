@@ -1,4 +1,4 @@
-//! What participants outside are refused, and what they may say without harm.
+//! Requests of external participants that are refused, and messages of theirs that are harmless.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn what_is_not_given_outside_is_refused_by_name() {
     assert!(told(outside.untyped_topic("None")).contains("none of that name was created"));
     assert!(told(outside.topic::<Octets>(TOPIC)).contains("has the type Track"));
     let tracks = outside.topic::<Track>(TOPIC).expect("a topic");
-    // The group notices after a minute that a client is gone, and not after its failure timeout.
+    // The group notices the loss of a client after a minute, not after its failure timeout.
     let (kind, lease_duration) = (LivelinessKind::Automatic, Duration::from_secs(10));
     let liveliness = Liveliness { kind, lease_duration };
     let qos = WriterQos { liveliness, ..WriterQos::of(Level::Volatile) };
@@ -53,15 +53,15 @@ fn what_is_not_given_outside_is_refused_by_name() {
     let refused = outside.create_datareader_from(&tracks, ReaderQos::default(), 1);
     assert!(told(refused).contains("no log"));
 
-    // A domain that lets nobody in.
+    // A domain that admits no external participants.
     let closed = Place::new(1, [topic()]);
     let _member = closed.join(0);
     let refused = OutsideParticipant::connect(closed.members(0));
     assert!(told(refused).contains("accepts no clients"));
 }
 
-/// Bytes that are anything, and such as are nearly what a participant says, in a topic and in
-/// discovery: nobody is harmed, and all go on.
+/// Arbitrary bytes, and bytes that resemble a participant's messages, in a topic and in discovery:
+/// they do no harm, and all continue.
 #[test]
 fn what_makes_no_sense_harms_nobody() {
     let place = Place::new(2, [topic().clients(true)]);
@@ -86,7 +86,8 @@ fn what_makes_no_sense_harms_nobody() {
         let hostile = Publisher::open(members, PublisherOptions::default()).expect("a client");
         for round in 0_u32..2_000 {
             let mut line: Vec<u8> = (0..random.next() % 200).map(|_| random.byte()).collect();
-            // A header's version and kind, or a word's number: what follows is read.
+            // A valid version and kind of a header, or number of a message, so that the rest is
+            // parsed.
             for (byte, value) in line.iter_mut().zip([1, (round % 9).to_le_bytes()[0], 1, 0]) {
                 if round % 3 > 0 {
                     *byte = if subgroup == TOPIC { value } else { 0 };
@@ -112,7 +113,7 @@ fn what_makes_no_sense_harms_nobody() {
         assert!(numbers.eq(1..=50));
         assert_eq!(reader.sample_lost_status().total_count, 0);
     }
-    // The store is the same at all: who comes now is given the same.
+    // The store is the same at all members: a new reader receives the same.
     let late = place.connect(0);
     let of_late = late.topic::<Track>(TOPIC).expect("a topic");
     let late = late.create_datareader(&of_late, qos()).expect("a reader");
@@ -121,7 +122,7 @@ fn what_makes_no_sense_harms_nobody() {
     assert!(members.iter().all(|member| member.stopped().is_none()));
 }
 
-/// A participant outside has so many writers and readers, and no more: all members keep them.
+/// The writers and readers of an external participant are limited, because all members keep them.
 #[test]
 fn what_is_kept_of_one_outside_is_bounded() {
     let place = Place::new(1, [topic().clients(true)]);

@@ -1,4 +1,4 @@
-//! Topics that come and go at run time, as participants outside have them.
+//! Topics that come and go at run time, at external participants.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn topic() -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(LEVEL).window(16).sample_max(256).clients(true)
 }
 
-/// All samples, in the one order.
+/// Requests all samples in the one order.
 fn ordered() -> ReaderQos {
     ReaderQos {
         durability: LEVEL.durability(),
@@ -44,7 +44,7 @@ fn outside(own: &OutsideParticipant) -> DataReader<Track> {
     own.create_datareader(&tracks, ordered()).expect("a reader")
 }
 
-/// The number of each value in the order, and what it says.
+/// Returns the number of each value in the order, and the value.
 fn values(samples: &[tramontane_dds::Sample<Track>]) -> Vec<(u64, Track)> {
     let values = samples.iter().filter(|sample| sample.info.valid_data);
     values.map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()
@@ -62,8 +62,8 @@ impl TypeSupport for Plot {
     }
 }
 
-/// It is deleted while all write, inside and outside: all readers are given the same up to there.
-/// The same name and place may come again, and are another topic for all.
+/// It is deleted while all write, members and external participants: all readers receive the same
+/// samples up to there. The same name and place may be used again, for another topic.
 #[test]
 fn a_topic_of_run_time_has_one_order_and_one_end_inside_and_outside() {
     for carrier in CARRIERS {

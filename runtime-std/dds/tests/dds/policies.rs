@@ -1,5 +1,5 @@
-//! Policies and statuses through real groups. What time does to a reader's cache is shown against a
-//! model beside the cache; here it is shown that time is looked at.
+//! Policies and statuses through real groups. A model next to the cache tests the effect of time on
+//! a reader's cache; these tests show that time is checked.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn a_type_or_a_topic_that_the_domain_does_not_have_is_refused() {
     assert!(own.topic::<Track>("Trucks").is_err());
 }
 
-/// A listener that notes what was not in time.
+/// A listener that records missed times.
 struct Late(Notes<&'static str>);
 
 impl DataReaderListener<Track> for Late {
@@ -116,7 +116,7 @@ fn a_deadline_that_passes_is_told_to_both_ends() {
     let missed = reader.requested_deadline_missed_status();
     assert_eq!(missed.last_instance, take(&reader, 1)[0].info.instance_handle);
     assert!(writer.offered_deadline_missed_status().total_count > 0);
-    // An instance that is no more has no deadline.
+    // An instance that has ended has no deadline.
     writer.unregister_instance(&3).expect("it has it");
     writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
     let _ = (reader.requested_deadline_missed_status(), writer.offered_deadline_missed_status());
@@ -154,7 +154,7 @@ fn a_manual_writer_that_says_nothing_is_not_alive_until_it_does() {
 
 #[test]
 fn a_best_effort_writer_drops_what_finds_no_room_and_readers_are_told() {
-    /// Holds delivery back, until it may go on.
+    /// Delays delivery until it may continue.
     struct Slow(Arc<Mutex<()>>, Notes<u64>);
     impl DataReaderListener<Track> for Slow {
         fn on_sample(&mut self, sample: &Lent<'_, Track>) -> Disposition {
@@ -181,7 +181,7 @@ fn a_best_effort_writer_drops_what_finds_no_room_and_readers_are_told() {
     offered.reliability.kind = ReliabilityKind::BestEffort;
     let mut writer = own.create_datawriter(&topic, offered).expect("a writer");
     let held = gate.lock().expect("no panic");
-    // The window is 4: at most so many are under way.
+    // The window is 4, so at most four samples are in flight.
     (1..=50).for_each(|number| writer.write(&track(1, number)).expect("never an error"));
     assert!(writer.dropped() > 0, "there was room for all: inconclusive");
     drop(held);

@@ -1,4 +1,4 @@
-//! Domains whose participants are members of one process.
+//! Domains whose participants are members in one process.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tramontane_dds::{
     Selection, TopicDescription, TopicPlaces, TypeSupport, WaitSet,
 };
 
-/// How long anything may take on a machine that is busy.
+/// A bound on any wait on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A sample with a key.
@@ -33,18 +33,18 @@ impl TypeSupport for Track {
     }
 }
 
-/// A track of that number.
+/// Returns a track with this number.
 pub fn track(aircraft: u32, number: u64) -> Track {
     Track { aircraft, number, note: format!("{aircraft}/{number}") }
 }
 
-/// A domain with a place of its own.
+/// A domain with its own place.
 pub struct Place {
     root: TempDir,
     /// Logs and memberships, by node.
     data: TempDir,
     pub domain: Domain,
-    /// Logs keep about so many bytes.
+    /// The approximate number of bytes that logs keep.
     pub keep_bytes: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Place {
         Self { root, data, domain: Domain::new(group, topics).expect("a domain"), keep_bytes: None }
     }
 
-    /// The same over a carrier, with places for topics that come at run time.
+    /// Does the same over a carrier, with places for topics created at run time.
     pub fn with_places(
         carrier: Carrier,
         nodes: u32,
@@ -67,7 +67,7 @@ impl Place {
         place
     }
 
-    /// The same over a carrier.
+    /// Does the same over a carrier.
     pub fn over(mut self, carrier: Carrier) -> Self {
         if carrier == Carrier::Tcp {
             // Held together, so that they differ.
@@ -85,7 +85,7 @@ impl Place {
         self
     }
 
-    /// The members that a participant outside may go to, that one first.
+    /// Returns the members that an external participant may connect to, with node `first` first.
     pub fn members(&self, first: usize) -> Members {
         let root = Root::under(self.root.path());
         let endpoints = ControlEndpoints::of(self.domain.group(), &root).expect("addresses");
@@ -94,12 +94,12 @@ impl Place {
         Members::at(addresses).time_limit(PATIENCE)
     }
 
-    /// A participant outside, which goes to that node first.
+    /// Creates an external participant that tries node `first` first.
     pub fn connect(&self, first: usize) -> OutsideParticipant {
         OutsideParticipant::connect(self.members(first)).expect("a member takes it")
     }
 
-    /// Of nodes of which these form the group.
+    /// Creates a domain in which these nodes form the group.
     pub fn formed_by(
         nodes: u32,
         initial: Vec<u32>,
@@ -114,7 +114,7 @@ impl Place {
         let root = Root::under(self.root.path());
         let is_logged = self.domain.topics().iter().any(|topic| topic.level == Level::Logged);
         let data = is_logged.then(|| self.data.path().join(node.to_string()));
-        // Over a network, a node has to remember its membership.
+        // Over a network, a node must remember its membership.
         let state = Some(self.data.path().join(format!("state-{node}")));
         let forming = Forming { state, ..Forming::default() };
         let data_keep_bytes = self.keep_bytes;
@@ -123,13 +123,13 @@ impl Place {
         DomainParticipant::join(&self.domain, options).expect("it joins")
     }
 
-    /// Has a node forget that it was a member: it may form the group anew.
+    /// Makes a node forget that it was a member, so that it may form the group again.
     pub fn forget(&self, node: u32) {
         let state = self.data.path().join(format!("state-{node}"));
         std::fs::remove_dir_all(state).expect("it has been a member");
     }
 
-    /// These nodes, which come together.
+    /// Joins these nodes at the same time.
     pub fn join_all(&self, nodes: std::ops::Range<u32>) -> Vec<DomainParticipant> {
         std::thread::scope(|scope| {
             let joins: Vec<_> = nodes.map(|node| scope.spawn(move || self.join(node))).collect();
@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-/// Waits until this is so.
+/// Waits until a condition holds.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -147,12 +147,12 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a writer has so many readers.
+/// Waits until a writer has `count` readers.
 pub fn until_read_by<T: TypeSupport>(writer: &DataWriter<T>, count: u32) {
     until("readers come", || writer.publication_matched_status().current_count == count);
 }
 
-/// Takes so many samples.
+/// Takes `count` samples.
 pub fn take<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
     let mut set = WaitSet::new();
     set.attach(reader.read_condition(Selection::unread()));
@@ -166,7 +166,7 @@ pub fn take<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<
     taken
 }
 
-/// Takes so many values, or a few more: what is told of instances between them is left out.
+/// Takes `count` values, or a few more, leaving out state changes of instances between them.
 pub fn take_values<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
     let mut values: Vec<Sample<T>> = Vec::new();
     while values.len() < count {
@@ -176,5 +176,5 @@ pub fn take_values<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<
     values
 }
 
-/// What a listener notes.
+/// The records of a listener.
 pub type Notes<N> = Arc<Mutex<Vec<N>>>;

@@ -25,7 +25,7 @@ fn topic(level: Level) -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(level).window(16).sample_max(256)
 }
 
-/// What a reader was given: participant and number of the writer, and the sample's number.
+/// A received sample: participant and number of the writer, and the sample's number.
 type Given = ((ParticipantId, u32), u64);
 
 fn noting(own: &DomainParticipant) -> (DataReader<Track>, Notes<Given>) {
@@ -103,7 +103,7 @@ fn a_topic_comes_with_a_view_goes_with_a_view_and_may_come_again_as_another() {
         let old = participants[1].create_datareader(&tracks, ReaderQos::default());
         assert!(matches!(old, Err(DdsError::TopicDeleted)), "the handle is of the old one");
 
-        // The same name and the same place, and another topic.
+        // The same name and the same place, but another topic.
         let plots = TopicDescription::new(TOPIC, "Plot").window(16).sample_max(256);
         let plots = participants[0].create_topic::<Plot>(&plots, PATIENCE).expect("a place again");
         until("it is in the next view", || participants[0].status().view == 4);
@@ -244,7 +244,7 @@ fn a_topic_that_is_deleted_while_samples_flow_ends_alike_at_all_readers() {
     }
 }
 
-/// The keeper of the places is lost in the middle of creations: another one goes on with them.
+/// The keeper of the places is lost during creations: another one continues them.
 #[test]
 fn a_topic_comes_though_the_member_that_asks_for_the_view_is_lost() {
     for carrier in CARRIERS {

@@ -1,4 +1,4 @@
-//! Types, and samples that are built and read where they lie.
+//! Types, and samples that are built and read in place.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl TypeSupport for Position {
     }
 }
 
-/// Its memory is no CDR: that has a length before a text.
+/// Its memory layout is not its CDR, which has a length before a text.
 #[derive(
     Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout, Deserialize,
 )]

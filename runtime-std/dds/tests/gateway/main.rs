@@ -1,5 +1,5 @@
-//! A gateway between a group and Cyclone DDS. Run it by `runtime-std/dds/cyclone/check`, which
-//! installs Cyclone DDS: this program needs it, and a network that takes multicasts.
+//! A gateway between a group and Cyclone DDS. Run it with `runtime-std/dds/cyclone/check`, which
+//! installs Cyclone DDS: this program needs it, and a network that supports multicast.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -25,7 +25,8 @@ const SAMPLE_MAX: u32 = 1 << 20;
 /// Bytes of a sequence's length.
 const LENGTH: u32 = 4;
 
-/// Around each limit on the way: a datagram on Ethernet and on the loopback, a fragment, the topic.
+/// Around each limit on the path: a datagram on Ethernet and on the loopback, a fragment, the
+/// topic.
 const SIZES: [u32; 16] = [
     0,
     1,
@@ -99,7 +100,7 @@ impl Peer {
         Self::start(rtps_domain, &["read", topic, &count.to_string()])
     }
 
-    /// What a reader printed, once it has ended.
+    /// Returns the lines that a reader printed, once it has ended.
     fn lines(mut self) -> Vec<String> {
         let ended = self.child.wait().expect("it ends");
         assert!(ended.success(), "{ended}");
@@ -126,7 +127,7 @@ impl Drop for Peer {
     }
 }
 
-/// Three participants, whose nodes 0 and 1 are gateways.
+/// Three participants; nodes 0 and 1 are gateways.
 struct World {
     _root: TempDir,
     participants: Vec<DomainParticipant>,
@@ -169,7 +170,7 @@ impl World {
         gateway
     }
 
-    /// What a participant is handed, from now on.
+    /// Returns what a participant receives from now on.
     fn order_at(&self, node: usize) -> (DataReader<Numbered>, Arc<Mutex<Vec<Numbered>>>) {
         let seen: Arc<Mutex<Vec<Numbered>>> = Arc::default();
         let noted = Arc::clone(&seen);
@@ -194,7 +195,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The numbers of each writer are those from 1 on.
+/// Checks that the numbers of each writer count from 1.
 fn assert_whole(samples: &[Numbered], counts: &[(i32, i32)]) {
     for (writer, count) in counts {
         let own = samples.iter().filter(|sample| sample.writer == *writer);
@@ -229,8 +230,8 @@ fn all_readers_see_the_samples_of_all_writers_in_one_sequence() {
     assert!(mixed > 10, "they did not write at the same time: inconclusive");
 }
 
-/// A topic that is mirrored to its own name: a reader of Cyclone DDS has its own kind's samples
-/// once, from their writer, and those from here from the gateway.
+/// A topic that is mirrored to its own name: a reader of Cyclone DDS receives samples of Cyclone
+/// DDS once, from their writer, and those from here from the gateway.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn what_came_from_rtps_does_not_go_back() {
@@ -252,7 +253,7 @@ fn what_came_from_rtps_does_not_go_back() {
     assert_whole(&order.lock().expect("no panic"), &[(0, 50), (1, 50)]);
 }
 
-/// The active gateway goes while samples come; the other takes over.
+/// The active gateway disappears while samples arrive; the other takes over.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn a_gateway_that_takes_over_repeats_and_loses_nothing() {
@@ -266,7 +267,7 @@ fn a_gateway_that_takes_over_repeats_and_loses_nothing() {
     std::thread::sleep(Duration::from_secs(3));
     let _writer = Peer::write(83, "Numbers", 1, count);
     until("some come", || order.lock().expect("no panic").len() > 100);
-    // Without a word, as far as the group knows.
+    // Silently, as far as the group knows.
     drop(world.participants.remove(0));
     drop(first);
     let seen = reader.samples();
@@ -310,7 +311,7 @@ fn pattern(size: u32) -> Vec<u8> {
     (0..=250).cycle().take(size as usize).collect()
 }
 
-/// What is larger than the topic takes is left out and counted, and the rest passes.
+/// Samples larger than the topic allows are left out and counted, and the rest passes.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn sample_above_the_limit_is_left_out() {
@@ -334,7 +335,8 @@ fn sample_above_the_limit_is_left_out() {
     assert!(gateway.failure().is_none());
 }
 
-/// Ends that do not match get nothing, and are named with the reason; the others are not held up.
+/// Ends that do not match receive nothing, and are named with the reason; the others are not
+/// delayed.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn ends_that_do_not_match_are_named() {

@@ -1,8 +1,8 @@
-//! Participants that are processes, which are killed: `SIGKILL`, so that nothing is said or written
-//! any more.
+//! Participants that are processes, which are killed with `SIGKILL`, so that they send and write
+//! nothing more.
 //!
-//! A process of a participant is this program again, with `role` as its only test. It does what it
-//! is told on its input, a line each, and says what came of it on its output.
+//! A participant's process is this program again, with `role` as its only test. It carries out the
+//! commands on its input, one per line, and prints their results on its output.
 
 mod outside;
 mod outside_topics;

@@ -1,4 +1,4 @@
-//! Participants outside, where members or they are killed.
+//! External participants while they or members are killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tramontane_dds::{
 use crate::restart::{durable, list};
 use crate::support::{CARRIERS, LOGGED, PATIENCE, Place, Process, await_that};
 
-/// A logged topic of which all is kept in memory too, and a lease of some seconds.
+/// A logged topic that is also kept completely in memory, and a lease of some seconds.
 const TOPIC: &str = "[[topics]]\nname = \"Records\"\ntype = \"Octets\"\nlevel = \"logged\"\n\
                      window = 16\nsample_max = 64\nkeep_depth = 1000000\nclients = true\n";
 
@@ -41,7 +41,7 @@ pub fn write(writer: &mut DataWriter<Octets>, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// So many samples: the place of each in the topic's order, and its number.
+/// Takes `count` samples, and returns the position of each in the topic's order, and its number.
 pub fn take(reader: &DataReader<Octets>, count: usize) -> Vec<(u64, u64)> {
     let mut set = WaitSet::new();
     set.attach(reader.read_condition(Selection::unread()));
@@ -61,9 +61,9 @@ pub fn take(reader: &DataReader<Octets>, count: usize) -> Vec<(u64, u64)> {
     taken
 }
 
-/// The member that a writer and a reader outside are at is killed in the middle, and comes back;
-/// then the other one that they may have gone to. Nothing is lost or doubled, and all have one
-/// order.
+/// The member to which an external writer and reader are connected is killed in mid-stream, and
+/// comes back; then the other one to which they may have switched. Nothing is lost or doubled, and
+/// all have one order.
 #[test]
 fn the_member_that_a_participant_is_at_is_killed_and_nothing_is_lost_or_doubled() {
     const COUNT: u64 = 900;
@@ -87,7 +87,7 @@ fn the_member_that_a_participant_is_at_is_killed_and_nothing_is_lost_or_doubled(
         let given = take(&early, usize::try_from(COUNT).expect("few"));
         assert!(given.iter().map(|(_, number)| *number).eq(0..COUNT), "{given:?}");
         assert_eq!(early.sample_lost_status().total_count, 0);
-        // One that comes now is given the same, and so are members.
+        // A new participant receives the same, and so do members.
         assert_eq!(take(&reader(&outside), given.len()), given);
         for process in &mut processes {
             await_that("the same at all", || list(process) == given);
@@ -98,8 +98,8 @@ fn the_member_that_a_participant_is_at_is_killed_and_nothing_is_lost_or_doubled(
     }
 }
 
-/// A topic of which memory keeps one sample: the log has all. A reader outside begins at any place
-/// of it, while samples are written, and is given each once up to the present and beyond.
+/// A topic that keeps one sample in memory: the log has all. An external reader begins at any
+/// position of it while samples are written, and receives each once, up to the present and beyond.
 #[test]
 fn a_reader_outside_begins_at_a_place_of_the_log() {
     for carrier in CARRIERS {
@@ -124,7 +124,7 @@ fn a_reader_outside_begins_at_a_place_of_the_log() {
             let expected: Vec<_> = given.iter().filter(|one| one.0 >= first).copied().collect();
             assert_eq!(take(reader, expected.len()), expected, "from {first} on");
             assert_eq!(reader.sample_lost_status().total_count, 0);
-            // Those that live, once it has come to the present.
+            // It knows the existing writers once it has caught up.
             await_that("it knows the writers", || {
                 reader.matched_publications().expect("no listener").len() == 2
             });
@@ -144,8 +144,8 @@ fn matched(process: &mut Process) -> String {
     process.ask("matched", "matched")
 }
 
-/// A participant outside is killed. What a majority had stays, and after its lease its writers are
-/// gone at all, inside and outside.
+/// An external participant is killed. Samples that a majority had are kept, and after its lease its
+/// writers are gone for all, members and external participants.
 #[test]
 fn a_participant_outside_that_is_killed_is_gone_for_all_after_its_lease() {
     for carrier in CARRIERS {
@@ -173,8 +173,8 @@ fn a_participant_outside_that_is_killed_is_gone_for_all_after_its_lease() {
     }
 }
 
-/// All members are killed and come back from their logs, while a participant outside waits: it
-/// goes on, and is given what it was not given yet, once.
+/// All members are killed and come back from their logs while an external participant waits: it
+/// continues, and receives the samples that it lacked, once.
 #[test]
 fn all_members_come_back_and_a_participant_outside_goes_on() {
     for carrier in CARRIERS {

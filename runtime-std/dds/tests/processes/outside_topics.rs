@@ -1,4 +1,4 @@
-//! Topics of run time that participants outside have, where members are killed.
+//! Topics created at run time, at external participants, while members are killed.
 
 use tramontane_dds::{DdsError, History, Level, Octets, OutsideParticipant, ReaderQos, WriterQos};
 
@@ -8,9 +8,10 @@ use crate::support::{CARRIERS, PATIENCE, Place, await_that};
 const PLACES: &str =
     "[[places]]\ncount = 1\nlevel = \"volatile\"\nwindow = 16\nsample_max = 256\nclients = true\n";
 
-/// The member that a participant outside is at is killed, also the one that keeps the places, while
-/// it writes and reads a topic of run time, and comes back. Nothing is lost or doubled; the topic
-/// is deleted for it too, and another one may have its place. Twice.
+/// The member of an external participant is killed, including the one that keeps the places, while
+/// the participant writes and reads a topic created at run time; and comes back. Nothing is lost or
+/// doubled. The topic is deleted for the participant too, and another one may use its place. All
+/// this happens twice.
 #[test]
 fn a_topic_of_run_time_outside_outlives_the_members_that_are_killed() {
     const COUNT: u64 = 300;
@@ -20,7 +21,7 @@ fn a_topic_of_run_time_outside_outlives_the_members_that_are_killed() {
         let outside = OutsideParticipant::connect(place.members(0)).expect("it is taken");
         for (round, victim) in [0_usize, 1].into_iter().enumerate() {
             let name = format!("Made-{round}");
-            // The place of the topic before may not be free yet.
+            // The place of the previous topic may not be free yet.
             await_that("a place is free", || {
                 processes[2].ask(&format!("create {name} outside"), "").starts_with("created")
             });

@@ -7,12 +7,12 @@ use crate::support::{CARRIERS, Place, Process, await_that};
 const TOPIC: &str = "[[topics]]\nname = \"Records\"\ntype = \"Octets\"\nlevel = \"logged\"\n\
                      window = 16\nsample_max = 64\n";
 
-/// All of the topic is kept in memory too.
+/// Describes a topic that is also kept completely in memory.
 fn keeping() -> String {
     format!("{TOPIC}keep_depth = 1000000\n")
 }
 
-/// The places and numbers of a list.
+/// Returns the positions and numbers of a list.
 pub fn listed(said: &str) -> Vec<(u64, u64)> {
     let list = said.split_once(' ').map_or("", |(_, list)| list);
     list.split(',')
@@ -24,13 +24,13 @@ pub fn listed(said: &str) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Numbers of which a process said that a majority has them.
+/// Returns the numbers that a process reported as held by a majority.
 pub fn durable(said: &[String]) -> impl Iterator<Item = u64> {
     let numbers = said.iter().filter_map(|said| said.strip_prefix("durable "));
     numbers.map(|number| number.parse().expect("a number"))
 }
 
-/// What a reader that comes now is given, in order and without any number twice.
+/// Returns what a new reader receives, and checks that it is in order and without duplicates.
 pub fn list(process: &mut Process) -> Vec<(u64, u64)> {
     let list = listed(&process.ask("list", "list"));
     assert!(list.is_sorted_by(|one, next| one.0 < next.0), "in the topic's order: {list:?}");
@@ -39,15 +39,16 @@ pub fn list(process: &mut Process) -> Vec<(u64, u64)> {
     list
 }
 
-/// Waits until all know just these writers: what a participant says as it begins may be under way.
+/// Waits until all know exactly these writers: messages that a participant sends at its start may
+/// be in flight.
 fn await_matched(processes: &mut [Process], matched: &str) {
     for process in processes {
         await_that(matched, || process.ask("matched", "matched") == matched);
     }
 }
 
-/// All participants are killed in the middle of writing, and start again: readers are given all
-/// that was said to be durable, once, and the same everywhere. Three times.
+/// All participants are killed while they write, and start again: readers receive everything that
+/// was reported as durable, once, and the same everywhere. Three times.
 #[test]
 fn all_participants_come_back_with_what_was_logged() {
     for carrier in CARRIERS {
@@ -61,7 +62,7 @@ fn all_participants_come_back_with_what_was_logged() {
             let numbers: BTreeSet<u64> = lists[0].iter().map(|(_, number)| *number).collect();
             assert!(numbers.is_superset(&promised), "all that was durable: {promised:?}");
             before.clone_from(&lists[0]);
-            // Writers of processes that are gone do not live on.
+            // Writers of processes that are gone are gone too.
             await_matched(&mut processes, "matched []");
             for (node, process) in (0_u64..).zip(&mut processes) {
                 let from = round * 100_000 + node * 10_000;
@@ -79,8 +80,8 @@ fn all_participants_come_back_with_what_was_logged() {
     }
 }
 
-/// One participant is killed and comes back while the others write: it has the same as they, and
-/// takes neither its own former writer nor any other that is gone for living.
+/// One participant is killed and comes back while the others write: it has the same samples as
+/// they, and does not mistake its own former writer or any other that is gone for alive.
 #[test]
 fn one_participant_comes_back_with_what_it_missed() {
     for carrier in CARRIERS {
@@ -100,18 +101,18 @@ fn one_participant_comes_back_with_what_it_missed() {
             let from = 300 + 100 * round;
             processes[2].ask(&format!("write {from} {}", from + 5), "written");
             let own = list(&mut processes[2]);
-            // That a majority has it does not say that all have delivered it.
+            // A majority has it, but not all need have delivered it.
             await_that("the same at all", || {
                 (0..2).all(|other| list(&mut processes[other]) == own)
             });
             assert_eq!(own.len() as u64, 20 + (round + 1) * 65);
             await_matched(&mut processes, "matched [0, 2]");
         }
-        // One that read all the time was given each once.
+        // A reader that read all the time received each sample once.
         let given = listed(&processes[1].ask("taken", "taken"));
         assert_eq!(given, list(&mut processes[1]));
-        // Node 0 wrote, and comes back without writing. Who joins after that has its writers from
-        // its log alone.
+        // Node 0 wrote, and comes back without writing. A participant that joins after that knows
+        // its writers only from its log.
         processes.remove(0).kill();
         let mut back = place.start(0);
         back.expect("joined");
@@ -127,8 +128,8 @@ fn one_participant_comes_back_with_what_it_missed() {
     }
 }
 
-/// Of a topic of which memory keeps one sample, a member has all in its log: also what it missed
-/// while it was gone, and after all were killed.
+/// For a topic that keeps one sample in memory, a member has everything in its log: also what it
+/// missed while it was gone, and after all were killed.
 #[test]
 fn a_member_begins_at_a_place_of_its_log_also_after_it_came_back() {
     for carrier in CARRIERS {

@@ -1,4 +1,4 @@
-//! The participant that a process is.
+//! The participant of a process.
 
 use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn role() {
     }
     let is_logged = domain.topic(LOGGED).is_some();
     let data = is_logged.then(|| path(DATA).join(node.to_string()));
-    // Over a network, a node has to remember its membership.
+    // Over a network, a node must remember its membership.
     let state = Some(path(DATA).join(format!("state-{node}")));
     let options = StartOptions {
         root: Root::under(&path(ROOT)),
@@ -45,7 +45,7 @@ fn role() {
     }
 }
 
-/// Writes from outside without end, and says what a majority has.
+/// Writes endlessly as an external participant, and reports what a majority has.
 fn write_outside(domain: &Domain, root: &Root, node: u32) {
     let endpoints = ControlEndpoints::of(domain.group(), root).expect("addresses");
     let addresses = endpoints.addresses().skip(usize::try_from(node).expect("few"));
@@ -70,7 +70,7 @@ fn say(what: &str) {
 struct Role {
     participant: DomainParticipant,
     writer: Option<DataWriter<Octets>>,
-    /// One that was there before what it is given.
+    /// A reader that exists before the samples it receives.
     reader: Option<DataReader<Octets>>,
 }
 
@@ -78,7 +78,7 @@ fn number(word: &str) -> u64 {
     word.parse().expect("a number")
 }
 
-/// What is asked of a logged topic: all of it.
+/// Requests everything of a logged topic.
 fn all() -> ReaderQos {
     ReaderQos {
         durability: Level::Logged.durability(),
@@ -143,7 +143,7 @@ impl Role {
         });
     }
 
-    /// Writes these numbers, and says of each that a majority has it on disk.
+    /// Writes these numbers, and reports each when a majority has it on disk.
     fn write(&mut self, numbers: std::ops::Range<u64>) {
         let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
         let participant = &self.participant;
@@ -162,14 +162,15 @@ impl Role {
         say("written");
     }
 
-    /// Says what a reader that comes now is given.
+    /// Prints what a new reader receives.
     fn list(&self) {
         let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
         let reader = self.participant.create_datareader(&topic, all()).expect("one");
         say(&format!("list {}", numbers(&reader)));
     }
 
-    /// Says what a reader is given that begins at a place of the log, once it has so many.
+    /// Prints what a reader receives that begins at a position of the log, once it has `count`
+    /// samples.
     fn list_from(&self, first: u64, count: u64) {
         let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
         let reader = self.participant.create_datareader_from(&topic, all(), first);
@@ -185,7 +186,7 @@ impl Role {
         say(&format!("from {}", listed.join(",")));
     }
 
-    /// Creates a topic and deletes it, again and again.
+    /// Creates and deletes a topic repeatedly.
     fn churn(&self, name: &str) {
         let wanted = described(name);
         loop {
@@ -201,7 +202,7 @@ fn described(name: &str) -> TopicDescription {
     TopicDescription::new(name, "Octets").window(16).sample_max(256)
 }
 
-/// All that a reader has: the place of each sample in the topic's order, and its number.
+/// Returns all samples of a reader: the position of each in the topic's order, and its number.
 fn numbers(reader: &DataReader<Octets>) -> String {
     let mut listed = Vec::new();
     for sample in reader.take(&Selection::default()) {

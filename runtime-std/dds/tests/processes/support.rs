@@ -13,37 +13,37 @@ use tramontane::group::ControlEndpoints;
 use tramontane::shared_memory::Root;
 use tramontane_dds::{Domain, Members};
 
-/// What a process is told by its environment.
+/// Environment variables of a process.
 pub const NODE: &str = "TRAMONTANE_DDS_NODE";
 pub const DOMAIN: &str = "TRAMONTANE_DDS_DOMAIN";
 pub const ROOT: &str = "TRAMONTANE_DDS_ROOT";
 pub const DATA: &str = "TRAMONTANE_DDS_DATA";
 pub const OUTSIDE: &str = "TRAMONTANE_DDS_OUTSIDE";
 
-/// The topic that is logged.
+/// The logged topic.
 pub const LOGGED: &str = "Records";
 
-/// Stands before what a process says: the test's own output is between.
+/// The prefix of a process's answers, because the test's own output is mixed with them.
 pub const SAID: &str = "@said ";
 
-/// How long anything may take on a machine that is busy.
+/// A bound on any wait on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// Where the participants of a domain are.
+/// The place of a domain's participants.
 pub struct Place {
     root: TempDir,
     folder: TempDir,
 }
 
 impl Place {
-    /// Of so many nodes, with these tables of topics.
+    /// Creates a domain with `nodes` nodes and these tables of topics.
     pub fn new(carrier: Carrier, nodes: u32, topics: &str) -> Self {
         Self::with_lease(carrier, nodes, topics, 60_000)
     }
 
-    /// The same, where participants outside are forgotten after so long.
+    /// Does the same with a lease for external participants.
     pub fn with_lease(carrier: Carrier, nodes: u32, topics: &str, lease_ms: u64) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let folder = tempfile::tempdir().expect("a folder");
@@ -74,7 +74,7 @@ impl Place {
         self.folder.path().join("domain.toml")
     }
 
-    /// The members that a participant outside may go to, that node first.
+    /// Returns the members that an external participant may connect to, with node `first` first.
     pub fn members(&self, first: usize) -> Members {
         let domain = Domain::read(&self.domain()).expect("a domain");
         let root = Root::under(self.root.path());
@@ -89,7 +89,7 @@ impl Place {
         self.start_as(node, false)
     }
 
-    /// Starts a participant outside, which goes to that node.
+    /// Starts an external participant, which connects to this node.
     pub fn start_outside(&self, node: u32) -> Process {
         self.start_as(node, true)
     }
@@ -121,7 +121,7 @@ impl Place {
         Process { node, child, input, said }
     }
 
-    /// Starts these, which come together.
+    /// Starts these participants at the same time.
     pub fn start_all(&self, nodes: std::ops::Range<u32>) -> Vec<Process> {
         std::fs::create_dir_all(self.folder.path().join("data")).expect("a folder");
         let mut processes: Vec<Process> = nodes.map(|node| self.start(node)).collect();
@@ -130,7 +130,7 @@ impl Place {
     }
 }
 
-/// A participant. It is killed when this is dropped.
+/// A participant. Dropping this kills it.
 pub struct Process {
     node: u32,
     child: Child,
@@ -139,13 +139,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Tells it something.
+    /// Sends it a command.
     pub fn tell(&mut self, what: &str) {
         let input = self.input.as_mut().expect("piped");
         writeln!(input, "{what}").expect("it reads");
     }
 
-    /// What it says next that begins so; what comes before is lost.
+    /// Waits for its next answer with this beginning, and drops earlier ones.
     pub fn expect(&mut self, beginning: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -159,13 +159,13 @@ impl Process {
         }
     }
 
-    /// What it answers.
+    /// Sends a command and returns its answer.
     pub fn ask(&mut self, what: &str, beginning: &str) -> String {
         self.tell(what);
         self.expect(beginning)
     }
 
-    /// Kills it, and gives all that it said before and was not looked at.
+    /// Kills it, and returns all its answers that were not read.
     pub fn kill(mut self) -> Vec<String> {
         self.child.kill().expect("it is there");
         self.child.wait().expect("it was there");
@@ -182,7 +182,7 @@ impl Drop for Process {
     }
 }
 
-/// Waits until this is so.
+/// Waits until a condition holds.
 pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_so() {

@@ -1,4 +1,4 @@
-//! What the parent and the participants send to each other.
+//! The messages between the parent and the participants.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tramontane_runtime::group::Description;
 
 use tramontane_local::exit::{Failure, Status};
 
-/// The topic that carries what is measured.
+/// The topic of the measured samples.
 pub(super) const DATA: &str = "Data";
 
-/// The topic that carries answers.
+/// The topic of the answers.
 pub(super) const ANSWERS: &str = "Answers";
 
 /// A participant.
@@ -30,7 +30,7 @@ impl Role for PerfParticipant {
     type Report = PerfReport;
 }
 
-/// What is measured.
+/// The kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
@@ -38,49 +38,49 @@ pub(super) enum Mode {
     Ping,
 }
 
-/// What a participant is to do: node 0 publishes, the others subscribe.
+/// The task of a participant: node 0 publishes, the others subscribe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) node: u32,
     pub(super) group: Description,
     pub(super) topics: Vec<TopicDescription>,
-    /// Where they meet.
+    /// The place where they meet.
     pub(super) place: LocalPlace,
     pub(super) mode: Mode,
-    /// Of each sample.
+    /// Bytes of each sample.
     pub(super) bytes: usize,
     /// How long to publish.
     pub(super) time: Duration,
-    /// Where it logs, at the level logged.
+    /// The folder of its log, at the level logged.
     pub(super) data: Option<PathBuf>,
 }
 
-/// What the parent asks.
+/// A message from the parent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PerfOrder {
-    /// All are there.
+    /// All are there, and may begin.
     Begin,
 }
 
-/// What a participant reports.
+/// A message from a participant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PerfReport {
-    /// It is there, and so are all others.
+    /// This participant is there, and sees all others.
     Ready,
-    /// It is done.
+    /// This participant is done.
     Seen(Seen),
-    /// It cannot go on.
+    /// This participant cannot continue.
     Failed { status: u8, text: String },
 }
 
-/// What a participant saw.
+/// The observations of a participant.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Seen {
-    /// Samples that it wrote, or that it was handed.
+    /// Samples that it wrote or received.
     pub(super) samples: u64,
-    /// From the first to the last of them.
+    /// The time from the first to the last of them.
     pub(super) elapsed: Duration,
     /// Samples that did not arrive.
     pub(super) lost: u64,
@@ -89,7 +89,7 @@ pub(super) struct Seen {
 }
 
 impl PerfReport {
-    /// Passes on a failure.
+    /// Converts a failure report to an error.
     pub(super) fn check(self) -> Result<Self, Failure> {
         match self {
             Self::Failed { status, text } => Err(Failure::with_text(Status::of(status), text)),
@@ -97,7 +97,7 @@ impl PerfReport {
         }
     }
 
-    /// What it saw.
+    /// Returns the observations.
     pub(super) fn seen(self) -> Result<Seen, Failure> {
         match self.check()? {
             Self::Seen(seen) => Ok(seen),

@@ -1,4 +1,4 @@
-//! `tramontane-dds perf`: throughput and ping-pong of topics, with processes of this machine.
+//! `tramontane-dds perf`: throughput and ping-pong of topics, with processes on this machine.
 //!
 //! | file | subject |
 //! |---|---|
@@ -43,35 +43,35 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds perf
   tramontane-dds perf --fabric tcp --level unordered
       handed over on receipt, over TCP on this machine";
 
-/// How long a participant may take to be there, and to report after its time.
+/// The longest time for a participant to start, and to report after its time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A level, as it is named on the command line.
+/// A level's name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LevelName {
     /// Handed over on receipt
     Unordered,
     /// One order over all writers
     Atomic,
-    /// The same, and kept in memory for readers that come later
+    /// The same, and kept in memory for late readers
     Volatile,
     /// The same, and logged on disk
     Logged,
 }
 
-/// What is measured.
+/// The kind of measurement on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ModeName {
-    /// Samples a second, written without a pause
+    /// Samples per second, written without a pause
     Throughput,
     /// Round trips: a sample, and the answers of all subscribers
     Ping,
 }
 
-/// Measure a topic: one publisher and some subscribers, each a process of this machine
+/// Measure a topic: one publisher and some subscribers, each a process on this machine
 #[derive(Args, Debug)]
 pub(crate) struct PerfOptions {
-    /// What to measure
+    /// The kind of measurement
     #[arg(long, value_enum, default_value_t = ModeName::Throughput)]
     mode: ModeName,
     /// The number of subscribers
@@ -82,13 +82,13 @@ pub(crate) struct PerfOptions {
     #[arg(long, value_name = "BYTES", default_value_t = 1024,
           value_parser = clap::value_parser!(u32).range(8..=16_777_216))]
     bytes: u32,
-    /// What the topic promises
+    /// The topic's level
     #[arg(long, value_enum, default_value_t = LevelName::Atomic)]
     level: LevelName,
-    /// How long each round takes, in seconds
+    /// The duration of each round, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     seconds: Duration,
-    /// How often it is done
+    /// The number of rounds
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -96,13 +96,12 @@ pub(crate) struct PerfOptions {
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..))]
     keep: u32,
-    /// The folder for logs, at the level logged: each round has one of its own there, which is
-    /// removed
+    /// The folder for logs, at the level logged: each round uses a subfolder, which is removed
     #[arg(long, value_name = "DIR", required_if_eq("level", "logged"))]
     data: Option<PathBuf>,
     #[command(flatten)]
     window: WindowOption,
-    /// What carries the writes
+    /// The fabric that carries the writes
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     fabric: Carrier,
@@ -170,8 +169,8 @@ pub(super) fn run(arguments: &PerfOptions) -> Result<(), Failure> {
     print_result(arguments.json, &result, report::Result::table)
 }
 
-/// One round: new processes, so that nothing is warm of the last one. Gives what each saw, the
-/// publisher first.
+/// Runs one round in new processes, so that caches of the last one do not matter. Returns what each
+/// saw, the publisher first.
 fn round(
     arguments: &PerfOptions,
     task: &Task,
@@ -195,7 +194,7 @@ fn round(
         let inherited = meeting.inherited(rank).into_iter().collect();
         workers.push(crew.start(&task, &Launch { inherited, processor: None })?);
     }
-    // Only the members' sockets stay.
+    // Only the members' sockets remain open.
     drop(meeting);
     for report in crew.reports(PATIENCE, interrupts)? {
         report.check()?;

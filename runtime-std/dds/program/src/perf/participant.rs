@@ -10,16 +10,16 @@ use super::messages::{Mode, PerfParticipant, PerfReport, Seen, Task};
 use super::{pinging, publishing};
 use tramontane_local::exit::{Failure, Status};
 
-/// How long the other ends may take to be there.
+/// The longest time for the other ends to appear.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a participant, and reports to its parent what went wrong, if anything.
+/// Runs a participant, and reports failures to its parent.
 pub(crate) fn run(task: &str) -> Result<(), Failure> {
     let (task, worker) = Worker::<PerfParticipant>::attach(task)
         .map_err(|error| Failure::usage(error, "start it with 'tramontane-dds perf'"))?;
     let Err(failure) = take_part(&task, &worker) else { return Ok(()) };
     let (status, text) = (failure.status.code(), failure.text().to_owned());
-    // The parent may be gone; then this has nowhere to go.
+    // The parent may be gone; then the report is lost.
     let _ = worker.report(&PerfReport::Failed { status, text });
     Err(Failure::silent(failure.status))
 }
@@ -27,7 +27,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
 fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failure> {
     let (group, options) = task.place.start(task.group.clone(), task.node)?;
     let domain = Domain::of(group, task.topics.clone())?;
-    // Its folder is new, and the group lives for this run alone.
+    // Its folder is new, and the group exists only for this run.
     let forming = Forming { new_group: true, ..options.forming };
     let options = StartOptions { data: task.data.clone(), forming, ..options };
     let participant = DomainParticipant::join(&domain, options)?;
@@ -37,21 +37,22 @@ fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failur
     }
 }
 
-/// Says that this participant is there, and waits until it may begin. False if it was released.
+/// Reports that this participant is there, and waits until it may begin. Returns false if it was
+/// released.
 pub(super) fn begin(worker: &Worker<PerfParticipant>) -> Result<bool, Failure> {
     report(worker, &PerfReport::Ready)?;
     Ok(worker.next_order().is_some())
 }
 
-/// Reports what was seen, and stays until the parent releases this process: whoever leaves earlier
-/// is lost to those that still count.
+/// Reports the observations, and stays until the parent releases this process: leaving earlier
+/// would be a loss for those that still count.
 pub(super) fn finish(worker: &Worker<PerfParticipant>, seen: Seen) -> Result<(), Failure> {
     report(worker, &PerfReport::Seen(seen))?;
     worker.wait_for_release();
     Ok(())
 }
 
-/// Waits until a writer has so many readers.
+/// Waits until a writer has `count` readers.
 pub(super) fn wait_for_readers<T: TypeSupport>(
     writer: &DataWriter<T>,
     count: u32,
@@ -67,7 +68,7 @@ pub(super) fn wait_for_readers<T: TypeSupport>(
     Ok(())
 }
 
-/// Reads every byte, as a program would; the sum keeps the reads from being left out.
+/// Reads every byte, as a program would; the sum keeps the compiler from removing the reads.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -75,7 +76,7 @@ pub(super) fn read(bytes: &[u8]) -> u64 {
     rest.iter().fold(sum, |sum, byte| sum.wrapping_add(u64::from(*byte)))
 }
 
-/// The number that stands first in a sample.
+/// Returns the number at the beginning of a sample.
 pub(super) fn number(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |number| u64::from_ne_bytes(*number))
 }
@@ -84,7 +85,7 @@ fn report(worker: &Worker<PerfParticipant>, report: &PerfReport) -> Result<(), F
     worker.report(report).map_err(|error| Failure::output(&error))
 }
 
-/// Nothing was seen.
+/// Returns empty observations.
 pub(super) const fn nothing() -> Seen {
     Seen { samples: 0, elapsed: Duration::ZERO, lost: 0, round_trips_ns: Vec::new() }
 }

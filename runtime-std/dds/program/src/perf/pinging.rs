@@ -1,5 +1,5 @@
-//! One publisher whose samples are answered: each ping goes out once all have answered the one
-//! before, and both ends write from their listeners, as `ddsperf` does.
+//! One publisher whose samples are answered: each ping is sent after all have answered the previous
+//! one, and both ends write from their listeners, as in `ddsperf`.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::messages::{ANSWERS, DATA, PerfParticipant, Seen, Task};
 use super::participant::{begin, finish, nothing, read, wait_for_readers};
 use tramontane_local::exit::{Failure, Status};
 
-/// Round trips that are noted at most.
+/// The most round trips recorded.
 const ROUND_TRIPS_MAX: usize = 1 << 20;
 
 /// Runs one end.
@@ -57,7 +57,7 @@ fn ping(
     if !begin(worker)? {
         return Ok(());
     }
-    // The first ping is this thread's; the listener has a writer of its own, and goes on.
+    // This thread sends the first ping; the listener has its own writer, and continues.
     write(&mut writer, task.bytes, 0)?;
     let seen = finished.recv_timeout(task.time + Duration::from_secs(30)).map_err(|_| {
         Failure::new(Status::PeerLost, "an answer did not come", "look at the subscribers")
@@ -100,7 +100,7 @@ struct Pinging {
     bytes: usize,
     time: Duration,
     peers: u32,
-    /// Answers to the present ping that have not come.
+    /// Missing answers to the current ping.
     missing: u32,
     sent: Instant,
     begun: Option<Instant>,
@@ -119,7 +119,7 @@ impl DataReaderListener<Octets> for Pinging {
             return Disposition::Taken;
         }
         let now = Instant::now();
-        // The first ping came from another thread.
+        // Another thread sent the first ping.
         match self.begun {
             None => self.begun = Some(now),
             Some(begun) => {

@@ -1,6 +1,6 @@
-//! One publisher that writes all the time, and subscribers that count.
+//! One publisher that writes without pause, and subscribers that count.
 //!
-//! A sample is built in its slot, byte by byte, and read byte by byte where it lies.
+//! A sample is built in its slot byte by byte, and read in place byte by byte.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use tramontane_local::exit::{Failure, Status};
 /// The number of the last sample.
 const LAST: u64 = u64::MAX;
 
-/// Samples between two looks at the clock.
+/// Samples between two readings of the clock.
 const SAMPLES_PER_LOOK: u64 = 64;
 
-/// How long a write may wait for a slow subscriber.
+/// The longest wait of a write for a slow subscriber.
 const BLOCKING_MAX: Duration = Duration::from_secs(10);
 
-/// How long the last sample may take.
+/// The longest wait for the last sample.
 const LAST_LIMIT: Duration = Duration::from_secs(30);
 
-/// Publishes, or counts.
+/// Publishes or counts.
 pub(super) fn run(
     participant: &DomainParticipant,
     task: &Task,
@@ -95,7 +95,7 @@ fn subscribe(
     Ok(())
 }
 
-/// Counts what comes.
+/// The counting of samples.
 struct Counting {
     seen: Seen,
     first: Option<Instant>,

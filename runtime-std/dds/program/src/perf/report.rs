@@ -1,4 +1,4 @@
-//! What a measurement came to.
+//! Results of a measurement.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use tramontane_local::table::{Table, scaled};
 use super::messages::Seen;
 use super::{ModeName, PerfOptions};
 
-/// The result: what `--json` prints.
+/// The result that `--json` prints.
 #[derive(Debug, Serialize)]
 pub(super) struct Result {
     mode: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Result {
     bytes: u32,
     window: u32,
     rounds: u32,
-    /// Samples a second at the slowest subscriber, of each round.
+    /// Samples per second at the slowest subscriber, in each round.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples_per_s: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub(super) struct Result {
     /// Samples that did not arrive, at all subscribers in all rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
-    /// From a ping to the last of its answers, of each round.
+    /// The time from a ping to the last of its answers, in each round.
     #[serde(skip_serializing_if = "Option::is_none")]
     round_trip_us: Option<RoundTrip>,
 }
@@ -63,7 +63,7 @@ impl Spread {
 }
 
 impl Result {
-    /// Of all rounds: what each participant saw, the publisher first.
+    /// Computes the result of all rounds from what each participant saw, the publisher first.
     pub(super) fn of(arguments: &PerfOptions, rounds: &[Vec<Seen>]) -> Self {
         let mut result = Self {
             mode: match arguments.mode {
@@ -126,7 +126,7 @@ impl Result {
     }
 }
 
-/// Samples a second at the slowest subscriber.
+/// Returns the samples per second at the slowest subscriber.
 fn slowest(seen: &[Seen]) -> f64 {
     let rate = |seen: &Seen| seen.samples as f64 / seen.elapsed.as_secs_f64().max(1e-9);
     seen.iter().skip(1).map(rate).fold(f64::INFINITY, f64::min)

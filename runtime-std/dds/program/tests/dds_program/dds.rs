@@ -60,7 +60,7 @@ fn round_trips_are_measured_to_all_subscribers() {
     let place = Place::new();
     let seen = perf(&place, &["--mode", "ping", "--subscribers", "2", "--bytes", "64"]);
     let times = &seen["round_trip_us"];
-    // On a busy machine one takes longer than the whole measurement.
+    // On a busy machine one round trip takes longer than the whole measurement.
     assert!(times["count"].as_u64().expect("a count") >= 1, "{seen}");
     let at = |quantile: &str| times[quantile]["median"].as_f64().expect("a time");
     assert!(0.0 < at("p50") && at("p50") <= at("p99") && at("p99") <= at("max") * 1.01, "{seen}");
@@ -132,7 +132,7 @@ fn a_spy_prints_what_is_kept_and_what_comes() {
     own.leave(LONG).expect("it leaves");
 }
 
-/// From outside, with an address and nothing else: no member comes for it.
+/// An external spy needs only an address: the domain has no member for it.
 #[test]
 fn a_spy_from_outside_needs_an_address_alone() {
     let place = Place::new();
@@ -212,7 +212,7 @@ fn topics_are_created_listed_and_deleted_at_run_time() {
     let names: Vec<&str> = lines.iter().filter_map(|line| line["topic"].as_str()).collect();
     assert_eq!(names, ["Bytes", "Alarms"]);
     assert_eq!((&lines[1]["declared"], &lines[1]["level"]), (&false.into(), &"volatile".into()));
-    // It outlives who created it.
+    // It outlives its creator.
     let found = own.find_topic::<Octets>("Alarms", LONG).expect("it is there");
     let mut writer =
         own.create_datawriter(&found, WriterQos::of(Level::Volatile)).expect("a writer");
@@ -224,7 +224,7 @@ fn topics_are_created_listed_and_deleted_at_run_time() {
     told.failed(2, &["Alarms", "differs in type"]);
     let full = topics(&["--create", "More", "--type", "Octets", "--level", "volatile"]);
     full.failed(4, &["no place is free", "More"]);
-    // One that participants outside have, at a place of its own.
+    // A topic for external participants, at a separate place.
     let outside = ["--create", "Seen", "--type", "Octets", "--level", "volatile", "--clients"];
     assert_eq!(listed(&[&outside[..], &["--json"]].concat()).len(), 3);
     let seen = own.find_topic::<Octets>("Seen", LONG).expect("it is there");

@@ -1,4 +1,4 @@
-//! The cache against a model that keeps all it was ever told, and works everything out from that.
+//! The cache against a model that keeps its whole input, and computes everything from that.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::participant::ParticipantId;
 use crate::qos::{Deadline, ResourceLimits};
 use crate::time::Timestamp;
 
-/// What happens, in steps of a millisecond.
+/// An event, in steps of a millisecond.
 #[derive(Clone, Debug)]
 enum Deed {
     Write { instance: u8, writer: u32, lives_ms: i64 },
@@ -37,7 +37,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
     proptest::collection::vec(deed, 0..60)
 }
 
-/// A value that the model has.
+/// A value in the model.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     instance: u8,
@@ -46,13 +46,13 @@ struct Value {
     is_read: bool,
 }
 
-/// The model: values in the order in which they came.
+/// The model: values in order of arrival.
 #[derive(Debug)]
 struct Model {
     history: History,
     limits: ResourceLimits,
     values: Vec<Value>,
-    /// By instance: its state, its writers, generations, whether a state is to be told.
+    /// By instance: its state, its writers, its generations, and whether a state is to be reported.
     instances: BTreeMap<u8, Told>,
 }
 
@@ -62,7 +62,7 @@ struct Told {
     state: u8,
     writers: Vec<u32>,
     revivals: u32,
-    /// A change that was not read, and one that was.
+    /// An unread state change, and a read one.
     notices: [bool; 2],
 }
 
@@ -72,7 +72,7 @@ impl Model {
         self.forget();
     }
 
-    /// Instances of which nothing is left.
+    /// Removes instances that have nothing left.
     fn forget(&mut self) {
         let values = &self.values;
         self.instances.retain(|handle, told| {
@@ -135,7 +135,7 @@ impl Model {
         self.forget();
     }
 
-    /// The ordinals of the values that are given out, instance by instance.
+    /// Returns the ordinals of the selected values, instance by instance.
     fn select(&mut self, deed: &Deed, now_ms: i64) -> Vec<u64> {
         let Deed::Select { takes, max, samples, states } = deed else { return Vec::new() };
         self.expire(now_ms);
@@ -145,8 +145,8 @@ impl Model {
             if told.state != 0 && *states == InstanceStates::ALIVE {
                 continue;
             }
-            // What tells a state stands among the values; how, is the cache's affair, so the model
-            // is asked for values alone where `max` reaches all.
+            // State entries are mixed with the values in an order that only the cache decides, so
+            // the model is asked only for values, with a `max` that covers all.
             for value in self.values.iter_mut().filter(|value| value.instance == *handle) {
                 if (samples.contains(SampleStates::READ) || !value.is_read) && left > 0 {
                     given.push(value.ordinal);
@@ -183,7 +183,7 @@ fn arrival(kind: Kind, instance: u8, by: u32, ordinal: u64, expires_ms: i64, now
     Arrival { kind, info, expires: Timestamp(expires_ms.saturating_mul(1_000_000)) }
 }
 
-/// Admits, and keeps what was admitted.
+/// Admits an arrival, and keeps it if it was admitted.
 fn give(cache: &mut ReaderCache, arrival: &Arrival, now: Now) -> Result<(), RejectedReason> {
     match cache.admit(arrival, now) {
         Admission::Admitted(info) => cache.keep(info, None, arrival.expires),
@@ -198,7 +198,7 @@ fn cache(change: impl FnOnce(&mut ReaderQos)) -> ReaderCache {
     ReaderCache::new(qos)
 }
 
-/// The values of what was given out.
+/// Returns the values of the selected samples.
 fn values(selected: &[Selected]) -> Vec<u64> {
     let values = selected.iter().filter(|sample| sample.info.valid_data);
     values.map(|sample| sample.info.ordinal).collect()
@@ -250,7 +250,8 @@ proptest! {
                 }
                 Deed::Pass { ms } => now_ms += ms,
                 Deed::Select { takes, samples, states, .. } => {
-                    // All at once: how state notices count towards a maximum is shown below.
+                    // Everything is selected: a test below shows how state entries count towards a
+                    // maximum.
                     let (takes, samples, states) = (*takes, *samples, *states);
                     let all = Deed::Select { takes, max: usize::MAX, samples, states };
                     let selection = Selection {
@@ -272,7 +273,7 @@ proptest! {
                         let own = info.disposed_generation_count + info.no_writers_generation_count;
                         prop_assert_eq!(told.revivals - own, info.absolute_generation_rank);
                     }
-                    // A notice that was given out is read, or gone.
+                    // State entries that were handed out are read, or gone.
                     for (instance, told) in &mut model.instances {
                         let is_meant = states == InstanceStates::all() || told.state == 0;
                         let gave = given.iter().any(|sample| {
@@ -306,7 +307,7 @@ proptest! {
         for (ordinal, gap_ms) in (1..).zip(&gaps_ms) {
             let now = at(now_ms as i64);
             give(&mut cache, &arrival(Kind::Data, 0, 0, ordinal, i64::MAX, now), now).expect("room");
-            // Whether it is looked at each millisecond or once makes no difference.
+            // Checking each millisecond or only once gives the same result.
             for ms in 1..=*gap_ms {
                 if ordinal.is_multiple_of(2) || ms == *gap_ms {
                     let late = cache.missed_deadlines(at((now_ms + ms) as i64).elapsed);
@@ -322,7 +323,7 @@ proptest! {
         prop_assert_eq!(cache.missed_deadlines(at(now_ms as i64 + 1_000).elapsed).len(), 0);
     }
 
-    /// The filter lets the first through, and then the next that comes after the separation.
+    /// The filter accepts the first sample, and then the next one after the separation.
     #[test]
     fn samples_that_come_too_soon_are_left_out(
         times_ms in proptest::collection::vec(0_i64..15, 1..30),
@@ -344,8 +345,8 @@ proptest! {
         prop_assert_eq!(values(&cache.select(&Selection::default(), true, at(now_ms))), expected);
     }
 
-    /// By source timestamp: what is kept is the latest, whatever the order in which it came, and
-    /// nothing older than what was given out comes after it.
+    /// By source timestamp, the latest samples are kept in any order of arrival, and nothing older
+    /// than a returned sample follows it.
     #[test]
     fn by_source_timestamp_the_latest_are_kept_in_their_order(
         sources in proptest::collection::vec(0_i64..30, 1..20),
@@ -471,7 +472,7 @@ fn what_is_not_alive_is_forgotten_after_its_delay() {
     assert_eq!((left.len(), cache.values), (2, 1));
 }
 
-/// A period of a nanosecond is missed 10^11 times in 100 s, and told once, at once.
+/// A period of a nanosecond is missed 10^11 times in 100 s, and reported once, at once.
 #[test]
 fn shortest_deadline_is_counted_in_one_step() {
     let period = Duration::from_nanos(1);
@@ -484,7 +485,7 @@ fn shortest_deadline_is_counted_in_one_step() {
     assert_eq!(longest.missed_deadlines(at(100_000).elapsed), []);
 }
 
-/// A condition on samples ends with their lifespan, and so does their hold on the limits.
+/// When samples expire, conditions on them end, and so does their use of the limits.
 #[test]
 fn expired_sample_meets_no_condition_and_takes_no_room() {
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };

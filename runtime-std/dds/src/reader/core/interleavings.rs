@@ -1,9 +1,9 @@
-//! All interleavings of a reader's threads, under loom: the one that delivers, and one of the
+//! All interleavings of a reader's threads, under loom: the delivering thread, and one of the
 //! application that waits and takes. Built with `--cfg tramontane_interleave`; `.ci/full` runs it.
 //!
-//! An application that is not told of a sample waits for ever, which loom reports as a deadlock.
-//! Loom can explore fewer interleavings than there are without a word: each search asserts how many
-//! it went through. The mistakes that it has found stand beside it as planted bugs.
+//! An application that misses a sample waits forever, which loom reports as a deadlock. Loom may
+//! silently explore fewer interleavings than there are: each search asserts how many it explored.
+//! Mistakes that these searches have found are kept here as planted bugs.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 use crate::topic::Payloads;
 use crate::waitset::{Bell, Condition, GuardCondition, WaitSet};
 
-/// Searches all interleavings, of which there are at least `least`.
+/// Explores all interleavings, of which there are at least `least`.
 fn explore(least: usize, body: impl Fn() + Send + Sync + 'static) {
     let explored = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&explored);
@@ -34,7 +34,7 @@ fn reader(qos: ReaderQos) -> Arc<ReaderCore> {
     Arc::new(ReaderCore::new(SubscriptionHandle::default(), qos, INFINITE))
 }
 
-/// What is handed over, at the time zero.
+/// Hands an arrival over at time zero.
 fn hand_over(reader: &ReaderCore, kind: Kind, ordinal: u64, expires: Timestamp) {
     let now = Now::default();
     let handle = InstanceHandle::KEYLESS;
@@ -55,7 +55,7 @@ fn take(reader: &ReaderCore) -> Vec<Selected> {
     reader.select(&Selection::default(), true)
 }
 
-/// The planted bug: the status is cleared after the look.
+/// The planted bug: the status is cleared after the check.
 fn take_and_clear_after(reader: &ReaderCore) -> Vec<Selected> {
     let selected = lock(&reader.cache).select(&Selection::default(), true, Now::read());
     lock(&reader.statuses).changed.remove(StatusMask::DATA_AVAILABLE);
@@ -101,7 +101,7 @@ fn status_cleared_after_the_look_is_found() {
     statuses(take_and_clear_after);
 }
 
-/// The reader has room for one sample: the thread that delivers waits for the application, too.
+/// The reader has room for one sample, so the delivering thread also waits for the application.
 #[test]
 fn full_reader_and_read_condition_miss_no_sample() {
     explore(50_000, || {
@@ -157,8 +157,8 @@ fn guard_condition_wakes_its_wait_set() {
     });
 }
 
-/// The planted bug: the value and the bells are no more than two flags, and each thread can see
-/// the other's too late.
+/// The planted bug: the value and the bells are just two flags, and each thread may see the other's
+/// too late.
 struct Flag {
     value: AtomicBool,
     bells: Bells,
