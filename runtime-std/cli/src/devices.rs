@@ -13,16 +13,16 @@ use tramontane_local::exit::Failure;
 use tramontane_local::output::print_result;
 
 pub(super) const EXAMPLES: &str = "  tramontane verbs devices
-      all devices: limits, promises about order, ports, addresses; and which would be used
+      all devices: limits, ordering guarantees, ports, addresses, and the one that would be used
   tramontane verbs devices --device mlx5_1 --gid 3
       whether these would work
   tramontane verbs devices --loss-timeout 0.5 --timer-floor 12
-      how long a silent peer takes to be given up, if the firmware takes exponents from 12 on
+      the time until a silent peer is given up, if the firmware accepts exponents from 12 on
   tramontane verbs devices --pkey 0x8001 --service-level 3 --traffic-class 106
       whether the port is in that partition
   tramontane verbs devices --json
   tramontane verbs check --help
-      an acceptance between two hosts";
+      an acceptance test between two hosts";
 
 /// About RDMA.
 #[derive(Subcommand, Debug)]
@@ -117,27 +117,28 @@ fn list(arguments: &DevicesOptions) -> Result<(), Failure> {
 fn taken_text(choice: &Choice, why: &str) -> String {
     let Choice { name, port, gid, mtu_bytes, .. } = choice;
     format!(
-        "takes {name} port {port} GID {} ({}), MTU {mtu_bytes} B: {why}\n",
+        "uses {name} port {port} GID {} ({}), MTU {mtu_bytes} B: {why}\n",
         gid.index, gid.address
     )
 }
 
 fn why(options: &DeviceOptions, wanted: &Wanted, devices: &Devices, choice: &Choice) -> String {
     let device = match (&wanted.device, devices.devices.len()) {
-        (Some(_), _) => "the device that was given",
+        (Some(_), _) => "the requested device",
         (None, 1) => "the only device",
         (None, _) => "the first device with an active port and an address",
     };
     let gid = match (options.gid, choice.gid.kind) {
-        (Some(_), _) => "the address that was given",
+        (Some(_), _) => "the requested address",
         (None, GidKind::InfiniBand) => "its first address",
         (None, GidKind::RoceV2) if choice.gid.address.to_ipv4_mapped().is_some() => {
-            "RoCE v2 over IPv4 before all others"
+            "RoCE v2 over IPv4, which is preferred"
         }
-        (None, GidKind::RoceV2) => "RoCE v2, and none over IPv4",
-        (None, GidKind::RoceV1) => "no RoCE v2 address",
+        (None, GidKind::RoceV2) => "RoCE v2, because there is no address over IPv4",
+        (None, GidKind::RoceV1) => "RoCE v1, because there is no RoCE v2 address",
     };
     format!(
-        "{device}; {gid} (members that meet at an address of a device, or of the network interface on it, take that one)"
+        "{device}; {gid} (members that meet at an address of a device, or of its network \
+         interface, use that address)"
     )
 }

@@ -18,12 +18,12 @@ pub(super) const EXAMPLES: &str = "  tramontane publish --config group.toml 'a l
   tramontane publish --config group.toml --name feed <lines.txt
   tramontane publish --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key --level delivered <lines.txt
 
-The group must take clients: clients = true in a subgroup of its group file.
-If the member dies that this command is at, it goes to another one. Each line is delivered once. It \
-exits with 0 when all lines have reached the level. A line that is too long is refused by its \
-number, and the command goes on; it then exits with 3. If no line gets on for as long as the group \
-remembers a client (client_lease_ms), it exits with 6: lines that were not acknowledged may have \
-been delivered.";
+The group must accept clients: set clients = true in a subgroup of its group file.
+If the member that this command uses dies, the command continues at another one. Each line is \
+delivered once. It exits with 0 when all lines have reached the level. A line that is too long is \
+refused, with its number, and the command continues; it exits with 3 at the end. If no line makes \
+progress for as long as the group remembers a client (client_lease_ms), it exits with 6: \
+unacknowledged lines may have been delivered.";
 
 /// Publish lines to a group, as a client that is not a member
 #[derive(Args, Debug)]

@@ -17,12 +17,13 @@ pub(super) const EXAMPLES: &str = "  tramontane subscribe --config group.toml
   tramontane subscribe --config group.toml --from 0 --count 100
   tramontane subscribe --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key --json
 
-The group must take clients: clients = true in a subgroup of its group file.
-A place counts the messages since the group began. If the member dies that this command is at, it \
-goes on at another one with the next place. Where messages are gone it says which, on standard \
-error or as {\"event\":\"gap\"}, and goes on. If the group has another history by then than was \
-printed, it says from which place on, or prints {\"event\":\"changed\"}, and ends with status 11. A \
-client that reads too slowly is cut, and never slows the group.";
+The group must accept clients: set clients = true in a subgroup of its group file.
+Positions count the messages since the group began. If the member that this command uses dies, the \
+command continues at another one with the next position. If messages are no longer available, it \
+reports their positions on standard error or as {\"event\":\"gap\"}, and continues. If the group's \
+history now differs from the printed one, it reports the first changed position, or prints \
+{\"event\":\"changed\"}, and ends with status 11. A client that reads too slowly is cut off, and \
+never slows the group down.";
 
 /// Print the messages of a group in order, as a client that is not a member
 #[derive(Args, Debug)]
@@ -54,7 +55,7 @@ enum First {
 fn first_place(text: &str) -> Result<First, String> {
     match text {
         "now" => Ok(First::Now),
-        _ => text.parse().map(First::Place).map_err(|_| "neither now nor a place".to_owned()),
+        _ => text.parse().map(First::Place).map_err(|_| "neither 'now' nor a position".to_owned()),
     }
 }
 
@@ -140,12 +141,12 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
 /// Reports that the printed messages are no longer the group's order.
 fn changed(from: u64) -> Failure {
     let what = format_args!(
-        "the group has lost messages that were printed, and has another history from place {from} \
-         on"
+        "the group has lost messages that were printed, and its history is different from \
+         position {from} on"
     );
     let advice = format!(
-        "discard what was printed from that place on, and subscribe again with --from {from}; \
-         --level majority shows only what no crash takes back"
+        "discard the output from that position on, and subscribe again with --from {from}; \
+         --level majority prints only messages that no crash takes back"
     );
     Failure::new(Status::Changed, what, &advice)
 }
@@ -187,7 +188,7 @@ impl<W: Write> Printed<W> {
         // If standard error fails, there is nowhere else to write.
         let _ = writeln!(
             io::stderr(),
-            "places {from} to {} are gone; a member that has a log may have them",
+            "positions {from} to {} are gone; a member with a log may have them",
             to.saturating_sub(1)
         );
         Ok(())

@@ -16,7 +16,7 @@ pub(super) const EXAMPLES: &str =
   tramontane verbs check 10.9.0.1:7009              on the other
       both print the same verdicts, for both directions
   tramontane verbs check --loopback
-      both ends in this process, over one adapter: what the adapter does, without the network
+      both ends in this process, over one device: checks the device without the network
   tramontane verbs check 10.9.0.1:7009 --device mlx5_1 --gid 3 --rounds 1000000 --json";
 
 #[derive(Args, Debug)]
@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!("{failed} of {} checks failed", report.findings.len());
-    Err(Failure::new(Status::Device, what, "do what their lines say, and check again"))
+    Err(Failure::new(Status::Device, what, "follow the advice in their lines, and check again"))
 }
 
 /// Opens the connection between the two ends.
@@ -88,7 +88,7 @@ fn meet(arguments: &CheckOptions) -> Result<(End, TcpStream), Failure> {
     if let Some(address) = &arguments.listen {
         let failed = |error| {
             let what = format_args!("cannot listen at {address}: {error}");
-            Failure::usage(what, "give an address of this host, and a port that is free")
+            Failure::usage(what, "give an address of this host and a free port")
         };
         let listener = TcpListener::bind(address).map_err(failed)?;
         // If standard error fails, there is nobody to inform.

@@ -12,7 +12,8 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use tar::{Builder, EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
 
-/// Bytes of a block in a file system's accounting, whatever the size of its own blocks.
+/// Bytes of a block in a file system's accounting, which may differ from the size of its own
+/// blocks.
 const ACCOUNTED_BYTES: u64 = 512;
 
 /// Largest number of parts between holes that are listed for a file. A file with more parts is sent
@@ -75,7 +76,7 @@ fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> i
     if state(&file.metadata()?) == state(&metadata) { Ok(()) } else { Err(Changed.into()) }
 }
 
-/// Returns the metadata of a file, once its last change is so long ago that the next one gets
+/// Returns the metadata of a file, once its last change is old enough that the next one gets
 /// another time.
 fn settled(file: &File) -> io::Result<Metadata> {
     let metadata = file.metadata()?;

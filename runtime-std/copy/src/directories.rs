@@ -1,7 +1,6 @@
-//! The directories of an archive. Each is writable until its contents are complete, whatever its
-//! permissions are to be. Its final permissions and its time are set afterwards. A top-level
-//! directory stays writable until it has been moved to its destination, because a user cannot move
-//! a directory without write permission.
+//! The directories of an archive. Each is writable until its contents are complete. Its final
+//! permissions and its time are set afterwards. A top-level directory stays writable until it has
+//! been moved to its destination, because a user cannot move a directory without write permission.
 
 use std::fs::{self, File, Permissions};
 use std::io;

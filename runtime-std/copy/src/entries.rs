@@ -58,7 +58,7 @@ pub(super) fn place_of(
     let path = entry.path()?;
     let link = entry.link_name_bytes();
     if path.as_os_str().len() >= PATH_MAX || link.is_some_and(|link| link.len() >= PATH_MAX) {
-        return Ok(Err(refused("a name that no system takes")));
+        return Ok(Err(refused("a name that is too long for any system")));
     }
     Ok(judge(&path, entry.header(), names).map(|()| path.into_owned()))
 }
@@ -70,16 +70,16 @@ fn judge(path: &Path, header: &Header, names: &[String]) -> Result<(), Failure> 
         EntryType::Regular | EntryType::GNUSparse | EntryType::Directory | EntryType::Symlink
     );
     if !is_kept {
-        return Err(refused("something that is neither a file, a directory nor a link"));
+        return Err(refused("an entry that is neither a file, a directory nor a link"));
     }
     let mut parts = path.components();
     let is_named = |part: &OsStr| names.iter().any(|name| part == name.as_str());
     let is_below = matches!(parts.next(), Some(Component::Normal(first)) if is_named(first))
         && parts.all(|part| matches!(part, Component::Normal(_)));
-    if is_below { Ok(()) } else { Err(refused("something that would be outside of its place")) }
+    if is_below { Ok(()) } else { Err(refused("an entry outside its destination")) }
 }
 
 fn refused(what: &str) -> Failure {
-    let what = format_args!("the copy has {what}; nothing of it is kept");
-    Failure::input(what, "run the same program, and one that you trust, at the node that copies")
+    let what = format_args!("the copy contains {what}; nothing of it is kept");
+    Failure::input(what, "run the same trusted program at the node that copies")
 }

@@ -178,11 +178,11 @@ impl Job {
                 if source.kind() == std::io::ErrorKind::AddrInUse =>
             {
                 let what = format_args!(
-                    "{address} is in use: by this node of the group, if it runs, whose address a \
-                     copy takes meanwhile"
+                    "{address} is in use, perhaps by this node of the group, whose address the \
+                     copy needs"
                 );
-                let advice = "stop the node for so long, or give 'copy' a group file with other \
-                              ports, at all nodes";
+                let advice = "stop the node during the copy, or give 'copy' a group file with \
+                              other ports, at all nodes";
                 Failure::group(what, advice)
             }
             StartError::OtherConfiguration { node, .. } => {
@@ -196,10 +196,10 @@ impl Job {
             }
             StartError::Meet(MeshError::Running { peer }) => {
                 let what = format_args!(
-                    "a copy from node {} is under way already, as node {peer} says",
+                    "a copy from node {} is running already, as node {peer} reports",
                     self.sender
                 );
-                Failure::group(what, "wait for its end, and copy again")
+                Failure::group(what, "wait until it ends, and copy again")
             }
             _ => error.into(),
         }

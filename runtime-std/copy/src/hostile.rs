@@ -37,8 +37,8 @@ impl Victim {
         Job::of_threads(self.folder(), 1, own)
     }
 
-    /// Runs a receiver with a manifest and an archive from a sender that reports success whatever
-    /// the others send, and returns the receiver's result.
+    /// Runs a receiver with a manifest and an archive from a sender that always reports success,
+    /// and returns the receiver's result.
     fn attacked_with(&self, names: &[&str], archive: &[u8]) -> Result<Received, Failure> {
         std::thread::scope(|scope| {
             scope.spawn(|| send(self.job(0), names, archive));
@@ -58,8 +58,8 @@ fn send(mut job: Job, names: &[&str], archive: &[u8]) {
     let sent = std::io::Write::write_all(&mut stream, archive).and_then(|()| stream.finish());
     // A receiver that ends in the middle takes no more.
     if let Ok(sum) = sent {
-        // The sender continues whatever the others send, but waits for their messages, because its
-        // own end would stop the copy.
+        // The sender continues in any case, but waits for messages of the others, because its own
+        // end would stop the copy.
         let is_heard = |ledger: &Ledger| ledger.are_ready() || ledger.decision().is_some();
         let _ = member.wait_until(is_heard, |_| Ok(()));
         let _ = member.announce(&Notice::Commit(sum), || Ok(()));
@@ -144,7 +144,7 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
         ("where it is unpacked", &[UNPACKED], vec![directory(UNPACKED)]),
         ("a name that does not come", &["file", "lacks"], vec![file("file")]),
         (
-            "a name that no system takes",
+            "a name that is too long for any system",
             &["file"],
             vec![
                 entry(EntryType::GNULongName, "././@LongLink", 0, "", long.as_bytes()),

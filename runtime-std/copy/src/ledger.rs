@@ -211,10 +211,10 @@ impl Ledger {
         let (node, receiver) = other?;
         let theirs = receiver.ready.clone().unwrap_or(Sum { bytes: 0, checksum: "none".into() });
         let what = format_args!(
-            "node {node} has {} bytes with the checksum {}, and not {} with {}",
+            "node {node} has {} bytes with the checksum {}, instead of {} with {}",
             theirs.bytes, theirs.checksum, sum.bytes, sum.checksum
         );
-        let advice = "copy again; if it stays so, please report it";
+        let advice = "copy again; if this persists, please report it";
         Some(Failure::new(Status::Disagreement, what, advice))
     }
 
@@ -251,11 +251,11 @@ impl Ledger {
 }
 
 fn lost(why: impl std::fmt::Display) -> Failure {
-    Failure::peer_lost(why, "find out what ended it, and copy again")
+    Failure::peer_lost(why, "find out why it ended, and copy again")
 }
 
 fn unexpected() -> Failure {
-    let what = "a member sent something else than is expected";
+    let what = "a member sent an unexpected message";
     Failure::group(what, "run the same version of the program everywhere")
 }
 
@@ -329,7 +329,7 @@ mod tests {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Ready(sum()));
         ledger.apply(0, Notice::Commit(sum()));
-        assert!(off(&ledger).contains("else than is expected"));
+        assert!(off(&ledger).contains("unexpected message"));
 
         let mut ledger = ready();
         ledger.apply(2, Notice::Ready(Sum { bytes: 8, ..sum() }));
@@ -341,7 +341,7 @@ mod tests {
 
         let mut ledger = ready();
         ledger.apply(1, Notice::Commit(sum()));
-        assert!(off(&ledger).contains("else than is expected"), "a receiver decides nothing");
+        assert!(off(&ledger).contains("unexpected message"), "a receiver decides nothing");
     }
 
     #[test]

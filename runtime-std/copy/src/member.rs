@@ -155,7 +155,7 @@ impl CopyMember {
     /// Returns the group's sender for the archive, at the sending member.
     pub(super) fn data(&self) -> Result<group::Sender, Failure> {
         let sender = self.running.sender_of(DATA);
-        sender.ok_or_else(|| Failure::other("no data are sent here", "report this"))
+        sender.ok_or_else(|| Failure::other("no data is sent here", "report this"))
     }
 
     /// Returns the decision, if there is one.
@@ -183,8 +183,9 @@ impl CopyMember {
     fn out(&self, stopped: &Stopped) -> Failure {
         let Stopped::Halted { by, .. } = stopped else { return stopped.clone().into() };
         if let Some(node) = by {
-            let what = format_args!("node {node} took this one for dead, and went on without it");
-            let advice = "see whether this one was stopped, or its network, and copy again";
+            let what =
+                format_args!("node {node} considered this node dead, and continued without it");
+            let advice = "check whether this node or its network was stopped, and copy again";
             return Failure::peer_lost(what, advice);
         }
         self.ledger().failure_of_loss(&self.suspected())

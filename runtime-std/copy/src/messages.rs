@@ -49,25 +49,24 @@ pub(super) struct Sum {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Notice {
-    /// From the sender: the next names of the manifest.
+    /// The sender announces the next names of the manifest.
     Names { names: Vec<String> },
-    /// From the sender: the rest of the manifest, after all names.
+    /// The sender announces the rest of the manifest, after all names.
     Manifest { bytes: u64, terms: Terms },
-    /// From a receiver: it is receiving, and has taken `chunks` chunks, with `bytes` bytes of the
-    /// archive. The first such notice says that it accepts the manifest.
+    /// A receiver is receiving, and has taken `chunks` chunks, with `bytes` bytes of the archive.
+    /// The first such notice says that it accepts the manifest.
     Taken { chunks: u64, bytes: u64 },
-    /// From a receiver: it has everything on its disk, next to the destination.
+    /// A receiver has everything on its disk, next to the destination.
     Ready(Sum),
-    /// From the sender: all receivers are ready, and each moves everything to its destination.
+    /// The sender commits: all receivers are ready, and each moves everything to its destination.
     Commit(Sum),
-    /// From a receiver: this many files are at their destination.
+    /// A receiver has this many files at their destination.
     Placed { files: u64 },
-    /// From a receiver: it could not move everything to its destination after the commit, and moved
-    /// nothing.
+    /// A receiver could not move everything to its destination after the commit, and moved nothing.
     NotPlaced { text: String },
-    /// From any member: it failed. After a commit, this changes nothing.
+    /// A member failed. After a commit, this changes nothing.
     Failed { status: u8, text: String },
-    /// From any member: it knows how the copy ended, and ends too.
+    /// A member knows how the copy ended, and ends too.
     Finished,
 }
 

@@ -15,9 +15,12 @@ pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failur
         }
         let source = whole(file);
         if let Some(place) = places.iter().find(|place| whole(place).starts_with(&source)) {
-            let what =
-                format_args!("{} is within {}, which is copied", place.display(), file.display());
-            return Err(Failure::usage(what, "copy to a directory outside of it"));
+            let what = format_args!(
+                "{} is inside {}, which is being copied",
+                place.display(),
+                file.display()
+            );
+            return Err(Failure::usage(what, "copy to a directory outside it"));
         }
     }
     Ok(())
@@ -27,7 +30,8 @@ pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failur
 pub(super) fn refuse_twice(places: &[PathBuf]) -> Result<(), Failure> {
     for (number, place) in places.iter().enumerate() {
         if let Some(other) = places[..number].iter().find(|other| whole(other) == whole(place)) {
-            let what = format_args!("{} and {} are one place", other.display(), place.display());
+            let what =
+                format_args!("{} and {} are the same directory", other.display(), place.display());
             return Err(Failure::usage(what, "give each --to once"));
         }
     }

@@ -43,10 +43,10 @@ impl TargetDirectory {
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let what = format_args!(
-                    "{} is there: another copy is under way, or was interrupted, and that cannot be resumed",
+                    "{} exists: another copy is running, or was interrupted and cannot be resumed",
                     unpacked.display()
                 );
-                Err(Failure::input(what, "if none is under way, remove it and copy again"))
+                Err(Failure::input(what, "if no copy is running, remove it and copy again"))
             }
             // The kernel's own file systems also report this for files that cannot be made there.
             Err(_) if !directory.is_dir() => {
@@ -69,8 +69,8 @@ impl TargetDirectory {
             let is_name = Path::new(name).file_name().is_some_and(|last| last == name.as_str());
             let is_again = manifest.names[..number].contains(name);
             if !is_name || is_again || name == UNPACKED || name.contains('\0') {
-                let what = format_args!("nothing can be called {name:?}");
-                return Err(Failure::input(what, "rename it where it is copied from"));
+                let what = format_args!("{name:?} is not a valid name");
+                return Err(Failure::input(what, "rename it at the source"));
             }
             self.refuse_existing(name)?;
         }
@@ -87,7 +87,7 @@ impl TargetDirectory {
 
     fn is_there(&self, name: &str) -> Failure {
         let path = self.directory.join(name);
-        let what = format_args!("{} is there already", path.display());
+        let what = format_args!("{} exists already", path.display());
         Failure::input(what, "remove it, or copy to another directory")
     }
 
@@ -198,7 +198,7 @@ impl TargetDirectory {
     fn move_back(&self, name: &str) {
         if let Err(error) = rename_to_nothing(&self.directory.join(name), &self.unpacked.join(name))
         {
-            tracing::warn!(name, %error, "what was moved into place cannot be taken back");
+            tracing::warn!(name, %error, "cannot move an entry back");
         }
     }
 }
@@ -218,7 +218,7 @@ fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
 impl Drop for TargetDirectory {
     fn drop(&mut self) {
         if let Err(error) = directories::remove_all(&self.unpacked) {
-            tracing::warn!(path = %self.unpacked.display(), %error, "what was unpacked cannot be removed");
+            tracing::warn!(path = %self.unpacked.display(), %error, "cannot remove the unpacked files");
         }
     }
 }

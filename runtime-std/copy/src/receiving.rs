@@ -165,10 +165,10 @@ impl<'r> Receiving<'r> {
 
     fn not_the_same(&self, received: &Received) -> Failure {
         let what = format_args!(
-            "what came here has the checksum {}, and not that of the source",
+            "the received data has the checksum {}, which is not that of the source",
             received.sum.checksum
         );
-        let advice = "copy again; if it stays so, please report it";
+        let advice = "copy again; if this persists, please report it";
         let failure = Failure::new(Status::Disagreement, what, advice);
         let _ = self.member.announce(&Notice::not_placed(&failure), || self.member_is_there());
         failure
@@ -192,17 +192,17 @@ impl<'r> Receiving<'r> {
         let why = match (&known, &failure) {
             (Some(why), _) => why,
             (None, Some(failure)) => words(failure),
-            (None, None) => "a receiver does not say",
+            (None, None) => "a receiver does not answer",
         };
         let what = format_args!(
-            "everything is in place in {}, {} files, and perhaps not everywhere: {why}",
+            "the copy in {} is complete, {} files, but perhaps not at every node: {why}",
             directory.display(),
             received.files
         );
         let is_interrupt =
             failure.as_ref().is_some_and(|failure| failure.status == Status::Interrupted);
         let status = if is_interrupt { Status::Interrupted } else { Status::PeerLost };
-        Err(Failure::new(status, what, "see which node lacks it, and copy it there"))
+        Err(Failure::new(status, what, "find out which node lacks it, and copy it there"))
     }
 }
 
@@ -211,6 +211,6 @@ fn compare(theirs: &Terms, own: &Terms, sender: u32) -> Result<(), Failure> {
     if theirs == own {
         return Ok(());
     }
-    let what = format_args!("node {sender} sends blocks of {theirs}, and this node expects {own}");
+    let what = format_args!("node {sender} sends blocks of {theirs}, but this node expects {own}");
     Err(Failure::group(what, "give the same --block and --algorithm at all nodes"))
 }

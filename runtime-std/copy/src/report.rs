@@ -40,7 +40,7 @@ impl Progress {
         self.total = total;
     }
 
-    /// Notes how many bytes a receiver has.
+    /// Notes the number of bytes at a receiver.
     pub(super) fn of(&mut self, receiver: u32, bytes: u64) {
         if self.since.elapsed() < BAR_AFTER || !io::stderr().is_terminal() {
             return;

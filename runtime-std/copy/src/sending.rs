@@ -160,8 +160,9 @@ impl Sending<'_> {
             waited = Err(failure);
         }
         let why = waited.err().unwrap_or_else(|| Failure::silent(Status::PeerLost));
-        let what = format_args!("it is not known which nodes have it in place: {}", words(&why));
-        let advice = "see what is there, and copy it to those that lack it";
+        let what =
+            format_args!("it is unknown which nodes have the complete copy: {}", words(&why));
+        let advice = "check the destinations, and copy to the nodes that lack it";
         Err(CopyError::Partly(Failure::new(why.status, what, advice)))
     }
 
@@ -179,11 +180,12 @@ impl Sending<'_> {
         let status = waited.as_ref().err().map_or(Status::PeerLost, |failure| failure.status);
         let why = waited.err().map(|failure| words(&failure).to_owned()).or(why_not);
         let why = why.or_else(|| Some(self.member.stopped()?.text().to_owned()));
-        let why = why.unwrap_or_else(|| "a receiver does not say".into());
+        let why = why.unwrap_or_else(|| "a receiver does not answer".into());
         let have: Vec<String> = placed.keys().map(|node| format!("node {node}")).collect();
         let have = if have.is_empty() { "no node".into() } else { have.join(", ") };
-        let what = format_args!("not every node has it in place: {why}; {have} reported it");
-        let advice = "see what is there, and copy it to those that lack it";
+        let what =
+            format_args!("not every node has the complete copy: {why}; {have} reported success");
+        let advice = "check the destinations, and copy to the nodes that lack it";
         Err(CopyError::Partly(Failure::new(status, what, advice)))
     }
 }

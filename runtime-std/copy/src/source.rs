@@ -29,8 +29,8 @@ impl Source {
         for file in files {
             let name = name_of(file)?;
             if !seen.insert(name.clone()) {
-                let what = format_args!("two of what is to be copied are called {name}");
-                return Err(Failure::usage(what, "copy one after the other"));
+                let what = format_args!("two sources have the name {name}");
+                return Err(Failure::usage(what, "copy them one after the other"));
             }
             each_below(file, &name, |path, _, metadata| {
                 check()?;
@@ -88,7 +88,7 @@ fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format_args!("{} is neither a file, a directory nor a link", path.display());
-    Err(Failure::input(what, "move it out of what is copied"))
+    Err(Failure::input(what, "move it out of the source"))
 }
 
 /// Refuses the folder in which a copy unpacks, because this copy may make it grow.
@@ -97,8 +97,8 @@ fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let what =
-        format_args!("{} is of a copy that is under way, or was interrupted", path.display());
-    Err(Failure::input(what, "wait for it, or remove it, and copy again"))
+        format_args!("{} belongs to a copy that is running, or was interrupted", path.display());
+    Err(Failure::input(what, "wait until the copy ends, or remove the folder, and copy again"))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
@@ -111,11 +111,11 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
         let what = format_args!("{} changed while it was copied", path.display());
         return Failure::input(
             what,
-            "copy it while nothing changes it, its rights, times and links included",
+            "copy it while nothing changes it, including its permissions, times and links",
         );
     }
     let what = format_args!("cannot read {}: {error}", path.display());
-    Failure::input(what, "give files and directories that you may read")
+    Failure::input(what, "give readable files and directories")
 }
 
 /// Returns the last component of a path, which must be a valid file name.
@@ -126,8 +126,11 @@ fn name_of(path: &Path) -> Result<String, Failure> {
     match name.and_then(|name| name.to_str()) {
         Some(name) => Ok(name.to_owned()),
         None => {
-            let what = format_args!("{} has no name that all hosts can read", path.display());
-            Err(Failure::usage(what, "give it one in UTF-8, and not the root of a file system"))
+            let what = format_args!("{} has no name in UTF-8", path.display());
+            Err(Failure::usage(
+                what,
+                "rename it, or if it is the root of a file system, copy its contents",
+            ))
         }
     }
 }

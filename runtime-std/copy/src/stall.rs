@@ -57,19 +57,18 @@ impl Stall {
         }
         let seconds = self.limit.as_secs_f64();
         if pace.is_reading.load(Ordering::Relaxed) {
-            let what = format_args!(
-                "what is copied could not be read on for {seconds} s, after {packed} bytes"
-            );
-            let advice = "see whether its disk is there, and copy again";
+            let what =
+                format_args!("the source could not be read for {seconds} s, after {packed} bytes");
+            let advice = "check its disk, and copy again";
             return Err(Failure::input(what, advice));
         }
         let last = ledger.received().min_by_key(|(_, bytes)| *bytes);
         let (node, bytes) = last.unwrap_or_default();
         let what = format_args!(
-            "the copy has made no progress for {seconds} s; node {node} is the last, with {bytes} \
+            "the copy has made no progress for {seconds} s; node {node} has the least, {bytes} \
              bytes"
         );
-        let advice = "see whether its disk is stopped, and copy again";
+        let advice = "check whether its disk has stopped, and copy again";
         Err(Failure::peer_lost(what, advice))
     }
 }
@@ -101,7 +100,7 @@ mod tests {
         pace.waits();
         let failure = check(&pace, &ledger, 119).expect_err("nothing was taken for 60 s");
         assert_eq!(failure.status, Status::PeerLost);
-        assert!(failure.text().contains("node 2 is the last"), "{}", failure.text());
+        assert!(failure.text().contains("node 2 has the least"), "{}", failure.text());
 
         pace.has_read(1);
         check(&pace, &ledger, 178).expect("a slow disk still makes progress");

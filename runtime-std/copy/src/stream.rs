@@ -215,7 +215,7 @@ impl<'r> Incoming<'r> {
             Some(failure) => broken(failure.text()),
             None => io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the node that copies sends more than there is room for",
+                "the node that copies sends more than it may",
             ),
         }
     }

@@ -96,10 +96,14 @@ fn members_that_live_are_heard_when_one_went_while_it_moved() {
         });
         let Err(CopyError::Partly(failure)) = copy.send() else { panic!("some have it") };
         assert!(failure.text().contains("node 2"), "which went: {}", failure.text());
-        assert!(failure.text().contains("node 1 reported it"), "which has it: {}", failure.text());
+        assert!(
+            failure.text().contains("node 1 reported success"),
+            "which has it: {}",
+            failure.text()
+        );
         let told = first.join().expect("no panic");
         assert!(
-            told.text().contains("in place in") && told.text().contains("node 2"),
+            told.text().contains("is complete") && told.text().contains("node 2"),
             "{}",
             told.text()
         );
@@ -133,7 +137,7 @@ fn a_receiver_that_goes_when_it_is_ready_leaves_the_others_with_one_decision() {
             CopyError::Partly(failure) => {
                 assert_eq!(are_placed, [true; 2], "round {round}: {}", failure.text());
                 assert!(
-                    failure.text().contains("node 1, node 2 reported it"),
+                    failure.text().contains("node 1, node 2 reported success"),
                     "{}",
                     failure.text()
                 );

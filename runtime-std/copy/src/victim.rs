@@ -10,7 +10,7 @@ use tar::{EntryType, Header};
 
 use super::place::UNPACKED;
 
-/// Returns a header for `size` bytes of content, whatever follows it.
+/// Returns a header for `size` bytes of content, which need not follow.
 #[cfg_attr(not(test), allow(dead_code, reason = "a fuzzer makes its own"))]
 pub(super) fn header(kind: EntryType, path: &str, mode: u32, link: &str, size: u64) -> Vec<u8> {
     let mut header = Header::new_gnu();

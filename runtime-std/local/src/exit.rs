@@ -63,13 +63,14 @@ impl Status {
             "a member is missing, runs twice or has another configuration; or the group may not form",
         ),
         (Self::PeerLost, "a member was lost or stalled during the run"),
-        (Self::Disagreement, "members delivered different things, or not all"),
+        (Self::Disagreement, "members delivered different messages, or not all of them"),
         (Self::Device, "no usable RDMA device, or a check of it failed"),
         (Self::Out, "the others removed this member, or the group lost its majority"),
         (Self::NodeDown, "a node of the group file is down (status --expect-all)"),
         (
             Self::Changed,
-            "the group lost messages that were printed, and has others in their places (subscribe)",
+            "the group lost messages that were printed, and has others at their positions \
+             (subscribe)",
         ),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::OutputClosed, "the output was closed"),
@@ -153,7 +154,7 @@ impl Failure {
     /// Creates a failure for an operation that the operating system rarely refuses.
     pub fn system(action: impl fmt::Display, error: &io::Error) -> Self {
         if is_exhausted(error) {
-            let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
+            let advice = "free some of the exhausted resource, or raise its limit (df, ulimit -a)";
             return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
         }
         Self::other(format_args!("{action}: {error}"), "see the system's message, and try again")

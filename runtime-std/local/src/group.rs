@@ -23,7 +23,7 @@ use tramontane_runtime::shared_memory::{self, GroupName};
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// There are options of a device, but no RDMA.
-    #[error("{0} is about RDMA devices; leave it out, or give --fabric verbs")]
+    #[error("{0} applies only to RDMA devices; leave it out, or give --fabric verbs")]
     NoDevice(&'static str),
     /// There is no device to meet over.
     #[error(transparent)]

@@ -31,9 +31,9 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// From now on, the two signals raise the flag and do nothing else, however often they arrive:
-    /// `timeout` and terminals may send one twice. Every wait of a command is short, so it ends
-    /// soon.
+    /// Makes the two signals raise the flag and do nothing else from now on, however often they
+    /// arrive: `timeout` and terminals may send one twice. Every wait of a command is short, so it
+    /// ends soon.
     ///
     /// # Errors
     /// [`WatchError`]: what the operating system says.
@@ -52,8 +52,7 @@ impl Interrupts {
         Ok(())
     }
 
-    /// From now on, the signals also raise this flag, for a wait that can end for other reasons
-    /// too.
+    /// Makes the signals raise this flag too, for a wait that can also end for other reasons.
     ///
     /// # Errors
     /// [`WatchError`]: what the operating system says.

@@ -18,7 +18,7 @@ use crate::out_of_memory;
 /// The beginning of the standard library's panic message.
 const NO_THREAD: &str = "failed to spawn thread";
 
-/// From now on, these limits end the program with one line.
+/// Makes these limits end the program with one line.
 ///
 /// # Errors
 /// The system's error about the signals.
@@ -49,7 +49,7 @@ fn no_thread(panic: &str) -> Option<Failure> {
     let text = Some(panic).filter(|text| text.starts_with(NO_THREAD))?;
     let advice = "end other processes, or raise the limit of threads or of memory (ulimit -u, -v; \
                   pids.max of the cgroup)";
-    Some(Failure::new(Status::Resources, format_args!("no thread can be made: {text}"), advice))
+    Some(Failure::new(Status::Resources, format_args!("cannot make a thread: {text}"), advice))
 }
 
 #[cfg(test)]

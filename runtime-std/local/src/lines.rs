@@ -122,7 +122,7 @@ pub fn each_line<E: From<Failure>>(
 /// Creates the failure for input that cannot be read.
 pub fn unreadable(error: &io::Error) -> Failure {
     let what = format_args!("cannot read the input: {error}");
-    Failure::input(what, "give an input that can be read")
+    Failure::input(what, "give a readable input")
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub fn not_permitted(error: ControlEndpointsError) -> Failure {
     match error {
         ControlEndpointsError::Key(KeyError::Io { .. }) => Failure::usage(
             format_args!("cannot read the key: {error}"),
-            "give --key-file a file that you may read",
+            "give --key-file a readable file",
         ),
         ControlEndpointsError::KeyNeeded(address) => Failure::usage(
             format_args!("{address} is not on this machine, and there is no key"),

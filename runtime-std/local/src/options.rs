@@ -215,7 +215,8 @@ pub struct JoinOption {
 
 /// Returns the algorithm with that name, or a usage error if it needs racks.
 pub fn without_racks(name: AlgorithmName) -> Result<Algorithm, Failure> {
-    let needed = || Failure::usage("members have no racks here", "take another --algorithm");
+    let needed =
+        || Failure::usage("members have no racks in this command", "give another --algorithm");
     name.of_no_racks().ok_or_else(needed)
 }
 

@@ -65,7 +65,7 @@ fn is_missing(bytes: usize) {
     IS_MISSING.store(true, Ordering::Relaxed);
 }
 
-/// Ends the program without any more memory, and as a signal handler may: no destructor runs.
+/// Ends the program without allocating, and as a signal handler may: no destructor runs.
 fn end() {
     // If standard error fails, there is nowhere else to write.
     let _ = rustix::io::write(rustix::stdio::stderr(), program().as_bytes());
@@ -73,7 +73,7 @@ fn end() {
     signal_hook::low_level::exit(Status::Resources.code().into());
 }
 
-/// From now on, an abort for lack of memory ends the program with one line.
+/// Makes an abort for lack of memory end the program with one line.
 pub(crate) fn watch() -> io::Result<()> {
     let aborted = || {
         if IS_MISSING.load(Ordering::Relaxed) {

@@ -134,7 +134,7 @@ pub fn dismiss(workers: &mut Vec<Worker>) {
     workers.clear();
 }
 
-/// Descriptors that a child inherits: kept open over `exec` while this lives.
+/// Descriptors that a child inherits: kept open over `exec` until this is dropped.
 struct Inherited<'f>(&'f [BorrowedFd<'f>]);
 
 impl<'f> Inherited<'f> {
@@ -174,9 +174,9 @@ impl Leash {
         // The signal wakes a stopped worker. The closed input does everything else.
         set_parent_process_death_signal(Some(Signal::CONT))?;
         if parent.is_none() || getppid().map(|pid| pid.as_raw_nonzero().get()) != parent {
-            return Err(io::Error::other("this process was not started by one of this program"));
+            return Err(io::Error::other("this process was not started by this program"));
         }
-        // A terminal sends SIGINT or SIGHUP to worker and parent alike. The parent decides what
+        // A terminal sends SIGINT or SIGHUP to both worker and parent. The parent decides what
         // follows.
         for signal in [SIGINT, SIGHUP] {
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;

@@ -44,7 +44,7 @@ impl LogOptions {
         };
         let filter: Targets = wanted.parse().map_err(|error| {
             let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
-            Failure::usage(what, "set it to a level such as info, or leave it")
+            Failure::usage(what, "set it to a level such as info, or unset it")
         })?;
         let format = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
         tracing_subscriber::registry().with(filter).with(format).init();

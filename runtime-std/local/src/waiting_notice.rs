@@ -11,7 +11,7 @@ use tramontane_runtime::shared_memory::Root;
 /// A process that waits longer than this prints the notice.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
 
-/// A wait for others. The notice is printed once while this lives.
+/// A wait for others. The notice is printed at most once, until this is dropped.
 pub struct WaitingNotice {
     /// Closed when the wait ends.
     _over: Sender<()>,
@@ -40,8 +40,8 @@ fn notice(root: &Root, others: &[PathBuf]) -> Option<String> {
     let own = root.path().display();
     (!others.is_empty()).then(|| {
         format!(
-            "still waiting in {own}; another user has groups in {others}: on shared memory members meet only if one user \
-             runs them all; over TCP they may be of several (fabric tcp)"
+            "still waiting in {own}; another user has groups in {others}. On shared memory, one \
+             user must run all members; use TCP (fabric tcp) for members of several users"
         )
     })
 }

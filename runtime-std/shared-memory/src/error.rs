@@ -13,7 +13,8 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 pub enum Error {
     /// The group's name cannot be the name of a folder.
     #[error(
-        "the group name {0:?} is not usable; take 1 to 64 letters, digits, '.', '_' or '-', not starting with '.'"
+        "the group name {0:?} is not valid; use 1 to 64 letters, digits, '.', '_' or '-', not \
+         starting with '.'"
     )]
     BadName(String),
     /// The local rank is not in the layout.
@@ -26,7 +27,8 @@ pub enum Error {
     },
     /// The layout has another node at that rank.
     #[error(
-        "rank {rank} is node {listed} in this view, and this process is node {node}; take its own rank"
+        "rank {rank} is node {listed} in this view, and this process is node {node}; give the \
+         rank of this node"
     )]
     OtherMember {
         /// The rank that was given.
@@ -61,8 +63,8 @@ pub enum Error {
     },
     /// A live process already is this member.
     #[error(
-        "member {id} of group '{group}' is running already (process {pid}{}); stop it or take another id, or \
-         give the group another name if that process is of another group",
+        "member {id} of group '{group}' is running already (process {pid}{}); stop it or use \
+         another id, or rename the group if that process belongs to another one",
         folder.as_ref().map_or_else(String::new, |folder| format!(" in {}", folder.display()))
     )]
     DuplicateId {
@@ -91,7 +93,8 @@ pub enum Error {
     },
     /// The rows or block memory do not fit.
     #[error(
-        "not enough shared memory: {} needed, {} free; free some, or take a smaller window, message size or group",
+        "not enough shared memory: {} needed, {} free; free some, or use a smaller window, \
+         message size or group",
         Bytes(*needed), Bytes(*free)
     )]
     NoMemory {
@@ -102,7 +105,8 @@ pub enum Error {
     },
     /// The kernel cannot keep peers from writing to a row.
     #[error(
-        "this kernel cannot seal memory against writers (F_SEAL_FUTURE_WRITE); take Linux 5.1 or newer, or another fabric"
+        "this kernel cannot seal memory against writers (F_SEAL_FUTURE_WRITE); use Linux 5.1 or \
+         newer, or another fabric"
     )]
     CannotSeal,
     /// The files of the group do not fit.
@@ -119,7 +123,7 @@ pub enum Error {
         free: u64,
     },
     /// The path belongs to another user, or may not be used.
-    #[error("may not use {}: {reason}", path.display())]
+    #[error("cannot use {}: {reason}", path.display())]
     NotPermitted {
         /// Where.
         path: PathBuf,
@@ -127,7 +131,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Another process holds the folder's lock for longer than any normal use takes.
-    #[error("{} is locked by another process; is one stopped while it starts?", path.display())]
+    #[error("{} is locked by another process; check whether a process was stopped during its start", path.display())]
     Busy {
         /// Which folder.
         path: PathBuf,

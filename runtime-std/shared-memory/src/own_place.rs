@@ -87,7 +87,7 @@ impl OwnPlace {
                     Ok(None) => break,
                     // There may be too many open files. The receive is retried at the next check.
                     Err(error) => {
-                        tracing::warn!(%error, "cannot take what other members send");
+                        tracing::warn!(%error, "cannot receive messages of other members");
                         return;
                     }
                 }
@@ -107,7 +107,7 @@ impl OwnPlace {
         match (&state.lost, state.made_again) {
             (Some(why), _) => Some(format!(
                 "the files of this node in {path} are gone, and cannot be made again: {why}; the \
-                 members go on, but nobody can join or ask this one"
+                 members continue, but no process can join or query this one"
             )),
             (None, 0) => None,
             (None, times) => Some(format!(
@@ -136,8 +136,8 @@ impl OwnPlace {
                 (*made_again, *lost) = (made_again.saturating_add(1), None);
                 tracing::warn!(
                     folder = %self.path.display(),
-                    "somebody removed this group's files in shared memory while it runs; they are \
-                     made again, and no member is lost by it; keep cleaners away from that folder"
+                    "this group's files in shared memory were removed while it runs; they are \
+                     made again, and no member is lost; keep cleaners away from that folder"
                 );
                 LOOK_PAUSE
             }
@@ -147,8 +147,8 @@ impl OwnPlace {
                 if *lost != why {
                     tracing::error!(
                         folder = %self.path.display(), %error,
-                        "somebody removed this group's files in shared memory while it runs, and \
-                         they cannot be made again; the members go on, but nobody can join"
+                        "this group's files in shared memory were removed while it runs, and \
+                         cannot be made again; the members continue, but no process can join"
                     );
                     *lost = why;
                 }

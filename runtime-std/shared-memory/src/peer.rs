@@ -332,7 +332,7 @@ impl Peer {
 pub(super) fn refused(member: NodeId, why: Unusable) {
     tracing::warn!(
         %member,
-        "memory that this member sent is not used: {why}; run the same version of the program \
-         everywhere, and nothing else that opens this group's folder"
+        "memory that this member sent is not used: {why}; run the same version everywhere, and no \
+         other program that opens this group's folder"
     );
 }

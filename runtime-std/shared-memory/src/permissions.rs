@@ -97,14 +97,14 @@ impl Residence {
     fn make_region(self: &Arc<Self>, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
         let refused = |reason| Error::RegionRefused { region: region.0, reason };
         if region == Region::ROW {
-            return Err(refused("it is that of rows"));
+            return Err(refused("its number is reserved for rows"));
         }
         RegionIndex::of(region).ok_or(refused("a process has regions 1 to 8"))?;
         let whole = bytes.saturating_add(HEADER_BYTES);
         check_space(whole_pages(std::iter::once(whole)), || 0)?;
         let memory = self.make_memory(whole)?;
         if !self.take_this_region(region, &memory) {
-            return Err(refused("it is there already, or the number is that of block memory"));
+            return Err(refused("it exists already, or block memory has its number"));
         }
         self.own_regions().push((region, Arc::clone(&memory)));
         Ok(RegionMemory(memory))

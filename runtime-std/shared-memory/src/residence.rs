@@ -227,13 +227,13 @@ impl Residence {
     /// Accepts a message or drops it. Returns false if its sender is not found.
     fn take_received(&self, received: &mut Received) -> bool {
         let Some(message) = received.message else {
-            tracing::warn!("a message about memory is not understood, and not used");
+            tracing::warn!("a message about memory is not understood, and was ignored");
             return true;
         };
         let Some(peer) = self.find(message.node).ok().flatten() else { return false };
         // A message from a process that has ended since is of no use.
         if peer.incarnation() != message.incarnation {
-            tracing::debug!(member = %message.node, "memory of a process that is not there");
+            tracing::debug!(member = %message.node, "memory of a process that was not found");
         } else if let Err(why) = peer.accept(&message, std::mem::take(&mut received.files)) {
             refused(message.node, why);
         }

@@ -164,7 +164,7 @@ impl Root {
             match Folder::open(self, root.as_fd(), &name) {
                 Ok(Some(folder)) => {
                     if folder.remove_if_dead() {
-                        tracing::info!(group = %name, "removed what an earlier run left in shared memory");
+                        tracing::info!(group = %name, "removed the files of an earlier run");
                         swept.push(name.0);
                     }
                 }
@@ -235,7 +235,7 @@ pub(super) fn check_owner(folder: BorrowedFd<'_>, path: &Path) -> Result<(), Err
         return refuse(ANOTHERS);
     }
     if stat.st_mode & 0o077 != 0 {
-        return refuse("other users may look into it; remove it, or set its mode to 700");
+        return refuse("other users may read it; remove it, or set its mode to 700");
     }
     Ok(())
 }

@@ -120,15 +120,15 @@ fn failed(action: &'static str, errno: Errno) -> Error {
 /// The fault of a descriptor that a peer sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
-    #[error("it is not memory (a memfd)")]
+    #[error("it is not memory in a memfd")]
     NotMemory,
-    #[error("its length or content can be changed: it is not sealed")]
+    #[error("it is not sealed, so its length or content can change")]
     NotSealed,
     #[error("some of its pages are not allocated")]
     NotAllocated,
-    #[error("it has another length than was agreed")]
+    #[error("it does not have the agreed length")]
     Length,
-    #[error("it was made by another process, or for something else")]
+    #[error("it was made by another process, or for another purpose")]
     Owner,
     #[error("its message is not understood")]
     Message,

@@ -272,7 +272,7 @@ impl Incoming {
 
     /// Decrypts a record into the buffer.
     fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), End> {
-        let forged = |_| End::Malformed("a record that nobody sealed");
+        let forged = |_| End::Malformed("a record that cannot be decrypted");
         let room = self.buffer.get_mut(self.end..).unwrap_or_default();
         debug_assert!(room.len() >= RECORD_CONTENT_MAX);
         self.end += cipher.open(record, room).map_err(forged)?;
@@ -325,7 +325,7 @@ impl Incoming {
 
     fn take(&mut self, frame: Frame, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
         if self.regions.coming.coming().is_some() && !matches!(frame, Frame::Write { .. }) {
-            return Err(End::Malformed("a list that does not go on"));
+            return Err(End::Malformed("a list that does not continue"));
         }
         let Self { landings, regions, .. } = self;
         match frame {

@@ -30,7 +30,7 @@ const ANEW: End = End::Malformed("a view opened anew after it was used");
 const OUTSIDE: End = End::Malformed("a write outside its row");
 
 /// The connection's end if its peer answers without a question.
-const NOT_ENDED: End = End::Malformed("a word about a view that has not ended here");
+const NOT_ENDED: End = End::Malformed("an answer about a view that has not ended here");
 
 /// The peer's statement about its memory for a view.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use super::regions::REGIONS_MAX;
 #[non_exhaustive]
 pub enum NoRows {
     /// The plan has another node at the rank, or none.
-    #[error("node {node} does not have rank {rank} in view {view}; ask for the rows of its rank")]
+    #[error("node {node} does not have rank {rank} in view {view}; give the rank of this node")]
     NotAMember {
         /// This member's node id.
         node: NodeId,
@@ -35,14 +35,15 @@ pub enum NoRows {
     },
     /// The system does not have enough memory.
     #[error(
-        "the system has no {bytes} bytes of memory for a row or region; make rings or logs smaller"
+        "the system does not have {bytes} bytes of memory for a row or region; make rings or logs \
+         smaller"
     )]
     TooMuch {
         /// Bytes of the row or region that does not fit.
         bytes: usize,
     },
     /// The region was made before, or is that of rows.
-    #[error("region {region} cannot be made; give each a number of its own, from 1")]
+    #[error("region {region} cannot be made; give each region its own number, from 1")]
     NoSuchRegion {
         /// Its number.
         region: u16,

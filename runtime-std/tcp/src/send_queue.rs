@@ -164,7 +164,7 @@ impl SendQueue {
     /// If the peer has sent for long without reading the answers.
     pub(super) fn answer(&mut self, frame: Frame) -> Result<(), End> {
         if self.staged.len() > ANSWERS_MAX {
-            return Err(End::Malformed("more than it takes answers for"));
+            return Err(End::Malformed("more requests than it reads answers for"));
         }
         self.push_frame(frame);
         Ok(())

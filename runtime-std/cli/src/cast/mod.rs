@@ -40,11 +40,11 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shared_memory::GroupName;
 
-pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three write, in one order for all:
+pub(super) const EXAMPLES: &str = "  In three terminals, which all write one log in the same order:
     tramontane cast --group log --id 0 --nodes 3
     tramontane cast --group log --id 1 --nodes 3
     tramontane cast --group log --id 2 --nodes 3
-  As a filter, with places and senders:
+  As a filter, with positions and senders:
     tramontane cast --group log --id 0 --nodes 2 --format jsonl < orders.txt > log.jsonl
 
   On two hosts with RDMA, with one key for both (openssl rand -hex 32 >key; chmod 600 key):
@@ -59,8 +59,8 @@ status 6. For a group that survives its members, use 'tramontane node'.
 A member whose input has ended stays until the input of every member has ended and everything is \
 delivered.
 
-A line longer than --message-max is not sent. The member prints its number, goes on, and exits with \
-status 3.";
+A line longer than --message-max is not sent. The member prints its number, continues, and exits \
+with status 3 at the end.";
 
 /// Run one member of a group as a filter: read standard input, and print the group's order.
 #[derive(Args, Debug)]
@@ -133,7 +133,8 @@ impl CastOptions {
                         Some(nodes) => format!("{addresses} addresses for {nodes} members"),
                         None => {
                             format!(
-                                "{addresses} addresses, and a group has at most {MEMBERS_MAX} members"
+                                "{addresses} addresses were given, but a group has at most \
+                                 {MEMBERS_MAX} members"
                             )
                         }
                     };
@@ -158,8 +159,8 @@ impl CastOptions {
         match (self.fabric, &self.group) {
             (Carrier::Tcp | Carrier::Verbs, Some(_)) => {
                 return wrong(
-                    "--group is a name in shared memory",
-                    "leave it out: --addresses names the members",
+                    "--group applies only to shared memory",
+                    "leave it out; --addresses identifies the members",
                 );
             }
             (Carrier::SharedMemory | Carrier::Tcp, _) if self.device.given().is_some() => {
@@ -169,7 +170,7 @@ impl CastOptions {
             (Carrier::SharedMemory, _) if self.network.given().is_some() => {
                 let option = self.network.given().unwrap_or_default();
                 return wrong(
-                    &format!("{option} is for members on a network"),
+                    &format!("{option} applies only to members on a network"),
                     "leave it out, or give --fabric tcp or --fabric verbs",
                 );
             }
@@ -192,7 +193,10 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     let nodes = arguments.nodes()?;
     if id >= nodes {
         let what = format_args!("member {id} is not in a group of {nodes}");
-        return Err(Failure::usage(what, "ids start at 0: take a smaller --id or more --nodes"));
+        return Err(Failure::usage(
+            what,
+            "ids start at 0; give a smaller --id or a larger --nodes",
+        ));
     }
     let group = arguments.describe(nodes)?;
     let interrupts = Interrupts::watch()?;
@@ -315,7 +319,7 @@ impl Cast {
                     let what = format_args!(
                         "member {node} sent a message that 'tramontane cast' never sends"
                     );
-                    return Err(Failure::group(what, "run the same version at all members"));
+                    return Err(Failure::group(what, "run the same version on all members"));
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
             }

@@ -167,7 +167,9 @@ fn refused(folder: &Path, error: io::Error) -> Failure {
             );
             Failure::with_text(tramontane_local::exit::Status::Resources, text)
         }
-        _ => Failure::system(format_args!("cannot keep the input in {}", folder.display()), &error),
+        _ => {
+            Failure::system(format_args!("cannot store the input in {}", folder.display()), &error)
+        }
     }
 }
 
@@ -218,9 +220,7 @@ impl Map {
         let Some(length) =
             length.filter(|length| file.metadata().is_ok_and(|is| is.len() == *length as u64))
         else {
-            return Err(io::Error::other(
-                "the input's memory has another length than its shape says",
-            ));
+            return Err(io::Error::other("the input's memory does not have the expected length"));
         };
         Ok(Self { mapped: Mapped::read_only(file, length)?, length, shape })
     }

@@ -102,21 +102,22 @@ const SAMPLE: &[u8] =
 pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
     let senders = arguments.senders.unwrap_or(arguments.nodes);
     if senders > arguments.nodes {
-        let what = format_args!("{senders} senders among {} members", arguments.nodes);
-        return Err(Failure::usage(what, "take fewer --senders or more --nodes"));
+        let what = format_args!("{senders} senders are more than the {} members", arguments.nodes);
+        return Err(Failure::usage(what, "give a smaller --senders or a larger --nodes"));
     }
     let root = Root::from_env();
     let swept = root.sweep()?;
     if !swept.is_empty() {
-        tracing::info!(?swept, "removed what earlier runs left");
+        tracing::info!(?swept, "removed the files of earlier runs");
     }
     let input = take_in(arguments, &root)?;
     let largest = u32::try_from(input.record_max).unwrap_or(u32::MAX);
     let message_max = arguments.message_max.unwrap_or(largest);
     let records = input.shape().records as u64;
     let Some(total) = records.checked_mul(arguments.repeat) else {
-        let what = format_args!("{records} records {} times are too many", arguments.repeat);
-        return Err(Failure::usage(what, "take a smaller --repeat"));
+        let what =
+            format_args!("{records} records, repeated {} times, are too many", arguments.repeat);
+        return Err(Failure::usage(what, "give a smaller --repeat"));
     };
     let group = Description::builder("demo")
         .nodes(arguments.nodes)
@@ -140,7 +141,7 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let outcome = supervisor::run(&plan, &input, &interrupts);
     if let Err(error) = root.sweep() {
-        tracing::warn!(%error, "cannot remove what earlier runs left in shared memory");
+        tracing::warn!(%error, "cannot remove the files of earlier runs in shared memory");
     }
     let outcome = report::compare(&plan, input.shape().bytes, &outcome?);
     print_result(arguments.json, &outcome, report::Outcome::table)?;
@@ -152,9 +153,10 @@ fn take_in(arguments: &DemoOptions, root: &Root) -> Result<Input, Failure> {
     let limit = arguments.message_max.unwrap_or(MESSAGE_MAX_DEFAULT) as usize;
     let how = arguments.block.map_or(Cut::Lines, Cut::Blocks);
     if let Some(block) = arguments.block.filter(|block| block.get() > limit) {
-        let what =
-            format_args!("blocks of {block} bytes are larger than the largest record of {limit}");
-        return Err(Failure::usage(what, "take a smaller --block or a larger --message-max"));
+        let what = format_args!(
+            "blocks of {block} bytes are larger than the largest permitted record of {limit}"
+        );
+        return Err(Failure::usage(what, "give a smaller --block or a larger --message-max"));
     }
     let folder = root.path().parent().unwrap_or(root.path());
     let mut writer = InputWriter::new(folder)?;
@@ -182,7 +184,7 @@ fn explain(name: &str, limit: usize, error: CutError<Failure>) -> Failure {
     match error {
         CutError::Read(error) => {
             let what = format_args!("cannot read {name}: {error}");
-            Failure::input(what, "give a file that you may read")
+            Failure::input(what, "give a readable file")
         }
         CutError::TooLarge(number) => {
             let what = format_args!("record {number} of {name} is larger than {limit} bytes");

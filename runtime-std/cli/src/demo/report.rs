@@ -109,7 +109,7 @@ fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<Strin
     for (id, report) in reports.iter().enumerate() {
         if let Some(wrong) = report.wrong {
             return Some(format!(
-                "member {id} delivered at place {} a message that member {} did not send there",
+                "member {id} delivered at position {} a message that member {} did not send there",
                 wrong.place, wrong.sender
             ));
         }
@@ -126,7 +126,7 @@ fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<Strin
     }
     if first.bytes != bytes.saturating_mul(plan.repeat) {
         return Some(format!(
-            "{} bytes were delivered of {}",
+            "{} of {} bytes were delivered",
             first.bytes,
             bytes.saturating_mul(plan.repeat)
         ));
@@ -164,8 +164,9 @@ impl Outcome {
             Some(reason) => format!("NOT agreed: {reason}"),
         };
         format!(
-            "{table}\n{} messages, {} bytes in {:.3} s: {} messages/s and {}B/s delivered at each member\n\
-             latency from commit to own delivery: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us\n{verdict}",
+            "{table}\n{} messages, {} bytes in {:.3} s: {} messages/s and {}B/s delivered at each \
+             member\nlatency from commit to local delivery: p50 {p50:.1} us, p99 {p99:.1} us, max \
+             {max:.1} us\n{verdict}",
             self.messages,
             self.bytes,
             self.seconds,
@@ -244,7 +245,7 @@ mod tests {
             ("different sequences", |report| report.digest = "ab".into()),
             ("delivered 5 of 6", |report| report.delivered = 5),
             ("delivered 7 of 6", |report| report.delivered = 7),
-            ("at place 4 a message that member 1", |report| {
+            ("at position 4 a message that member 1", |report| {
                 report.wrong = Some(Wrong { place: 4, sender: 1 })
             }),
             ("5 of 6 messages were sent", |report| report.sent = 2),
@@ -262,7 +263,7 @@ mod tests {
         }
         let outcome = compare(&plan(), 11, &[report(3), report(3)]);
         assert!(
-            outcome.verdict().expect_err("bytes").text().contains("20 bytes were delivered of 22")
+            outcome.verdict().expect_err("bytes").text().contains("20 of 22 bytes were delivered")
         );
     }
 }

@@ -202,7 +202,7 @@ impl<'p> Supervisor<'p> {
                     let what =
                         format!("member {rank} (process {}) {end} during the run", member.pid);
                     let failure =
-                        Failure::peer_lost(what, "find out what ended it, and start again");
+                        Failure::peer_lost(what, "find out why it ended, and start again");
                     Some((0, failure))
                 }
                 Phase::Failed(failure) => match failure.status {

@@ -93,10 +93,10 @@ fn loss(report: &LogReport) -> String {
     let had = report.noted.unwrap_or(0);
     match *fit {
         "another" => format!(
-            "it is another log than its node wrote, or an older copy: it ends at {end}, and {had} \
-             records were durable"
+            "it is not the log that its node wrote, or only an older copy: it ends at {end}, but \
+             {had} records were durable"
         ),
-        _ => format!("it ends at {end}, and its node noted that {had} records were durable in it"),
+        _ => format!("it ends at {end}, but its node noted {had} durable records"),
     }
 }
 
@@ -171,15 +171,17 @@ fn text(report: &LogReport) -> String {
     if report.torn {
         let known = match report.noted {
             Some(_) => "its node did not note that it was durable",
-            None => "it was never durable, or it is damaged: only its node's --state folder tells",
+            None => {
+                "it was never durable, or it is damaged; only its node's --state folder can tell"
+            }
         };
-        let _ = writeln!(text, "a last batch is torn and left out: {known}");
+        let _ = writeln!(text, "the last batch is torn, and ignored: {known}");
     }
     if report.fit != "whole" {
         let _ = writeln!(text, "{}", loss(report));
     }
     for file in &report.aside {
-        let _ = writeln!(text, "{file}: records that the group went on without");
+        let _ = writeln!(text, "{file}: records that are not part of the group's log");
     }
     for place in &report.damage {
         let _ = writeln!(text, "{}", place.what);

@@ -11,11 +11,11 @@ use tramontane_log::{Log, Noted, Recovery, SystemFolder};
 use tramontane_local::exit::{Failure, Status};
 
 pub(super) const EXAMPLES: &str = "  tramontane log /var/lib/group/log
-      its messages in their order, a line each
+      its messages in order, one per line
   tramontane log /var/lib/group/log --from 1000 --count 10 --json
-      ten of them with view, place and sender, as JSON
+      ten of them as JSON, with view, position and sender
   tramontane log /var/lib/group/log --check
-      read all of it, and name what is damaged";
+      read the whole log, and name any damage";
 
 /// Print or check the log of a member that is not running
 #[derive(Args, Debug)]
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &DurableLogOptions) -> Result<(), Failure> {
 fn open(folder: &Path, noted: Option<Noted>) -> Result<(Log<SystemFolder>, Recovery), Failure> {
     let layer = SystemFolder::read_only(folder).map_err(|error| {
         let what = format_args!("cannot read {}: {error}", folder.display());
-        Failure::new(Status::Input, what, "look at the path")
+        Failure::new(Status::Input, what, "give the folder of a log that you may read")
     })?;
     Ok(Log::open_to_read(layer, noted)?)
 }

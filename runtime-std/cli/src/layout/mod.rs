@@ -17,11 +17,11 @@ use tramontane_runtime::group::{
 };
 
 pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
-      one group of four, all of which send
+      a group of four members, which all send
   tramontane layout --nodes 16 --senders 2 --window 64 --message-max 1024 --json
       as JSON
   tramontane layout --config group.toml
-      a group file, in a view of all its nodes; 'tramontane node --example-config' explains it";
+      a group file, for a view of all its nodes; 'tramontane node --example-config' explains it";
 
 /// Print the memory map of a group and its total size.
 #[derive(Args, Debug)]
@@ -55,8 +55,8 @@ impl LayoutOptions {
     fn describe(&self) -> Result<Description, Failure> {
         let senders = self.senders.unwrap_or(self.nodes);
         if senders > self.nodes {
-            let what = format_args!("{senders} senders among {} members", self.nodes);
-            return Err(Failure::usage(what, "take fewer --senders or more --nodes"));
+            let what = format_args!("{senders} senders are more than the {} members", self.nodes);
+            return Err(Failure::usage(what, "give a smaller --senders or a larger --nodes"));
         }
         let group = Description::builder("layout").nodes(self.nodes).senders(senders);
         Ok(group.window(self.window).message_max(self.message_max).fixed().build()?)
@@ -83,7 +83,8 @@ fn text(map: &MemoryMap) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} members, {} subgroups, layout digest {}\n\nprivate state is beside the rows; all sizes are in bytes",
+        "{} members, {} subgroups, layout digest {}\n\nprivate state is separate from the rows; \
+         all sizes are in bytes",
         map.members, map.subgroups, map.digest
     );
     for rows in map.rows.chunk_by(|one, other| one.is_like(other)) {
@@ -112,8 +113,8 @@ fn text(map: &MemoryMap) -> String {
     }
     let _ = writeln!(
         text,
-        "\nall rows of one view:            {:>16}\nof the two views of a change:    {:>16}\n\
-         one view's files in shared memory: {:>14}",
+        "\nall rows of one view:            {:>16}\nall rows during a view change:    {:>16}\none \
+         view's files in shared memory: {:>14}",
         map.view_bytes, map.change_bytes, map.shared_memory_bytes
     );
     text

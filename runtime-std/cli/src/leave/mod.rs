@@ -13,9 +13,9 @@ use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
 
 pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
 
-The node exits with 0 once the others go on without it, and with 9 if they had removed it before. It \
-prints which lines of its input it had read and not sent. When this command exits with 0, the \
-node's process has ended: its log, address and metrics port are free.";
+The node exits with 0 once the others continue without it, and with 9 if they had removed it \
+before. It prints the numbers of the input lines that it had read but not sent. When this command \
+exits with 0, the node's process has ended: its log, address and metrics port are free.";
 
 /// Ask a node to leave its group, and wait until its process has ended
 #[derive(Args, Debug)]
@@ -65,8 +65,8 @@ pub(super) fn run(arguments: &LeaveOptions) -> Result<(), Failure> {
 /// Reports that the time is up. `out` is the text to print if the node has left.
 fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     let what = match out {
-        Some(text) => format!("{text}; its process has not ended after {limit:?}"),
-        None => format!("node {node} was asked to leave, and is still a member after {limit:?}"),
+        Some(text) => format!("{text}, but its process has not ended after {limit:?}"),
+        None => format!("node {node} was asked to leave, but is still a member after {limit:?}"),
     };
     Failure::group(what, "see 'tramontane status', or raise --time-limit")
 }

@@ -63,7 +63,7 @@ impl SharedLogFile {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let wrong = |error: io::Error| {
             let what = format_args!("cannot open the log {}: {error}", path.display());
-            Failure::usage(what, "give each process a --log of its own that it may write")
+            Failure::usage(what, "give each process a separate, writable --log")
         };
         let file = LogFile::open(path).map_err(wrong)?;
         Ok(Self(Arc::new(Mutex::new(file))))
@@ -107,7 +107,7 @@ impl SharedLogFile {
 
 /// Says where lines of an earlier incarnation are kept.
 pub(super) fn kept_text(kept: &Path) -> String {
-    format!("the log begins anew; that of an earlier run is kept as {}", kept.display())
+    format!("the log starts anew; the log of an earlier run is kept as {}", kept.display())
 }
 
 /// All lines, in a file.

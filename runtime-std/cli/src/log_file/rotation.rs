@@ -42,8 +42,8 @@ impl Rotation {
             if let Err(error) = file.reopen() {
                 let path = file.path();
                 print_notice(&format!(
-                    "cannot open the log {} anew: {error}; make room for it, and send SIGHUP again; \
-                     until then lines go to the file that it was",
+                    "cannot reopen the log {}: {error}; make room for it, and send SIGHUP again; \
+                     until then, lines go to the old file",
                     path.display()
                 ));
             }

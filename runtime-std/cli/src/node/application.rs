@@ -95,7 +95,8 @@ impl Subgroups {
                 "its log is on their disks: start them, then end all nodes of the group and start \
                  them all again"
             } else {
-                "its state is lost; set restart_empty = true in a group file where it may be"
+                "its state is lost; set restart_empty = true in the group file if that is \
+                 acceptable"
             };
             Some(format!("subgroup \"{}\" is closed: all its members were gone; {remedy}", of.name))
         };

@@ -29,15 +29,17 @@ pub(super) fn serve(
     meter: Arc<Meter>,
 ) -> Result<(), Failure> {
     if !address.is_local() && !is_exposed {
-        let what = format_args!(
-            "--metrics {address} can be reached from other hosts, and has no password"
-        );
-        let advice = "take 127.0.0.1, or give --metrics-exposed too on a network that you trust";
+        let what =
+            format_args!("--metrics {address} is reachable from other hosts, and has no password");
+        let advice = "use 127.0.0.1, or add --metrics-exposed on a network that you trust";
         return Err(Failure::usage(what, advice));
     }
     let taken = |error: &dyn fmt::Display| {
         let what = format_args!("cannot serve metrics at {address}: {error}");
-        Failure::usage(what, "take another address for --metrics, or stop what listens there")
+        Failure::usage(
+            what,
+            "give --metrics another address, or stop the program that listens there",
+        )
     };
     let found = address.resolve().map_err(|error| taken(&error))?;
     let listener = TcpListener::bind(found.as_slice()).map_err(|error| taken(&error))?;
@@ -87,14 +89,14 @@ fn exposition(
         ("views_installed", "Views that this process has installed", status.views_installed),
         ("delivered_messages", "Messages delivered", status.delivered),
         ("delivered_bytes", "Bytes of messages delivered", delivered.load(Ordering::Relaxed)),
-        ("sent_bytes", "Bytes of lines that the node took to send", sent.load(Ordering::Relaxed)),
+        ("sent_bytes", "Bytes of input lines accepted for sending", sent.load(Ordering::Relaxed)),
         (
             "sent_messages",
-            "Messages sent; those sent again in a next view count again",
+            "Messages sent; a message resent in a later view counts again",
             status.sent,
         ),
-        ("null_rounds", "Own rounds without a message", status.nulls),
-        ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
+        ("null_rounds", "Rounds of this node without a message", status.nulls),
+        ("posted_writes", "Writes posted to other members, without heartbeats", status.writes),
         ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
     ] {
         text.counter(name, help, value);
@@ -117,8 +119,8 @@ fn exposition(
         MemberState::ALL.map(|state| ([("state", state.name())], u64::from(status.state == state)));
     text.gauges("state", "1 for the state that this member is in", &states);
     let of_subgroups: [(_, _, OfSubgroup); 4] = [
-        ("received_places", "Places received in this view", |one| one.received),
-        ("delivered_places", "Places delivered in this view", |one| one.delivered),
+        ("received_places", "Positions received in this view", |one| one.received),
+        ("delivered_places", "Positions delivered in this view", |one| one.delivered),
         ("subgroup_members", "Members in this view", |one| count(&one.members)),
         ("subgroup_closed", "1 if the subgroup has lost its state", |one| one.closed.into()),
     ];

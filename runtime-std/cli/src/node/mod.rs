@@ -64,26 +64,28 @@ pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.tom
   tramontane leave --config group.toml --id 2
 
 The log:
-  The logs of all members are the same bytes: 'tail -F log-0 log-1 log-2' follows them. A joining \
-node takes the log over from a member, or from its durable log. FILE must be a regular file. It is \
+  The logs of all members are identical: 'tail -F log-0 log-1 log-2' follows them. A joining node \
+takes the log over from a member, or from its durable log. FILE must be a regular file, which is \
 replaced once the node is a member. If the group is formed anew, the old log is kept as FILE.1, \
-FILE.2, and so on. Each of several subgroups has its own log: FILE.NAME.
+FILE.2, and so on. If there are several subgroups, each has its own log: FILE.NAME.
   In a subgroup that is not logged, give --log to all nodes or to none: a node that differs is \
-refused. Without --log a node keeps and hands on the last 1000 lines, 16 MB at most.
-  SIGHUP makes a node open FILE anew, for logrotate. What joins later takes over the lines since \
-then, unless the subgroup is logged.
+refused. Without --log, a node keeps the last 1000 lines, at most 16 MB, and passes them on to \
+joining nodes.
+  SIGHUP makes a node reopen FILE, for logrotate. A node that joins later takes over the lines \
+since then, unless the subgroup is logged.
 
 Durable logs:
-  With logged = true in a subgroup of the group file, each of its members has a folder for them: \
---data DIR, else FILE.data beside --log FILE, else group.data-K beside group.toml. With --json it \
-prints how much is durable whenever that moves: \
-{\"durable\":{\"here\":N,\"majority\":M,\"all\":K}} counts lines since the group began, that \
+  With logged = true in a subgroup of the group file, each of its members has a folder for durable \
+logs: --data DIR, else FILE.data next to --log FILE, else group.data-K next to group.toml. With \
+--json, it prints how much is durable whenever that changes: \
+{\"durable\":{\"here\":N,\"majority\":M,\"all\":K}} counts the lines since the group began that \
 are on the disk of this node, of a majority, and of all members.
-  A node whose disk fails or is full ends with status 4, and what was durable stays. \
-'tramontane log DIR/NAME' prints, checks and measures such a log.
-  If all nodes ended, start them again in any order, with the same commands. The group goes on once \
-most of its last members are there, with all that was durable at a majority; the rest may come \
-later. A node says for whom it waits. --restart-with-less at one node goes on without them.
+  A node whose disk fails or is full ends with status 4, and durable messages stay. 'tramontane \
+log DIR/NAME' prints, checks and measures such a log.
+  If all nodes ended, start them again in any order, with the same commands. The group continues \
+once most of its last members are there, with everything that was durable at a majority; the other \
+members may come later. Each node reports which nodes it is waiting for. --restart-with-less at \
+one node continues without them.
 
 Forming the group:
   The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have \
@@ -91,13 +93,14 @@ ended, the group is formed anew only if every initial node is started with --new
 the nodes exit with status 5, and their logs stay as they are.
 
 The end:
-  SIGINT and SIGTERM let the node leave. It exits with 0 when the others go on without it. A second \
-signal, half a second later, ends it at once. A node that the others removed, or that lost the \
-majority, exits with 9.
-  A node that ends prints which lines it had read and not sent. A line that is too long is refused \
-by its number, and the node goes on; with --leave-at-end it then exits with 3.
+  SIGINT and SIGTERM make the node leave. It exits with 0 when the others continue without it. A \
+second signal, half a second later, ends it at once. A node that the others removed, or that lost \
+the majority, exits with 9.
+  A node that ends prints the numbers of the lines that it had read but not sent. A line that is \
+too long is refused, with its number, and the node continues; with --leave-at-end, it exits with 3 \
+at the end.
   If the output is not read, the node leaves after a quarter of failure_timeout_ms and exits with \
-141. A node that was asked to end waits 5 s for a reader of the rest.";
+141. A node that was asked to end waits 5 s for the rest to be read.";
 
 /// Run a member of a group that survives its members: nodes may fail, leave and join
 #[derive(Args, Debug)]
@@ -183,7 +186,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     let description = group_file::read(config)?;
     group_file::check_node(&description, node)?;
     if let (true, Some(option)) = (description.fabric != Carrier::Verbs, arguments.device.given()) {
-        let what = format_args!("{option} is about RDMA devices");
+        let what = format_args!("{option} applies only to RDMA devices");
         let advice = "leave it out, or set fabric = \"verbs\" in the group file at all members";
         return Err(Failure::usage(what, advice));
     }
@@ -281,7 +284,7 @@ fn become_member(
         {
             let with = if arguments.log.is_some() { "without" } else { "with" };
             let what =
-                format_args!("node {node} was started {with} --log, or by another group file");
+                format_args!("node {node} was started {with} --log, or with another group file");
             let advice = "give --log to all nodes or to none, and the same file to all";
             Err(Failure::group(what, advice))
         }
@@ -321,7 +324,8 @@ impl NodeOptions {
             .any(|subgroup| subgroup.logged && subgroup.members().contains(&node));
         if self.data.is_some() || !is_logged {
             if self.data.is_none() && self.data_keep_mb.is_some() {
-                let what = format_args!("--data-keep-mb, and node {node} has no durable log");
+                let what =
+                    format_args!("--data-keep-mb is given, but node {node} has no durable log");
                 let advice = "leave it out, or set logged = true in the group file at all members";
                 return Err(Failure::usage(what, advice));
             }
@@ -369,7 +373,7 @@ impl NodeOptions {
         };
         let Some(id) = description.subgroup(name) else {
             let what = format!("--subgroup {name} is not in the group file");
-            return wrong(&what, "take one of its subgroups");
+            return wrong(&what, "give one of its subgroups");
         };
         let sends =
             description.subgroups.get(id.index()).is_some_and(|s| s.senders().contains(&node));
@@ -377,7 +381,7 @@ impl NodeOptions {
             let what = format!("node {node} does not send in subgroup {name}");
             return wrong(
                 &what,
-                "take another --subgroup, or add it to the senders in the group file",
+                "give another --subgroup, or add the node to the senders in the group file",
             );
         }
         Ok(Some(id))
@@ -409,8 +413,8 @@ impl NodeOptions {
 
 fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
     if name.contains('/') || name.contains('\0') {
-        let what = format_args!("subgroup \"{name}\" cannot be part of a file's name");
-        return Err(Failure::usage(what, "give it another one, or leave out --log"));
+        let what = format_args!("the name of subgroup \"{name}\" cannot be part of a file name");
+        return Err(Failure::usage(what, "rename the subgroup, or leave out --log"));
     }
     Ok(with_ending(path, name))
 }

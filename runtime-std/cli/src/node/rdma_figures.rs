@@ -27,7 +27,7 @@ pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
     let Figures { device, link_losses, counters, losses, .. } = figures;
     let port = figures.port.to_string();
     let place = [("device", device.as_str()), ("port", port.as_str())];
-    let link = "1 if the RDMA port in use has its link, with device and port as labels";
+    let link = "1 if the link of the RDMA port in use is up, with device and port as labels";
     text.gauges("rdma_link_up", link, &[(place, u64::from(figures.has_link))]);
     for (name, help, value) in [
         ("rdma_link_losses", "How often the RDMA port in use lost its link", *link_losses),
@@ -38,12 +38,12 @@ pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
         ("rdma_completions", "Completions taken", counters.completions),
         ("rdma_refused_lists", "Lists that found no room in a queue", counters.refused),
         ("rdma_notices", "Notices sent, to wake members and about keys", counters.notices_sent),
-        ("rdma_updates", "Updates sent, where devices keep no order", counters.updates),
+        ("rdma_updates", "Updates sent for devices that keep no order", counters.updates),
         ("rdma_blocks", "Blocks of large messages written to members", counters.blocks),
     ] {
         text.counter(name, help, value);
     }
-    let lost = "Members that could not be reached any more, by how the first request failed";
+    let lost = "Members that became unreachable, by the status of the first failed request";
     let losses: Vec<_> = losses.iter().map(|(name, count)| ([("status", *name)], *count)).collect();
     text.counters("rdma_lost_members", lost, &losses);
     let counts = port_counters(&devices.join(device).join("ports").join(&port));
@@ -52,12 +52,12 @@ pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
     let labelled: Vec<_> = labelled
         .map(|(name, value)| ([of_device, of_port, ("counter", name.as_str())], *value))
         .collect();
-    let kernel = "What the kernel counts at the RDMA port in use, of all programs";
+    let kernel = "Kernel counters of the RDMA port in use, for all programs";
     text.counters("rdma_port_events", kernel, &labelled);
     let of_retries = counts.iter().filter(|(name, _)| RETRIES.contains(&name.as_str()));
     let mut retries = of_retries.map(|(_, value)| *value).peekable();
     if retries.peek().is_some() {
-        let help = "Packets sent again at the RDMA port in use, of all programs";
+        let help = "Packets retransmitted at the RDMA port in use, for all programs";
         text.counter("rdma_retries", help, retries.sum::<u64>());
     }
 }

@@ -142,7 +142,7 @@ impl RunningNode {
                 );
                 return Err(Failure::group(
                     what,
-                    "see 'tramontane status'; they remove it by its silence",
+                    "see 'tramontane status'; they will remove this node when it falls silent",
                 ));
             }
             signals.check()?;
@@ -223,7 +223,7 @@ fn write_rest(
         }
         if let Some(patience) = patience.filter(|patience| last.1.elapsed() >= *patience) {
             let what = format_args!(
-                "the output was not read for {} s, and the end of it is lost",
+                "the output was not read for {} s, and its end is lost",
                 patience.as_secs()
             );
             return Err(Failure::new(

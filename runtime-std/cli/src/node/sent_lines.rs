@@ -66,14 +66,14 @@ impl SentLines {
                 _ => String::new(),
             };
             advice.push(format!(
-                "lines of the input that were read and not sent: {kept}{part}; send them again"
+                "input lines that were read but not sent: {kept}{part}; send them again"
             ));
         }
         let (sent, count) = listed(numbers(true));
         if count > 0 {
             advice.push(format!(
-                "lines of the input that were sent, and that others may have delivered: {sent}; look into a log before you send \
-                 them again"
+                "input lines that were sent, and that others may have delivered: {sent}; check a \
+                 log before you send them again"
             ));
         }
         advice
@@ -129,15 +129,15 @@ mod tests {
         let rest = [unsent(2, true), unsent(3, false), unsent(4, false)];
         let [kept, sent] =
             <[String; 2]>::try_from(sent_lines.advice(&rest)).expect("two sentences");
-        assert_eq!(kept, "lines of the input that were read and not sent: 5 to 6; send them again");
-        assert!(sent.contains("may have delivered: 4; look into a log before"), "{sent}");
+        assert_eq!(kept, "input lines that were read but not sent: 5 to 6; send them again");
+        assert!(sent.contains("may have delivered: 4; check a log before"), "{sent}");
 
         sent_lines.lose(Lost { from: 7, to: 7, has_end: true });
         sent_lines.lose(Lost { from: 9, to: 9, has_end: false });
         let [kept] = <[String; 1]>::try_from(sent_lines.advice(&rest[1..])).expect("a sentence");
         assert_eq!(
             kept,
-            "lines of the input that were read and not sent: 5 to 9 (line 9 in part); send them again"
+            "input lines that were read but not sent: 5 to 9 (line 9 in part); send them again"
         );
     }
 

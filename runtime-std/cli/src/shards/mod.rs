@@ -33,20 +33,21 @@ pub(super) const EXAMPLES: &str = "  tramontane shards --example-config base >ov
   tramontane shards status --config overlay.toml
 
 The log:
-  The state of a replica is its log: a line for each message of its group, the same bytes at all \
-replicas of a group. A replica that comes back takes the log over from another one. Give --log to \
-all replicas of a group or to none. What FILE held before is kept as FILE.1, FILE.2 and so on if the \
-group forms anew. SIGHUP makes a replica open FILE anew, for logrotate.
+  The state of a replica is its log: one line for each message of its group, identical at all \
+replicas of a group. A replica that returns takes the log over from another one. Give --log to all \
+replicas of a group or to none. If the group forms anew, the old contents of FILE are kept as \
+FILE.1, FILE.2 and so on. SIGHUP makes a replica reopen FILE, for logrotate.
 
 Long messages:
-  Leaders pass messages on with their bytes. With references_from = BYTES in the overlay file, \
-clients write those of so many bytes or more to every replica themselves, and leaders pass on their \
-headers alone. It must be the same for all replicas and clients.
+  By default, leaders pass whole messages on. With references_from = BYTES in the overlay file, \
+clients write messages of at least that size to every replica themselves, and leaders pass on only \
+their headers. The value must be the same for all replicas and clients.
 
 Failures:
-  A group goes on while a majority of its replicas does. A replica that ended may be started again \
-with the same command. Shards are memory-only: a group that loses a majority at once has lost its \
-state; its replicas say so, and exit with status 9. Then end all processes, and start them anew.";
+  A group continues while a majority of its replicas does. A replica that ended may be started \
+again with the same command. Shards are memory-only: a group that loses a majority at once has \
+lost its state; its replicas report that, and exit with status 9. In this case, end all processes, \
+and start them again.";
 
 /// Run a replica of a shard overlay, send messages to several groups in one order, or show the
 /// status of replicas
@@ -88,7 +89,7 @@ pub(super) fn run(arguments: &ShardsOptions) -> Result<(), Failure> {
         return example::print(tree);
     }
     let (Some(config), Some(id)) = (&arguments.config, &arguments.id) else {
-        return Err(Failure::usage("no --config or no --id", "give both"));
+        return Err(Failure::usage("--config or --id is missing", "give both"));
     };
     replica::run(config, id, &arguments.replica)
 }

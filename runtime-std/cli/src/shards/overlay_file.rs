@@ -20,7 +20,7 @@ pub(super) fn read_with_device(
 ) -> Result<Description, Failure> {
     let mut description = read(path)?;
     if let (true, Some(option)) = (description.fabric != Carrier::Verbs, device.given()) {
-        let what = format_args!("{option} is about RDMA devices");
+        let what = format_args!("{option} applies only to RDMA devices");
         let advice = "leave it out, or set fabric = \"verbs\" in the overlay file everywhere";
         return Err(Failure::usage(what, advice));
     }

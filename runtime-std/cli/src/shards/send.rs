@@ -109,7 +109,7 @@ pub(super) fn run(arguments: &SendOptions) -> Result<(), Failure> {
         0 => Ok(()),
         count => {
             let what = format_args!("{count} lines are longer than {limit} bytes");
-            Err(Failure::new(Status::Input, what, "send less, or raise message_max"))
+            Err(Failure::new(Status::Input, what, "send shorter lines, or raise message_max"))
         }
     }
 }
@@ -225,7 +225,7 @@ impl Sending<'_> {
             Err(SendError::Full) => Ok(false),
             Err(error) => {
                 let what = format_args!("line {number} was not sent: {error}");
-                Err(Failure::new(Status::Out, what, "connect again, and send it anew"))
+                Err(Failure::new(Status::Out, what, "run the command again, and resend the line"))
             }
         }
     }
@@ -264,8 +264,8 @@ impl Sending<'_> {
         match self.sent.values().find(is_over) {
             None => Ok(()),
             Some((line, _)) => {
-                let what = format_args!("line {line} is not answered within {limit:?}");
-                let advice = "it may be delivered still; see 'tramontane shards status'";
+                let what = format_args!("line {line} was not answered within {limit:?}");
+                let advice = "it may still be delivered; see 'tramontane shards status'";
                 Err(Failure::peer_lost(what, advice))
             }
         }

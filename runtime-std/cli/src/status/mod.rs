@@ -20,9 +20,9 @@ pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
   tramontane status --config group.toml --expect-all >/dev/null || echo 'a node is down'
   tramontane status --config group.toml --json | jq '.nodes[] | select(.status == null)'
 
-It exits with 0 if all members of the newest view answer, and with 5 if not. With --id only that \
-node counts. With --expect-all it exits with 10 if all members answer but a node of the group file \
-is not a member.";
+It exits with 0 if all members of the newest view answer, and with 5 if not. With --id, only that \
+node counts. With --expect-all, it exits with 10 if all members answer but a node of the group \
+file is not a member.";
 
 /// Print the status of all nodes of a group
 #[derive(Args, Debug)]
@@ -177,13 +177,13 @@ fn notes(status: &GroupStatus) -> Vec<String> {
     for SlowMember { node: slow, subgroup, holds, lasts_ms } in slow {
         let (holds, lasts) = (listed(holds.iter().copied()), seconds(*lasts_ms));
         notes.push(format!(
-            "node {node} sees: {slow} holds back {holds} in {subgroup}, for {lasts}"
+            "node {node} sees that {slow} holds back {holds} in {subgroup}, for {lasts}"
         ));
     }
     for client in clients.iter().filter(|client| client.stalled_ms >= STALL_NAMED_MS) {
         let ClientStatus { name, stalled_ms, .. } = client;
         notes.push(format!(
-            "node {node}: client {name} takes nothing, for {}",
+            "node {node}: client {name} has taken nothing for {}",
             seconds(*stalled_ms)
         ));
     }
@@ -240,7 +240,7 @@ fn judge(answers: &Answers, expect_all: bool) -> Result<(), Failure> {
     let missing = listed(missing.copied());
     if !missing.is_empty() {
         let what = format!("these members of view {view} do not answer: {missing}");
-        return wrong(what, "start those again that have ended");
+        return wrong(what, "restart those that have ended");
     }
     let down = listed(answers.keys().filter(|node| !members.contains(node)).copied());
     if expect_all && !down.is_empty() {

@@ -108,7 +108,8 @@ fn other_key_is_named_each_time_and_nothing_else_is_advised() {
         let mut strange = start(&other, &["--time-limit", "12"]);
         wait_for("the cause, again and again", || {
             let errors = strange.errors();
-            (errors.matches("another key; give all processes the same key file").count() > 1).then_some(())
+            (errors.matches("another key; give all processes the same key file").count() > 1)
+                .then_some(())
         });
         let (code, errors) = strange.ended();
         assert_eq!(code, Some(5), "{errors}");

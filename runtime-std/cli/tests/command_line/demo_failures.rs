@@ -39,7 +39,7 @@ fn wrong_arguments_are_told_in_one_line() {
         (&["--nodes", "99999999999999999999"], "--nodes"),
         (&["--nodes", "three"], "--nodes"),
         (&["--senders", "0"], "--senders"),
-        (&["--nodes", "2", "--senders", "3"], "3 senders among 2 members"),
+        (&["--nodes", "2", "--senders", "3"], "3 senders are more than the 2 members"),
         (&["--window", "0"], "--window"),
         (&["--window", "4294967295"], "--window"),
         (&["--message-max", "4294967296"], "--message-max"),

@@ -60,7 +60,8 @@ fn a_group_may_come_from_a_file() {
     assert_eq!((&map["rows"][2]["id"], &map["subgroups"]), (&Value::from(11), &Value::from(2)));
     let text = place.run(&["layout", "--config", toml.to_str().expect("a path")]).succeeded();
     let text = String::from_utf8(text).expect("text");
-    for words in ["member 7", "member 11", "subgroup 1, unordered", "two views", "private state"] {
+    for words in ["member 7", "member 11", "subgroup 1, unordered", "view change", "private state"]
+    {
         assert!(text.contains(words), "{words} is not in {text}");
     }
 }

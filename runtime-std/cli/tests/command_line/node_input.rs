@@ -69,9 +69,11 @@ fn what_was_read_and_not_sent_is_told_to_the_line() {
     nodes[0].signal(Signal::TERM);
     let (code, errors) = nodes[0].ended();
     assert_eq!(code, Some(143), "{errors}");
-    let kept = "lines of the input that were read and not sent: 13 to 303 (line 303 in part); send them again\n";
+    let kept =
+        "input lines that were read but not sent: 13 to 303 (line 303 in part); send them again\n";
     assert!(errors.contains(kept), "{errors}");
-    let sent = "lines of the input that were sent, and that others may have delivered: 3 to 12; look into a log";
+    let sent =
+        "input lines that were sent, and that others may have delivered: 3 to 12; check a log";
     assert!(errors.contains(sent), "{errors}");
 }
 

@@ -34,12 +34,19 @@ fn status_says_how_all_nodes_are() {
         assert_eq!(status["nodes"][0]["status"]["state"], "steady", "{status}");
         assert_eq!(status["nodes"][1]["status"]["delivered"], 7, "{status}");
         assert_eq!(status["nodes"][2]["status"], Value::Null, "{status}");
-        assert!(status["nodes"][2]["error"].as_str().expect("a text").contains("no process is listening"));
+        assert!(
+            status["nodes"][2]["error"]
+                .as_str()
+                .expect("a text")
+                .contains("no process is listening")
+        );
         group
             .run("status", &["--expect-all"])
             .failed_after_output(10, &["not members of view 2: 2"]);
         group.run("status", &["--id", "1"]).succeeded();
-        group.run("status", &["--id", "2"]).failed_after_output(5, &["node 2", "no process is listening"]);
+        group
+            .run("status", &["--id", "2"])
+            .failed_after_output(5, &["node 2", "no process is listening"]);
         let other = group.variant("name = \"log\"", "name = \"glo\"");
         if carrier == Carrier::TcpWithKey {
             let ended = group.place.run(&["status", "--config", &other]);

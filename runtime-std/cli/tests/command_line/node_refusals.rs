@@ -143,7 +143,7 @@ fn group_of_another_folder_is_named_as_the_cause() {
     };
     wait_for("the first", || (group.place.members() > 0).then_some(()));
     let folder = here.to_str().expect("a path");
-    second("0").failed(5, &["group 'log'", folder, "give the group another name"]);
+    second("0").failed(5, &["group 'log'", folder, "rename the group"]);
     second("1").failed_at_last(5, &["heartbeat_ms", "another name"]);
 }
 
@@ -238,7 +238,7 @@ fn who_waits_on_shared_memory_is_told_of_other_users_folders() {
     let other = group.place.path().join("tramontane-4000000000");
     std::fs::create_dir(&other).expect("a folder");
     std::fs::create_dir(group.place.path().join("tramontane-other")).expect("a folder");
-    node.await_errors("on shared memory members meet only if one user runs them all");
+    node.await_errors("On shared memory, one user must run all members");
     let errors = node.errors();
     let other = format!("another user has groups in {}: ", other.display());
     assert!(errors.contains(&other) && errors.contains("still waiting in "), "{errors}");

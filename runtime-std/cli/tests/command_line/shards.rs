@@ -55,7 +55,9 @@ fn a_replica_and_a_client_that_refer_otherwise_are_refused() {
     place.run(&replica).failed(5, &words);
     place.run(&overlay.command(&["send", "--to", "g1"])).failed(5, &words);
     std::fs::write(&overlay.config, "references_from = 0\n".to_owned() + &text).expect("written");
-    place.run(&replica).failed(2, &["references_from is 0; set it to a value from 1 to message_max (1024)"]);
+    place
+        .run(&replica)
+        .failed(2, &["references_from is 0; set it to a value from 1 to message_max (1024)"]);
     // The others have continued, and readmit a replica with the same configuration.
     std::fs::write(&overlay.config, &text).expect("it is written");
     overlay.send("g1", "one\n");

@@ -229,7 +229,7 @@ fn devices_are_listed_with_the_one_that_is_taken() {
     for words in [
         "RoCE in software",
         "order between writes: yes",
-        "takes rxe0 port 1 GID 1",
+        "uses rxe0 port 1 GID 1",
         "only device",
         "given up",
     ] {

@@ -29,20 +29,21 @@ fn what_is_refused_leaves_nothing_anywhere() {
     let nowhere = place.path().join("nowhere").display().to_string();
     let copy = |arguments: &[&str]| place.run(arguments);
     copy(&[&nowhere, "--to", &all]).failed(3, &["nowhere", "No such file"]);
-    copy(&[&file, &file, "--to", &all]).failed(2, &["two", "called file"]);
-    copy(&["/", "--to", &all]).failed(2, &["is within /"]);
+    copy(&[&file, &file, "--to", &all]).failed(2, &["two", "name file"]);
+    copy(&["/", "--to", &all]).failed(2, &["is inside /"]);
     copy(&[&file, "--to", &format!("{all},{nowhere}")]).failed(2, &["no directory", "nowhere"]);
     copy(&[&file, "--to", &all, "--algorithm", "hybrid"]).failed(2, &["racks"]);
     copy(&[&file, "--to", &all, "--block", "17"]).failed(2, &["4096", "8388608"]);
     copy(&[&file, "--to", "/proc"]).failed(1, &["cannot write to /proc"]);
     let again = to[0].join("../to-0").display().to_string();
     for twice in [&first, &again] {
-        copy(&[&file, "--to", &format!("{all},{twice}")]).failed(2, &["to-0", "one place", "once"]);
+        copy(&[&file, "--to", &format!("{all},{twice}")])
+            .failed(2, &["to-0", "same directory", "once"]);
     }
     assert!(to.iter().all(|to| content(to).len() == 1), "nothing came");
 
     fs::write(to[1].join("file"), b"older").expect("a file");
-    copy(&[&file, "--to", &all]).failed(3, &["to-1", "there already", "remove it"]);
+    copy(&[&file, "--to", &all]).failed(3, &["to-1", "exists already", "remove it"]);
     assert_eq!(content(&to[0]).len(), 1, "nobody has it if one cannot have it");
     assert_eq!(fs::read(to[1].join("file")).expect("it is there"), b"older");
 
@@ -151,11 +152,11 @@ fn a_place_within_what_is_copied_is_refused() {
         ["", "inner", "inner/../inner", "not/there/yet"].map(|name| source.join(name)).into_iter();
     for to in within.chain([link.clone(), link.join("not-yet")]) {
         let ended = place.run(&[&text, "--to", &to.display().to_string()]);
-        ended.failed(2, &["is within", "which is copied", "outside of it"]);
+        ended.failed(2, &["is inside", "being copied", "outside it"]);
     }
     let mut command = place.command(&[".", "--to", "./inner"]);
     command.current_dir(&source);
-    Process::start(command).wait().failed(2, &["./inner is within .", "outside of it"]);
+    Process::start(command).wait().failed(2, &["./inner is inside .", "outside it"]);
     assert!(content(&source) == before, "nothing came");
 
     // This directory is next to the source, and its name begins in the same way.
@@ -176,7 +177,7 @@ fn a_host_that_copies_does_not_take_what_another_unpacks() {
     let receiver = node("1", &["--to", &source.join("inner").display().to_string()]);
     node("0", &[&source.display().to_string()])
         .wait()
-        .failed(3, &[".tramontane-copy", "under way"]);
+        .failed(3, &[".tramontane-copy", "is running"]);
     receiver.wait().failed(3, &["the node that copies", ".tramontane-copy"]);
     assert_eq!(content(&source).len(), 2, "nothing came");
 }
@@ -212,13 +213,13 @@ fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
     let [first, second] = receivers;
     root.wait().failed(
         6,
-        &["not every node", "node 2", "to-1/tree is there already", "node 1 reported it"],
+        &["not every node", "node 2", "to-1/tree exists already", "node 1 reported success"],
     );
     first.wait().failed(
         6,
-        &["in place in", "to-0", "not everywhere", "node 2", "to-1/tree is there already"],
+        &["is complete", "to-0", "not at every node", "node 2", "to-1/tree exists already"],
     );
-    second.wait().failed(3, &["to-1/tree is there already"]);
+    second.wait().failed(3, &["to-1/tree exists already"]);
     assert!(content(&to[0]) == content(&place.path().join("source")), "it keeps what it has");
     assert_eq!(content(&to[1]).len(), 2, "only what was there, and not the half of a copy");
     assert_eq!(fs::read(to[1].join("tree")).expect("it is there"), b"somebody's");
@@ -233,7 +234,8 @@ fn a_place_that_cannot_be_moved_into_is_told_on_this_machine_too() {
     let copy = place.start(&[&large, "--to", &joined(&to), "--block", "4096"]);
     wait_for("something to be unpacked", || unpacked(&to[1], "large"));
     fs::write(to[1].join("large"), b"somebody's").expect("a file");
-    copy.wait().failed(6, &["not every node", "to-1/large is there already", "node 1 reported it"]);
+    copy.wait()
+        .failed(6, &["not every node", "to-1/large exists already", "node 1 reported success"]);
     assert!(to[0].join("large").exists());
     assert_eq!(content(&to[1]).len(), 2);
 }

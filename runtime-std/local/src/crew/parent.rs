@@ -85,7 +85,7 @@ pub enum CrewError {
         end: End,
     },
     /// Workers did not report in time.
-    #[error("{missing} workers gave no result within {limit:?}; find out what holds them up")]
+    #[error("{missing} workers gave no result within {limit:?}; find out what delays them")]
     TimedOut {
         /// Number of workers that have not reported.
         missing: usize,
@@ -263,7 +263,7 @@ fn receive<M: DeserializeOwned + Send + 'static>(
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(worker = id.0, %error, "a worker sent what is no report");
+                    tracing::warn!(worker = id.0, %error, "a worker sent an invalid report");
                 }
             }
         }

@@ -21,7 +21,7 @@ pub enum AttachError {
     #[error(transparent)]
     Parent(io::Error),
     /// It may not run on its processor.
-    #[error("cannot stay on processor {processor}: {source}")]
+    #[error("cannot run on processor {processor}: {source}")]
     Processor {
         /// By number.
         processor: usize,
@@ -63,7 +63,7 @@ impl<R: Role> Worker<R> {
         loop {
             match serde_json::from_str(&self.leash.next_line()?) {
                 Ok(order) => return Some(order),
-                Err(error) => tracing::warn!(%error, "the parent sent what is no order"),
+                Err(error) => tracing::warn!(%error, "the parent sent an invalid order"),
             }
         }
     }

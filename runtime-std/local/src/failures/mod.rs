@@ -40,10 +40,10 @@ failures! {
     DescriptionError => |error| Self::with_text(Status::Usage, error);
     WatchError => |error| Self::system("cannot watch for signals", &error.0);
     AttachError => |error| {
-        Self::usage(error, "let the command that needs this process start it")
+        Self::usage(error, "run the command that starts this process")
     };
     LayoutError => |error| {
-        let what = format_args!("the group cannot be laid out: {error}");
+        let what = format_args!("the group has no valid memory layout: {error}");
         Self::usage(what, "correct the configuration")
     };
     Interrupted => |interrupted| Self::silent(match interrupted {
@@ -120,7 +120,7 @@ impl From<CrewError> for Failure {
                 Self::with_text(Status::Other, error)
             }
             CrewError::Unreachable { .. } => {
-                Self::peer_lost(error, "find out what ended it, and start again")
+                Self::peer_lost(error, "find out why it ended, and start again")
             }
         }
     }
@@ -131,7 +131,7 @@ impl From<ControlEndpointsError> for Failure {
         match error {
             ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::usage(
                 format_args!("cannot read the key: {error}"),
-                "set key_file to a file that you may read",
+                "set key_file to a readable file",
             ),
             error => Self::with_text(Status::Usage, error),
         }
@@ -197,10 +197,11 @@ impl From<Stopped> for Failure {
             Stopped::Halted { why: Halt::NoMajority, .. } => Self::new(
                 Status::Out,
                 stopped,
-                "start this node and the others that ended again, with the same commands: each says for whom it waits",
+                "start this node and the others that ended again, with the same commands; each \
+                 reports which nodes it is waiting for",
             ),
             Stopped::Halted { .. } => {
-                Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
+                Self::new(Status::Out, stopped, "start this node again; it joins as a new process")
             }
             Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
             Stopped::GroupLost(_) | Stopped::Outdated(_) => Self::with_text(Status::Out, stopped),
@@ -208,7 +209,7 @@ impl From<Stopped> for Failure {
             Stopped::StateRefused(_) => Self::new(
                 Status::Resources,
                 stopped,
-                "look at the file system of --log, and start this replica again",
+                "check the file system of --log, and start this replica again",
             ),
             Stopped::NoMemory(_) | Stopped::NoState(_) => Self::new(
                 Status::Resources,

@@ -40,7 +40,7 @@ impl From<StartError> for Failure {
             E::GroupLost { .. } => Status::Out,
             E::NoMemory(_) => Status::Resources,
             E::StateRefused(_) => {
-                let advice = "look at the file system of --log, and start this replica again";
+                let advice = "check the file system of --log, and start this replica again";
                 return Self::new(Status::Resources, error, advice);
             }
             error => return Self::other(error, "please report this"),

@@ -69,7 +69,7 @@ pub enum NoBlockMemory {
     #[error(transparent)]
     TooMany(#[from] TooManyRegions),
     /// The system does not have enough memory.
-    #[error("the system has no {0} bytes of memory; take smaller buffers, or fewer")]
+    #[error("the system does not have {0} bytes of memory; use fewer or smaller buffers")]
     TooMuch(usize),
 }
 

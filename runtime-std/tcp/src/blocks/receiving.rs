@@ -102,12 +102,12 @@ impl BlockReceiving {
     pub(crate) fn begin(&mut self, piece: &PieceHeader) -> Result<Option<Place>, End> {
         let PieceHeader { view, channel, length, left, immediate } = *piece;
         if length > left || (length == 0 && left > 0) {
-            return Err(End::Malformed("a piece of no block"));
+            return Err(End::Malformed("a piece without a block"));
         }
         if self.closed.iter().any(|(id, closed)| *id == view && closed.contains(channel)) {
             return Ok(None);
         }
-        let unawaited = End::Malformed("a block that nobody waits for");
+        let unawaited = End::Malformed("a block without a receive");
         let Some(channel_state) = self.channels.get(view, channel) else { return Err(unawaited) };
         let Some(receive) = channel_state.receives.front() else { return Err(unawaited) };
         let block = match channel_state.arriving {
