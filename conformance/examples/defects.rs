@@ -230,8 +230,9 @@ fn table(results: &Path, defects: &[Defect]) -> String {
     table
 }
 
-/// Returns the checks that detected a defect, each with its scenario and the number of runs. A
-/// check is marked if it missed some of the runs or, for the control, if it detected anything.
+/// Returns the checks that detected a defect, each with its scenario and the number of runs. The
+/// total is marked if some runs missed the defect or, for the control, if any check detected
+/// something.
 fn cell(runs: &[Shown], is_control: bool) -> String {
     if runs.is_empty() {
         return "not run".to_owned();
@@ -251,7 +252,7 @@ fn cell(runs: &[Shown], is_control: bool) -> String {
     let of = runs.len();
     let is_right = if is_control { caught == 0 } else { caught == of };
     let total = if !is_right { format!("**{caught}/{of}**") } else { format!("{caught}/{of}") };
-    let starved = if starved > 0 { format!("; too slow a machine in {starved}") } else { String::new() };
+    let starved = if starved > 0 { format!("; machine too slow in {starved}") } else { String::new() };
     let seen = if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") };
     format!("{total}: {seen}{starved}")
 }

@@ -1,9 +1,9 @@
 //! The reference adapter: a small, correct atomic multicast, and mutants of it that are wrong.
 //!
-//! It shows the obligations of an implementation, and that the checks tell correct from wrong. It
-//! shares no code with the suite and is written from `docs/adapter-protocol.md` only. One trusted
-//! process, the sequencer, assigns every entry its position in one order, so there is no election
-//! and no agreement protocol here.
+//! The adapter shows the obligations of an implementation, and that the checks tell correct from
+//! wrong. It shares no code with the suite and is written from `docs/adapter-protocol.md` only. One
+//! trusted process, the sequencer, assigns every entry its position in one order, so there is no
+//! election and no agreement protocol here.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! A member's deliveries, in a file of its storage folder, with one JSON object per line.
 //!
 //! Invariants:
-//! - every delivery in the file was made: a restarted node must not be the first to deliver a
+//! - the file has only completed deliveries: a restarted node must not be the first to deliver a
 //!   message, because the view in which the others would have delivered it is over;
 //! - every delivery reported durable is in the file, and the file is synced.
 

@@ -1,7 +1,7 @@
 //! Forgotten messages: the class of each, and a few numbers.
 //!
-//! The class is stored for runs of consecutive numbers of one prefix. A history whose messages are
-//! all delivered in the same way of any length therefore needs only a few runs. The numbers
+//! The class is stored for runs of consecutive numbers of one prefix. A history of any length whose
+//! messages are all delivered in the same way therefore needs only a few runs. The numbers
 //! ([`Remains`]) are needed only if a restarted incarnation delivers the message again. They take
 //! 32 bytes each and are stored in pages; beyond [`PAGES_MAX`] pages the oldest are dropped.
 //!

@@ -220,9 +220,9 @@ impl Viewed {
 struct Seen {
     view: u64,
     list: ListId,
-    /// The node that installed it first, and the moment.
+    /// The node that installed it first, and the time.
     first: (Moment, NodeId),
-    /// The moment at which a second node installed it.
+    /// The time at which a second node installed it.
     other: Option<Moment>,
 }
 

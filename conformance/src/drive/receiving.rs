@@ -376,7 +376,7 @@ impl Asked {
     }
 }
 
-/// Shortens a line for display, and removes control characters.
+/// Shortens a line for display, and escapes control characters.
 fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut shown: String =

@@ -208,8 +208,8 @@ impl Stage<'_> {
         }
         let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
         let why =
-            if state == GoalState::Hopeless { "cannot happen any longer" } else { "did not happen in time" };
-        Ok(Some(format!("{condition} {why}{missing}")))
+            if state == GoalState::Hopeless { "can no longer happen" } else { "did not happen in time" };
+        Ok(Some(format!("the plan waited until {condition}, which {why}{missing}")))
     }
 
     fn no_answer(&self, nodes: &[usize]) -> Ending {
@@ -399,31 +399,31 @@ impl std::fmt::Display for Condition {
             nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ")
         };
         match self {
-            Self::Ready(nodes) => write!(out, "that {} can accept messages", names(nodes)),
+            Self::Ready(nodes) => write!(out, "{} can accept messages", names(nodes)),
             Self::Answered { node, count } => {
-                write!(out, "that n{node} answers {count} multicasts")
+                write!(out, "n{node} answers {count} multicasts")
             }
             Self::Delivered { node, count } => {
-                write!(out, "that n{node} delivers {count} messages")
+                write!(out, "n{node} delivers {count} messages")
             }
-            Self::AllDelivered => out.write_str("that everything is delivered"),
-            Self::Ended(node) => write!(out, "that n{node} ends"),
-            Self::ViewWithout(nodes) => write!(out, "that a view without {} is installed", names(nodes)),
+            Self::AllDelivered => out.write_str("everything is delivered"),
+            Self::Ended(node) => write!(out, "n{node} ends"),
+            Self::ViewWithout(nodes) => write!(out, "a view without {} is installed", names(nodes)),
             Self::Resolved(nodes) => {
-                write!(out, "that {} halts, installs a view or delivers everything", names(nodes))
+                write!(out, "{} halts, installs a view or delivers everything", names(nodes))
             }
             Self::DeliveredAlone(node) => {
-                write!(out, "that n{node} delivers a message that no other node has delivered")
+                write!(out, "n{node} delivers a message that no other node has delivered")
             }
             Self::Led(groups) => {
                 let groups: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
-                write!(out, "that {} has a leader", groups.join(", "))
+                write!(out, "{} has a leader", groups.join(", "))
             }
-            Self::OthersLead => out.write_str("that another member leads"),
+            Self::OthersLead => out.write_str("another member leads"),
             Self::ChosenDelivered { count } => {
-                write!(out, "that the chosen members deliver {count} messages")
+                write!(out, "the chosen members deliver {count} messages")
             }
-            Self::ChosenReady => out.write_str("that the chosen members can accept messages"),
+            Self::ChosenReady => out.write_str("the chosen members can accept messages"),
         }
     }
 }

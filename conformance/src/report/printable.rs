@@ -2,7 +2,7 @@
 //!
 //! A history, an adapter or a file name may contain any text. On a terminal, control characters
 //! move the cursor; everywhere, bidirectional marks make text look like other text. Both are
-//! removed.
+//! replaced by escape sequences.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,9 @@
 //! The log of a server, in a file of its node's storage folder, with one JSON object per line.
 //! openraft leaves storage to its users; this is our implementation.
 //!
-//! Invariant: every entry that openraft is told is written is in the file, in the order of writing.
-//! (It is in the system's cache, not on the disk: it survives the process, not the machine.) The
-//! log is never purged, because no snapshot is made.
+//! Invariant: once openraft is notified that an entry is written, the entry is in the file, in the
+//! order of writing. (It is in the system's cache, not on the disk: it survives the process, not
+//! the machine.) The log is never purged, because no snapshot is made.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -9,7 +9,7 @@ use crate::history::Event;
 
 /// Returns the arrow that ends at a delivery. A delivery without a multicast gets a short arrow
 /// with a label that says so. The records next to witnesses get no arrows: they show the
-/// surroundings, not the way of the message.
+/// surroundings, not the path of the message.
 pub(super) fn arrow(scene: &Scene<'_>, column: &Column<'_>) -> Markup {
     let Event::Deliver { msg: Some(name), replayed, .. } = &column.event else {
         return html! {};
