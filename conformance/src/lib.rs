@@ -1,13 +1,13 @@
 //! The conformance suite: tests that any atomic multicast must pass. The suite knows no
 //! implementation.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`history`] | the file between a driver and the checker |
-//! | [`check`] | the checker: what each check promises, and the judge of histories |
-//! | [`drive`] | the driver, which makes histories of any implementation through its adapter |
-//! | [`program`] | checks of one's own |
-//! | [`random`] | the random numbers of a seed, for its plans |
+//! | [`check`] | the checker: the checks and the judge of histories |
+//! | [`drive`] | the driver, which records histories of any implementation through its adapter |
+//! | [`program`] | check programs of the user |
+//! | [`random`] | seeded random numbers for plans |
 //! | [`report`] | text, JSON, JUnit and HTML |
 //! | [`cli`] | the command line of `tramontane-conformance` |
 

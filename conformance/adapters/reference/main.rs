@@ -5,19 +5,19 @@
 //! trusted process, the sequencer, assigns every entry its position in one order, so there is no
 //! election and no agreement protocol here.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`protocol`] | the driver's commands and the member's lines |
-//! | [`wire`] | what members and the sequencer say to each other |
+//! | [`wire`] | messages between members and the sequencer |
 //! | [`order`] | the sequencer's state: the one order, views, and when an entry is stable |
-//! | [`shards`] | the same for disjoint groups without views, which clients send to |
-//! | [`sequence`] | what both do |
-//! | [`sequencer`] | its process: how it starts, serves and ends |
+//! | [`shards`] | the same for disjoint groups without views, with clients |
+//! | [`sequence`] | the common part of both |
+//! | [`sequencer`] | the sequencer's process |
 //! | [`member`] | a member's threads |
-//! | [`greeting`], [`step`] | what it claims, and when it says so; what it does next |
-//! | [`delivery`] | how a member delivers, replays and makes durable |
-//! | [`storage`] | the log that outlives a member |
-//! | [`mutants`] | what can be made wrong |
+//! | [`greeting`], [`step`] | a member's claims, and its steps |
+//! | [`delivery`] | a member's deliveries, replays and durability |
+//! | [`storage`] | the log that survives a member |
+//! | [`mutants`] | planted defects |
 
 mod delivery;
 mod greeting;

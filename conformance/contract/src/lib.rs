@@ -9,16 +9,16 @@
 //!
 //! | module | clauses about |
 //! |---|---|
-//! | `promises` | capabilities, and calls that come back at once |
-//! | `landing` | where bytes land, and nowhere else |
-//! | `refusal` | what is refused, and that nothing of it happens |
+//! | `promises` | capabilities, and calls that return at once |
+//! | `landing` | bytes that land only at their target |
+//! | `refusal` | posts that must be refused without any effect |
 //! | `crowding` | full queues |
 //! | `ordering` | order within a write, between writes, and of content and guard |
-//! | `values` | which value a write carries, and what a completion says |
+//! | `values` | the value of a write, and the meaning of a completion |
 //! | `life` | open, ready, cut, retire |
-//! | `opening` | what `open` refuses |
+//! | `opening` | memory that `open` must refuse |
 //! | `losing` | lost peers |
-//! | `sleeping` | doorbells |
+//! | `sleeping` | wakeups |
 //! | `blocks` | blocks, on fabrics that carry them ([`run_blocks`]) |
 //! | `regions` | regions with permissions, and many views, on fabrics that have them ([`run_regions`]) |
 //!

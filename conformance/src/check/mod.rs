@@ -12,20 +12,20 @@
 //! little is known by then, the checks that depend on the message are inconclusive, never held. The
 //! nodes that had to deliver each class are determined at the end, when every fate is known.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `registry`, `verdict` | the checks, and what is said of them |
+//! | `registry`, `verdict` | the checks and their outcomes |
 //! | `judge`, `finish` | records in, a verdict out |
-//! | `roster`, `groups`, `name` | nodes and their starts, groups, names of messages |
+//! | `roster`, `groups`, `name` | nodes and their incarnations, groups, names of messages |
 //! | `ledger`, `message`, `queue`, `sweep` | held messages, and forgetting them |
 //! | `class`, `archive` | forgotten messages |
 //! | `integrity` | single deliveries |
-//! | `due`, `who_delivers`, `liveness` | which nodes have to deliver what |
+//! | `due`, `who_delivers`, `liveness` | the nodes that must deliver each message |
 //! | `sender_order`, `total_order`, `acyclic_order`, `prefix_order`, `tangle`, `order_cases` | order |
 //! | `views` | views |
-//! | `durability`, `debt`, `trail` | what is durable |
+//! | `durability`, `debt`, `trail` | durable deliveries |
 //! | `quiescence` | rest |
-//! | `tally`, `mixing`, `memory` | counts, tables, the memory that was used |
+//! | `tally`, `mixing`, `memory` | counts, tables, peak memory |
 //!
 //! A message that is definitely refused only after it was delivered and forgotten still breaks
 //! `integrity-sent`, but other checks keep what they had counted of it.

@@ -1,11 +1,11 @@
 //! The command line of `tramontane-conformance`.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `check` | judges histories |
-//! | `run` | drives an implementation, and judges what it did |
+//! | `run` | drives an implementation, and judges its behaviour |
 //! | `list` | the checks and the scenarios |
-//! | `outputs`, `standard` | where reports go; standard output |
+//! | `outputs`, `standard` | destinations of reports; standard output |
 //! | `exit` | exit statuses and errors |
 //!
 //! The report goes to standard output; errors go to standard error, one line each.

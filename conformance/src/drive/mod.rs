@@ -1,18 +1,18 @@
 //! The driver: starts a system's members through its adapter, makes them follow a scenario, and
 //! records the events as a history. It judges nothing and knows no implementation.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `scenarios`, `plan`, `feature` | what is done: pure functions of a seed, the number of nodes and a scale |
-//! | `options`, `choice`, `error` | what is asked for; the scenarios of it; why it fails |
-//! | `run`, `driver` | one invocation: what is played, how often, in what surroundings |
-//! | `stage`, `steps`, `parting`, `settling`, `leaders`, `receiving` | the one interpreter of plans |
+//! | `scenarios`, `plan`, `feature` | plans, as pure functions of a seed, the number of nodes and a scale |
+//! | `options`, `choice`, `error` | the options, the chosen scenarios, and errors |
+//! | `run`, `driver` | one invocation: the scenarios, repetitions and environment |
+//! | `stage`, `steps`, `parting`, `settling`, `leaders`, `receiving` | the interpreter of plans |
 //! | `shrinking` | fewer faults that still fail |
-//! | `member`, `ledger`, `names` | what it knows of members and messages; names of nodes and groups |
-//! | `protocol`, `payload` | what passes between it and an adapter |
+//! | `member`, `ledger`, `names` | records of members and messages; names of nodes and groups |
+//! | `protocol`, `payload` | the protocol with an adapter |
 //! | `process`, `lines`, `network`, `disks`, `power`, `holder`, `interrupt` | the operating system |
-//! | `folder`, `history_file` | what it leaves behind |
-//! | `recorded`, `reach`, `outcome` | what the history shows, and how the scenario came out |
+//! | `folder`, `history_file` | output files |
+//! | `recorded`, `reach`, `outcome` | evaluation of the history, and the scenario's result |
 //!
 //! Invariants:
 //! - a scenario always ends within a few times the deadline, whatever a member does;

@@ -4,14 +4,14 @@
 //! lines in order of arrival. It never waits for a particular member, only for lines, and never
 //! longer than a deadline; every wait ends when the driver is asked to end.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `stage` | the state, giving orders, and waiting |
-//! | `steps` | what each step of a plan does |
-//! | `parting` | what is done to the network |
-//! | `settling` | whether all was delivered |
-//! | `leaders` | who leads, and what is done to whom by that |
-//! | `receiving` | what each line of a member means |
+//! | `stage` | the state, sending requests, and waiting |
+//! | `steps` | the steps of a plan |
+//! | `parting` | network and disk faults |
+//! | `settling` | whether everything was delivered |
+//! | `leaders` | leaders, and the nodes chosen by role |
+//! | `receiving` | handling of members' lines |
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,14 +1,14 @@
 //! Reports of a run, for people and machines. Each file has one subject; none of them judges.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `case`, `status` | what a run is, and how it came out |
-//! | `text` | the report for a person at a terminal |
+//! | `case`, `status` | a run and its result |
+//! | `text` | the report for people at a terminal |
 //! | `json` | `results.json`, for programs |
 //! | `junit` | JUnit XML, for continuous integration |
-//! | `html`, `diagram`, `course` | one page, with pictures of what is broken, and of how it went |
-//! | `causes` | what is broken in many cases, by its cause |
-//! | `quotes`, `printable`, `words`, `conclude` | what they share |
+//! | `html`, `diagram`, `course` | one page, with diagrams of broken promises and a chart over time |
+//! | `causes` | broken promises of many cases, by cause |
+//! | `quotes`, `printable`, `words`, `conclude` | shared parts |
 //!
 //! Invariants:
 //! - text from a history, an adapter or a file name is never trusted: each format escapes it;

@@ -1,13 +1,13 @@
 //! `tramontane-openraft`: one member of a log that openraft replicates, for the conformance suite.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `types` | what the log holds |
-//! | `log`, `machine` | what openraft leaves to who uses it: storage, and what becomes of an entry |
-//! | `network`, `requests` | what servers say to each other and to senders |
+//! | `types` | the contents of the log |
+//! | `log`, `machine` | the parts that openraft leaves to its users: storage and the state machine |
+//! | `network`, `requests` | messages between servers and senders |
 //! | `node` | the driver's `init` |
-//! | `sending`, `delivery` | how a message gets into the log, and out of it |
-//! | `protocol` | the adapter protocol, which the reference adapter speaks too |
+//! | `sending`, `delivery` | messages into the log, and out of it |
+//! | `protocol` | the adapter protocol, shared with the reference adapter |
 //!
 //! All groups share one log. A node that is a member of a group has a server; a client has none.
 

@@ -6,13 +6,13 @@
 //!
 //! | module | clauses about |
 //! |---|---|
-//! | `views` | many views at once, and one memory that all of them show |
-//! | `rights` | who may write: nobody at first, then whom the owner lets |
-//! | `denial` | what a right that was taken back leaves behind, and what goes on beside it |
-//! | `carrying` | values, completions, full queues, and the ring for an owner that sleeps |
-//! | `order` | content and guard, in a list and in lists one after the other |
+//! | `views` | many views at once, which share regions |
+//! | `rights` | write permissions: none at first, then those that the owner grants |
+//! | `denial` | revoked permissions, and unaffected traffic |
+//! | `carrying` | values, completions, full queues, and waking an owner that sleeps |
+//! | `order` | content and guard, in one list and in consecutive lists |
 //! | `reading` | reads of a peer's region |
-//! | `bounds` | what is refused, and that nothing of it happens |
+//! | `bounds` | calls that must be refused without any effect |
 //! | `ending` | processes that die, and views that end |
 
 mod bounds;

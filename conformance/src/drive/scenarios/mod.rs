@@ -1,14 +1,14 @@
 //! The scenarios, from calm to hostile.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `calm` | one group, and nothing goes wrong |
-//! | `groups` | several groups, and senders from outside |
+//! | `calm` | one group without faults |
+//! | `groups` | several groups, and senders that are not members |
 //! | `shards` | disjoint groups of replicas, and clients |
-//! | `membership` | members come and go as they are asked to |
+//! | `membership` | members join and leave on request |
 //! | `crashes` | members are killed, and come back |
-//! | `random` | faults as chance has them |
-//! | `troubles` | members are suspended or parted |
+//! | `random` | random faults |
+//! | `troubles` | members are suspended or partitioned |
 
 mod calm;
 mod crashes;

@@ -1,11 +1,11 @@
 //! The course of a history over time: deliveries and their latency, the faults, and the views of
 //! each node.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `mod`, `rate` | what is counted, in memory that the history's length does not decide |
+//! | `mod`, `rate` | counts, in memory independent of the history's length |
 //! | `stays` | the views that each node was a member of |
-//! | `draw` | the picture |
+//! | `draw` | the chart |
 
 mod draw;
 mod rate;

@@ -1,10 +1,10 @@
 //! Space-time diagrams of broken promises: nodes as lines, time from left to right, messages as
 //! arrows.
 //!
-//! | file | what it does |
+//! | file | purpose |
 //! |---|---|
 //! | `pick` | chooses records from a history |
-//! | `scene` | gives each its place |
+//! | `scene` | positions them |
 //! | `draw`, `lane`, `arrow` | draw them as SVG |
 
 mod arrow;
