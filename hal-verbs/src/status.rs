@@ -75,17 +75,13 @@ impl fmt::Display for WorkStatus {
             Self::LocalError(status) => write!(out, "an error at this end (status {status})"),
             Self::Flushed => out.write_str("flushed: the connection had failed before (status 5)"),
             Self::RemoteInvalidRequest => out.write_str(
-                "the peer's connection refused the request, or the peer is \
-                     terminating (status 9)",
+                "the peer's connection refused the request, or the peer is terminating (status 9)",
             ),
-            Self::RemoteAccess => out.write_str(
-                "the peer's memory does not permit the request, or is gone (status \
-                     10)",
-            ),
-            Self::RemoteOperation => out.write_str(
-                "the peer failed to carry out the request \
-                 (status 11)",
-            ),
+            Self::RemoteAccess => out
+                .write_str("the peer's memory does not permit the request, or is gone (status 10)"),
+            Self::RemoteOperation => {
+                out.write_str("the peer failed to carry out the request (status 11)")
+            }
             Self::RetriesExceeded => out.write_str("no answer after all retries (status 12)"),
             Self::ReceiverNotReady => out.write_str("the peer had no receive posted (status 13)"),
             Self::Other(status) => write!(out, "status {status}"),

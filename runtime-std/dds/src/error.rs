@@ -42,7 +42,7 @@ pub enum DdsError {
     NoPlace(String),
     /// The description of a topic does not fit in a discovery message.
     #[error(
-        "what is said of the topic has {bytes} bytes, and {limit} is the most; shorten its names or \
+        "the topic's description has {bytes} bytes, but the limit is {limit}; shorten its names or \
          its topic_data"
     )]
     TooLong {
@@ -52,10 +52,10 @@ pub enum DdsError {
         limit: u32,
     },
     /// The topic was deleted: `RETCODE_ALREADY_DELETED`.
-    #[error("the topic is deleted; create it again, and a writer or reader on it")]
+    #[error("the topic is deleted; create it again, with new writers and readers")]
     TopicDeleted,
     /// There was no room, or no answer, within this time: `RETCODE_TIMEOUT`.
-    #[error("nothing came of it within {0:?}")]
+    #[error("the call timed out after {0:?}; try again, or allow more time")]
     Timeout(Duration),
     /// The participant is no longer a member of its domain: `RETCODE_ALREADY_DELETED`.
     #[error("the participant has ended: {0}")]
@@ -68,7 +68,7 @@ pub enum DdsError {
     #[error("a writer outside: {0}")]
     NotPublished(#[from] PublishError),
     /// A sample is larger than the topic allows.
-    #[error("the sample has {bytes} bytes, and the topic takes {limit}; raise its sample_max")]
+    #[error("the sample has {bytes} bytes, but the topic's limit is {limit}; raise its sample_max")]
     TooLarge {
         /// Its size.
         bytes: usize,
@@ -91,7 +91,7 @@ pub enum DdsError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The system refused something.
-    #[error("the system refused it: {0}")]
+    #[error("the system refused the call: {0}")]
     System(#[from] std::io::Error),
 }
 

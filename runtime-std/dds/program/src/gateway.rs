@@ -56,12 +56,12 @@ fn mirror(text: &str) -> Result<Mirrored, String> {
         Some((topic, names)) => {
             let (reads, writes) = names
                 .split_once(',')
-                .ok_or_else(|| format!("two RTPS topics are wanted: {topic}=FROM,TO"))?;
+                .ok_or_else(|| format!("give two RTPS topics: {topic}=FROM,TO"))?;
             (topic, reads, writes)
         }
     };
     if [topic, reads, writes].iter().any(|name| name.is_empty()) {
-        return Err("the name of a topic is empty".to_owned());
+        return Err("a topic's name is empty; give each topic a name".to_owned());
     }
     let [topic, reads, writes] = [topic, reads, writes].map(str::to_owned);
     Ok(Mirrored { topic, reads, writes })

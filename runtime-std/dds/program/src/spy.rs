@@ -103,9 +103,10 @@ pub(super) fn run(arguments: &SpyOptions) -> Result<(), Failure> {
         }
         if let Some(from) = reader.sample_lost_status().history_changed_from {
             let what = format_args!(
-                "the topic has lost samples that were printed, and has another history from {from} on"
+                "the topic has lost samples that were printed, and its history has changed from \
+                 number {from} on"
             );
-            let advice = "discard what was printed from that number on, and look again";
+            let advice = "discard the output from that number on, and start this command again";
             return Err(Failure::new(Status::Changed, what, advice));
         }
         let is_over = reader.is_topic_deleted();

@@ -57,8 +57,7 @@ fn level(name: &str) -> Result<Level, String> {
     let levels = [Level::Unordered, Level::Atomic, Level::Volatile];
     let found = levels.into_iter().find(|level| level.name() == name);
     found.ok_or_else(|| {
-        "unordered, atomic or volatile is wanted: logged topics are declared in the domain"
-            .to_owned()
+        "give unordered, atomic or volatile: logged topics are declared in the domain".to_owned()
     })
 }
 

@@ -152,7 +152,9 @@ impl Domain {
         let File { mut group, topics, places, client_lease_ms } =
             toml::from_str(&text).map_err(|error| wrong(&error.to_string().replace('\n', " ")))?;
         if !group.subgroups.is_empty() {
-            return Err(wrong(&"a domain has topics and no subgroups of its own"));
+            return Err(wrong(
+                &"a domain's group has topics instead of subgroups; remove the subgroups",
+            ));
         }
         if let Some(folder) = path.parent() {
             group.key_file = group.key_file.map(|key| folder.join(key));

@@ -144,7 +144,8 @@ impl TopicDescription {
         if self.keep_depth == Some(0) || (self.keep_depth.is_none() && self.keep_samples.is_none())
         {
             return Err(DdsError::Domain(format!(
-                "topic \"{}\" keeps nothing, or everything for ever; set keep_depth or keep_samples to 1 or more",
+                "topic \"{}\" keeps nothing, or everything forever; set keep_depth or keep_samples \
+                 to 1 or more",
                 self.name
             )));
         }

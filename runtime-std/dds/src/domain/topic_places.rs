@@ -73,21 +73,21 @@ impl TopicPlaces {
     ) -> Result<Vec<SubgroupDescription>, DdsError> {
         if self.level == Level::Logged {
             return Err(DdsError::Domain(
-                "places for topics cannot be logged, since a log outlives its topic; declare \
+                "places for topics cannot be logged, because a log outlives its topic; declare \
                  logged topics in the domain"
                     .into(),
             ));
         }
         if self.level == Level::Unordered && self.clients {
             return Err(DdsError::Domain(
-                "places for unordered topics cannot be for participants outside; take out clients, \
+                "places for unordered topics do not support external participants; remove clients, \
                  or raise the level"
                     .into(),
             ));
         }
         if self.count == 0 || self.count > PLACES_MAX {
             return Err(DdsError::Domain(format!(
-                "{} places for topics are too few or too many; give 1 to {PLACES_MAX}",
+                "the domain cannot have {} places for topics; give 1 to {PLACES_MAX}",
                 self.count
             )));
         }

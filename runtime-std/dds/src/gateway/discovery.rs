@@ -138,12 +138,12 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
     let mut why = Vec::new();
     if end.type_name != names.type_name {
         why.push(format!(
-            "its type is \"{}\", and the topic's is \"{}\"; give the topic of the domain that type",
+            "its type is \"{}\", but the topic's is \"{}\"; give the domain's topic that type",
             end.type_name, names.type_name
         ));
     }
     if WITH_KEY.contains(&end.guid.to_bytes()[15]) {
-        why.push("its type has a key; mirror a topic whose type has none".to_owned());
+        why.push("its type has a key; mirror a topic whose type has no key".to_owned());
     }
     let own = qos(names.sample_max);
     let mut theirs = end.qos.clone();
@@ -151,22 +151,22 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
         // Replaced by the gateway's value, so that the next policy that differs is found.
         let (reason, alike) = match policy {
             QosPolicyId::Reliability => (
-                "it is best effort, and the gateway reads reliably; make it reliable".to_owned(),
+                "it is best effort, but the gateway reads reliably; make it reliable".to_owned(),
                 own.reliability().map(|own| QosPolicyBuilder::new().reliability(own).build()),
             ),
             QosPolicyId::Durability => (
-                "it asks for samples from before its time, and the gateway keeps none; let it ask \
-                 for VOLATILE"
+                "it requests samples from before its creation, but the gateway keeps none; make it \
+                 request VOLATILE"
                     .to_owned(),
                 own.durability().map(|own| QosPolicyBuilder::new().durability(own).build()),
             ),
             QosPolicyId::Representation => (
-                "it has XCDR2, and the gateway has XCDR1; make its type final, or let it have \
+                "it uses XCDR2, but the gateway uses XCDR1; make its type final, or make it use \
                  XCDR1"
                     .to_owned(),
                 None,
             ),
-            other => (format!("its {other:?} is not the default; let it be"), None),
+            other => (format!("its {other:?} is not the default; use the default"), None),
         };
         why.push(reason);
         match alike {

@@ -100,7 +100,7 @@ impl DataReaderListener<Octets> for Ordered {
                 cdr: sample.cdr().to_vec(),
             });
         } else {
-            self.1.leave_out(1, &"it was written in the other byte order");
+            self.1.leave_out(1, &"its byte order is not supported");
         }
         Disposition::Taken
     }

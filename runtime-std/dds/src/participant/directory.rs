@@ -28,20 +28,20 @@ pub(crate) struct HeldPlace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
-        "topic \"{name}\" is there already, and differs in {fields}; give it another name, or \
-         create it alike"
+        "topic \"{name}\" exists already, and differs in {fields}; use another name, or the same \
+         description"
     )]
     Differs { name: String, fields: String },
     #[error("topic \"{0}\" is being deleted; try again")]
     Ends(String),
     #[error(
-        "no place is free for topic \"{name}\" of the level {level} with its window, sample_max \
-         and clients; delete a topic, or add places to the domain's description"
+        "no place is free for topic \"{name}\" with level {level} and its window, sample_max and \
+         clients; delete a topic, or add places to the domain's description"
     )]
     NoPlace { name: String, level: &'static str },
     #[error(
-        "topic \"{0}\" is declared in the domain's description, and cannot be deleted; take it out \
-         there"
+        "topic \"{0}\" is declared in the domain's description, and cannot be deleted at run time; \
+         remove it there"
     )]
     Declared(String),
     #[error("there is no topic \"{0}\"")]

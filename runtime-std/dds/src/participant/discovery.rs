@@ -44,7 +44,8 @@ impl Discovery {
             matches!(participant, ParticipantId::Client(_)) && of.count() >= OUTSIDE_MAX
         };
         if qos.is_some() && has_too_many() {
-            return tracing::warn!(%participant, "it has too many readers: one is left out");
+            return tracing::warn!(%participant, "an external participant has too many readers: one \
+                 is ignored");
         }
         if let Some(qos) = qos {
             self.add(KnownReader { handle, topic, generation, qos });

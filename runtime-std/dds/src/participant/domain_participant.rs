@@ -89,7 +89,7 @@ impl DomainParticipant {
         let running = start(domain.group().clone(), options, TopicReplica::new(&shared))?;
         let discovery = running
             .sender_of(tramontane::SubgroupId(0))
-            .ok_or_else(|| DdsError::Domain("this node may say nothing".into()))?;
+            .ok_or_else(|| DdsError::Domain("this node may not send in discovery".into()))?;
         if let Some(reserved) = running.reserved_subgroups() {
             let _ = shared.keeping.set((reserved, discovery.clone()));
         }
@@ -249,7 +249,7 @@ pub(super) fn check_type<T: TypeSupport>(described: &TopicDescription) -> Result
         return Ok(());
     }
     Err(DdsError::PreconditionNotMet(format!(
-        "topic \"{}\" has the type {}, and this program takes it for {}; correct one of them",
+        "topic \"{}\" has the type {}, but this program expects {}; correct one of them",
         described.name,
         described.type_name,
         T::TYPE_NAME
@@ -281,7 +281,7 @@ impl Host for DomainParticipant {
         let sender = self.running()?.sender_of(Domain::subgroup_of(topic));
         let sender = sender.filter(|_| publishes).ok_or_else(|| {
             DdsError::PreconditionNotMet(format!(
-                "node {own} is no publisher of topic \"{}\"; add it there",
+                "node {own} is not a publisher of topic \"{}\"; add it to the topic's publishers",
                 described.name
             ))
         })?;
@@ -292,7 +292,7 @@ impl Host for DomainParticipant {
     fn hear(&self, _: (usize, u64), described: &TopicDescription) -> Result<(), DdsError> {
         if described.subscribers.as_ref().is_some_and(|nodes| !nodes.contains(&self.node)) {
             return Err(DdsError::PreconditionNotMet(format!(
-                "node {} is no subscriber of topic \"{}\"; add it there",
+                "node {} is not a subscriber of topic \"{}\"; add it to the topic's subscribers",
                 self.node, described.name
             )));
         }

@@ -99,7 +99,8 @@ pub(super) fn create_reader_from<T: TypeSupport>(
     let described = check_reads(host, topic, &qos, "create_datareader_from")?;
     if described.level != Level::Logged {
         return Err(DdsError::PreconditionNotMet(format!(
-            "topic \"{}\" has no log to begin at a place of; raise its level to logged",
+            "topic \"{}\" has no log, so a reader cannot begin in the middle; raise its level to \
+             logged",
             topic.name
         )));
     }
@@ -109,7 +110,7 @@ pub(super) fn create_reader_from<T: TypeSupport>(
     let before = first.saturating_sub(1);
     if before > so_far {
         return Err(DdsError::PreconditionNotMet(format!(
-            "topic \"{}\" has {so_far} messages so far; begin with one of those",
+            "topic \"{}\" has only {so_far} messages so far; begin with one of them",
             topic.name
         )));
     }

@@ -33,7 +33,7 @@ pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u
         Ok(Event::State { state, .. }) => Ok(state),
         Err(SubscribeError::Open(error)) => Err(DdsError::Outside(error)),
         Err(_) => Err(DdsError::Timeout(wait)),
-        Ok(_) => Err(DdsError::Domain("a member says what makes no sense".into())),
+        Ok(_) => Err(DdsError::Domain("a member sent an invalid message".into())),
     }
 }
 
@@ -63,7 +63,7 @@ fn discover(shared: &Shared, event: &Event) {
         Event::Message(received) => shared.hear(&message_of(received, SubgroupId(0))),
         Event::State { state, .. } => {
             if let Err(error) = shared.take_over_discovery(state) {
-                tracing::warn!(%error, "what a member knows of readers and topics makes no sense");
+                tracing::warn!(%error, "a member sent an invalid state of readers and topics");
             }
         }
         event => {
@@ -167,7 +167,7 @@ impl Followed {
             Event::State { state: taken, .. } => match state.take_over(taken, now) {
                 Ok(is_same) => return is_same,
                 Err(error) => {
-                    tracing::warn!(%error, "what a member knows of a topic makes no sense");
+                    tracing::warn!(%error, "a member sent an invalid state of a topic");
                 }
             },
             Event::Closed => return false,

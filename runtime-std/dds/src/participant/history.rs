@@ -113,7 +113,7 @@ impl History {
         match read {
             Ok(()) => return true,
             Err(SourceEnd::Unreadable(why)) => {
-                tracing::error!(why, "a log cannot be read: what a reader wants of it is lost");
+                tracing::error!(why, "a log cannot be read: a reader loses its messages");
                 let begin = shared.with_topic(*topic, |of| of.tail_begin()).unwrap_or(0);
                 upcall(|| told.skip_to(begin));
                 return true;

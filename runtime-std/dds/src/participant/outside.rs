@@ -169,16 +169,16 @@ impl OutsideParticipant {
         let found = known.directory.find(name).filter(|_| known.has_open(name));
         let Some((index, generation, topic)) = found else {
             return Err(DdsError::PreconditionNotMet(format!(
-                "the domain declares no topic \"{name}\", and none of that name was created; look at the \
-                 name"
+                "the domain declares no topic \"{name}\", and none was created with this name; \
+                 check the name"
             )));
         };
         if topic.clients {
             return Ok((index, generation, topic.clone()));
         }
         Err(DdsError::PreconditionNotMet(format!(
-            "topic \"{name}\" takes no participants outside; set clients = true for it in the domain, \
-             or create it so"
+            "topic \"{name}\" does not admit external participants; set clients = true for it in \
+             the domain, or when you create it"
         )))
     }
 
@@ -339,7 +339,8 @@ impl Host for OutsideParticipant {
             Some(of) if of.name == topic.name => Ok(of.clone()),
             None if topic.generation > 0 => Err(DdsError::TopicDeleted),
             _ => Err(DdsError::PreconditionNotMet(
-                "the topic is another participant's; find it here".into(),
+                "this topic handle belongs to another participant; get it from this participant"
+                    .into(),
             )),
         }
     }

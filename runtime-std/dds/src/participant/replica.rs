@@ -81,7 +81,7 @@ impl Replica for TopicReplica {
             Some(topic) => self
                 .shared
                 .with_topic(topic, |state| state.snapshot())
-                .unwrap_or_else(|| Err(DdsError::Domain("no such topic".into()))),
+                .unwrap_or_else(|| Err(DdsError::Domain("there is no such topic".into()))),
         };
         match taken {
             Ok(bytes) => Box::new(Cursor::new(bytes)),
@@ -125,7 +125,7 @@ impl TopicReplica {
         let mut known = self.shared.known.lock();
         let state = state.unwrap_or_else(|| known.directory.first_state());
         if !known.directory.restore(state) {
-            return Err(DdsError::Domain("another member has other places for topics".into()));
+            return Err(DdsError::Domain("another member has different places for topics".into()));
         }
         let held = known.held_topics();
         drop(known);

@@ -197,7 +197,7 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         if is_in_listener() {
             tracing::warn!(
-                "a reader that is dropped in a listener lives on until its participant ends"
+                "a reader that is dropped in a listener exists until its participant ends"
             );
             return;
         }

@@ -32,13 +32,14 @@ impl Shared {
                 return;
             }
             Ok(_) if message.client.is_some() => {
-                tracing::warn!(%participant, "a participant outside says what members say alone");
+                tracing::warn!(%participant, "an external participant sent a message that only \
+                     members may send");
                 return;
             }
             Ok(Word::Create { request, topic }) => self.hear_create(message, request, topic),
             Ok(Word::Delete { request, name }) => self.hear_delete(message, request, &name),
             Ok(Word::Free { generation }) => self.hear_free(generation),
-            Err(error) => tracing::warn!(%participant, %error, "an announcement makes no sense"),
+            Err(error) => tracing::warn!(%participant, %error, "an announcement is invalid"),
         }
         self.known.tell();
         self.alarm.ring();
@@ -131,7 +132,7 @@ impl Shared {
         let mut known = self.known.lock();
         let before = known.held_topics();
         if !known.directory.restore(state) {
-            return Err(DdsError::Domain("a member has other places for topics".into()));
+            return Err(DdsError::Domain("a member has different places for topics".into()));
         }
         let after = known.held_topics();
         let is_another = |index: &usize, held: &HeldPlace| {

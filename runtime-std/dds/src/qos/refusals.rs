@@ -54,10 +54,13 @@ pub(crate) fn check_writer(qos: &WriterQos, bounds: &Bounds) -> Result<(), DdsEr
         );
     }
     if qos.lifespan.duration.is_zero() {
-        return inconsistent(PolicyId::Lifespan, "no sample would ever be of use");
+        return inconsistent(
+            PolicyId::Lifespan,
+            "every sample would expire at once; use a longer lifespan",
+        );
     }
     if qos.transport_priority != 0 {
-        return unsupported(PolicyId::TransportPriority, "no fabric has priorities");
+        return unsupported(PolicyId::TransportPriority, "no fabric has priorities; use 0");
     }
     check_user_data(&qos.user_data)
 }
@@ -70,7 +73,7 @@ pub(crate) fn check_reader(qos: &ReaderQos, bounds: &Bounds) -> Result<(), DdsEr
     if qos.deadline.period < qos.time_based_filter.minimum_separation {
         return inconsistent(
             PolicyId::Deadline,
-            "it is shorter than the least time between two samples; lower that",
+            "the deadline is shorter than the minimum separation of samples; lower the separation",
         );
     }
     check_user_data(&qos.user_data)
@@ -80,13 +83,13 @@ fn check_presentation(presentation: &Presentation) -> Result<(), DdsError> {
     if presentation.access_scope == AccessScope::Group {
         return unsupported(
             PolicyId::Presentation,
-            "each topic has an order of its own; ask for the scope Topic",
+            "each topic has a separate order; use the scope Topic",
         );
     }
     if presentation.coherent_access {
         return unsupported(
             PolicyId::Presentation,
-            "sets of coherent changes are not built; put what belongs together into one sample",
+            "coherent sets of changes are not supported; put related data into one sample",
         );
     }
     Ok(())
@@ -99,23 +102,30 @@ fn check_shared(
     bounds: &Bounds,
 ) -> Result<(), DdsError> {
     if ownership == Ownership::Exclusive {
-        return unsupported(PolicyId::Ownership, "DDS's ownership profile is not built");
+        return unsupported(
+            PolicyId::Ownership,
+            "DDS's ownership profile is not supported; use shared ownership",
+        );
     }
     if deadline.period.is_zero() {
         return inconsistent(
             PolicyId::Deadline,
-            "no sample could ever be in time; take a longer period",
+            "no sample could ever be in time; use a longer period",
         );
     }
     if liveliness.lease_duration.is_zero() {
-        return inconsistent(PolicyId::Liveliness, "no writer could ever be alive");
+        return inconsistent(
+            PolicyId::Liveliness,
+            "no writer could ever be alive; use a longer lease",
+        );
     }
     if liveliness.kind == LivelinessKind::Automatic
         && bounds.failure_timeout.is_some_and(|timeout| liveliness.lease_duration < timeout)
     {
         return inconsistent(
             PolicyId::Liveliness,
-            "the group notices a dead member after its failure timeout; raise the lease, or lower failure_timeout_ms",
+            "the lease is shorter than the group's failure timeout; raise the lease, or lower \
+             failure_timeout_ms",
         );
     }
     Ok(())

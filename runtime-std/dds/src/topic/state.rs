@@ -96,7 +96,7 @@ impl TopicState {
             tail.add(message);
         }
         let Some((header, body)) = Header::read(message.payload) else {
-            tracing::warn!(sender = %message.sender, "a message is no sample, and is left out");
+            tracing::warn!(sender = %message.sender, "a message is not a sample, and is ignored");
             return;
         };
         let participant = ParticipantId::of(message);
@@ -124,14 +124,16 @@ impl TopicState {
 
     fn announced(&mut self, writer: PublicationHandle, header: &Header, body: &[u8], now: Now) {
         if self.has_too_many(writer) {
-            return tracing::warn!(%writer, "its participant has too many writers: it is left out");
+            return tracing::warn!(%writer, "a writer's participant has too many writers: it is \
+                 ignored");
         }
         if header.instance != InstanceHandle::of_generation(self.generation) {
-            return tracing::warn!(%writer, "it is of a topic that had the place: it is left out");
+            return tracing::warn!(%writer, "a writer belongs to an earlier topic of the place: it \
+                 is ignored");
         }
         match decode_writer(body, header.encoding) {
             Ok(qos) => self.came(writer, qos, header.sequence, now),
-            Err(error) => tracing::warn!(%writer, %error, "an announcement makes no sense"),
+            Err(error) => tracing::warn!(%writer, %error, "an announcement is invalid"),
         }
     }
 
@@ -189,7 +191,7 @@ impl TopicState {
     ) {
         self.assume(writer, header.sequence, now);
         if !self.heard(writer, Some(header.sequence), now) {
-            tracing::warn!(%writer, "a sample of a writer that did not announce itself is left out");
+            tracing::warn!(%writer, "a sample of an unannounced writer is ignored");
             return;
         }
         let lifespan = self.writers.get(writer).map(|known| known.qos.lifespan.duration);

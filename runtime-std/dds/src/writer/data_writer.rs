@@ -127,7 +127,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let instance = InstanceHandle::of_key(key)?;
         if !self.outlet.progress().registered.contains(&instance) {
             return Err(DdsError::PreconditionNotMet(format!(
-                "this writer has not written or registered instance {instance}; do so first"
+                "this writer has not written or registered instance {instance}; do that first"
             )));
         }
         self.end(&Subject::now(kind, instance), &encode(key)?)
@@ -167,7 +167,7 @@ impl<T: TypeSupport> DataWriter<T> {
     {
         if !*self.is_plain.get_or_insert_with(is_plain::<T>) {
             return Err(DdsError::PreconditionNotMet(format!(
-                "the memory of {} is not its CDR; use write",
+                "the memory layout of {} is not its CDR; use write",
                 T::TYPE_NAME
             )));
         }
@@ -194,7 +194,8 @@ impl<T: TypeSupport> DataWriter<T> {
         check_not_in_listener("wait_for_acknowledgments")?;
         if self.attachment.level() == Level::Unordered {
             return Err(DdsError::PreconditionNotMet(
-                "at the level unordered a writer does not know who has what; raise the level"
+                "at the level unordered a writer does not learn which samples were received; raise \
+                 the level"
                     .into(),
             ));
         }

@@ -18,7 +18,7 @@ pub struct OctetsLoan<'w> {
     slot: OpenSlot<'w>,
 }
 
-const MISALIGNED: &str = "a slot lies where no value of this type can; use write";
+const MISALIGNED: &str = "the slot is not aligned for this type; use write";
 
 impl<'w, T: PlainType> Loan<'w, T> {
     pub(super) fn new(mut slot: OpenSlot<'w>) -> Result<Self, DdsError> {

@@ -200,7 +200,7 @@ fn a_reader_that_has_no_log_to_begin_at_is_refused() {
     let told = |refused: Result<DataReader<Track>, DdsError>| {
         refused.map(drop).expect_err("it is refused").to_string()
     };
-    assert!(told(inside_from(&members[0], ordered(), 1)).contains("is no subscriber"));
+    assert!(told(inside_from(&members[0], ordered(), 1)).contains("is not a subscriber"));
     assert!(told(inside_from(&members[1], ordered(), 100)).contains("messages so far"));
     let plain = members[1].topic::<Track>("Plain").expect("a topic");
     let refused = members[1].create_datareader_from(&plain, ReaderQos::default(), 1);

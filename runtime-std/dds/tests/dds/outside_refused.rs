@@ -37,8 +37,8 @@ fn what_is_not_given_outside_is_refused_by_name() {
 
     let outside = place.connect(0);
     assert!(told(outside.untyped_topic("Inside")).contains("set clients = true"));
-    assert!(told(outside.untyped_topic("Later")).contains("or create it so"));
-    assert!(told(outside.untyped_topic("None")).contains("none of that name was created"));
+    assert!(told(outside.untyped_topic("Later")).contains("or when you create it"));
+    assert!(told(outside.untyped_topic("None")).contains("none was created with this name"));
     assert!(told(outside.topic::<Octets>(TOPIC)).contains("has the type Track"));
     let tracks = outside.topic::<Track>(TOPIC).expect("a topic");
     // The group notices the loss of a client after a minute, not after its failure timeout.

@@ -179,7 +179,7 @@ fn who_connects_later_finds_topics_of_run_time_and_what_is_kept_of_them() {
     let late = place.connect(0);
     assert_eq!(late.topics(), member.topics());
     let told = late.topic::<Track>("Alone").expect_err("it is for members alone");
-    assert!(told.to_string().contains("takes no participants outside"), "{told}");
+    assert!(told.to_string().contains("does not admit external participants"), "{told}");
     let timed_out = late.find_topic::<Track>("Gone", Duration::from_millis(10));
     assert!(matches!(timed_out, Err(DdsError::Timeout(_))));
     let reader = outside(&late);

@@ -349,7 +349,7 @@ fn ends_that_do_not_match_are_named() {
         ("xcdr2", true, true, "XCDR2"),
         ("type", true, true, "its type is \"Other\""),
         ("best-effort", true, false, "best effort"),
-        ("transient-local", false, true, "from before its time"),
+        ("transient-local", false, true, "from before its creation"),
     ];
     let mut peers = Vec::new();
     for (which, writer, reader, why) in cases {

@@ -60,8 +60,8 @@ pub(super) fn wait_for_readers<T: TypeSupport>(
     let started = Instant::now();
     while writer.publication_matched_status().current_count < count {
         if started.elapsed() > PATIENCE {
-            let what = format_args!("not all of {count} subscribers came within {PATIENCE:?}");
-            return Err(Failure::new(Status::Group, what, "find out what holds them up"));
+            let what = format_args!("not all {count} subscribers appeared within {PATIENCE:?}");
+            return Err(Failure::new(Status::Group, what, "check why the subscribers are delayed"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

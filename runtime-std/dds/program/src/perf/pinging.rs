@@ -60,7 +60,7 @@ fn ping(
     // This thread sends the first ping; the listener has its own writer, and continues.
     write(&mut writer, task.bytes, 0)?;
     let seen = finished.recv_timeout(task.time + Duration::from_secs(30)).map_err(|_| {
-        Failure::new(Status::PeerLost, "an answer did not come", "look at the subscribers")
+        Failure::new(Status::PeerLost, "an answer did not arrive", "check the subscribers")
     })?;
     finish(worker, seen)?;
     drop(reader);

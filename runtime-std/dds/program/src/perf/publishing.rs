@@ -88,7 +88,7 @@ fn subscribe(
         return Ok(());
     }
     let seen = finished.recv_timeout(LAST_LIMIT + Duration::from_secs(3600)).map_err(|_| {
-        Failure::new(Status::PeerLost, "the last sample did not come", "look at the publisher")
+        Failure::new(Status::PeerLost, "the last sample did not arrive", "check the publisher")
     })?;
     finish(worker, seen)?;
     drop(reader);
