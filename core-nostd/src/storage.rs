@@ -156,7 +156,7 @@ impl<
     const READY: usize,
 > NodeStorage<SUBGROUPS, SENDERS, MEMBERS, LINKS, HANDOFFS, READY>
 {
-    /// Fresh memory.
+    /// Creates fresh memory.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -216,7 +216,7 @@ pub struct ViewStorage<const PEERS: usize, const NEXT: usize> {
 
 #[cfg(feature = "views")]
 impl<const PEERS: usize, const NEXT: usize> ViewStorage<PEERS, NEXT> {
-    /// Fresh memory.
+    /// Creates fresh memory.
     #[must_use]
     pub const fn new() -> Self {
         Self {

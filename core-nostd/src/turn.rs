@@ -26,7 +26,7 @@ impl<T> Turn<T> {
         self.0.try_lock()
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }

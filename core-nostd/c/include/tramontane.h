@@ -168,7 +168,7 @@ struct tramontane_subgroup {
      */
     const uint16_t *members;
     /*
-     How many.
+     Number of members.
      */
     size_t member_count;
     /*
@@ -176,7 +176,7 @@ struct tramontane_subgroup {
      */
     const uint16_t *senders;
     /*
-     How many.
+     Number of senders.
      */
     size_t sender_count;
     /*
@@ -202,7 +202,7 @@ struct tramontane_group {
      */
     const uint32_t *members;
     /*
-     How many.
+     Number of members.
      */
     size_t member_count;
     /*
@@ -210,7 +210,7 @@ struct tramontane_group {
      */
     const struct tramontane_subgroup *subgroups;
     /*
-     How many; at most TRAMONTANE_SUBGROUPS_MAX.
+     Number of subgroups; at most TRAMONTANE_SUBGROUPS_MAX.
      */
     size_t subgroup_count;
     /*
@@ -309,11 +309,11 @@ struct tramontane_message {
      */
     uint64_t place;
     /*
-     The bytes.
+     Payload.
      */
     const uint8_t *payload;
     /*
-     How many.
+     Payload length in bytes.
      */
     size_t length;
 };

@@ -25,7 +25,7 @@ pub enum ErrorKind {
 
 /// An error of a fabric, classified by kind.
 pub trait FabricError: core::fmt::Debug {
-    /// The kind.
+    /// Returns the kind.
     fn kind(&self) -> ErrorKind;
 }
 

@@ -26,9 +26,9 @@ pub enum PermissionEvent {
     Denied {
         /// View of the peer. A rank belongs to one view, and many may be open.
         view: ViewId,
-        /// Whose region.
+        /// Owner of the region.
         peer: Rank,
-        /// Which.
+        /// The region.
         region: Region,
     },
     /// Posts to a peer's region are possible again, or for the first time after one was refused.
@@ -36,9 +36,9 @@ pub enum PermissionEvent {
     Restored {
         /// View of the peer.
         view: ViewId,
-        /// Whose region.
+        /// Owner of the region.
         peer: Rank,
-        /// Which.
+        /// The region.
         region: Region,
     },
 }

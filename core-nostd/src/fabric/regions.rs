@@ -36,7 +36,7 @@ pub struct Regions<W> {
 }
 
 impl<W> Regions<W> {
-    /// No region.
+    /// Creates a map without memories.
     #[must_use]
     pub const fn new() -> Self {
         Self { slots: [const { None }; REGIONS_MAX] }

@@ -29,7 +29,7 @@ pub enum Event {
     Ready {
         /// The view.
         view: ViewId,
-        /// Whose memory.
+        /// Owner of the memory.
         peer: Rank,
     },
     /// A peer rang the doorbell.

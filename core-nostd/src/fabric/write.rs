@@ -23,7 +23,7 @@ impl Region {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Area {
-    /// Which region.
+    /// The region.
     pub region: Region,
     /// Bytes from the start of the region.
     pub offset: usize,

@@ -64,7 +64,7 @@ pub struct PeerHealth {
     heartbeat: u64,
     seen: Time,
     is_silent: bool,
-    /// It never again counts as the same member.
+    /// Whether it never again counts as the same member.
     is_over: bool,
     unreadable: Unreadable,
     /// Newest version of the local header that was posted to it.

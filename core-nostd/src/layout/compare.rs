@@ -75,7 +75,7 @@ impl Layout<'_> {
     /// difference as far as a digest shows it.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub const fn compare_digest(&self, theirs: u64) -> Result<(), DigestMismatch> {
         let (order, line) = (ByteOrder::OWN, self.line);
         if theirs == self.digest_as(order, line) {

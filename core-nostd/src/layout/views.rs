@@ -101,7 +101,7 @@ impl ViewBlock {
         if self.checks.is_on() { 16 } else { 8 }
     }
 
-    /// Suspicion words.
+    /// Returns the number of suspicion words.
     #[must_use]
     pub const fn words(&self) -> usize {
         self.members.div_ceil(FLAGS_PER_WORD)

@@ -26,7 +26,7 @@ impl Line {
         Self([const { AtomicU64::new(0) }; 8])
     }
 
-    /// Zeros again.
+    /// Zeroes the line.
     pub(crate) fn clear(&self) {
         // bound: the cells of a line
         for cell in &self.0 {

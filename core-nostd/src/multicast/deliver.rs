@@ -17,7 +17,7 @@ use crate::smc::SlotCounter;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) messages: u64,
-    /// The local delivered frontier or a consumed count moved.
+    /// Whether the local delivered frontier or a consumed count moved.
     pub(crate) changed: bool,
     pub(crate) misbehaved: Option<Misbehaved>,
 }

@@ -39,7 +39,7 @@ pub(crate) struct PostReport {
     pub(crate) lists: u32,
     /// Writes in them.
     pub(crate) writes: u32,
-    /// At least one peer could not be served now.
+    /// Whether a peer could not be served now.
     pub(crate) held_back: bool,
     /// Peer that the fabric refuses to write to.
     pub(crate) refused: Option<(Rank, ErrorKind)>,

@@ -16,7 +16,7 @@ use crate::smc::{RingCursor, SlotLength};
 pub(crate) struct Received {
     /// Slots taken.
     pub(crate) slots: u32,
-    /// A peer's rounds changed: slots were taken, or rounds were used without a message.
+    /// Whether a peer's rounds changed: slots were taken, or rounds were used without a message.
     pub(crate) changed: bool,
 }
 

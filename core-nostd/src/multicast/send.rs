@@ -15,7 +15,7 @@ use crate::smc::SlotCounter;
 pub(crate) struct Sent {
     /// Slots published: messages, and dropped reservations.
     pub(crate) slots: u32,
-    /// The next slot has been reserved but not ready for longer than the caller allows.
+    /// Whether the next slot has been reserved but not ready for longer than the caller allows.
     pub(crate) overdue: bool,
 }
 

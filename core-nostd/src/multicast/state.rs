@@ -111,7 +111,7 @@ pub struct SenderState {
     pub(crate) obliging: Round,
     /// Next slot to hand over.
     pub(crate) hand: RingCursor,
-    /// Nothing more is received from it.
+    /// Whether nothing more is received from it.
     pub(crate) lost: bool,
     /// Consecutive steps in which its next slot or its silence failed a check.
     pub(crate) unreadable: Unreadable,
@@ -139,7 +139,7 @@ pub struct MemberState {
     /// Its delivered frontier as last seen; in an unordered subgroup, its consumed count of this
     /// node's messages.
     pub(crate) delivered: Watched,
-    /// Its row is no longer read.
+    /// Whether its row is no longer read.
     pub(crate) lost: bool,
     /// Its durable count as last seen; for the local member, the one that it shows.
     #[cfg(feature = "durable")]
@@ -156,10 +156,11 @@ pub struct Link {
     pub(crate) posted: Posted,
     /// State after the list under construction.
     pub(crate) pending: Posted,
-    /// A list must complete before the next one, on a fabric that does not keep writes in order.
+    /// Whether a list is in flight that must complete before the next one, on a fabric that does
+    /// not keep writes in order.
     pub(crate) in_flight: bool,
     pub(crate) lost: bool,
-    /// It is lost because it no longer accepts writes from this node.
+    /// Whether it is lost because it no longer accepts writes from this node.
     pub(crate) denied: bool,
 }
 

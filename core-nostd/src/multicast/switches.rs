@@ -3,8 +3,8 @@
 //! Requirements: BAT-1, BAT-3.
 
 bitflags::bitflags! {
-    /// The optimisations of Spindle. All of them are on by default; none of them is the paper's
-    /// baseline.
+    /// The optimisations of Spindle. All are on by default. With none of them, the node is the
+    /// paper's baseline.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Switches: u8 {
         /// Send takes all ready messages; without it, one per step.

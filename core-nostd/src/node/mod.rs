@@ -75,9 +75,9 @@ pub struct Node<'m> {
     links: &'m mut [Link],
     options: Options,
     capabilities: Capabilities,
-    /// At least one link lacks something.
+    /// Whether a link lacks something.
     lagging: bool,
-    /// At least one peer is lost: the group cannot continue in this view.
+    /// Whether a peer is lost, so that the group cannot continue in this view.
     lost: bool,
     /// Whether cells and slots carry checks.
     checks: Checks,

@@ -34,8 +34,8 @@ pub struct Progress {
     /// Peer that published something that no correct member publishes, and what it was. If there
     /// were several, the first.
     pub refused: Option<(Rank, Impossible)>,
-    /// Data of a peer fails its check and counts as not yet written. Continue to step until it is
-    /// repaired or its owner is lost.
+    /// Whether data of a peer fails its check, so that it counts as not yet written. Continue to
+    /// step until it is repaired or its owner is lost.
     pub unreadable: bool,
 }
 

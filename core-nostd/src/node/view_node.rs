@@ -20,11 +20,11 @@ use crate::view::{
 pub struct ViewLoan<'m> {
     /// Loan of the node itself.
     pub node: Loan<'m>,
-    /// One a member.
+    /// One per member.
     pub peers: &'m mut [PeerState],
     /// One per possible member of the next view, and at least as many as this view has members.
     pub next: &'m mut [NodeId],
-    /// One a member.
+    /// One per member.
     pub links: &'m mut [ViewLink],
 }
 

@@ -44,6 +44,6 @@ impl Shape {
 pub struct Hop {
     /// Member at the other end.
     pub peer: Rank,
-    /// Which block.
+    /// Block that is sent.
     pub block: Block,
 }

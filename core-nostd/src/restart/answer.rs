@@ -106,7 +106,7 @@ impl LogState<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Answer<'a> {
-    /// Who answers.
+    /// Answering node.
     pub node: NodeId,
     /// Newest view that it knows to be decided.
     pub decided: Option<KnownView<'a>>,

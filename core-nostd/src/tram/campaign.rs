@@ -353,7 +353,7 @@ impl Common<'_> {
         self.campaigns.reads.is_none()
     }
 
-    /// Marks a peer's log to be asked for.
+    /// Marks a peer's log as to be requested.
     pub(super) fn ask(&mut self, link: LinkId) {
         self.touch(link);
         let state = self.state.at_mut(link);

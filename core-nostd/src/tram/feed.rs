@@ -77,7 +77,7 @@ pub(super) struct Ring<'r> {
 }
 
 impl<'r> Ring<'r> {
-    /// A client's ring.
+    /// Returns a client's ring.
     pub(super) const fn of_client(shape: &'r Shape) -> Self {
         Self { shape, window: shape.client_window(), guard_bytes: 8 }
     }

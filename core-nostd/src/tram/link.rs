@@ -73,7 +73,7 @@ pub enum LinkRole {
     Parent(Rank),
     /// A replica of a child.
     Child {
-        /// Which child.
+        /// Index of the child.
         child: u16,
         /// Rank of the replica.
         rank: Rank,

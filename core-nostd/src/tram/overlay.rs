@@ -55,7 +55,7 @@ pub struct Limits {
 pub struct Destinations(pub u64);
 
 impl Destinations {
-    /// One group.
+    /// Returns the set of one group.
     #[must_use]
     pub const fn of(group: GroupId) -> Self {
         match 1_u64.checked_shl(widen(group.0)) {
@@ -268,7 +268,7 @@ impl Overlay {
         self.digest
     }
 
-    /// All groups.
+    /// Returns the set of all groups.
     #[must_use]
     pub fn all(&self) -> Destinations {
         ids(&self.groups).fold(Destinations(0), |all, (id, _)| all.with(id))

@@ -262,7 +262,7 @@ impl<'s> Replica<'s> {
         self.role.needs_snapshot()
     }
 
-    /// Its links.
+    /// Returns its links.
     #[must_use]
     pub const fn links(&self) -> &ReplicaLinks {
         &self.common.links

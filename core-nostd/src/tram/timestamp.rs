@@ -46,7 +46,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Its round.
+    /// Returns its round.
     #[must_use]
     pub const fn round(self) -> u64 {
         self.0 >> (RANK_BITS + INCARNATION_BITS)

@@ -48,7 +48,7 @@ pub struct Stance {
 }
 
 impl Stance {
-    /// The cell.
+    /// Returns the cell.
     #[must_use]
     pub fn encode(self) -> u64 {
         u64::from(self.promise.0) << 48 | encode_accepted(self.accepted)
@@ -73,7 +73,7 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// The cell.
+    /// Returns the cell.
     #[must_use]
     pub fn encode(self) -> u64 {
         u64::from(self.decided) << 63 | encode_accepted(self.accepted)

@@ -136,14 +136,14 @@ pub struct PeerState {
     /// Its heartbeat as last seen; `seen` is the time of the last change.
     pub(crate) heartbeat: u64,
     pub(crate) seen: Time,
-    /// The fabric reported it as lost, or it was silent for too long; it will be suspected at the
-    /// next step.
+    /// Loss that the fabric reported, or that its silence shows; it will be suspected at the next
+    /// step.
     pub(crate) lost: Option<Loss>,
     /// Consecutive steps in which one of its cells failed its check.
     pub(crate) unreadable: Unreadable,
-    /// Scratch: the list being read removes it or lets it leave.
+    /// Scratch: whether the list being read removes it or lets it leave.
     pub(crate) goes: bool,
-    /// Scratch: that list lets it leave.
+    /// Scratch: whether that list lets it leave.
     pub(crate) leaves: bool,
 }
 
@@ -189,7 +189,8 @@ pub struct ViewState {
     pub(crate) last_heartbeat: Time,
     /// Number of members in the next view.
     pub(crate) next_count: usize,
-    /// No member stays according to the list being read: the group ends with this view.
+    /// Whether no member stays according to the list being read, so that the group ends with this
+    /// view.
     pub(crate) ends: bool,
 }
 

@@ -56,7 +56,7 @@ const SLOT: (usize, usize) = match LAYOUT.ring(Rank(0), SUBGROUP) {
     None => panic!("a sender: this is the compiler speaking"),
 };
 
-/// Turns of both members after which a run is over: it takes a few, and a report some more.
+/// Turns of both members after which a run must be over: it takes a few, and a report some more.
 const TURNS: u64 = 12 + STEPS_UNREADABLE as u64;
 
 type RowMemory = RowStorage<ROW_LINES>;

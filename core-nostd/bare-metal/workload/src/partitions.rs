@@ -12,7 +12,7 @@ use tramontane_partition::{Partition, PartitionStorage};
 /// Messages of both together.
 const MESSAGES: u64 = 1000;
 
-/// Steps of both after which a run is over: it takes about 1,000, and a restart some more.
+/// Steps of both after which a run must be over: it takes about 1,000, and a restart some more.
 const STEPS_MAX: u64 = 20_000;
 
 /// Steps from one restart to the next. The restarts hit all phases of a run.

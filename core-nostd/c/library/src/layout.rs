@@ -30,11 +30,11 @@ const _: () = assert!(TRAMONTANE_SLOT_HEADER == tramontane_core::layout::SLOT_HE
 pub struct tramontane_subgroup {
     /// Members, by rank in the group.
     pub members: *const u16,
-    /// How many.
+    /// Number of members.
     pub member_count: usize,
     /// Members that send, in sender order.
     pub senders: *const u16,
-    /// How many.
+    /// Number of senders.
     pub sender_count: usize,
     /// Slots of each sender.
     pub window: u32,
@@ -49,11 +49,11 @@ pub struct tramontane_subgroup {
 pub struct tramontane_group {
     /// Permanent node ids of the members, in rank order.
     pub members: *const u32,
-    /// How many.
+    /// Number of members.
     pub member_count: usize,
     /// The subgroups.
     pub subgroups: *const tramontane_subgroup,
-    /// How many; at most TRAMONTANE_SUBGROUPS_MAX.
+    /// Number of subgroups; at most TRAMONTANE_SUBGROUPS_MAX.
     pub subgroup_count: usize,
     /// Whether cells and slots carry checks.
     pub has_checks: bool,

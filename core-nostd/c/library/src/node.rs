@@ -95,9 +95,9 @@ pub struct tramontane_message {
     pub rank: u16,
     /// Sequence position in the delivery order.
     pub place: u64,
-    /// The bytes.
+    /// Payload.
     pub payload: *const u8,
-    /// How many.
+    /// Payload length in bytes.
     pub length: usize,
 }
 

@@ -50,7 +50,7 @@ impl Channel {
 pub enum Members {
     /// Both; the given one has rank 0.
     Both(Channel),
-    /// One alone.
+    /// Only the given one.
     Alone(Channel),
 }
 

@@ -34,7 +34,7 @@ pub struct PartitionStorage {
 unsafe impl Sync for PartitionStorage {}
 
 impl PartitionStorage {
-    /// Fresh memory.
+    /// Creates fresh memory.
     #[must_use]
     pub const fn new() -> Self {
         Self {

@@ -25,7 +25,7 @@ pub struct Staged {
 pub const SNAPSHOT_MAX: usize = (FRAMES - 1) * PART_BYTES;
 
 impl Staged {
-    /// Nothing.
+    /// Creates an empty stage.
     pub const fn new() -> Self {
         Self { frames: Queue::new(), sequence: 0 }
     }

@@ -17,7 +17,7 @@ use crate::memory::{OutOfRow, Row, RowWriter};
 /// Bytes of a group's cells in each member's row.
 pub const CELLS_BYTES: usize = CHANNEL_BYTES;
 
-/// Which cell.
+/// The name of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Ready,

@@ -221,7 +221,7 @@ impl<'s> Client<'s> {
         self.state.at(link).attached.stage
     }
 
-    /// Its links.
+    /// Returns its links.
     #[must_use]
     pub const fn links(&self) -> ClientLinks<'s> {
         self.links

@@ -31,7 +31,7 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// Empty queues.
+    /// Creates empty queues.
     #[must_use]
     pub const fn new() -> Self {
         Self { from_a: Way::new(), from_b: Way::new() }
