@@ -1,15 +1,15 @@
 //! The program `tramontane`: groups, their logs, their clients and their operators.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `demo` | a group of processes on this machine, compared |
+//! | `demo` | a group of processes on this machine, and a comparison of their deliveries |
 //! | `cast` | one member as a filter |
-//! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all; one leaves |
-//! | `publish`, `subscribe` | clients of such a group, which are no members |
+//! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all nodes; a request to leave |
+//! | `publish`, `subscribe` | clients of such a group, which are not members |
 //! | `shards` | replicas of groups in a tree, clients of several of them, and their status |
 //! | `durable_log` | `tramontane log`: a member's log on disk, without its group |
 //! | `layout` | memory maps |
-//! | `devices`, `verbs_check` | RDMA devices; an acceptance of RDMA between two hosts |
+//! | `devices`, `verbs_check` | RDMA devices; an acceptance test of RDMA between two hosts |
 //! | `log_file` | log files of nodes and of replicas, and their rotation |
 
 mod cast;

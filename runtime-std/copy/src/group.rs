@@ -1,9 +1,9 @@
 //! The group of a copy: one sending member, and its receivers.
 //!
-//! | subgroup | senders | what it carries |
+//! | subgroup | senders | contents |
 //! |---|---|---|
-//! | [`ORDER`] | all members | the notices that decide: manifest, readiness, the one commit |
-//! | [`DATA`] | the member that copies | the archive, in large messages, which go by blocks |
+//! | [`ORDER`] | all members | the notices that decide: manifest, readiness, commit |
+//! | [`DATA`] | the member that copies | the archive, in large messages sent by block multicast |
 //!
 //! A member knows the manifest before it receives data, and the sender commits only after all
 //! receivers are ready. So nothing depends on the relative order of the two subgroups.

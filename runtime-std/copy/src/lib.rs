@@ -5,25 +5,25 @@
 //! the manifest, the readiness of each receiver, and the commit. Its views show which member
 //! failed. The data is sent by block multicast.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `group` | the group of a copy: its two subgroups, its limits, how a process becomes a member |
+//! | `group` | the group of a copy: its two subgroups, its limits, and joining it |
 //! | `messages` | the messages between members |
-//! | `ledger` | what all members know alike, and the one decision |
-//! | `member` | a process in the group: it sends notices, and waits for what all know |
-//! | `sending` | the member that copies |
-//! | `source` | what is to be copied |
+//! | `ledger` | the state that all members share, and the decision |
+//! | `member` | a process in the group: it sends notices, and waits for changes of the shared state |
+//! | `sending` | the sending member |
+//! | `source` | the files and directories to copy |
 //! | `archive` | files as entries of an archive |
-//! | `receiving` | a receiver: unpacks beside the place, and moves there after the commit |
+//! | `receiving` | a receiver: unpacks next to the destination, and moves everything there after the commit |
 //! | `stream` | bytes as chunks, and chunks as bytes |
-//! | `stall` | a copy that makes no progress, and what it waits for |
-//! | `nested` | places that lie in what is copied |
-//! | `place`, `directories` | the directory that is copied into; those that arrive in it |
-//! | `entries` | what a receiver lets an archive hold |
+//! | `stall` | a copy without progress, and the cause |
+//! | `nested` | destinations inside the source |
+//! | `place`, `directories` | the destination directory; the directories that arrive in it |
+//! | `entries` | a receiver's limits on an archive |
 //! | `crew` | receivers on this machine, each a process |
 //! | `report` | progress, and the table at the end |
 //!
-//! # How a copy goes
+//! # The steps of a copy
 //! 1. All members meet. The sender announces the manifest: names, size, and block settings.
 //! 2. Each receiver accepts it, or reports why not. Then the archive arrives in chunks, and each
 //!    receiver unpacks it into a temporary directory inside the destination directory, next to
@@ -34,29 +34,29 @@
 //! 5. A member that knows the result of all receivers reports that it has finished, and ends when
 //!    all others have finished too.
 //!
-//! # What becomes of it
+//! # Outcomes
 //! The first of a commit, a reported failure, and the loss of a member decides, and all surviving
 //! members see the same first one. A member that halts before it has delivered the commit has
 //! nothing; after that, it finishes.
 //!
-//! | what happens | receivers that live | the sender | status |
+//! | event | surviving receivers | the sender | status |
 //! |---|---|---|---|
-//! | nothing | have it | reports it | 0 |
-//! | a receiver cannot go on (a full disk, a name that is there) | have nothing, and report which and why | the same | that of the failure |
-//! | a receiver is lost before the commit | have nothing, and report which | the same | 6 |
-//! | a receiver is lost after the commit | have it, and report that it may not be everywhere | the same | 6 |
-//! | a receiver cannot move it into place after the commit | have it, and report which has nothing; that one has nothing | the same | 6; 3 at that one |
-//! | the sender fails or is lost before the commit | have nothing, and report so | reports why, if it lives | 6; that of the failure |
-//! | the sender is lost after the commit was sent | a majority of all: all have it, or none does; all have it if one delivered it | - | 0, or 6 where none has it |
-//! | the only receiver is lost before it reported that it has it | - | there is no majority: reports the loss, and after the commit was sent that the receiver may have it | 6 |
-//! | the sender is lost, and there is one receiver | has it if the commit was delivered, else nothing | - | 0 or 6 |
-//! | the network splits, or members are stopped for half of the stall time | those without a majority halt: nothing, unless the commit was delivered; those with one go on as if the others were lost | the same | 6 |
-//! | a disk stops, and no process | have nothing after the stall time, and report which is the last | the same | 6 or 3 |
+//! | no failure | have everything | reports success | 0 |
+//! | a receiver cannot continue (a full disk, an existing name) | have nothing, and report which receiver failed and why | the same | that of the failure |
+//! | a receiver is lost before the commit | have nothing, and report which receiver was lost | the same | 6 |
+//! | a receiver is lost after the commit | have everything, and report that not every receiver may | the same | 6 |
+//! | a receiver cannot move the files after the commit | have everything, and report which receiver has nothing; that receiver has nothing | the same | 6; 3 at that receiver |
+//! | the sender fails or is lost before the commit | have nothing, and report that | reports why, if it lives | 6; that of the failure |
+//! | the sender is lost after the commit was sent | with a majority of all: all have everything, or none has anything; all have everything if one delivered the commit | - | 0, or 6 if none has it |
+//! | the only receiver is lost before it has reported success | - | has no majority: reports the loss, and if the commit was sent, that the receiver may have everything | 6 |
+//! | the sender is lost, and there is one receiver | has everything if the commit was delivered, else nothing | - | 0 or 6 |
+//! | the network splits, or members are stopped for half of the stall time | those without a majority halt, and have nothing unless the commit was delivered; those with a majority continue as if the others were lost | the same | 6 |
+//! | a disk stops, but no process | have nothing after the stall time, and report which receiver has the least | the same | 6 or 3 |
 //!
 //! A receiver that is lost after it has delivered the commit, but before it has moved the files,
 //! has nothing. For each name, it has everything or nothing.
 //!
-//! # What is kept
+//! # Guarantees
 //! - **Nothing until all have everything.** A receiver that cannot move all files moves none.
 //! - **No permissions that depend on an owner.** Owners are not kept, so neither is the permission
 //!   to run a file as its owner.

@@ -4,19 +4,19 @@
 //! | module | subject |
 //! |---|---|
 //! | [`program`] | a program's start and end |
-//! | [`exit`], `failures` | exit statuses; what the errors of each layer come to |
-//! | [`limits`], `out_of_memory` | limits of the system that would end the program without a line |
-//! | [`options`], [`network`] | options that several commands have; where members of several hosts meet |
-//! | [`group_file`], [`client_options`] | the group file, and where the members are for a client |
+//! | [`exit`], `failures` | exit statuses; the conversion of each layer's errors |
+//! | [`limits`], `out_of_memory` | system limits that would end the program without a message |
+//! | [`options`], [`network`] | options shared by several commands; the addresses of members on several hosts |
+//! | [`group_file`], [`client_options`] | the group file, and a client's options for finding members |
 //! | [`shard_trees`] | the paper's trees of shards |
 //! | [`output`], [`lines`], [`record`] | results, deliveries, lines of text and JSON |
 //! | [`print`](mod@print), [`table`] | a report as JSON or as text; tables for people |
 //! | [`waiting_notice`] | a notice of other users' folders, for a member that waits |
 //! | [`clock`], [`mapped`] | the clocks of the machine; a file as shared memory |
 //! | [`crew`] | the worker processes of one run: their tasks, orders, reports and ends |
-//! | [`processes`] | processes of this same program, none of which outlives its parent |
+//! | [`processes`] | processes of this same program, which do not outlive their parent |
 //! | [`interrupt`] | SIGINT and SIGTERM as flags |
-//! | [`group`] | where the members of such a group meet |
+//! | [`group`] | the place where the members of such a group meet |
 
 pub mod client_options;
 pub mod clock;

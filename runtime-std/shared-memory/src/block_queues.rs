@@ -5,14 +5,14 @@
 //! it starts as zeros, and lasts as long as the view.
 //!
 //! ```text
-//! 128 bytes          closed channels, a bit each
+//! 128 bytes          closed channels, one bit each
 //! then for each member, in rank order, a lane:
-//!   a line           ended: not zero once nothing more is to be taken from this lane;
+//!   a line           ended: not zero once nothing more may be taken from this lane;
 //!                    posted: entries ever posted
 //!   a line           taken: entries ever taken from the peer's lane;
 //!                    settled: answers ever given to the peer
 //!   128 x 32 bytes   entries: blocks that the owner offers to the peer, a ring
-//!   512 x 8 bytes    answers: what became of the peer's entries, a ring
+//!   512 x 8 bytes    answers: the outcomes of the peer's entries, a ring
 //! ```
 //!
 //! # Invariants

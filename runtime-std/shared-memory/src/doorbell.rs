@@ -15,7 +15,7 @@
 //! - The sleeper calls `arm`, checks for work once more, and calls `sleep`, `disarm`, and `take`.
 //! - A ringer stores its data, then calls `ring_if_asleep`.
 //!
-//! # Why no wake-up is lost
+//! # Why no wakeup is lost
 //! The ringer has a fence *R* between its store of data *D* and its load of the word. The sleeper
 //! has a fence *S* between its exchange of the word and its check of *D*. Both are sequentially
 //! consistent, so one comes first. Consider the last `arm` before a sleep.

@@ -8,11 +8,11 @@
 //! each other:
 //!
 //! ```text
-//! /dev/shm/tramontane-<uid>/      ours alone (mode 0700), made and removed as needed
+//! /dev/shm/tramontane-<uid>/      private (mode 0700), made and removed as needed
 //!   <group>/                      one run of one group
-//!     member-<node id>            who this member is, and how far it has come; its lock is its life
-//!     memory-<node id>            the socket that takes descriptors of its peers' memory
-//!     door-<node id>              the node's control socket, which somebody else makes
+//!     member-<node id>            the member's identity and state; its lock shows its life
+//!     memory-<node id>            the socket that receives its peers' descriptors
+//!     door-<node id>              the node's control socket, made by another component
 //! ```
 //!
 //! If blocks are exchanged between the members, each row is followed by block queues
@@ -58,25 +58,25 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `root`, `folder` | where groups live, and when they are cleared away |
-//! | `files`, `member_file` | what a process has in the folder, and what it says of itself there |
-//! | `sealed`, `space`, `header`, `map` | sealed memory, what is to be had of it, what stands first, addresses |
-//! | `descriptors` | how descriptors go from process to process |
+//! | `root`, `folder` | the folders of groups, and their removal |
+//! | `files`, `member_file` | the files of a process in the folder, and its statements there |
+//! | `sealed`, `space`, `header`, `map` | sealed memory, its availability, its first page, its addresses |
+//! | `descriptors` | the exchange of descriptors between processes |
 //! | `peer` | another process, as this one sees it, and the memory that it sent |
-//! | `own_place` | what a process has in the folder, made again if somebody removes it |
-//! | `residence`, `view_rows` | a process's place, and fresh rows for each view |
+//! | `own_place` | a process's files in the folder, made again if they are removed |
+//! | `residence`, `view_rows` | a process's place in a group, and fresh rows for each view |
 //! | `mappings` | the rows of one view |
-//! | `row_plan` | which rows there are, and how long each is |
+//! | `row_plan` | the rows of a view, and their lengths |
 //! | `open_view`, `open_views`, `fabric` | the fabric over them |
 //! | `region_memory` | regions, which all views of a process show |
-//! | `write_queue`, `region_lanes` | what a writer says to the owner of a region, and the owner to it |
-//! | `region_inlet`, `region_outlet` | the two ends of that |
-//! | `view_regions`, `permissions` | the regions of a view, and the fabric's side of them |
-//! | `own_region` | the own memory that peers map |
-//! | `block_memory` | what blocks are sent from and received into |
-//! | `block_queues` | what members say to each other of blocks |
+//! | `write_queue`, `region_lanes` | the queue from a writer to the owner of a region, and the answers |
+//! | `region_inlet`, `region_outlet` | the two ends of that queue |
+//! | `view_regions`, `permissions` | the regions of a view, and the fabric's interface to them |
+//! | `own_region` | local memory that peers map |
+//! | `block_memory` | the memory that blocks are sent from and received into |
+//! | `block_queues` | the messages between members about blocks |
 //! | `sending`, `receiving`, `copying` | blocks to one peer, from one peer, and the copy |
-//! | `exchange`, `blocks` | the blocks of a view, and the fabric's side of them |
+//! | `exchange`, `blocks` | the blocks of a view, and the fabric's interface to them |
 //! | `doorbell`, `futex` | sleep |
 //!
 //! Limits: all members run as one user and see one file system. A process that forks without `exec`

@@ -4,8 +4,8 @@
 //! The lanes follow the owner's row in the same memory, one for each member:
 //!
 //! ```text
-//! a line     rights, a word a region: odd while the peer may write; grows with each change
-//! a line     denied, a word a region: behind the first list that was denied last; zero if none was
+//! a line     rights, one word per region: odd while the peer may write; grows with each change
+//! a line     denied, one word per region: the first list denied last, plus one; zero if none was
 //! a line     taken: bytes of the peer's write queue that were applied or denied
 //! ```
 //!

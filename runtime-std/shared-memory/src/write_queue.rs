@@ -14,14 +14,14 @@
 //!
 //! ```text
 //! header page
-//! 128 bytes          posted: bytes ever posted; all ones once nothing more is to be taken
-//! 2^18 to 2^22       lists, each in one piece: a list that would wrap starts at the front, and a
-//!                    word of all ones says so
+//! 128 bytes          posted: bytes ever posted; all ones once nothing more may be taken
+//! 2^18 to 2^22       lists, each contiguous: a list that would wrap starts at the front, after a
+//!                    word of all ones
 //!
 //! a list             bytes of the list | region | writes     a word: 32, 16, 16 bits
-//!                    the number of the right that it was posted by
+//!                    the number of the right under which it was posted
 //!                    for each write: offset in the region; bytes
-//!                    for each write its bytes, as far behind a multiple of 8 as they go to
+//!                    for each write, its bytes, at the same offset modulo 8 as their target
 //! ```
 //!
 //! # Invariants

@@ -5,13 +5,13 @@
 //! | 1 open | | 8 | view | bytes of the sender's own row |
 //! | 2 write | region | bytes that follow | view | offset in the region |
 //! | 3 wake, 4 leave, 5 cut | | | | |
-//! | 6 piece of a block | channel | bytes that follow | view | bytes left, number |
-//! | 7 list | region | how many writes | view | the right, 0 for a row |
+//! | 6 piece of a block | channel | bytes that follow | view | bytes left, immediate value |
+//! | 7 list | region | number of writes | view | the right, 0 for a row |
 //! | 8 taken | | | | lists so far |
 //! | 9 right | region | | view | the right, 0 for none |
 //! | 10 region | region | | | its bytes |
 //! | 11 close, 12 closed | | | view | |
-//! | 13 read | region | how many bytes | view | offset in the region |
+//! | 13 read | region | number of bytes | view | offset in the region |
 //! | 14 piece of an answer | region | bytes that follow | view | bytes left |
 //!
 //! Byte 0 is the kind, and byte 1 is zero, as are fields that the table omits. "Bytes left" include

@@ -12,21 +12,21 @@
 //! | `blocks` | the [`Blocks`](tramontane_core::fabric::Blocks) of the fabric, and their memory |
 //! | `regions` | the [`Permissions`](tramontane_core::fabric::Permissions) of the fabric |
 //! | `frame` | the frames of a connection |
-//! | `send_queue`, `lent_content` | what waits to be sent to a peer; a part of a row or region in it |
-//! | `incoming` | what comes from a peer |
-//! | `notice`, `stream_end` | what of it the member must learn of; how it ends |
-//! | `body` | where the rest of a frame goes |
-//! | `landing` | which views both ends have open, and where writes go in each |
-//! | `connection` | one peer: its socket, and how it ended |
-//! | `connections` | all of them, and which may have something to do |
-//! | `views`, `peers` | the views that are open, and the way to each member; peers one by one |
+//! | `send_queue`, `lent_content` | the queue to a peer; a part of a row or region in it |
+//! | `incoming` | the traffic from a peer |
+//! | `notice`, `stream_end` | messages that the member must learn of; the end of the stream |
+//! | `body` | the destination of a frame's body |
+//! | `landing` | the views that both ends have open, and the destination of writes in each |
+//! | `connection` | one peer: its socket, and its end |
+//! | `connections` | all connections, and a list of the busy ones |
+//! | `views`, `peers` | the open views, and the route to each member; individual peers |
 //! | `event_queue` | events that the member has not polled yet |
-//! | `rate` | how fast a connection may send |
-//! | `watch` | waiting for sockets, and for the bell of the own process |
-//! | `fabric`, `posting` | the [`Fabric`](tramontane_core::fabric::Fabric) of all that; its posts |
+//! | `rate` | the send rate of a connection |
+//! | `watch` | waiting for sockets, and for the bell of this process |
+//! | `fabric`, `posting` | the [`Fabric`](tramontane_core::fabric::Fabric); its posts |
 //! | `host` | the [`HostFabric`](tramontane_core::fabric::HostFabric) |
 //!
-//! # What it keeps
+//! # Guarantees
 //! - **Order.** TCP keeps the order, and the receiver stores in that order: both ordering promises
 //!   hold.
 //! - **Completion.** A list with a token is completed when its receiver confirms that it is stored.

@@ -1,12 +1,12 @@
 //! `tramontane cast`: one member of a group as a filter. It reads standard input and prints the
 //! group's order.
 //!
-//! | thread | what it does |
+//! | thread | task |
 //! |---|---|
-//! | main | joins, then waits for what ends the command |
-//! | input | reads lines and sends them; sits in a read when the command ends |
-//! | polling | drives the node, and formats what is delivered |
-//! | output | writes it |
+//! | main | joins, then waits until the command has to end |
+//! | input | reads lines and sends them; may be blocked in a read when the command ends |
+//! | polling | drives the node, and formats the deliveries |
+//! | output | writes the formatted deliveries |
 
 mod event;
 mod frame;

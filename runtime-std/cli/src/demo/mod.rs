@@ -1,16 +1,16 @@
 //! `tramontane demo`: a group of real processes on this machine with real input, and a comparison
 //! of what each of them delivered.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `records` | input as lines or blocks |
 //! | `input` | the records in memory that all members map |
-//! | `share` | which records each sender sends |
-//! | `plan` | what a run is to do |
+//! | `share` | the records that each sender sends |
+//! | `plan` | the plan of a run |
 //! | `messages` | messages between parent and members |
 //! | `member` | a member's process |
-//! | `ledger` | what a member notes of every delivery |
-//! | `supervisor` | the parent: starts members, takes their reports, and finds out which one failed |
+//! | `ledger` | a member's record of every delivery |
+//! | `supervisor` | the parent: starts members, takes their reports, and finds the one that failed |
 //! | `report` | the comparison, as a table or JSON |
 
 mod input;

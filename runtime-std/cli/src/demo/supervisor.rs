@@ -1,7 +1,7 @@
 //! The parent's side of a demo: starts the members, takes their reports, and finds out which one
 //! failed.
 //!
-//! # When something goes wrong
+//! # Failures
 //! A member that dies ends the group: all others lose a peer and report that. So after the first
 //! failure, the parent takes reports a little longer, and then names the cause instead of its
 //! consequences. A process that died without a report comes first, then one that reports its own

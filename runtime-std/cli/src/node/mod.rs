@@ -1,13 +1,13 @@
 //! `tramontane node`: one member of a group that survives its members. It sends standard input and
 //! prints the group's order. The node's state is its log, which a joining node takes over.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `application`, `log` | what the node does with deliveries, and what it keeps of them |
-//! | `event` | what its threads report to the main one |
+//! | `application`, `log` | the node's handling and storage of deliveries |
+//! | `event` | reports of its threads to the main one |
 //! | `input`, `sent_lines` | the thread that sends lines; the report of lines that were not sent |
-//! | `running` | the main thread: waits for what ends the member, and ends it |
-//! | `metrics`, `meter`, `http` | figures for Prometheus; those that the node measures; HTTP |
+//! | `running` | the main thread: waits until the member has to end, and ends it |
+//! | `metrics`, `meter`, `http` | metrics for Prometheus; those that the node measures; HTTP |
 
 mod application;
 mod event;

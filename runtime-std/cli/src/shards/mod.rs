@@ -1,13 +1,13 @@
 //! `tramontane shards`: a replica of an overlay, whose application is a log of lines; a client that
 //! sends lines; and the status of all replicas.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `example` | overlay files that explain every field |
-//! | `overlay_file` | how it is read |
-//! | `replica`, `log` | a replica's process; what it does with what is delivered |
+//! | `overlay_file` | reading an overlay file |
+//! | `replica`, `log` | a replica's process; its handling of deliveries |
 //! | `send` | a client that sends the lines of its input |
-//! | `status` | how all replicas are |
+//! | `status` | the status of all replicas |
 
 mod example;
 mod log;

@@ -7,11 +7,11 @@
 //!
 //! | words | meaning |
 //! |---|---|
-//! | `in turn`, `2 in turn` | all lines, or the next two, one after the other; each must end well |
-//! | `side by side` | each line in a terminal of its own; all must end well |
-//! | `side by side and on` | the same, and they stay while the next blocks run |
-//! | `with input` | each terminal has a line typed into it, all must show all lines alike, and then the input ends |
-//! | `elsewhere: FILE` | that file runs it: it needs what a test has not |
+//! | `in turn`, `2 in turn` | all lines, or the next two, one after the other; each must exit successfully |
+//! | `side by side` | each line in its own terminal; all must exit successfully |
+//! | `side by side and on` | the same, and the programs keep running during the next blocks |
+//! | `with input` | a line is typed into each terminal, all must show the same lines, and then the input ends |
+//! | `elsewhere: FILE` | that file runs it, because a test lacks something that it needs |
 //!
 //! Paths and addresses of other machines are replaced by local ones: see [`World::here`].
 

@@ -2,10 +2,10 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `role` | what both ends agree on: the command, and the types of tasks, orders and reports |
+//! | `role` | the agreement of both ends: the command, and the types of tasks, orders and reports |
 //! | `parent` | [`Crew`]: the parent's end |
 //! | `worker` | [`Worker`]: a worker's end |
-//! | `end` | how a worker ended |
+//! | `end` | the end of a worker |
 //!
 //! # The messages
 //! A worker gets its task as JSON in its only argument. Afterwards, the parent sends orders over
@@ -19,7 +19,7 @@
 //!   the leash of each worker ends it ([`crate::processes`]).
 //! - The parent learns of a worker's end after all its reports.
 //!
-//! # How the commands use it
+//! # Uses
 //! - The benches start one worker per member and wait for one report from each: [`Crew::reports`].
 //! - `demo` and `bench views` take events one at a time ([`Crew::next`]), send orders, and judge
 //!   silence and ends themselves.

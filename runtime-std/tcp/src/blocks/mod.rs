@@ -3,8 +3,8 @@
 //! | module | subject |
 //! |---|---|
 //! | `memory` | block memory, and the regions of a member |
-//! | `channels` | what there is of each channel with one peer |
-//! | `sending`, `receiving` | blocks that go to a peer, and those that come from it |
+//! | `channels` | the state of each channel with one peer |
+//! | `sending`, `receiving` | blocks to a peer, and blocks from it |
 //!
 //! # How a block travels
 //! Blocks are sent in pieces of 256 KiB, each directly from block memory to the socket, and from

@@ -7,8 +7,8 @@
 //! | `rights` | rights, and their numbers |
 //! | `lists` | lists that are confirmed |
 //! | `reads` | reads, and their answers |
-//! | `peer` | what this member and one peer know of each other's regions |
-//! | `permissions` | the fabric's side of them |
+//! | `peer` | the knowledge of this member and one peer about each other's regions |
+//! | `permissions` | the fabric's interface to them |
 //!
 //! ```text
 //! the owner                                     the peer

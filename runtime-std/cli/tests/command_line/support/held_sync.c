@@ -1,4 +1,4 @@
-/* Holds each sync of a file back for as long as the file HOLD_SYNC is there. For LD_PRELOAD. */
+/* Delays each sync of a file while the file HOLD_SYNC exists. For LD_PRELOAD. */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
