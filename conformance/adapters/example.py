@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A small multicast with its adapter: the first node orders every message, and sends it to all.
-It survives nothing, and claims nothing of the kind. `docs/write-an-adapter.md` goes through it.
+It survives no failure, and does not claim to. `docs/write-an-adapter.md` explains it.
 """
 import hashlib
 import json
@@ -17,20 +17,20 @@ speaking = threading.Lock()
 
 
 def say(**line):
-    """One line to the driver, whole and at once."""
+    """Writes one line to the driver, whole and at once."""
     with speaking:
         print(json.dumps(line), flush=True)
 
 
 def post(stream, frame):
-    """One line to another process."""
+    """Sends one line to another process."""
     global posts
     posts += 1
     stream.sendall(json.dumps(frame).encode() + b"\n")
 
 
 def serve(listener):
-    """The order: the process that holds the lock says what is next, to everyone in turn."""
+    """Decides the order: under a lock, passes each message to all processes in turn."""
     ordering = threading.Lock()
     members = []
 
@@ -48,7 +48,7 @@ def serve(listener):
 
 
 def connect():
-    """A connection to the first node, which may still be starting."""
+    """Connects to the first node, which may still be starting."""
     stream = socket.socket(socket.AF_UNIX)
     while stream.connect_ex("order") != 0:
         time.sleep(0.01)
@@ -56,7 +56,7 @@ def connect():
 
 
 def deliver(stream, mine):
-    """Delivers what is for a group of this node, in the order in which it comes."""
+    """Delivers messages for a group of this node, in the order of arrival."""
     for line in stream:
         frame = json.loads(line)
         if frame["sender"] == node:

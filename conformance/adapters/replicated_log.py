@@ -1,16 +1,16 @@
-"""What the adapters here share: a member whose system keeps one replicated log of records.
+"""The shared part of these adapters: a member whose system keeps one replicated log of records.
 
 A system is a class with a `name`, a `version`, its `features`, and these methods:
 
 - `start()` starts the node's server, if it has one, and returns when records can be appended;
-- `append(key, record)` returns when the system took the record; it raises `Refused` if it did not;
-- `read()` yields each record of the log with its place, a number that rises, from the first on;
-- `leave()`, only with the feature `leave`: takes the node out of the system;
-- `clean()`, where a server leaves much on the disk: removes it, once all is over.
+- `append(key, record)` returns when the system has accepted the record, or raises `Refused`;
+- `read()` yields each record of the log, from the first on, with its position, a rising number;
+- `leave()`, only with the feature `leave`, takes the node out of the system;
+- `clean()`, for servers with large files, removes them at the end.
 
 A record is one line of JSON with its sender and groups, and then the payload. All groups share the
-log, and a member delivers those records that are for one of its groups. Servers are children of
-the adapter in its process group, so whatever the driver does to a node is done to its server too.
+log, and a member delivers the records that are addressed to one of its groups. Servers are children
+of the adapter in its process group, so the driver's faults affect a node's server too.
 """
 import ctypes
 import hashlib
@@ -26,15 +26,15 @@ import sys
 import threading
 import time
 
-# Below the ports that the kernel gives to connections.
+# Below the ports that the kernel assigns to connections.
 PORTS = range(20000, 32000)
 NODES_MAX = 64
-# Between two looks at something that is not there yet.
+# Interval between checks for something that does not exist yet.
 PAUSE_S = 0.02
 
 
 class Refused(Exception):
-    """The system did not take a record, or, if not `definite`, may not have."""
+    """The system refused a record or, if not `definite`, may have refused it."""
 
     def __init__(self, code, definite=True):
         super().__init__(code)
@@ -42,21 +42,21 @@ class Refused(Exception):
 
 
 class Unsupported(Exception):
-    """The system does not have what this node would need; it says so itself."""
+    """The system lacks a feature that this node needs; the text is the system's."""
 
 
 def groups_of(record):
-    """The groups that a record is for."""
+    """Returns the groups that a record is addressed to."""
     return json.loads(record.split(b"\n", 1)[0])["groups"]
 
 
 def log(text):
-    """A line of the member's log."""
+    """Writes a line to the member's log."""
     print(f"{time.time():.3f} {text}", file=sys.stderr, flush=True)
 
 
 class Node:
-    """Which node this is, and where the others are."""
+    """This node's identity, and the addresses of the others."""
 
     def __init__(self, init):
         self.name, self.inc, self.join = init["node"], init["inc"], init["join"]
@@ -84,12 +84,12 @@ class Node:
         return os.path.join(self.shared, f"{name}.ports")
 
     def take_ports(self, count):
-        """Ports of this node, the same after a restart, which all nodes learn."""
+        """Returns this node's ports, which are the same after a restart and known to all."""
         if os.path.exists(self._ports_file(self.name)):
             return self.ports_of(self.name)
         ports, chance = [], random.SystemRandom()
         while len(ports) < count:
-            # Nodes draw from different numbers: they look for free ones at the same time.
+            # Nodes choose from different ranges, because they look for free ports at the same time.
             port = chance.choice(PORTS[self.number % NODES_MAX::NODES_MAX])
             with socket.socket() as trial:
                 if port not in ports and not _is_taken(trial, self.address, port):
@@ -101,7 +101,7 @@ class Node:
         return ports
 
     def _reserve(self, port):
-        """Keeps other runs on this machine from the port until a server listens there."""
+        """Reserves a port against other runs on this machine until a server listens there."""
         holder = socket.socket(socket.AF_UNIX)
         try:
             holder.bind(f"\0tramontane-conformance-port-{port}")
@@ -111,7 +111,7 @@ class Node:
         return True
 
     def ports_of(self, name):
-        """The ports of another node, once it has them."""
+        """Waits for the ports of another node."""
         until = time.monotonic() + self.deadline_s
         while not os.path.exists(self._ports_file(name)):
             if time.monotonic() > until:
@@ -124,13 +124,13 @@ class Node:
         return f"{self.addresses[name]}:{self.ports_of(name)[which]}"
 
     def folder(self, name):
-        """A folder of this node alone, kept over restarts."""
+        """Returns a folder of this node only, kept over restarts."""
         path = os.path.join(self.storage, name)
         os.makedirs(path, exist_ok=True)
         return path
 
     def run(self, command, **options):
-        """Starts a server, which writes to the member's log, and dies with the adapter."""
+        """Starts a server that writes to the member's log and dies with the adapter."""
         log("starts " + " ".join(command))
         errors = sys.stderr.fileno()
         self.processes.append(
@@ -143,9 +143,9 @@ class Node:
             process.wait()
 
     def keep_trying(self, attempt, patience=1, pause_s=0.1):
-        """Tries something until it succeeds, for as long as `init` may take, or so many times as
-        long: the driver's time goes slower on a machine with much to do. Where a server takes
-        long to start, frequent attempts take its processor time."""
+        """Repeats an attempt until it succeeds, for at most `patience` times `init`'s deadline:
+        the driver's clock is slower on a busy machine. If a server takes long to start, frequent
+        attempts would take its processor time."""
         until = time.monotonic() + self.deadline_s * patience
         while True:
             try:
@@ -174,7 +174,7 @@ def _die_with_parent():
 
 
 class Place:
-    """How far in the log this node has delivered, kept over restarts."""
+    """The position in the log up to which this node has delivered, kept over restarts."""
 
     def __init__(self, node):
         path = os.path.join(node.storage, "place")
@@ -183,10 +183,10 @@ class Place:
         self.before = struct.unpack("<q", kept)[0] if kept else -1
 
     def keep(self, place):
-        # A start that is killed while it replays has not delivered less than the one before.
+        # An incarnation that is killed while it replays must not lower the position.
         if place <= self.before:
             return
-        # No sync: what a killed process wrote is there, and no power fails here.
+        # No sync is needed: writes survive a killed process, and no power is lost here.
         os.pwrite(self.file, struct.pack("<q", place), 0)
 
 
@@ -238,7 +238,7 @@ class Member:
         os._exit(0)
 
     def send_all(self):
-        """One after the other, each when the one before is answered: that keeps their order."""
+        """Sends messages one by one, each after the previous answer, to keep their order."""
         while True:
             command = self.commands.get()
             if command["type"] == "leave":
@@ -266,7 +266,7 @@ class Member:
         header, payload = record.split(b"\n", 1)
         header = json.loads(header)
         group = next((one for one in header["groups"] if one in self.delivered), None)
-        # Kept first: what was said before a kill is a replay after it.
+        # The position is stored first, so that a delivery just before a kill is replayed after it.
         self.place.keep(place)
         if group is None:
             return

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Cyclone DDS: a topic for each group, with a reliable writer and reader at each of its nodes.
 
-There is no server. A sample is what a record is elsewhere, and readers see each writer's samples in
-its order.
+There is no server. Each record is a sample, and readers see each writer's samples in its order.
 """
 import hashlib
 import importlib.metadata
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import replicated_log
 
-# Loopback alone, and no multicast. It has to be set before the library is loaded.
+# Only loopback, without multicast. This must be set before the library is loaded.
 os.environ["CYCLONEDDS_URI"] = """<CycloneDDS><Domain>
 <General><Interfaces><NetworkInterface name="lo" multicast="false"/></Interfaces>
 <AllowMulticast>false</AllowMulticast></General>
@@ -33,11 +32,11 @@ from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
 
-# A writer that finds no room waits so long for an acknowledgement, and then refuses.
+# How long a writer without room waits for an acknowledgement before it refuses.
 BLOCKED_S_MAX = 60
-# Domains that a run chooses from: each has ports of its own.
+# Domains that a run chooses from; each has separate ports.
 DOMAINS = 200
-# So many samples are taken at once.
+# Limit of samples taken at once.
 TAKEN_MAX = 256
 IDLE_S = 0.2
 
@@ -62,7 +61,7 @@ class CycloneDds:
         self.writers, self.readers = {}, []
 
     def start(self):
-        """Ready when each writer knows all readers, and each reader all writers."""
+        """Waits until each writer knows all readers, and each reader all writers."""
         for group, of in self.node.groups_of_all.items():
             topic = Topic(self.participant, group, Sample, qos=self.quality)
             if self.node.name in of["all_members"]:
@@ -110,8 +109,8 @@ class CycloneDds:
 
 
 def count_of(matches):
-    """How many there are. The package asks for a count and then for a list of that length, and
-    raises an error if one more comes between."""
+    """Returns the number of matches. The package asks for a count and then for a list of that
+    length, and raises an error if another match arrives in between."""
     try:
         return len(matches())
     except IndexError:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""etcd: a key for each message under one prefix, and a watch of it.
+"""etcd: a key for each message under one prefix, and a watch on that prefix.
 
-It speaks etcd's JSON gateway, so it needs nothing but the standard library.
+The adapter uses etcd's JSON gateway, so it needs only the standard library.
 """
 import base64
 import http.client
@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import replicated_log
 
 PREFIX, PREFIX_END = b"m/", b"m0"
-# The server answers what it cannot commit in 7 s.
+# The server answers after 7 s if it cannot commit a request.
 TIMEOUT_S = 8
 PEER, CLIENT = 0, 1
 
@@ -64,13 +64,13 @@ class Etcd:
         try:
             return self.node.keep_trying(lambda: self.add_itself(peer))
         except ValueError as error:
-            # Documented: nobody is added while a member is down, until that one is removed.
+            # Documented: no member is added while another is down, until that one is removed.
             if "unhealthy cluster" in str(error):
                 raise replicated_log.Unsupported(f"a member added now: {error}") from error
             raise
 
     def add_itself(self, peer):
-        """Makes this node a member of a cluster that runs, and says how its server begins."""
+        """Adds this node to a running cluster, and returns how its server begins."""
         others = [name for name in self.node.present if name != self.node.name]
         self.turn += 1
         other = self.node.endpoint(others[self.turn % len(others)], CLIENT)
@@ -84,13 +84,13 @@ class Etcd:
         return ["--initial-cluster", cluster, "--initial-cluster-state", "existing"]
 
     def ready(self):
-        """A read that the cluster agrees on."""
+        """Reads with the agreement of the cluster."""
         self.request("/v3/kv/range", {"key": text(b"ready")})
 
     def append(self, key, record):
         key = text(PREFIX + key.encode())
         body = {
-            # What was committed and not answered is not committed twice.
+            # A request that was committed without an answer is not committed twice.
             "compare": [{"key": key, "target": "CREATE", "result": "EQUAL",
                          "create_revision": "0"}],
             "success": [{"requestPut": {"key": key, "value": text(record)}}],
@@ -135,11 +135,11 @@ class Etcd:
                 replicated_log.log(f"removed: {error!r}")
 
     def clean(self):
-        """A member's log takes 64 MB and more, however little is in it."""
+        """Removes a member's log, which takes at least 64 MB even if it is nearly empty."""
         shutil.rmtree(self.data, ignore_errors=True)
 
     def request(self, path, body):
-        """Asks this node's server, or, for a client, one after the other."""
+        """Sends a request to this node's server or, for a client, to one server after the other."""
         if self.node.has_server():
             return self.ask(path, body, self.node.endpoint(self.node.name, CLIENT))
         name = self.node.present[self.turn % len(self.node.present)]

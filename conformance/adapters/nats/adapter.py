@@ -17,7 +17,7 @@ import replicated_log
 
 STREAM, SUBJECT = "LOG", "log"
 CLUSTER, CLIENT = 0, 1
-# After so long without a message a reader asks whether its consumer is still there.
+# Time without a message after which a reader asks whether its consumer still exists.
 IDLE_S = 1.0
 # The most replicas that a stream can have.
 REPLICAS_MAX = 5
@@ -56,7 +56,7 @@ class Nats:
                 jetstream {{ store_dir: "{self.node.folder('nats')}" }}
                 cluster {{
                     name: suite
-                    # Else a client would go to other nodes' servers too.
+                    # Otherwise a client would also use other nodes' servers.
                     no_advertise: true
                     listen: "{self.node.address}:{cluster}"
                     routes: [{", ".join(routes)}]
@@ -88,7 +88,7 @@ class Nats:
     def append(self, key, record):
         while True:
             try:
-                # What was stored and not acknowledged is not stored twice.
+                # A message that was stored without an acknowledgement is not stored twice.
                 self.await_(self.stream.publish(SUBJECT, record, timeout=2,
                                                 headers={"Nats-Msg-Id": key}))
                 return
@@ -97,7 +97,7 @@ class Nats:
                 time.sleep(0.05)
 
     def read(self):
-        """An ordered consumer: it begins again after a gap, or if its server is gone."""
+        """Reads with an ordered consumer, which restarts after a gap or if its server is gone."""
         after = 0
         while True:
             try:
@@ -126,7 +126,7 @@ class Nats:
         try:
             return await subscription.next_msg(timeout=IDLE_S)
         except nats.errors.TimeoutError:
-            # It raises an error if there is no such consumer any more.
+            # This raises an error if the consumer no longer exists.
             await subscription.consumer_info()
             return None
 

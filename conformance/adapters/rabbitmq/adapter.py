@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """RabbitMQ: one stream with a replica at every server, written with publisher confirms.
 
-It needs a port mapper, whose port is in `ERL_EPMD_PORT`: `run` starts one, which ends with it.
+The adapter needs a port mapper, whose port is in `ERL_EPMD_PORT`: `run` starts one, which ends with
+`run`.
 """
 import glob
 import os
@@ -19,10 +20,10 @@ import replicated_log
 INSTALLED = glob.glob("/usr/lib/rabbitmq/lib/rabbitmq_server-*")[0]
 STREAM = "log"
 CLIENT, DISTRIBUTION = 0, 1
-# How many messages may be on their way to a reader.
+# Limit of messages in flight to a reader.
 PREFETCH = 100
 IDLE_S = 1.0
-# A server that starts beside others on a busy machine takes minutes; the driver says when to end.
+# Starting a server next to others on a busy machine takes minutes; the driver ends the wait.
 PATIENCE = 20
 RETRY_S = 0.5
 AWAIT_MS = 20_000
@@ -87,7 +88,7 @@ class RabbitMq:
 
     def start_server(self):
         environment = self.environment()
-        # In Erlang's terms: a server takes a second less to read it than `rabbitmq.conf`.
+        # As Erlang terms, which a server reads a second faster than `rabbitmq.conf`.
         servers = ", ".join(f"'{server(name)}'" for name in self.node.servers)
         with open(environment["RABBITMQ_ADVANCED_CONFIG_FILE"], "w") as file:
             file.write(CONFIGURATION % servers)
@@ -95,11 +96,11 @@ class RabbitMq:
         self.node.run([os.path.join(programs, "rabbitmq-server")], env=environment)
 
     def installation(self):
-        """What is installed, without the plugins that nobody enables. A server looks for each of
-        its modules in all their folders, which is a quarter of the work of its start."""
+        """Returns a copy of the installation without the unused plugins. A server searches their
+        folders for each of its modules, which is a quarter of the work of its start."""
         home = os.path.join(self.node.storage, "installation")
         if not os.path.exists(home):
-            # A start that was killed may have left a part.
+            # An incarnation that was killed may have left an incomplete copy.
             shutil.rmtree(f"{home}.new", ignore_errors=True)
             shutil.copytree(f"{INSTALLED}/sbin", f"{home}.new/sbin")
             os.mkdir(f"{home}.new/plugins")
@@ -110,11 +111,11 @@ class RabbitMq:
         return home
 
     def await_servers(self):
-        """The stream gets its replicas at the servers that run when it is made. One that the others
-        count as running may not serve yet, and gets none.
+        """Waits until all servers serve. The stream gets its replicas at the servers that run when
+        it is created. A server that the others count as running may not serve yet, and gets none.
 
-        The call is what `rabbitmqctl await_online_nodes` does, which takes 0.7 s of processor time
-        to start."""
+        The call does the same as `rabbitmqctl await_online_nodes`, which takes 0.7 s of processor
+        time to start."""
         for name in self.node.present:
             self.connect(name).close()
         call = f"rabbit_nodes await_running_count [{len(self.node.present)}, {AWAIT_MS}]"
@@ -129,7 +130,7 @@ class RabbitMq:
                 "x-queue-type": "stream", "x-initial-cluster-size": len(self.node.present)})
 
     def find_stream(self):
-        """Whether it is there, and has a replica here, which a reader needs."""
+        """Returns whether the stream exists and has a replica here, which a reader needs."""
         with self.connect() as connection:
             channel = connection.channel()
             channel.queue_declare(STREAM, passive=True)
@@ -160,7 +161,7 @@ class RabbitMq:
         except (NackError, UnroutableError) as error:
             raise replicated_log.Refused(type(error).__name__, definite=False) from error
         except (AMQPError, OSError) as error:
-            # With these clients nothing finds a message that was sent twice.
+            # With these clients, duplicates cannot be detected.
             self.sender = None
             raise replicated_log.Refused(type(error).__name__, definite=False) from error
 
@@ -186,7 +187,7 @@ class RabbitMq:
 
 
 def server(name):
-    """What a node's server is called."""
+    """Returns the name of a node's server."""
     return f"{name}@localhost"
 
 

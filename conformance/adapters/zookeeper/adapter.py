@@ -15,9 +15,9 @@ import replicated_log
 
 PARENT = "/log"
 PEER, ELECTION, CLIENT = 0, 1, 2
-# A message's name has slashes, which ZooKeeper keeps for itself.
+# A message's name has slashes, which ZooKeeper reserves.
 SLASH = "-"
-# How often the children are asked for although nothing was said of new ones.
+# Interval at which the children are listed even without a notification.
 ASK_S = 1.0
 ERRORS = (KazooException, KazooTimeoutError, OSError)
 
@@ -50,8 +50,8 @@ class ZooKeeper:
         with open(os.path.join(data, "myid"), "w") as file:
             file.write(str(self.node.number))
         lines = [
-            # zookeeper.apache.org, "Getting Started": the sample configuration, except for the
-            # tick, which a suite of minutes cannot wait for.
+            # The sample configuration of zookeeper.apache.org, "Getting Started", with a shorter
+            # tick to keep the suite short.
             "tickTime=500", "initLimit=20", "syncLimit=6",
             f"dataDir={data}",
             f"clientPortAddress={self.node.address}",
@@ -59,7 +59,7 @@ class ZooKeeper:
             "admin.enableServer=false", "maxClientCnxns=0",
         ]
         for name in self.node.servers:
-            # All of them are started at once, or were there before.
+            # All of them are started at once, or already exist.
             ports = self.node.ports_of(name)
             address, number = self.node.addresses[name], self.node.names.index(name) + 1
             lines.append(f"server.{number}={address}:{ports[PEER]}:{ports[ELECTION]}")
@@ -67,7 +67,7 @@ class ZooKeeper:
         with open(path, "w") as file:
             file.write("\n".join(lines) + "\n")
         logging = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j")
-        # Small and quick to start: there are several of them on one machine.
+        # Small and fast to start, because several servers share one machine.
         self.node.run(["java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
                        "-Xshare:auto", "-cp", f"{logging}:/usr/share/java/zookeeper.jar",
                        "org.apache.zookeeper.server.quorum.QuorumPeerMain", path])
@@ -101,7 +101,7 @@ class ZooKeeper:
                 replicated_log.log(f"children again: {error!r}")
                 time.sleep(0.05)
                 continue
-            # A server has what was created in its order, so these come after all that were seen.
+            # A server has the children in creation order, so these follow all those already seen.
             seen.update(fresh)
             for record, stat in sorted(answers, key=lambda answer: answer[1].czxid):
                 yield stat.czxid, record

@@ -1,7 +1,7 @@
 """A multicast over datagrams: the first node orders every message, and sends it to all. Each
-datagram is sent again until it is acknowledged. With `--trust` it is sent once: that is wrong only
-where the network loses some. It claims `crash` so that the plan of random faults is for it, and
-survives none.
+datagram is resent until it is acknowledged. With `--trust` it is sent once, which fails only if the
+network loses packets. The program claims `crash` so that plans of random faults apply to it, but
+survives no crash.
 """
 import hashlib
 import json

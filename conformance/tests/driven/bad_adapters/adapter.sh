@@ -1,12 +1,12 @@
-# A member of a group of one, in POSIX sh, that is good except in the way that its argument says.
-# Its log begins with its process id, so that tests can see whether it is gone.
+# A member of a group of one, in POSIX sh, which behaves correctly except for the fault that its
+# argument names. Its log begins with its process id, so that tests can check whether it is gone.
 
 log() { echo "$1" >&2; }
 say() { printf '%s\n' "$1"; }
 ready() { read -r init; say '{"type":"init_ok","name":"bad","version":"1","features":['"$1"']}'; }
 deliver() { say '{"type":"deliver","message":"'"$1"'","sender":"n0","group":"g0"}'; }
 
-# Answers and delivers what it is asked to send, and ends when it is told to.
+# Answers and delivers requested messages, and ends on request.
 serve() {
     while read -r line; do
         case $line in
@@ -32,7 +32,7 @@ log $$
 case $1 in
 good) ready && serve ;;
 helper)
-    # In a session of its own, and so in no group of the member's.
+    # In a separate session, and therefore not in the member's process group.
     setsid sleep 600 </dev/null >/dev/null 2>&1 &
     log $!
     ready && serve
