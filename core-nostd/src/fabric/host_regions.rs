@@ -1,4 +1,4 @@
-//! What a host needs from a fabric for regions: their memory, and views that open and close
+//! The interface of a host's fabric for regions: their memory, and views that open and close
 //! independently.
 //!
 //! Requirement: FAB-3.

@@ -5,8 +5,7 @@
 //! it.
 //!
 //! Order of a step: the view protocol first, because a member that halts delivers nothing more;
-//! then the stages, of which a wedged node runs only delivery; then the posts, with the view
-//! columns last.
+//! then the stages (a wedged node runs only delivery); then the posts, with the view columns last.
 //!
 //! A due heartbeat is posted before the first upcall of a step and after each upcall. So there is
 //! at most one upcall between two heartbeats, however many upcalls a step makes (VIE-2).

@@ -1,11 +1,11 @@
 //! The binomial pipeline between the corners of a hypercube (RDMC 4.4, the rule of Ganesan and
 //! Seshadri).
 //!
-//! In step `j` every corner exchanges blocks with its neighbour along direction `j mod l`. Corner
-//! 0, the root's, sends block `j`. Every other corner sends the highest block that it has, which is
-//! block `j - l + r`: `r` is the number of low zero bits of the corner's number, after a rotation
-//! that makes the bit of the step's direction the lowest. Past the last block, the last block is
-//! sent.
+//! In step `j` every corner exchanges blocks with its neighbour along direction `j mod l`, where
+//! `l` is the number of dimensions. Corner 0, the root's, sends block `j`. Every other corner sends
+//! the highest block that it has, which is block `j - l + r`: `r` is the number of low zero bits of
+//! the corner's number, after a rotation that makes the bit of the step's direction the lowest.
+//! Past the last block, the last block is sent.
 //!
 //! Requirements: RDM-2, RDM-3.
 

@@ -34,7 +34,7 @@ pub struct Wait<'a> {
     pub view: KnownView<'a>,
     /// Whether the view is to be adopted, and is not known to be decided.
     pub is_adopted: bool,
-    /// What is missing.
+    /// Missing part.
     pub want: Want,
 }
 

@@ -315,7 +315,7 @@ impl Common<'_> {
                 break;
             }
             match step.log.load(held.below)? {
-                // It was delivered by a snapshot, and no replica needs it from here.
+                // A snapshot delivered this entry, and no replica needs its body from here.
                 None if held.below < self.delivered => {}
                 None => break,
                 // The next step continues here.

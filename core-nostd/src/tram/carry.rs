@@ -1,5 +1,4 @@
-//! What a leader does for replicas that lack the body of a reference: it carries the payload to
-//! them.
+//! A leader carries the payload of a reference to replicas that lack its body.
 //!
 //! - A follower that asks for a body, or shows none for too long, gets it in its log, where the
 //!   payload of an ordinary entry would be. The name follows the payload, at a separate offset, so

@@ -23,7 +23,7 @@ const UNDER_WAY_MAX: usize = 16;
 /// The progress of a leader or a candidate with a peer's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FollowStage {
-    /// It was not granted yet, or was given to another leader.
+    /// Not granted yet, or given to another leader.
     #[default]
     Idle,
     Reading,

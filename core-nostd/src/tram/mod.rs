@@ -9,7 +9,7 @@
 //! destinations, and is passed down from there. Within a group, the leader writes its followers'
 //! logs under a permission that they grant to one leader at a time.
 //!
-//! In the order to read it:
+//! The modules, in reading order:
 //!
 //! | module | subject |
 //! |---|---|

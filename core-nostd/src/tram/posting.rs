@@ -3,8 +3,8 @@
 //! Adjacent contents become one write. If only a short gap separates them, the gap is sent too,
 //! because a separate write costs more than a few bytes.
 //!
-//! It is public so that the protocols with which TRAM is compared make their lists in the same way
-//! (TRM-10).
+//! [`Posting`] is public so that the protocols with which TRAM is compared make their lists in the
+//! same way (TRM-10).
 
 use super::shape::NAME_BYTES;
 use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};

@@ -13,7 +13,7 @@
 //! client row: | names of bodies: W | bodies: W |
 //! ```
 //!
-//! A body is a payload that is stored separately from entries. Its name is stored after it.
+//! A body is a payload that is stored separately from entries. Its name is written after it.
 //!
 //! Headers and payloads of a log are separate. A candidate reads all headers of a peer at once, but
 //! payloads only of the entries that it lacks.

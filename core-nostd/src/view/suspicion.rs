@@ -115,8 +115,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if new & !self.flags_of_word(word) != 0 {
                 return self.suspect(owner, Cause::Misbehaved);
             }
-            // By its own statement the owner is out of the group. Adopting its suspicions would
-            // take out all the others.
+            // The owner says itself that it is out of the group. Adopting its suspicions would take
+            // out all the others.
             if !self.shows_majority(owner) {
                 return self.suspect(owner, Cause::Halted);
             }

@@ -27,7 +27,7 @@ const NAME_BYTES: usize = 16;
 const STEP_BYTES: u64 = 16 << 10;
 
 impl Client<'_> {
-    /// Gives one replica the bodies that it has room for.
+    /// Posts to one replica the bodies that it has room for.
     pub(super) fn give<F: Fabric, M: Memory>(
         &mut self,
         link: LinkId,
@@ -98,7 +98,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Gives as many bodies as fit in one list, because a separate post for each would cost more
+    /// Posts as many bodies as fit in one list, because a separate post for each would cost more
     /// than a short body. The names follow all bodies of the list. Returns false if none was given.
     fn give_list<F: Fabric, M: Memory>(
         &mut self,
