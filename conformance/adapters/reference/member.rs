@@ -97,7 +97,7 @@ fn groups_of(init: &Init) -> Vec<String> {
     named.map(|group| group.group.clone()).collect()
 }
 
-/// Returns the same groups, with all nodes that are or may become members.
+/// Returns the groups of this node, each with all nodes that are or may become members.
 fn memberships(init: &Init) -> Vec<Membership> {
     let named = init.groups.iter().filter(|group| group.members.contains(&init.node));
     let of = |group: &protocol::Group| Membership {

@@ -134,7 +134,7 @@ fn completed_once<T: Bench>(bench: &mut T) -> Outcome {
             .collect();
         let way = (A, if index % 3 == 0 { C } else { B });
         post(bench, way, &list, Some(Token(token)))?;
-        // The same without a token.
+        // The list is posted again without a token.
         post(bench, way, &list, None)?;
         if index % 2 == 0 {
             bench.pass();

@@ -55,7 +55,7 @@ impl Queues {
         id
     }
 
-    /// Returns the id of the same queue, if it was ever created.
+    /// Returns the id of an incarnation's queue for one order, if it was ever created.
     pub(super) fn known(&self, start: StartId, lane: Lane) -> Option<QueueId> {
         self.ids.get(&(start, lane)).copied()
     }

@@ -107,7 +107,7 @@ impl HistoryFile {
         self.fault_told(kind, nodes, at_ns, None)
     }
 
-    /// Writes the same, with a description of the fault.
+    /// Writes that a fault was injected at nodes, with a description.
     pub(super) fn fault_told(
         &mut self,
         kind: FaultKind,

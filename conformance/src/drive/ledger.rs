@@ -85,7 +85,7 @@ impl Ledger {
         self.messages.len()
     }
 
-    /// Returns the number of their deliveries.
+    /// Returns the number of deliveries of all messages.
     pub(super) fn deliveries(&self) -> u64 {
         self.deliveries
     }

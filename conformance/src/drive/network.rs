@@ -137,7 +137,7 @@ impl Network {
         self.ip(holder, &line)
     }
 
-    /// Lets these packets through again.
+    /// Lets packets from one node to another through again.
     ///
     /// # Errors
     /// The error of the system.

@@ -137,7 +137,7 @@ pub(super) enum Part {
 pub(super) enum Deed {
     /// Kill their processes, all at once.
     Kill,
-    /// Start them again.
+    /// Start their processes again.
     Start,
     /// Suspend their processes.
     Stop,
@@ -301,7 +301,7 @@ impl Draft {
         self.send_sized(senders, each, BYTES_MIN, BYTES_USUAL_MAX);
     }
 
-    /// Sends the same with sizes from this range.
+    /// Has each of these nodes send `each` messages with sizes from this range.
     pub(super) fn send_sized(
         &mut self,
         senders: &[usize],
@@ -319,7 +319,7 @@ impl Draft {
         self.then(Step::Send(list));
     }
 
-    /// Sends the same in rounds with a little time between them, so that the load lasts while
+    /// Sends messages in rounds with a little time between them, so that the load lasts while
     /// something else happens.
     pub(super) fn send_paced(&mut self, senders: &[usize], each: u64) {
         for _ in 0..PACED_ROUNDS {

@@ -53,7 +53,7 @@ const THIS_HOST: &str = "127.0.0.1";
 /// The silence after which a scenario is considered over.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// The same after faults, which may have late consequences.
+/// The silence required after faults, which may have late consequences.
 const QUIET_AFTER_FAULTS: Duration = Duration::from_millis(250);
 
 /// The settings that stay the same during a run.
@@ -374,7 +374,7 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    /// Sends a member a command.
+    /// Sends a command to a member.
     pub(super) fn send(&self, node: usize, command: &Command<'_>) {
         if let Some(process) = &self.members[node].process {
             process.send(command.line());

@@ -30,7 +30,7 @@ fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -
     driven_at(adapter, &[], nodes, scenarios, deadline)
 }
 
-/// Runs the same on named hosts.
+/// Runs scenarios on named hosts.
 fn driven_at(
     adapter: &str,
     hosts: &[&str],

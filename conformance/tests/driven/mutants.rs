@@ -20,7 +20,7 @@ const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 /// member in common in `across-groups`.
 const NODES: u32 = 4;
 
-/// The same for scenarios with groups of replicas: three groups of three, and two clients.
+/// Number of nodes in scenarios with groups of replicas: three groups of three, and two clients.
 const NODES_OF_SHARDS: u32 = 11;
 
 /// The prefix of these scenarios' names.

@@ -8,7 +8,7 @@ use crate::shards::Shards;
 /// The message with which the sequencer is wrong: the fifth for which the defect is possible.
 const ODD: u64 = 5;
 
-/// The same if a member must have delivered the message long before it is killed.
+/// The message to use if a member must have delivered it long before it is killed.
 const EARLY: u64 = 1;
 
 /// How long a message may be held back until after the next one.

@@ -16,7 +16,7 @@ clauses! { pub(super) RegionBench
     /// After revoke has returned, nothing more from this peer lands, regardless of what was in
     /// flight.
     "revoke-is-final", "Permissions::revoke; TRM-4" => is_final;
-    /// The same holds while the writer posts concurrently, and is granted and revoked repeatedly.
+    /// A revoke is also final while the writer posts concurrently, with repeated grants.
     "revoke-is-final-in-a-race", "Permissions::revoke; TRM-4" => is_final_in_a_race;
     /// If a permission is revoked with writes in flight, a prefix of them lands and nothing after
     /// it, even if the permission is granted again.

@@ -55,7 +55,7 @@ pub fn run_regions<T: RegionTestbed>(testbed: &T) -> Report {
     run_regions_chosen(testbed, |_| true)
 }
 
-/// Judges a fabric in the same way, by the clauses with the chosen ids.
+/// Judges a fabric by the clauses about regions with the chosen ids.
 pub fn run_regions_chosen<T: RegionTestbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Report {
     let mut report = Report::default();
     for index in 0..region_clauses::<T::Bench<'static>>().len() {

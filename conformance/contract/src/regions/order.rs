@@ -15,7 +15,8 @@ use crate::testbed::Next;
 clauses! { pub(super) RegionBench
     /// A reader that sees a guard in its region sees the content before it in the guard's list.
     "region-guard-after-content", "Capabilities::can_guard; TRM-3" => |bench| hunt(bench, Lists::One);
-    /// The same holds if content and guard are in separate, consecutive lists.
+    /// A reader that sees a guard sees the content before it, even if both are in consecutive
+    /// lists.
     "region-order-between-lists", "Promises::WRITE_ORDER; TRM-3" => |bench| hunt(bench, Lists::Each);
     /// If address order is promised, a reader that sees a write's last cell sees the whole write.
     "region-address-order", "Promises::ADDRESS_ORDER" => |bench| hunt(bench, Lists::OneWrite);

@@ -183,7 +183,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         self.settle_with(&ALL)
     }
 
-    /// Does the same while only these processes poll.
+    /// Waits until all writes in flight have landed, while only these processes poll.
     pub(super) fn settle_with(&mut self, steppers: &[Process]) -> Result<(), Breach> {
         (0..self.bench.passes_to_settle()).try_for_each(|_| self.pass(steppers))
     }
@@ -236,7 +236,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// Does the same while only the writer polls.
+    /// Posts writes that must succeed eventually, while only the writer polls.
     pub(super) fn post_through_alone(
         &mut self,
         from: Process,
@@ -269,7 +269,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         Ok(())
     }
 
-    /// Revokes this permission.
+    /// Revokes the permission of the other member to write to the owner's region.
     pub(super) fn revoke(
         &mut self,
         owner: Process,

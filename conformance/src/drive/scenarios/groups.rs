@@ -39,8 +39,8 @@ pub(super) fn across(draft: &mut Draft) {
     draft.must_reach(Reach::AcrossGroups { count: draft.scale.div_ceil(4) });
 }
 
-/// The same groups, and a node that sends to several groups is killed. No group loses its majority,
-/// because each has at least three members.
+/// The groups of `across`; a node that sends to several groups is killed. No group loses its
+/// majority, because each has at least three members.
 pub(super) fn across_kill(draft: &mut Draft) {
     let ring = Ring::begin(draft);
     let victim = ring.shuffled[0];

@@ -53,7 +53,7 @@ impl Shards {
         Self { groups, clients: clients.to_vec() }
     }
 
-    /// Does the same, and waits until each group has reported a leader.
+    /// Creates the groups and clients, and waits until each group has reported a leader.
     fn begin_led(draft: &mut Draft) -> Self {
         let shards = Self::begin(draft);
         draft.then(Step::Await(Condition::Led(shards.all())));
@@ -77,7 +77,7 @@ impl Shards {
         draft.then(Step::Send(list));
     }
 
-    /// Sends the same in rounds with a little time between them.
+    /// Has each client send `each` messages in rounds with a little time between them.
     fn send_paced(&self, draft: &mut Draft, clients: &[usize], each: u64) {
         for _ in 0..PACED_ROUNDS {
             self.send(draft, clients, each.div_ceil(PACED_ROUNDS), Mix::Any);
