@@ -24,8 +24,7 @@ pub struct ClientOptions {
     /// File with the group's key, for use with --to
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     key_file: Option<PathBuf>,
-    /// Permit unencrypted traffic with --to and without a key, which others may read on the way to
-    /// other hosts
+    /// Permit unencrypted traffic to other hosts, with --to and without a key
     #[arg(long, conflicts_with_all = ["config", "key_file"])]
     allow_clear: bool,
     /// Subgroup [default: the first that accepts clients]

@@ -28,7 +28,7 @@ pub enum LocalError {
     /// There is no device to meet over.
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::JoinError),
-    /// There is no valid name, or not the known one.
+    /// The group's name in shared memory is not valid.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// The description is wrong.

@@ -1,5 +1,5 @@
-//! The frame of every program around its commands: it reads the command line, sets up logging, and
-//! ends with a status and, if something failed, one line.
+//! The common frame of all programs: it reads the command line, sets up logging, and ends with a
+//! status and, if something failed, one line.
 //!
 //! Results go to standard output, and errors to standard error, as one line each. Logs, if
 //! requested, also go to standard error.

@@ -60,7 +60,7 @@ pub fn register_barrier() {
     let _ = process_is_registered();
 }
 
-/// Linux, with one side's choice of fences.
+/// The machine of Linux, with one side's choice of fences.
 #[derive(Clone, Copy, Debug)]
 struct Linux {
     /// Whether the sleeper requests the barrier, so that the ringer needs no fence.

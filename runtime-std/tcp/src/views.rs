@@ -25,7 +25,7 @@ pub(super) struct View {
 pub(super) enum Route {
     /// The member has not arrived yet.
     NotYet,
-    /// By the connection with this index.
+    /// The member uses the connection with this index.
     Through(usize),
     /// The member was lost, and another process has replaced its connection.
     Gone,

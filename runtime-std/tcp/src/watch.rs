@@ -80,7 +80,7 @@ impl Bell {
         }
     }
 
-    /// From now on, another thread's store rings, unless the next check finds it.
+    /// Raises the flag: another thread's store now rings, unless the next check finds it.
     pub(super) fn raise(&self) {
         self.shared.is_asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);

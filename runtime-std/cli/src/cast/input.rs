@@ -9,7 +9,7 @@ use tramontane_local::lines::{Line, each_line};
 use tramontane_runtime::group::Sender;
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// Time for which a record without a free slot drives the node itself, before the thread rests.
+/// Time for which the thread drives the node itself to free a slot for a record, before it rests.
 const PATIENCE: Duration = Duration::from_millis(2);
 
 /// Duration of that rest. The window is full because some member is slow.

@@ -362,8 +362,7 @@ impl Cast {
         let Self { running, output, events, has_refused, .. } = self;
         let started = Instant::now();
         let Err(failure) = outcome else {
-            // Everything is delivered. Only this process and the reader of its output are left to
-            // wait for.
+            // Everything is delivered. Only the output remains to be written.
             close(running);
             while !output.drain(TICK) {
                 interrupts.check()?;

@@ -137,7 +137,7 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
         device: arguments.device.options(),
     };
 
-    // From here on, processes must be ended in order. Before, a signal may simply end this process.
+    // Processes must be ended in order from here on. Before, a signal may simply end this process.
     let interrupts = Interrupts::watch()?;
     let outcome = supervisor::run(&plan, &input, &interrupts);
     if let Err(error) = root.sweep() {

@@ -34,7 +34,7 @@ impl Rotation {
             return;
         }
         if self.has_terminal && !has_terminal() {
-            // Ends the process as if the user had ended it: the signal is watched for.
+            // Ends the process in order, because it handles SIGTERM.
             let _ = signal_hook::low_level::raise(SIGTERM);
             return;
         }

@@ -68,7 +68,7 @@ struct Connections {
 
 struct HttpConnection {
     number: u64,
-    /// Closes the connection, until it has sent a request.
+    /// A handle for closing the connection, until it has sent a request.
     silent: Option<TcpStream>,
 }
 

@@ -204,8 +204,7 @@ impl RunningNode {
     }
 }
 
-/// Everything is delivered, and the member is gone. Only this process and the reader of its output
-/// are left.
+/// Writes the rest of the output, after everything is delivered and the member is gone.
 fn write_rest(
     output: &Output,
     events: &Receiver<NodeEvent>,

@@ -83,7 +83,7 @@ fn node_whose_time_is_up_names_with_less_too() {
         "{errors}"
     );
     node_advises_no_new_group(&errors);
-    // As the advice says, the node that still has something is started.
+    // The node that still has something is started, as the advice says.
     let mut nodes = vec![durable_node(&group, 1, &[]), durable_node(&group, 2, &[])];
     nodes.insert(0, durable_node(&group, 0, &[]));
     assert_whole(&group, &mut nodes);

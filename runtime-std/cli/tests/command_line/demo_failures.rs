@@ -210,7 +210,7 @@ fn killed_it_leaves_no_process_and_the_next_run_leaves_no_file() {
 fn what_a_crash_left_is_gone_after_the_next_run() {
     let place = Place::new();
     let (demo, members) = endless(&place);
-    // All are killed at once, so that no member can clean up after another.
+    // The members are killed at once, so that no member can clean up after another.
     for pid in members.iter().chain([&demo.pid()]) {
         send(*pid, Signal::STOP);
     }

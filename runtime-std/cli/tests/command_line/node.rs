@@ -134,7 +134,7 @@ fn a_second_signal_ends_a_node_that_cannot_leave() {
     let (code, errors) = nodes[0].ended();
     assert_eq!(code, Some(143), "{errors}");
     nodes[1].signal(Signal::CONT);
-    // This node was left alone with one of two that went silent, which is not a majority.
+    // This node was left without a majority, because the other of two nodes went silent.
     let (code, errors) = nodes[1].ended();
     assert_eq!(code, Some(9), "{errors}");
 }

@@ -181,7 +181,7 @@ fn case(seed: u64) {
     let mut done = Vec::new();
     for id in &ids[..count] {
         let of = DAMAGES[random.index(DAMAGES.len())];
-        // A group whose disks are all new, or all old, cannot know.
+        // A group cannot notice if its disks are all new, or all old.
         let is_all = matches!(of, AllGone | RolledBack) && *id == ids[2];
         let of = if is_all { LogGone } else { of };
         damage(&group, *id, of, &mut random);

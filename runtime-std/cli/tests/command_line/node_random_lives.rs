@@ -187,7 +187,7 @@ fn live(is_logged: bool, count: u64) -> usize {
         lives.come_back();
         lives.agree();
         if is_logged {
-            // All were members. Now all leave at once, and no member is left to start from.
+            // After all were members, all leave at once, and no member is left to start from.
             (0..NODES).for_each(|id| lives.signal(id, Signal::TERM));
             lives.nodes.iter_mut().flatten().for_each(Node::assert_left);
             lives.come_back();

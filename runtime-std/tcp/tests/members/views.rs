@@ -196,7 +196,7 @@ fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_e
     assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
 }
 
-/// It is the same process in both views, because it could not be admitted twice.
+/// Both views have the same process, because it could not be admitted twice.
 #[test]
 fn a_peer_that_comes_while_the_next_view_is_prepared_comes_in_both() {
     let mut all = members(None, Settings::default());

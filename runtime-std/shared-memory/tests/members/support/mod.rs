@@ -24,7 +24,7 @@ use tramontane_shared_memory::{Error, GroupName, Mappings, Residence, Root, Shar
 /// Longer than anything here takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(30);
 
-/// The view of all tests.
+/// The view id that all tests use.
 pub const VIEW: ViewId = ViewId(0);
 
 /// Never set.
