@@ -3,16 +3,16 @@
 peer.py write DOMAIN TOPIC WRITER COUNT
     waits for a reader, writes samples, and stays until its input ends
 peer.py read DOMAIN TOPIC COUNT
-    prints "WRITER NUMBER" a sample, and ends after so many
+    prints "WRITER NUMBER" for each sample, and ends after COUNT samples
 peer.py write-sizes DOMAIN TOPIC SIZE...
-    waits for a reader, writes samples of so many bytes, and stays until its input ends
+    waits for a reader, writes samples of these sizes, and stays until its input ends
 peer.py read-sizes DOMAIN TOPIC COUNT
-    prints the size of each sample, and ends after so many, or at one whose bytes are wrong
+    prints the size of each sample, and ends after COUNT samples, or at one with wrong bytes
 peer.py mismatch DOMAIN TOPIC WHICH
-    has a writer and a reader that differ from the gateway's in one thing, and stays until its input
-    ends
+    creates a writer and a reader that differ from the gateway's in one policy, and stays until its
+    input ends
 
-Says "ready" once it takes part.
+Prints "ready" once it takes part.
 """
 
 import select
@@ -100,16 +100,16 @@ def read(topic, count):
     seen = 0
     while seen < count:
         if time.monotonic() > deadline:
-            sys.exit(f"{seen} of {count} samples came")
+            sys.exit(f"{seen} of {count} samples arrived")
         seen += take(end)
         time.sleep(0.005)
-    # What comes after that is one too many.
+    # Any further sample is one too many.
     time.sleep(0.5)
     take(end)
 
 
 def take(end):
-    """Prints what came, and says how much. That an instance ended is no sample."""
+    """Prints the received samples, and returns their number. Ends of instances do not count."""
     samples = [sample for sample in end.take(N=100) if isinstance(sample, Numbered)]
     for sample in samples:
         say(f"{sample.writer} {sample.number}")
@@ -154,7 +154,7 @@ def mismatch(participant, name, which):
         "transient-local": Policy.Durability.TransientLocal,
         "xcdr2": Policy.DataRepresentation(use_xcdrv2_representation=True),
     }.get(which)
-    # The other policies are the gateway's.
+    # The other policies equal the gateway's.
     kept = [own for own in QOS if policy is None or own.__scope__ != policy.__scope__]
     qos = Qos(*kept, *([policy] if policy else []))
     topic = Topic(participant, name, kind)

@@ -12,13 +12,13 @@ use tramontane_local::exit::Failure;
 
 pub(super) const EXAMPLES: &str =
     "  tramontane-dds gateway --domain flight.toml --id 0 --mirror Tracks
-      samples of the RTPS topic Tracks enter the order; what is written here goes out to it
+      samples of the RTPS topic Tracks enter the order; samples from here go out to it
   tramontane-dds gateway --domain flight.toml --id 0 --mirror Tracks=Raw,Ordered
       samples of Raw enter the order, and all of the order goes out to Ordered
   tramontane-dds gateway --domain flight.toml --id 1 --gateways 0,1 --mirror Tracks
-      takes over when node 0 is gone; node 0 is started with the same --gateways
+      takes over when node 0 is gone; node 0 must have the same --gateways
   tramontane-dds gateway --domain flight.toml --id 0 --data /var/lib/gateway --mirror Records
-      in a domain with logged topics: it comes back from its logs";
+      in a domain with logged topics: it recovers from its logs after a restart";
 
 /// Mirror topics to other implementations of DDS and back, over RTPS
 #[derive(Args, Debug)]

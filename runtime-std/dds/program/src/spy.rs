@@ -16,13 +16,13 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 
 pub(super) const EXAMPLES: &str = "  tramontane-dds spy --domain flight.toml --id 4 Tracks
-      the samples of a topic, a line each, and first those that are kept
+      the samples of a topic, one per line, beginning with the kept ones
   tramontane-dds spy --domain flight.toml --id 4 --data /var/lib/spy Records
-      the same of a domain with logged topics: first what was logged, also before a restart of all
+      the same in a domain with logged topics: logged samples come first, even from before a restart
   tramontane-dds spy --domain flight.toml --id 4 Tracks --count 10 --json
       ten of them as JSON, with their CDR in hexadecimal
   tramontane-dds spy --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key Tracks
-      from outside, without being a node or having the domain's file: a topic with clients = true";
+      as an external participant, which needs no domain file: for a topic with clients = true";
 
 /// The interval at which signals and the group are checked.
 const TICK: Duration = Duration::from_millis(50);

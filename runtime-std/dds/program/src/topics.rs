@@ -13,10 +13,10 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::seconds;
 
 pub(super) const EXAMPLES: &str = "  tramontane-dds topics --domain flight.toml --id 4
-      the topics of the domain, a line each, and those that were created at run time
+      the topics of the domain, one per line, including those created at run time
   tramontane-dds topics --domain flight.toml --id 4 --create Alarms --type Alarm --level volatile
-      creates a topic at one of the domain's [[places]]: it stays as long as any other participant
-      does, until it is deleted
+      creates a topic at one of the domain's [[places]]: it exists until it is deleted, or no
+      participant is left
   tramontane-dds topics --domain flight.toml --id 4 --delete Alarms --json
       deletes it, and prints the others as JSON";
 

@@ -37,7 +37,7 @@ pub(crate) use participant::run as run_member;
 pub(super) const EXAMPLES: &str = "  tramontane-dds perf
       one publisher and one subscriber, 1 KB, level atomic, over shared memory
   tramontane-dds perf --subscribers 3 --bytes 10240 --level volatile --rounds 5
-      the members keep the last samples for readers that come later
+      the members keep the last samples for late readers
   tramontane-dds perf --mode ping --bytes 100 --json
       round trips; the result as JSON
   tramontane-dds perf --fabric tcp --level unordered
