@@ -148,7 +148,7 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
         let needs = scenario.needs.iter().map(|feature| format!(", {feature}"));
         let needs = format!("needs {} nodes{}", scenario.nodes_min, needs.collect::<String>());
         let sentence =
-            format!("{} ({needs}; must reach that {})", scenario.sentence, scenario.reaches);
+            format!("{} ({needs}; must show that {})", scenario.sentence, scenario.reaches);
         (scenario.name.to_owned(), sentence)
     });
     described.collect()
