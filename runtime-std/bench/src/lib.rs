@@ -2,23 +2,23 @@
 //! of the machine's limit; RDMC's block multicasts; TRAM's shards; logs; members that leave and
 //! return. In addition, the record compares the papers' claims with the simulator's results.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `command`, `options` | the arguments |
 //! | `run` | each command: runs its experiment, and prints the report |
-//! | `experiment`, `processes`, `worker` | experiments as processes: tasks, outcomes, how they are started |
+//! | `experiment`, `processes`, `worker` | experiments as processes: tasks, outcomes, and how they are started |
 //! | `real`, `report` | `multicast` |
 //! | `low_rate` | `latency` and `idle` |
 //! | `steady`, `large` | `views --steady` and `--large` |
 //! | `member` | the process of all these: a member of a group |
 //! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
-//! | `views` | `views`: members that go and come back |
+//! | `views` | `views`: members that leave and return |
 //! | `blocks` | `blocks` |
 //! | `record` | `record` |
 //! | `shards` | `shards` |
 //! | `durable` | `durable` |
-//! | `profiles` | the machines that are simulated |
-//! | `error`, `output`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
+//! | `profiles` | the simulated machines |
+//! | `error`, `output`, `plot`, `progress`, `machine`, `spread`, `touch` | shared parts |
 
 mod blocks;
 pub mod command;

@@ -72,7 +72,7 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
     let (mut last, mut last_p99) = (vec![], vec![]);
     let mut counts = Vec::new();
     for _ in 0..arguments.rounds {
-        // The latency of a cache line is no measure for a network.
+        // The latency of a cache line says nothing about a network.
         if arguments.fabric == Carrier::SharedMemory {
             let handed_off = processes::run(&pair, &HandOff { rounds: HAND_OFFS }, &start)?;
             let times: Vec<f64> = handed_off.iter().map(|outcome| outcome.one_way_ns).collect();

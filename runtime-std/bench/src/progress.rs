@@ -67,7 +67,7 @@ fn clear_on_signals(bar: &ProgressBar) {
             let signal = came.load(Ordering::Relaxed);
             if let (1.., Ok(signal)) = (signal, i32::try_from(signal)) {
                 bar.finish_and_clear();
-                // As without a handler: the shell sees which signal it was.
+                // The shell then sees which signal it was, as without a handler.
                 let _ = emulate_default_handler(signal);
             }
             std::thread::sleep(LOOK_PAUSE);

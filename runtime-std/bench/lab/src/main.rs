@@ -1,7 +1,7 @@
 //! The program `tramontane-lab`: measurements, plans and judges, which users of a group do not
 //! need.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `adapter` | one member, driven by the conformance suite |
 //! | `bank` | a bank over groups of replicas whose leaders are killed, judged by the suite |

@@ -33,7 +33,8 @@ const WARM_UPS: u64 = 3;
 /// processors should be idle meanwhile.
 const LINK_BYTES_PER_S: NonZeroU64 = NonZeroU64::new(100_000_000).unwrap();
 
-/// The default variations of an experiment. Empty means whatever suits the fabric and the message.
+/// The default variations of an experiment. An empty list selects the values that suit the fabric
+/// and the message.
 #[derive(Default)]
 struct Usual {
     nodes: &'static [usize],

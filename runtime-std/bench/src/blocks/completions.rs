@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_runtime::blocks::{Buffer, Recipient};
 
-/// Time between two checks whether the group has ended.
+/// Time between two checks of whether the group has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Size of a report in bytes: one time.

@@ -1,6 +1,6 @@
 //! One process of a block experiment: a member of every group, and the root of one if it sends.
 //!
-//! # What is timed
+//! # Measured time
 //! The time from just before the root's send until a receiver is told that it has the whole
 //! message, by the machine's single clock; the last receiver counts. Each receiver reports its time
 //! to the root in a group of its own, and the root sends the next message when it has all reports.

@@ -2,19 +2,19 @@
 //! memory, TCP or RDMA, in turn with probes of the machine's limit. RDMC's experiments in the
 //! simulator are rows of the record (`claims/rdmc.toml`).
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `command`, `experiment`, `link` | the arguments |
-//! | `cases` | the configurations that are asked for |
-//! | `case` | a round of one, and what its rounds came to |
+//! | `cases` | the requested configurations |
+//! | `case` | a round of one configuration, and the results of its rounds |
 //! | `run` | all rounds of all configurations |
-//! | `disturbance` | which link is slow, which member is delayed, and what the paper's analysis (4.5) says of it |
+//! | `disturbance` | the slow link, the delayed member, and the paper's analysis (4.5) |
 //! | `schedule` | algorithms by name, and their steps |
-//! | `task` | what a process is to do, and what it saw |
-//! | `member` | one process of block groups, and what is timed |
-//! | `receiving`, `completions` | what a receiver gets, and when; what the root knows of it |
-//! | `pause` | a member that is delayed |
-//! | `limit` | the machine's limit: copies at each receiver, or bytes read where they lie |
+//! | `task` | a process's task and its measurements |
+//! | `member` | one process of block groups, and its timing |
+//! | `receiving`, `completions` | a receiver's messages and their times; the reports to the root |
+//! | `pause` | a delayed member |
+//! | `limit` | the machine's limit: copies at each receiver, or bytes read in place |
 //! | `mark` | the marks of a message |
 //! | `report` | rows as text and JSON |
 

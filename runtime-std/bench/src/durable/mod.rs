@@ -5,13 +5,13 @@
 //! |---|---|
 //! | `command` | the arguments |
 //! | `events` | a process's task, orders and reports |
-//! | `member` | one process: it sends, counts what is durable, and digests what it delivers |
-//! | `processes` | all processes, and what they report |
+//! | `member` | one process: it sends, counts durable messages, and digests its deliveries |
+//! | `processes` | all processes, and their reports |
 //! | `plain` | plain writers of the same bytes with as many syncs |
-//! | `run` | the rounds, the kill of all, and the restart |
-//! | `report` | what came of it |
+//! | `run` | the rounds, the kill of all processes, and the restart |
+//! | `report` | the results |
 //!
-//! # What is checked
+//! # Checks
 //! All members delivered one sequence, the same before they are killed and after they restarted, as
 //! shown by its count and its digest. Every message was reported as durable everywhere before the
 //! kill.

@@ -1,4 +1,4 @@
-//! The run behind a figure. Equal cases share one run.
+//! The runs for figures. Equal cases share one run.
 
 use serde::Deserialize;
 use toml::Table;

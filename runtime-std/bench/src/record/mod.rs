@@ -5,17 +5,17 @@
 //! answer it. No value is read off a plot. A claim that no run can answer is a row too, with the
 //! reason. A run is shared by all rows that use it.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `rows` | what a row says |
-//! | `query`, `schedule` | queries, and what they ask of a schedule without a run |
-//! | `case` | what is run for a figure |
+//! | `rows` | the rows |
+//! | `query`, `schedule` | queries, and their functions of a schedule without a run |
+//! | `case` | the run behind each figure |
 //! | `sending` | small messages (Spindle) |
 //! | `transfer` | messages in blocks (RDMC) |
 //! | `overlay`, `tree`, `writes`, `leader_change` | messages to several groups (TRAM) |
 //! | `machines` | the papers' machines |
-//! | `runs` | runs by case and seed, each done once |
-//! | `verdict`, `number` | when a claim holds; numbers in words |
+//! | `runs` | runs by case and seed, each carried out once |
+//! | `verdict`, `number` | the rules by which a claim holds; formatting of numbers |
 //! | `report`, `page` | the record for programs, for people, and for the documentation |
 //! | `command`, `run` | `bench record` |
 

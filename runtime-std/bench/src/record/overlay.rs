@@ -60,7 +60,7 @@ enum Variant {
 enum Demand {
     /// One client: latency without queues.
     Low,
-    /// As many clients as saturate a leader.
+    /// Enough clients to saturate a leader.
     Saturating,
 }
 

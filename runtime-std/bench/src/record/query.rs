@@ -5,18 +5,18 @@
 //! as a list or by the name of a list, makes a series. Operators work element by element; a single
 //! number is combined with each element. A comparison is 1 or 0.
 //!
-//! | function | of a series |
+//! | function | result |
 //! |---|---|
 //! | `mean`, `median`, `max`, `min`, `head`, `last` | one number |
-//! | `place` | where the greatest is: its field's value |
-//! | `first` | the first place that is not 0 |
+//! | `place` | the field value at which the maximum occurs |
+//! | `first` | the first field value at which the number is not 0 |
 //! | `all`, `any` | 1 or 0 |
-//! | `falls`, `rises` | 1 or 0: each step by less than a hundredth the other way, and the end by more than a twentieth |
-//! | `stays(s, 0.1)` | 1 or 0: the least is at least nine tenths of the greatest |
-//! | `most`, `least` | of several series, element by element |
+//! | `falls`, `rises` | 1 or 0: each step goes less than a hundredth in the other direction, and the whole series more than a twentieth in the named one |
+//! | `stays(s, 0.1)` | 1 or 0: the minimum is at least nine tenths of the maximum |
+//! | `most`, `least` | the maximum or minimum of several series, element by element |
 //! | `abs` | element by element |
 //! | `parameter(machine, name)` | a parameter of a machine |
-//! | `steps(members, blocks)`, `slack(members, blocks)` | of the pipeline's schedule, without a run |
+//! | `steps(members, blocks)`, `slack(members, blocks)` | properties of the pipeline's schedule, without a run |
 //!
 //! `$1` is the first of the row's `values`.
 

@@ -67,7 +67,7 @@ impl Load {
         })
     }
 
-    /// Runs until it is told to stop, and publishes the longest time without an answer.
+    /// Runs until it is ordered to stop, and publishes the longest time without an answer.
     pub(super) fn run_until(
         &self,
         client: &mut Client,

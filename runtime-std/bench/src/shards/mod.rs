@@ -3,13 +3,13 @@
 //!
 //! Each replica is a separate process, and the client is this process.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `command` | the arguments |
-//! | `load` | what the client does, and what it saw |
+//! | `load` | the client's load and measurements |
 //! | `replica`, `crew` | the processes of TRAM's replicas, and their parent |
 //! | `tram`, `takeover` | a run under load; leaders that are killed |
-//! | `run`, `report` | what is asked for, and what came of it |
+//! | `run`, `report` | the requested runs, and their results |
 
 pub mod command;
 mod crew;

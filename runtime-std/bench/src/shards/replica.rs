@@ -12,7 +12,7 @@ use super::load::broken;
 use crate::error::BenchError;
 use crate::experiment::Kind;
 
-/// Time between two checks whether the replica counts, or has ended.
+/// Time between two checks of whether the replica counts, or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The process of a replica.

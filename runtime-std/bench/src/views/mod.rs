@@ -3,15 +3,15 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `departure` | how a member goes |
+//! | `departure` | the ways in which a member goes |
 //! | `events` | a process's task and reports, and the names of messages and logs |
-//! | `member` | one process: it sends, checks and logs what it delivers, and reports what happens |
-//! | `observer` | all processes, and what their reports say of the group |
+//! | `member` | one process: it sends, checks and logs its deliveries, and reports events |
+//! | `observer` | all processes, and the state of the group according to their reports |
 //! | `logs` | the logs of a view, compared with each other |
 //! | `run` | the rounds |
-//! | `report` | what came of it |
+//! | `report` | the results |
 //!
-//! # What is checked
+//! # Checks
 //! - At each member, for each start of a sender: its messages arrive as 0, 1, 2, ... through all
 //!   views and with the state that a joiner takes over, with nothing lost, duplicated or reordered.
 //! - In each view: members that continue to the next view delivered the same messages in the same

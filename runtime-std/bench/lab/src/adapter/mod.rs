@@ -1,11 +1,11 @@
 //! `tramontane-lab adapter`: one member, driven by the conformance suite over its standard input
 //! and output.
 //!
-//! | thread | what it does |
+//! | thread | task |
 //! |---|---|
-//! | main | carries out commands, one after the other; a multicast waits for room |
-//! | input | reads commands; sits in a read when the program ends |
-//! | polling | drives the node, and writes what is delivered |
+//! | main | carries out commands in sequence; a multicast waits for room |
+//! | input | reads commands; it is blocked in a read when the program ends |
+//! | polling | drives the node, and writes its deliveries |
 
 mod delivery;
 mod group_member;

@@ -94,7 +94,7 @@ pub(super) fn run(
 }
 
 impl Transfers {
-    /// Makes transfers until it is told to stop.
+    /// Makes transfers until it is ordered to stop.
     fn make(&mut self, rate: f64, is_to_stop: &AtomicBool) -> Result<(), Failure> {
         let begun = Instant::now();
         while !is_to_stop.load(Ordering::Relaxed) {

@@ -1,12 +1,12 @@
 //! `tramontane-lab bank`: a bank over eight groups of three, whose leaders are killed while money
 //! is transferred between groups.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `plan`, `messages` | what a run is to do; what the processes say to each other |
+//! | `plan`, `messages` | the plan of a run; the messages between the processes |
 //! | `accounts` | the application of a replica |
 //! | `replica`, `client` | the processes |
-//! | `supervisor` | the parent: starts, kills, and asks what replicas hold in the end |
+//! | `supervisor` | the parent: it starts and kills processes, and asks for the final states of replicas |
 //! | `history`, `report` | the histories and the suite; the outcome |
 
 mod accounts;
@@ -127,7 +127,7 @@ pub(super) fn run(options: &BankOptions) -> Result<(), Failure> {
     if verdict.is_err() {
         let saved = outcome.1.save(&kept);
         saved.map_err(|error| Failure::system("cannot keep the history", &error))?;
-        // The folder is kept for whoever wants to examine it.
+        // The folder is kept for a later examination.
         let _ = folder.keep();
     }
     verdict

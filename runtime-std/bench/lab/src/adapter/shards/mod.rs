@@ -1,13 +1,13 @@
 //! A node of shards: a replica of the group that has it as a member, or a client if it is in no
 //! group.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `meeting` | what the node is, and the overlay that all nodes of a run have alike |
-//! | `replica`, `state` | a replica; its application, whose state is the list of what was delivered |
-//! | `client`, `order` | a client; which of its messages may go while others are under way |
+//! | `meeting` | the role of the node, and the overlay shared by all nodes of a run |
+//! | `replica`, `state` | a replica; its application, whose state is the list of deliveries |
+//! | `client`, `order` | a client; which of its messages may be sent while others are in flight |
 //!
-//! # Who sent a message
+//! # The sender of a message
 //! The suite's node names are not those of the overlay, which identifies a client by its number and
 //! incarnation. So the first message of a client tells all groups its node name. The client waits
 //! for the answers before it accepts requests to send, and this message is not reported to the

@@ -13,7 +13,7 @@ use tramontane_runtime::shards::{
     ReplicaId, ReplicaState, Running, StartError, StartOptions, start,
 };
 
-/// Time between two checks whether it has a vote.
+/// Time between two checks of whether it has a vote.
 const VOTE_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running replica.
