@@ -56,7 +56,7 @@ pub(super) enum Report {
     Joined { at_ns: u64 },
     /// All awaited messages are durable everywhere.
     Sent { from_ns: u64, until_ns: u64, syncs: u64 },
-    /// Its deliveries.
+    /// The messages that the process delivered.
     Delivered(Delivered),
     /// The process cannot continue.
     Failed(String),

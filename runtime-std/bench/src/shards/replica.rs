@@ -49,7 +49,7 @@ pub(super) enum Report {
     Failed(String),
 }
 
-/// Does nothing with messages.
+/// An application that does nothing with messages.
 struct Application {
     reporter: Reporter<Report>,
     has_not_delivered: bool,

@@ -33,7 +33,7 @@ pub(super) struct Task {
     pub(super) join_timeout: Duration,
 }
 
-/// Its role.
+/// The role of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BankPart {
@@ -84,6 +84,6 @@ pub(super) struct Sent {
     pub(super) at_ns: u64,
     /// `None` if it was not answered.
     pub(super) answered_ns: Option<u64>,
-    /// Its destination groups, one bit each.
+    /// The destination groups, one bit each.
     pub(super) destinations: u64,
 }

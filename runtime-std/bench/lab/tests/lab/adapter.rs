@@ -73,7 +73,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The member may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -60,8 +60,8 @@ impl NodeUnderTest for ReplicaUnderTest {
         loop {
             match next(commands, interrupts, TICK)? {
                 Some(Ok(DriverCommand::Stop)) => {
-                    // It would lead now if the leader has ended, and nothing may follow the last
-                    // line.
+                    // This replica would lead now if the leader has ended, and nothing may follow
+                    // the last line.
                     self.running.close();
                     return answer(&Answer::Halt { reason: "done", text: None });
                 }
