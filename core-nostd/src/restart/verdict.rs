@@ -254,9 +254,9 @@ impl<'a> Restart<'a> {
         is_short.then_some(Want::Durable(subgroup, durable))
     }
 
-    /// Returns the promise with the latest ballot that ends this view. A promise of a view without
-    /// members, which earlier versions made when all left at once, gives nothing to continue with;
-    /// and no promise before it was decided.
+    /// Returns the promise with the latest ballot that ends this view. `None` if it is a promise of
+    /// a view without members, which earlier versions made when all left at once: that view gives
+    /// nothing to continue with, and no promise with a lower ballot was decided.
     fn latest_promise(&self, base: KnownView<'a>) -> Option<Promise<'a>> {
         let promises = self.answers.iter().filter_map(|answer| answer.promise);
         let of_base = promises.filter(|promise| promise.next.id == base.id.next());
@@ -281,8 +281,10 @@ impl<'a> Restart<'a> {
         None
     }
 
-    /// A member of the view that counts does so whatever it knows: had it delivered or promised
-    /// anything in the view, its answer would say so.
+    /// Returns whether enough of the view's members, or of a logged subgroup's members in it,
+    /// answer and count: a majority, or at least one if the nodes that answer are enough. Such a
+    /// member need not know of the view: if it had delivered or promised anything there, its answer
+    /// would say so.
     fn has_majority(&self, view: KnownView<'a>, subgroup: Option<usize>) -> bool {
         let (mut all, mut here) = (0_usize, 0_usize);
         // bound: the members of the view

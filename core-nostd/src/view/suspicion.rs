@@ -6,8 +6,8 @@
 //! Suspicions are also ignored if a row suspects so many members that its owner has no majority:
 //! that owner has halted, and is itself suspected. Before the current leader is suspected, the list
 //! that its row shows is accepted. Safety does not depend on that, because whatever a majority
-//! accepted is found without it. But it lets a successor find more of the proposals, and propose
-//! less again.
+//! accepted is found without it. But with it, a successor finds more of the proposals and has less
+//! to propose again.
 //!
 //! Requirement: FLT-1.
 
