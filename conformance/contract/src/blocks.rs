@@ -426,7 +426,10 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     ensure!(told.is_none(), "B closed the channel, but gets {told:?}");
     let place = area(bench, 0);
     let result = try_receive(bench, B, on(OTHER, A), (place, 8), 0);
-    ensure!(result == Err(ErrorKind::OutOfRange), "a receive on a closed channel returns {result:?}");
+    ensure!(
+        result == Err(ErrorKind::OutOfRange),
+        "a receive on a closed channel returns {result:?}"
+    );
     Ok(Finding::Holds)
 }
 

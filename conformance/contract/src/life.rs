@@ -133,10 +133,7 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
     bench.pass();
     bench.fabric(A).cut(VIEW, B);
     let before = snapshot(&bench.copy(A, B));
-    ensure_refused(
-        try_post(bench, (A, B), &[guard(64, 8)], None),
-        "a post to a peer after a cut",
-    )?;
+    ensure_refused(try_post(bench, (A, B), &[guard(64, 8)], None), "a post to a peer after a cut")?;
     fill(bench, B, 64, 8, 4);
     // The post may be accepted, because B need not know of the cut yet; it must not arrive.
     let _ = try_post(bench, (B, A), &[guard(64, 8)], None);

@@ -24,7 +24,10 @@ fn constant<T: Bench>(bench: &mut T) -> Outcome {
     let same = |bench: &mut T, when: &str| -> Result<(), Breach> {
         for member in everyone() {
             let now = bench.fabric(member).capabilities();
-            ensure!(now == first, "{when}, {member} reports {now:?}, but {A} first reported {first:?}");
+            ensure!(
+                now == first,
+                "{when}, {member} reports {now:?}, but {A} first reported {first:?}"
+            );
         }
         Ok(())
     };

@@ -131,10 +131,7 @@ fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
         let result =
             bench.fabric(A).post(view, B, &[guard(0, 8)], None).map_err(|error| error.kind());
         ensure_refused(result, &format!("a post in view {view}, which is not open,"))?;
-        ensure!(
-            !bench.fabric(A).ready(view, B),
-            "{B} is ready for view {view}, which is not open"
-        );
+        ensure!(!bench.fabric(A).ready(view, B), "{B} is ready for view {view}, which is not open");
         // A wake for an unknown rank or view has no effect.
         bench.fabric(A).wake(view, B);
     }
@@ -163,16 +160,9 @@ fn all_or_nothing<T: Bench>(bench: &mut T) -> Outcome {
     ensure!(completed.is_empty(), "refused lists complete: {completed:?}");
     // The writes before the invalid one are valid, and succeed without it.
     let result: Result<(), ErrorKind> = try_post(bench, (A, B), &lists[0][..2], None);
-    ensure!(
-        result.is_ok(),
-        "the rest of a refused list without its bad write returns {result:?}"
-    );
+    ensure!(result.is_ok(), "the rest of a refused list without its bad write returns {result:?}");
     bench.settle();
     let expected = read_bytes(&bench.row(A).reader(), 0, 72);
-    ensure_same(
-        &read_bytes(&bench.copy(B, A), 0, 72),
-        &expected,
-        "the rest of a refused list",
-    )?;
+    ensure_same(&read_bytes(&bench.copy(B, A), 0, 72), &expected, "the rest of a refused list")?;
     Ok(finding)
 }

@@ -98,16 +98,16 @@ pub(super) fn post(
 /// Checks that a post was refused for good.
 pub(super) fn ensure_refused(result: Result<(), ErrorKind>, what: &str) -> Result<(), Breach> {
     ensure!(result.is_err(), "{what} is accepted");
-    ensure!(
-        result != Err(ErrorKind::QueueFull),
-        "{what} is refused as if a retry could succeed"
-    );
+    ensure!(result != Err(ErrorKind::QueueFull), "{what} is refused as if a retry could succeed");
     Ok(())
 }
 
 /// Checks that a post was refused as out of range.
 pub(super) fn ensure_out_of_range(result: Result<(), ErrorKind>, what: &str) -> Result<(), Breach> {
-    ensure!(result == Err(ErrorKind::OutOfRange), "{what} returns {result:?} instead of OutOfRange");
+    ensure!(
+        result == Err(ErrorKind::OutOfRange),
+        "{what} returns {result:?} instead of OutOfRange"
+    );
     Ok(())
 }
 
@@ -189,7 +189,10 @@ pub(super) fn snapshot(row: &Row<'_>) -> Vec<u8> {
 pub(super) fn ensure_same(seen: &[u8], expected: &[u8], what: &str) -> Result<(), Breach> {
     let differs = seen.iter().zip(expected).position(|(seen, expected)| seen != expected);
     if let Some(at) = differs {
-        return Err(Breach(format!("{what}: byte {at} is {} instead of {}", seen[at], expected[at])));
+        return Err(Breach(format!(
+            "{what}: byte {at} is {} instead of {}",
+            seen[at], expected[at]
+        )));
     }
     ensure!(
         seen.len() == expected.len(),

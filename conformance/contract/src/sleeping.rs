@@ -60,7 +60,10 @@ fn ring_forbids_sleep<T: Bench>(bench: &mut T) -> Outcome {
     ensure_arms(bench, "a wake arrived")?;
     post(bench, (B, A), &[guard(CELL, 8)], Some(Token(4)))?;
     bench.settle();
-    ensure!(!bench.fabric(B).arm(), "a list of {B} has completed and was not polled, but {B} may sleep");
+    ensure!(
+        !bench.fabric(B).arm(),
+        "a list of {B} has completed and was not polled, but {B} may sleep"
+    );
     bench.fabric(B).disarm();
     ensure_arms(bench, "a completion arrived")?;
     Ok(Finding::Holds)
@@ -271,7 +274,10 @@ impl<F: Fabric> Actor<F> for Sleeper<'_> {
         if let Some(wake) = slept {
             let rung = self.rung.load(Ordering::Acquire);
             let noticed = self.noticed.load(Ordering::Relaxed);
-            ensure!(wake == Wake::Rung, "wake {rung} does not end the sleep; {noticed} were noticed");
+            ensure!(
+                wake == Wake::Rung,
+                "wake {rung} does not end the sleep; {noticed} were noticed"
+            );
             seat.fabric.disarm();
         }
         let mut told = false;

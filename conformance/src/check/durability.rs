@@ -96,7 +96,10 @@ impl Durability {
         if let Some((before, before_line)) = seat.upto.filter(|(before, _)| upto < *before) {
             tally.breach(1, line, || {
                 let what = format!("{}, after it had reported positions up to {before}", says());
-                finding(what, [shows(before_line, "the durable deliveries"), blames(line, "less is durable")])
+                finding(
+                    what,
+                    [shows(before_line, "the durable deliveries"), blames(line, "less is durable")],
+                )
             });
         }
         let delivered = seat.trail.delivered;
@@ -218,7 +221,10 @@ fn unpaid(
             "{to} replayed a different message at position {place} of {group} from the one that {by} had made durable"
         );
         let was = shows(line_of(place), "the delivery at this position");
-        return finding(what, [was, said, blames(replay, "a different message at the same position")]);
+        return finding(
+            what,
+            [was, said, blames(replay, "a different message at the same position")],
+        );
     }
     if debt.replayed < durable {
         let what = format!(

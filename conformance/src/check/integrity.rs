@@ -107,7 +107,13 @@ impl Integrity {
                 naming.names.text(message.name),
                 naming.set(sent.groups)
             );
-            finding(what, [shows(sent.line, "sent"), blames(delivery.line, "delivered by a node that is not an addressee")])
+            finding(
+                what,
+                [
+                    shows(sent.line, "sent"),
+                    blames(delivery.line, "delivered by a node that is not an addressee"),
+                ],
+            )
         });
     }
 
@@ -150,7 +156,10 @@ impl Integrity {
         let line = delivery.line;
         if marks.any(Marks::NO_GROUP) {
             self.addressee.breach(1, line, || {
-                said("through a group that is not one of the message's and the node's groups", "through a wrong group")
+                said(
+                    "through a group that is not one of the message's and the node's groups",
+                    "through a wrong group",
+                )
             });
         }
         if marks.any(Marks::EARLY) {
@@ -160,7 +169,9 @@ impl Integrity {
             self.sent.breach(1, line, || said("as another node's", "names another sender"));
         }
         if marks.any(Marks::BYTES_WRONG) {
-            self.bytes.breach(1, line, || said("with different bytes from those sent", "different bytes"));
+            self.bytes.breach(1, line, || {
+                said("with different bytes from those sent", "different bytes")
+            });
         }
         if marks.any(Marks::AFTER_END) {
             self.silent.breach(1, line, || {

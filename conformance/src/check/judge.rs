@@ -237,10 +237,8 @@ impl Judge {
         self.ledger.integrity.nulls.cases(1);
         let Some(name) = name.filter(|_| msg.as_deref().is_some_and(|msg| !msg.is_empty())) else {
             self.ledger.integrity.nulls.breach(1, line, || {
-                let what = format!(
-                    "{} delivered data that is not a message",
-                    self.roster.called(start)
-                );
+                let what =
+                    format!("{} delivered data that is not a message", self.roster.called(start));
                 finding(what, [blames(line, "delivered nothing")])
             });
             return Ok(());

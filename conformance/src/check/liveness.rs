@@ -25,7 +25,10 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
                 let what = format!("{} was asked to leave but did not", roster.called(start));
                 finding(
                     what,
-                    [shows(leave.line, "asked to leave"), blames(end.line, "the member had stayed")],
+                    [
+                        shows(leave.line, "asked to leave"),
+                        blames(end.line, "the member had stayed"),
+                    ],
                 )
             });
         }

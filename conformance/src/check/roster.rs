@@ -223,7 +223,10 @@ impl Roster {
         let ended = &mut self.starts[start.index()];
         if ended.end.is_some() {
             let name = &self.nodes[ended.node.index()].name;
-            return Err(contradiction(format!("incarnation {} of {name} ends a second time", ended.inc)));
+            return Err(contradiction(format!(
+                "incarnation {} of {name} ends a second time",
+                ended.inc
+            )));
         }
         ended.end = Some(end);
         Ok(())

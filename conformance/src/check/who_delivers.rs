@@ -303,7 +303,10 @@ impl Judging<'_> {
         let end = self.roster.starts[due.index()].last_line();
         finding(
             what,
-            [shows(sent.line, "sent"), blames(end, "the end of a node that should have delivered it")],
+            [
+                shows(sent.line, "sent"),
+                blames(end, "the end of a node that should have delivered it"),
+            ],
         )
     }
 }

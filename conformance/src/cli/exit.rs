@@ -32,7 +32,10 @@ impl Status {
         (Self::Passed, "every required promise holds (broken recommended ones are only reported)"),
         (Self::Failed, "a required promise is broken, whatever else happened"),
         (Self::Inconclusive, "nothing is broken, but some promises could not be shown to hold"),
-        (Self::Broken, "the harness, the adapter or a history is broken, or a report cannot be written"),
+        (
+            Self::Broken,
+            "the harness, the adapter or a history is broken, or a report cannot be written",
+        ),
         (Self::Usage, "wrong arguments"),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::Terminated, "terminated (SIGTERM)"),

@@ -178,7 +178,9 @@ fn failure(error: &DriveError) -> Failure {
     match error {
         DriveError::Interrupted(signal) => Failure::silent(of_signal(*signal)),
         DriveError::Command(_) => Failure::new(Status::Usage, error, "quote it as in a shell"),
-        DriveError::NoScenario(_) => Failure::new(Status::Usage, error, "run with --list to see all scenarios"),
+        DriveError::NoScenario(_) => {
+            Failure::new(Status::Usage, error, "run with --list to see all scenarios")
+        }
         DriveError::Adapter { .. } => {
             Failure::new(Status::Broken, error, "check the path of the adapter's program")
         }

@@ -207,8 +207,11 @@ impl Stage<'_> {
             _ => {}
         }
         let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
-        let why =
-            if state == GoalState::Hopeless { "can no longer happen" } else { "did not happen in time" };
+        let why = if state == GoalState::Hopeless {
+            "can no longer happen"
+        } else {
+            "did not happen in time"
+        };
         Ok(Some(format!("the plan waited until {condition}, which {why}{missing}")))
     }
 
@@ -216,8 +219,10 @@ impl Stage<'_> {
         let silent = |node: &&usize| self.members[**node].phase == Phase::Starting;
         let node = nodes.iter().find(silent).or(nodes.first()).copied().unwrap_or(0);
         let name = &self.members[node].name;
-        let what =
-            format!("{name} did not answer `init` within {} s", self.setting.deadline.as_secs_f64());
+        let what = format!(
+            "{name} did not answer `init` within {} s",
+            self.setting.deadline.as_secs_f64()
+        );
         Ending::Broken {
             what,
             log: self.log_end(node).map(|end| format!("the log of {name} ends: {end}")),

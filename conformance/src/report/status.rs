@@ -29,7 +29,9 @@ impl CaseStatus {
             return Self::Inconclusive(why);
         }
         if let Some(cut) = &verdict.cut {
-            return Self::Inconclusive(format!("judged up to the point where it is cut off: {cut}"));
+            return Self::Inconclusive(format!(
+                "judged up to the point where it is cut off: {cut}"
+            ));
         }
         if !musts().any(|one| matches!(one.outcome, Outcome::Held { .. })) {
             return Self::Inconclusive(

@@ -191,16 +191,17 @@ impl<'m> Ring<'m> {
     pub(crate) fn payload(&self, slot: Slot, length: u32) -> &'m [u8] {
         let length = length.min(self.capacity);
         let start = self.slot_end(slot).wrapping_sub(self.extent(length));
-        // SAFETY: the payload begins inside its slot, whose stride holds the capacity and the header
-        // (`RingPlace`), and ends before the header; it is not written while it is lent, by rule 2.
+        // SAFETY: the payload begins inside its slot, whose stride holds the capacity and the
+        // header (`RingPlace`), and ends before the header; it is not written while it is lent, by
+        // rule 2.
         unsafe {
             let payload = self.base.add(start);
             NonNull::slice_from_raw_parts(payload, index_from_u32(length)).as_ref()
         }
     }
 
-    /// Returns the bytes from the start of a payload to the end of its slot. `length` is at most the
-    /// capacity.
+    /// Returns the bytes from the start of a payload to the end of its slot. `length` is at most
+    /// the capacity.
     ///
     /// Cannot exceed the stride: that is a multiple of 8 which holds the capacity and the header, by
     /// `RingPlace`.

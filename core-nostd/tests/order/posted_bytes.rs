@@ -50,8 +50,8 @@ fn built() -> impl Strategy<Value = Built> {
     })
 }
 
-/// Builds the messages in one burst, and returns the ranges that one step posts to the only peer and
-/// the range that each message needs.
+/// Builds the messages in one burst, and returns the ranges that one step posts to the only peer,
+/// and the range that each message needs.
 fn posted(
     messages: &[Built],
     promises: Promises,

@@ -43,8 +43,8 @@ use crate::settings::{Limits, WriteKeys, WriteOrder};
 use crate::timing::LossTimes;
 use events::DeviceEvents;
 
-/// Header bytes of a write's packet: Ethernet, IP, UDP, BTH, RETH and both checksums of RoCE v2. With
-/// InfiniBand they are fewer.
+/// Header bytes of a write's packet: Ethernet, IP, UDP, BTH, RETH and both checksums of RoCE v2.
+/// InfiniBand has fewer.
 const WRITE_HEADER_BYTES: usize = 78;
 
 /// The values that were chosen, granted and rounded.

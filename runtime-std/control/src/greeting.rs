@@ -4,7 +4,7 @@
 use super::channel::Channel;
 use super::deadline::{ChannelError, Deadline};
 use super::handshake::{HandshakeEnd, handshake};
-use super::hello::{Hello, PREAMBLE_BYTES, Preamble, Purpose};
+use super::hello::{CipherKind, Hello, PREAMBLE_BYTES, Preamble, Purpose};
 use super::key::SharedKey;
 use super::refusal::{Refusal, decode_verdict, encode_verdict};
 use super::stream::Stream;
@@ -89,7 +89,8 @@ fn preambles(
     let mut theirs = [0; PREAMBLE_BYTES];
     stream.write_all(&own.encode(), deadline)?;
     stream.read_all(&mut theirs, deadline)?;
-    if let Err(refusal) = own.check(Preamble::decode(&theirs)) {
+    let decoded = Preamble::decode(&theirs);
+    if let Err(refusal) = own.check(decoded) {
         return Ok(Err(refusal));
     }
     let Some(key) = key else { return Ok(Ok(Channel::new(stream, None))) };
@@ -97,6 +98,7 @@ fn preambles(
         HandshakeEnd::Connecting => [own.encode(), theirs].concat(),
         HandshakeEnd::Accepting => [theirs, own.encode()].concat(),
     };
-    let cipher = handshake(&stream, key, &prologue, end, deadline)?;
+    let kind = decoded.map_or(CipherKind::ChaChaPoly, |theirs| own.cipher(theirs));
+    let cipher = handshake(&stream, (key, kind), &prologue, end, deadline)?;
     Ok(Ok(Channel::new(stream, Some(cipher))))
 }

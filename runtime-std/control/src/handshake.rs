@@ -4,14 +4,23 @@ pub(super) use snow::TransportState;
 
 use super::channel::framed;
 use super::deadline::{ChannelError, Deadline};
+use super::hello::CipherKind;
 use super::key::SharedKey;
 use super::stream::Stream;
 
-const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+const fn pattern(cipher: CipherKind) -> &'static str {
+    match cipher {
+        CipherKind::AesGcm => "Noise_NNpsk0_25519_AESGCM_BLAKE2s",
+        CipherKind::ChaChaPoly => "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s",
+    }
+}
 
 /// Maximum length of a handshake message: a key and a seal. Longer ones are not read from an
 /// unauthenticated peer.
 const HANDSHAKE_MAX: usize = 256;
+
+/// The key, and the cipher that both ends take.
+type Keyed<'k> = (&'k SharedKey, CipherKind);
 
 /// The end that begins, or the end that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +32,7 @@ pub(super) enum HandshakeEnd {
 /// Performs the handshake. `prologue` is the earlier traffic, which must be the same at both ends.
 pub(super) fn handshake(
     stream: &Stream,
-    key: &SharedKey,
+    key: Keyed<'_>,
     prologue: &[u8],
     end: HandshakeEnd,
     deadline: Deadline<'_>,
@@ -34,15 +43,18 @@ pub(super) fn handshake(
     }
 }
 
-fn builder<'b>(key: &'b SharedKey, prologue: &'b [u8]) -> Result<snow::Builder<'b>, snow::Error> {
-    snow::Builder::new(PATTERN.parse()?).psk(0, key.bytes())?.prologue(prologue)
+fn builder<'b>(
+    (key, cipher): Keyed<'b>,
+    prologue: &'b [u8],
+) -> Result<snow::Builder<'b>, snow::Error> {
+    snow::Builder::new(pattern(cipher).parse()?).psk(0, key.bytes())?.prologue(prologue)
 }
 
 /// Performs the connecting end, which sends the first message; an empty frame answers a message
 /// with another key.
 fn connect(
     stream: &Stream,
-    key: &SharedKey,
+    key: Keyed<'_>,
     prologue: &[u8],
     deadline: Deadline<'_>,
 ) -> Result<TransportState, ChannelError> {
@@ -59,7 +71,7 @@ fn connect(
 
 fn accept(
     stream: &Stream,
-    key: &SharedKey,
+    key: Keyed<'_>,
     prologue: &[u8],
     deadline: Deadline<'_>,
 ) -> Result<TransportState, ChannelError> {

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 /// The version of everything that the two ends of a connection exchange: the greeting, and the
 /// later traffic of fabrics. Programs of different versions refuse each other, so the version
 /// increases with every change of a byte.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// First bytes of the preamble.
 const MAGIC: &[u8; 8] = b"tramontn";
@@ -15,16 +15,24 @@ const MAGIC: &[u8; 8] = b"tramontn";
 /// Size of the preamble, which never changes.
 pub(super) const PREAMBLE_BYTES: usize = 16;
 
-/// The unencrypted data before anything else: program, version, and whether there is a key.
+/// The unencrypted data before anything else: program, version, whether there is a key, and whether
+/// the processor has instructions for AES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Preamble {
     version: u16,
     keyed: bool,
+    has_aes: bool,
 }
 
 impl Preamble {
-    pub(super) const fn own(keyed: bool) -> Self {
-        Self { version: VERSION, keyed }
+    pub(super) fn own(keyed: bool) -> Self {
+        Self { version: VERSION, keyed, has_aes: has_aes() }
+    }
+
+    /// Returns the fastest cipher of the two ends. The handshake covers both preambles, so nobody
+    /// on the path can change the choice.
+    pub(super) fn cipher(self, other: Self) -> CipherKind {
+        if self.has_aes && other.has_aes { CipherKind::AesGcm } else { CipherKind::ChaChaPoly }
     }
 
     pub(super) fn encode(self) -> [u8; PREAMBLE_BYTES] {
@@ -32,13 +40,15 @@ impl Preamble {
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..10].copy_from_slice(&self.version.to_le_bytes());
         bytes[10] = u8::from(self.keyed);
+        bytes[11] = u8::from(self.has_aes);
         bytes
     }
 
     /// Decodes a preamble; returns `None` if it is another program's.
     pub(super) fn decode(bytes: &[u8; PREAMBLE_BYTES]) -> Option<Self> {
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-        bytes.starts_with(MAGIC).then_some(Self { version, keyed: bytes[10] != 0 })
+        let (keyed, has_aes) = (bytes[10] != 0, bytes[11] != 0);
+        bytes.starts_with(MAGIC).then_some(Self { version, keyed, has_aes })
     }
 
     /// Checks whether the two ends can continue.
@@ -54,6 +64,25 @@ impl Preamble {
             _ => Err(Refusal::Version),
         }
     }
+}
+
+/// A cipher of connections with a key. Both take a key of 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CipherKind {
+    /// AES-256-GCM: two to three times as fast as ChaCha20 on a processor with instructions for it.
+    AesGcm,
+    /// ChaCha20-Poly1305: fast on every processor, without tables that leak through the cache.
+    ChaChaPoly,
+}
+
+/// Returns whether this processor encrypts with AES in constant time and fast.
+fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return false;
 }
 
 /// The purpose of a client's connection. The numbers are part of the protocol, and are stable.
@@ -184,8 +213,9 @@ mod tests {
             node: NodeId(0x2122_2324),
             incarnation: 0x3132_3334_3536_3738,
         };
-        assert_eq!(VERSION, 9);
-        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x09\x00\x01\x00\x00\x00\x00\x00");
+        assert_eq!(VERSION, 10);
+        let preamble = Preamble { version: VERSION, keyed: true, has_aes: true };
+        assert_eq!(preamble.encode(), *b"tramontn\x0a\x00\x01\x01\x00\x00\x00\x00");
         assert_eq!(
             hello.encode(),
             b"\x02\x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\
@@ -199,9 +229,19 @@ mod tests {
         assert_eq!(own.check(Preamble::decode(&own.encode())), Ok(()));
         assert_eq!(own.check(Some(Preamble::own(false))), Err(Refusal::KeyMode));
         assert_eq!(
-            own.check(Some(Preamble { version: VERSION + 1, keyed: true })),
+            own.check(Some(Preamble { version: VERSION + 1, ..own })),
             Err(Refusal::Version)
         );
         assert_eq!(own.check(Preamble::decode(b"GET / HTTP/1.1\r\n")), Err(Refusal::Version));
+    }
+
+    #[test]
+    fn aes_needs_instructions_at_both_ends() {
+        let [with, without] =
+            [true, false].map(|has_aes| Preamble { version: VERSION, keyed: true, has_aes });
+        assert_eq!(with.cipher(with), CipherKind::AesGcm);
+        for (one, other) in [(with, without), (without, with), (without, without)] {
+            assert_eq!(one.cipher(other), CipherKind::ChaChaPoly);
+        }
     }
 }

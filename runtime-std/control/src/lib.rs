@@ -35,8 +35,9 @@
 //! The view is compared only in a meeting: clients of a control server accept any view.
 //!
 //! # Keys
-//! With a [`SharedKey`], the handshake is `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` by the `snow`
-//! crate. All members hold one key and no other identity, so there are no static keys (`NN`);
+//! With a [`SharedKey`], the handshake is `Noise_NNpsk0_25519_AESGCM_BLAKE2s` by the `snow` crate
+//! if both processors have instructions for AES, otherwise `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s`.
+//! All members hold one key and no other identity, so there are no static keys (`NN`);
 //! `psk0` proves the key in the very first message, so that an unauthenticated peer costs only a
 //! few hashes. Fresh Diffie-Hellman keys on both sides keep the traffic secret even if the shared
 //! key is lost later (HAL-7). A process with the key may claim to be any member: the key keeps

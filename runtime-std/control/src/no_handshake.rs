@@ -2,6 +2,7 @@
 //! [`SharedKey::from_file`] refuses keys, and a handshake with a key made in another way fails.
 
 use super::deadline::{ChannelError, Deadline};
+use super::hello::CipherKind;
 use super::key::SharedKey;
 use super::stream::Stream;
 
@@ -28,7 +29,7 @@ impl TransportState {
 
 pub(super) fn handshake(
     _: &Stream,
-    _: &SharedKey,
+    _: (&SharedKey, CipherKind),
     _: &[u8],
     _: HandshakeEnd,
     _: Deadline<'_>,

@@ -109,7 +109,10 @@ fn of_nothing<T: RegionBench>(bench: &mut T) -> Outcome {
                 "a {what} in {view} to rank {peer} of {region:?} returns {said:?}"
             );
         }
-        ensure!(!scene.fabric(B).may_write(view, peer, region), "an unknown peer may write to {region:?}");
+        ensure!(
+            !scene.fabric(B).may_write(view, peer, region),
+            "an unknown peer may write to {region:?}"
+        );
     }
     scene.grant(B, link, LOG)?;
     scene.ensure_lands((A, B), link, LOG, 1)?;

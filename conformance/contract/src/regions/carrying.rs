@@ -60,8 +60,9 @@ fn guard_as_posted<T: RegionBench>(bench: &mut T) -> Outcome {
         fill(&scene, 100 + round);
         scene.settle()?;
         for (offset, length) in [(1024, 8), (2000, 24), (4096, longest)] {
-            let what =
-                format!("a guard of {length} bytes whose source changed from {round} after the call");
+            let what = format!(
+                "a guard of {length} bytes whose source changed from {round} after the call"
+            );
             ensure_same(&scene.look(B, LOG, offset, length), &vec![round; length], &what)?;
         }
     }
@@ -94,7 +95,8 @@ fn until_completed<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.settle()?;
         for write in &list {
             let seen = scene.look(B, LOG, write.target.offset, write.length);
-            let what = format!("content whose source changed from {round} after its list had completed");
+            let what =
+                format!("content whose source changed from {round} after its list had completed");
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }
@@ -119,7 +121,8 @@ fn completion_visible<T: RegionBench>(bench: &mut T) -> Outcome {
         await_completion(&mut scene, u64::from(round))?;
         for write in &list {
             let seen = scene.look(B, LOG, write.target.offset, write.length);
-            let what = format!("list {round} has completed, but its write at {}", write.target.offset);
+            let what =
+                format!("list {round} has completed, but its write at {}", write.target.offset);
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }
@@ -198,13 +201,18 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
                 seen.iter().all(|cell| *cell == LISTS_MAX.to_ne_bytes()),
                 "no list was refused, but the last of {LISTS_MAX} lists did not land: {seen:?}"
             );
-            return Ok(Finding::NotApplicable("60000 lists were accepted while no process received any"));
+            return Ok(Finding::NotApplicable(
+                "60000 lists were accepted while no process received any",
+            ));
         };
         ensure!(refused > 1, "the queue is full before the first post");
         // The owner of another region, and rows, are not delayed.
         scene.fill_row(A, link, 64, &[round; 8]);
         let row = scene.post(A, link, &[Write::of_row(64, 8, Kind::Guard)], None);
-        ensure!(row.is_ok(), "while the queue to a region is full, a post of the row returns {row:?}");
+        ensure!(
+            row.is_ok(),
+            "while the queue to a region is full, a post of the row returns {row:?}"
+        );
         let beside = scene.post(A, third, &list, None);
         ensure!(beside.is_ok(), "while the queue to {B} is full, a post to {C} returns {beside:?}");
         scene.settle()?;

@@ -103,11 +103,18 @@ fn writer_dies<T: RegionBench>(bench: &mut T) -> Outcome {
     ensure!(!scene.may_write(B, link, LOG), "a dead process may write");
     let before = scene.snapshot(B, LOG);
     scene.settle_with(&[B, C])?;
-    ensure_same(&scene.snapshot(B, LOG), &before, "the region after a dead writer's permission was revoked")?;
+    ensure_same(
+        &scene.snapshot(B, LOG),
+        &before,
+        "the region after a dead writer's permission was revoked",
+    )?;
     await_loss(&mut scene, B, link)?;
     let granted = scene.fabric(B).grant(link.view, link.peer_of(B), LOG);
     let granted = granted.map_err(|error| error.kind());
-    ensure!(granted == Err(ErrorKind::PeerLost), "granting a lost process permission returns {granted:?}");
+    ensure!(
+        granted == Err(ErrorKind::PeerLost),
+        "granting a lost process permission returns {granted:?}"
+    );
     scene.ensure_lands((C, B), third, LOG, 3)?;
     scene.retire(B, link)?;
     scene.ensure_lands((C, B), third, LOG, 4)?;

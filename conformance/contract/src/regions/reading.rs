@@ -64,7 +64,11 @@ fn brings_all<T: RegionBench>(bench: &mut T) -> Outcome {
         let came = scene.wait(|scene| Ok(scene.completed(A).contains(&token)))?;
         ensure!(came, "a read never completes");
         expected[to..to + length].copy_from_slice(&pattern[from..from + length]);
-        ensure_same(&scene.snapshot(A, LOG), &expected, "the bytes that were read, and all others")?;
+        ensure_same(
+            &scene.snapshot(A, LOG),
+            &expected,
+            "the bytes that were read, and all others",
+        )?;
     }
     ensure_same(&scene.snapshot(B, LOG), &pattern, "a region that was read")?;
     ensure!(scene.snapshot(A, OTHER).iter().all(|byte| *byte == 0), "another region changed");
@@ -118,7 +122,10 @@ fn while_written<T: RegionBench>(bench: &mut T) -> Outcome {
             debug_assert!(looked.is_ok(), "inside the region");
             let may_be: Vec<u8> = (since..=newest).map(byte_of).collect();
             let wrong = bytes.iter().position(|byte| !may_be.contains(byte));
-            ensure!(wrong.is_none(), "byte {wrong:?} of a read is not of any round from {since} to {newest}");
+            ensure!(
+                wrong.is_none(),
+                "byte {wrong:?} of a read is not of any round from {since} to {newest}"
+            );
             (under_way, count) = (None, count + 1);
             reads.store(count, Ordering::Release);
         }
@@ -153,7 +160,10 @@ fn refused<T: RegionBench>(bench: &mut T) -> Outcome {
     }
     let unknown = Link { view: tramontane_core::ids::ViewId(3), ..link };
     let said = try_read(&mut scene, unknown, (area(LOG, 0), area(LOG, 0)), 8, 5);
-    ensure!(said.is_err() && said != Err(ErrorKind::QueueFull), "a read in an unknown view returns {said:?}");
+    ensure!(
+        said.is_err() && said != Err(ErrorKind::QueueFull),
+        "a read in an unknown view returns {said:?}"
+    );
     scene.settle()?;
     ensure!(scene.completed(A).is_empty(), "a refused read completes");
     ensure!(scene.snapshot(A, LOG).iter().all(|byte| *byte == 0), "a refused read changes memory");

@@ -46,7 +46,10 @@ fn ensure_kept_out<T: RegionBench>(
     if posted.is_ok() {
         let denied = PermissionEvent::Denied { view: link.view, peer: link.peer_of(from), region };
         let told = scene.take_told(from);
-        ensure!(told.contains(&denied), "a post without permission is accepted, and {told:?} is reported");
+        ensure!(
+            told.contains(&denied),
+            "a post without permission is accepted, and {told:?} is reported"
+        );
     }
     Ok(())
 }
@@ -171,7 +174,10 @@ fn told<T: RegionBench>(bench: &mut T) -> Outcome {
             is_told |= scene.take_told(A).contains(&restored);
             Ok(is_told)
         })?;
-        ensure!(is_told, "a post was refused, then permission was granted, but nothing is reported");
+        ensure!(
+            is_told,
+            "a post was refused, then permission was granted, but nothing is reported"
+        );
         scene.ensure_lands((A, B), link, LOG, value)?;
         scene.revoke(B, link, LOG)?;
         scene.settle()?;

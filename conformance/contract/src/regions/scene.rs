@@ -167,7 +167,10 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         while let Some(event) = fabric.poll_permission() {
             place.told.push(event);
             polls += 1;
-            ensure!(polls < 200_000, "polling {process} for permission events never ends: {event:?}");
+            ensure!(
+                polls < 200_000,
+                "polling {process} for permission events never ends: {event:?}"
+            );
         }
         Ok(())
     }
@@ -229,10 +232,16 @@ impl<'b, T: RegionBench> Scene<'b, T> {
                 Ok(()) => Ok(true),
                 // The writer's fabric may not know of the permission yet.
                 Err(ErrorKind::QueueFull | ErrorKind::Revoked) => Ok(false),
-                Err(kind) => Err(Breach(format!("a post of {from} in {} was refused: {kind}", link.view))),
+                Err(kind) => {
+                    Err(Breach(format!("a post of {from} in {} was refused: {kind}", link.view)))
+                }
             }
         })?;
-        ensure!(passed, "{from} has permission in {}, but a post still returns {last:?}", link.view);
+        ensure!(
+            passed,
+            "{from} has permission in {}, but a post still returns {last:?}",
+            link.view
+        );
         Ok(())
     }
 
@@ -251,7 +260,9 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             }
             self.pass(&[from])?;
         }
-        last.map_err(|kind| Breach(format!("a post of {from} in {} was refused: {kind}", link.view)))
+        last.map_err(|kind| {
+            Breach(format!("a post of {from} in {} was refused: {kind}", link.view))
+        })
     }
 
     /// Grants the other member of a view permission to write to the owner's region.

@@ -100,10 +100,7 @@ fn shown_by_all<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.ensure_lands((writers[turn], B), links[turn], LOG, value)?;
     }
     scene.ensure_lands((C, B), links[1], OTHER, 77)?;
-    ensure!(
-        scene.look(B, LOG, 256, 64) == [6; 64],
-        "a write to {OTHER:?} changes {LOG:?}"
-    );
+    ensure!(scene.look(B, LOG, 256, 64) == [6; 64], "a write to {OTHER:?} changes {LOG:?}");
     // A view that is opened later shows the region too, and the end of one view does not remove it
     // from another.
     scene.retire(B, links[0])?;

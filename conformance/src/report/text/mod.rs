@@ -79,8 +79,7 @@ fn implementation(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let Some(adapter) = &run.adapter else {
         return Ok(());
     };
-    let name =
-        run.implementation.as_deref().unwrap_or("an implementation without a name");
+    let name = run.implementation.as_deref().unwrap_or("an implementation without a name");
     let adapter = printable(adapter, TEXT_CHARACTERS_MAX);
     writeln!(out, "{STRONG}{}{STRONG:#}, by {adapter}", printable(name, TEXT_CHARACTERS_MAX))?;
     if !run.features.is_empty() {
@@ -372,7 +371,10 @@ mod tests {
         assert!(text.contains("chatty: passed, but a recommended promise is broken"), "{text}");
         assert!(text.contains("quiescence (should) is broken"), "{text}");
         let last = text.lines().last().unwrap_or_default();
-        assert!(last.starts_with("PASSED") && last.contains("one recommended promise is broken"), "{last}");
+        assert!(
+            last.starts_with("PASSED") && last.contains("one recommended promise is broken"),
+            "{last}"
+        );
     }
 
     #[test]
