@@ -1,4 +1,4 @@
-//! Queries of a row of the papers' claims to the runs.
+//! Queries, with which a row of the papers' claims computes figures from runs.
 //!
 //! A query is arithmetic on figures of runs. `gb_per_s(batching, nodes=few, window=5)` is a figure
 //! of a named case with different values for some of its fields. A field with several values, given
