@@ -45,7 +45,7 @@ fn members(shape: &Shape) -> Vec<Member> {
     group::join_all(shape).into_iter().map(member).collect()
 }
 
-/// Two members.
+/// Returns two members of a group.
 fn pair(shape: &Shape) -> (Member, Member) {
     let mut members = members(&Shape { members: 2, ..shape.clone() }).into_iter();
     (members.next().expect("two"), members.next().expect("two"))

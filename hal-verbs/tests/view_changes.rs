@@ -49,7 +49,7 @@ fn three_changes(most: usize, limits: &Limits) -> Vec<Cost> {
     group.until("the first view", PATIENCE, |group| group.is_ready(1, &all[1..]));
     group.go_on_in(1, &all[1..]);
     let mut costs = Vec::new();
-    // One joins.
+    // One member joins.
     group.begin_to_count();
     change(&mut group, 1, &all);
     costs.push(group.count());
@@ -66,7 +66,7 @@ fn three_changes(most: usize, limits: &Limits) -> Vec<Cost> {
     change(&mut group, 2, &all[..survivors]);
     costs.push(group.count());
     print("one is killed", survivors, costs.last().expect("one"));
-    // One leaves.
+    // One member leaves.
     group.begin_to_count();
     change(&mut group, 3, &all[1..survivors]);
     group.leave(0);
@@ -263,7 +263,7 @@ fn nothing_of_a_peer_that_was_cut_lands_however_much_is_to_be_done_beside() {
     }
 }
 
-/// Its connection for blocks ends separately: until then its writes must find the memory.
+/// Its connection for blocks ends separately: until then the memory for its writes must stay valid.
 #[test]
 fn a_block_of_a_peer_that_was_cut_is_not_refused_where_its_memory_is_dropped() {
     let all = [0, 1, 2];

@@ -43,7 +43,7 @@ pub(super) enum Inner {
 }
 
 impl ProtectionDomain {
-    /// A new one.
+    /// Allocates a protection domain.
     pub(crate) fn new(context: &Context) -> io::Result<Self> {
         let inner = match context.inner() {
             context::Inner::Library(context) => {

@@ -48,7 +48,7 @@ impl CheckedHalf {
     }
 }
 
-/// One end.
+/// One end of a connection.
 pub(super) struct CheckConnection {
     // The first field, so that no queue pair outlives the memory it writes to.
     pair: QueuePair,

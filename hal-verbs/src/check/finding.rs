@@ -72,12 +72,12 @@ pub enum Verdict {
     Note,
     /// The fabric would malfunction: the text says what to do.
     Failed,
-    /// Not tried.
+    /// The check was not run.
     Skipped,
 }
 
 impl Verdict {
-    /// One word.
+    /// Returns the verdict as one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -28,7 +28,7 @@ pub(super) struct Reply {
     sender: Sender<Outcome>,
     peer: Option<Rank>,
     is_over: Arc<AtomicBool>,
-    /// Tells a sleeper.
+    /// The descriptor that wakes a sleeper.
     news: Option<Arc<OwnedFd>>,
     is_sent: bool,
 }

@@ -59,7 +59,7 @@ pub enum GidChoice {
 pub struct Choice {
     /// The device's index in the list.
     pub device: usize,
-    /// Its name.
+    /// The device's name.
     pub name: String,
     /// The port.
     pub port: u8,

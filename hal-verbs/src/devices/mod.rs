@@ -33,7 +33,7 @@ pub struct Devices {
     pub devices: Vec<Device>,
 }
 
-/// One device.
+/// An RDMA device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Device {
     /// The device's name in `/sys/class/infiniband`.
@@ -94,7 +94,7 @@ impl DeviceKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataInOrder {
-    /// They are.
+    /// The bytes are placed in order.
     Yes,
     /// No promise. Drivers that do not implement the question answer this too.
     No,
@@ -127,7 +127,7 @@ pub struct DeviceLimits {
 /// One port of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Port {
-    /// Its number.
+    /// The port's number.
     pub number: u8,
     /// Whether traffic can flow.
     pub state: PortState,
@@ -229,7 +229,7 @@ pub struct Gid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GidKind {
-    /// InfiniBand's own.
+    /// InfiniBand's own packet format.
     InfiniBand,
     /// RoCE, not routable.
     RoceV1,

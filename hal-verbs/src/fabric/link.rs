@@ -31,7 +31,7 @@ pub(crate) enum Purpose {
     Row,
     /// A region whose owner decides which peers may write, by its number in the list of regions.
     Region(u8),
-    /// Blocks.
+    /// The blocks of a view.
     Blocks,
 }
 

@@ -128,7 +128,7 @@ pub struct Verbs {
     has_flushed: bool,
     /// Readiness and losses that `poll` has not reported yet.
     untold: usize,
-    /// A peer rang.
+    /// Whether a peer rang.
     rung: bool,
     /// Whether room became free for a post that was refused.
     retry_due: bool,

@@ -32,7 +32,7 @@ pub(super) enum Ends {
     Away,
     /// Made: the peer can be shown its card.
     Made,
-    /// Up: the peer can be informed.
+    /// Up: the peer can be informed that this end is ready.
     Up,
 }
 

@@ -23,9 +23,9 @@ pub enum LossReason {
     },
     /// No traffic flows between the two partitions.
     Partitions {
-        /// This member's.
+        /// This member's partition.
         own: PartitionKey,
-        /// The peer's.
+        /// The peer's partition.
         peer: PartitionKey,
     },
     /// Devices keep the order of writes at one end, and updates at the other.

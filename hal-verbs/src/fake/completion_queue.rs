@@ -1,4 +1,4 @@
-//! Completion queues, as their owner has them.
+//! Completion queues: the handles of their owners.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

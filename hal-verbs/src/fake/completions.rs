@@ -74,7 +74,7 @@ impl Hardware {
         Ok(())
     }
 
-    /// Enters a completion.
+    /// Adds a completion.
     pub(super) fn complete(
         &mut self,
         queue: u64,

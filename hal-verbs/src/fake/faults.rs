@@ -36,7 +36,7 @@ pub enum Fault {
         device: DeviceName,
         /// The port.
         port: u8,
-        /// The entry.
+        /// The index of the entry.
         index: u8,
         /// The entry's new address.
         address: Ipv6Addr,

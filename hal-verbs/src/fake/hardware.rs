@@ -48,7 +48,7 @@ pub(super) enum FakeEvent {
     DestroyNext { context: u64, oldest_first: bool, step_ns: u64 },
 }
 
-/// One device.
+/// A fake device.
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) profile: Profile,

@@ -24,7 +24,7 @@ pub(super) struct Domain {
 }
 
 impl ProtectionDomain {
-    /// A new one.
+    /// Allocates a protection domain.
     pub(crate) fn new(context: &Context) -> io::Result<Self> {
         let opened = &context.0;
         let id = opened.core.command(opened.id, CommandKind::AllocateDomain, |hardware| {

@@ -18,7 +18,7 @@ use crate::devices::{Devices, GidKind, LinkLayer, Wanted};
 pub struct DeviceName(String);
 
 impl DeviceName {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -85,11 +85,11 @@ pub enum CommandKind {
 /// The number of commands of one kind by one thread on one context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandCount {
-    /// The command.
+    /// The kind of command.
     pub kind: CommandKind,
-    /// The thread.
+    /// The thread that made the commands.
     pub thread: ThreadId,
-    /// How often.
+    /// The number of commands.
     pub count: u64,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct PathPlace {
 /// default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Nothing arrives.
+    /// Whether the path is cut, so that nothing arrives.
     pub is_cut: bool,
     /// Lost messages per million.
     pub loss_per_million: u32,

@@ -51,7 +51,7 @@ pub enum Keys {
     /// Consecutive numbers, never reused.
     #[default]
     Consecutive,
-    /// At random.
+    /// Keys are drawn at random.
     Drawn,
     /// The key of the last registration that ended is reused with another lowest byte: after 256
     /// reuses it is the same.
@@ -75,10 +75,10 @@ pub enum Windows {
 /// The meaning of seven retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SevenRetries {
-    /// Seven.
+    /// Seven retries.
     #[default]
     Seven,
-    /// For ever.
+    /// Retries without limit.
     ForEver,
 }
 
@@ -93,7 +93,7 @@ pub struct GidEntry {
     pub is_routed: bool,
 }
 
-/// One port.
+/// A port of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortProfile {
     /// The port's link layer.

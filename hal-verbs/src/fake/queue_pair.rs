@@ -1,4 +1,4 @@
-//! Queue pairs, as their owner has them.
+//! Queue pairs: the handles of their owners.
 
 use std::io;
 
@@ -54,7 +54,7 @@ impl QueuePair {
         opened.core.command(opened.id, kind, action)
     }
 
-    /// To RESET.
+    /// Moves the queue pair to RESET.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
         self.command(CommandKind::Reset, |hardware| hardware.reset_pair(self.id))
     }

@@ -41,7 +41,7 @@ pub(super) fn register(core: &Arc<Core>, device: usize) -> String {
     name
 }
 
-/// Forgets names.
+/// Removes these names.
 pub(super) fn remove(names: &[String]) {
     let mut registry = registry();
     for name in names {

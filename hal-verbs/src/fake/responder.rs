@@ -79,7 +79,7 @@ impl Region {
 }
 
 impl Hardware {
-    /// A request arrives.
+    /// Handles the arrival of a request.
     pub(super) fn arrive(&mut self, message: FakeMessage) {
         let Some(id) = self.receiver(&message) else {
             self.counts.nowhere += 1;

@@ -19,7 +19,7 @@ impl Context {
 }
 
 impl WorkTime {
-    /// The present.
+    /// Returns the current time.
     pub(crate) fn now_ns(&self) -> u64 {
         self.0.0.core.with(|hardware| hardware.now)
     }

@@ -44,7 +44,7 @@ impl DeviceList {
         Ok(Self { list, count: usize::try_from(count).unwrap_or(0) })
     }
 
-    /// How many.
+    /// Returns the number of devices.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
@@ -58,7 +58,7 @@ impl DeviceList {
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
-    /// Opens one.
+    /// Opens the device at this index.
     pub(crate) fn open(&self, index: usize) -> io::Result<Context> {
         let device = self.device(index).ok_or(io::ErrorKind::NotFound)?;
         // SAFETY: a device of the list, which is valid. A context may outlive the list, because

@@ -22,7 +22,7 @@ unsafe impl Send for ProtectionDomain {}
 unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
-    /// A new one.
+    /// Allocates a protection domain.
     pub(crate) fn new(context: &Arc<Context>) -> io::Result<Self> {
         // SAFETY: the context is open.
         let raw = unsafe { ibv_alloc_pd(context.raw()) };

@@ -287,7 +287,7 @@ unsafe fn follow_keys(requests: *const ibv_send_wr, count: usize) {
     }
 }
 
-/// No bytes.
+/// A range without bytes.
 const NOWHERE: ibv_sge = ibv_sge { addr: 0, length: 0, lkey: 0 };
 
 /// Returns empty attributes.

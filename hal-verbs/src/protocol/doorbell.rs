@@ -52,7 +52,7 @@ pub(crate) enum Notice {
     Asleep,
     Ring,
     Wake,
-    /// So many.
+    /// Answers this many wakeups.
     WakeSeen(u8),
     Retired,
     /// The state and epoch of a region's connection: see `crate::fabric::permissions`.
@@ -60,7 +60,7 @@ pub(crate) enum Notice {
         region: u8,
         epoch: u32,
     },
-    /// The answer.
+    /// The answer to `Reconnect`.
     Reconnected {
         region: u8,
         epoch: u32,
@@ -157,7 +157,7 @@ const WAKES_MAX: u8 = 4;
 /// The effect of a notice on this member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// Nothing.
+    /// The notice has no effect.
     Nothing,
     /// This member is rung.
     Rung,

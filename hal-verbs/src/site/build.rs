@@ -58,7 +58,7 @@ pub(crate) struct Builder {
 pub(crate) struct Shared {
     pub(crate) completions: CompletionQueue,
     rows: Domain,
-    /// By number.
+    /// The domains of the regions, by number.
     regions: Vec<Domain>,
     blocks: Option<Domain>,
     write_keys: WriteKeys,

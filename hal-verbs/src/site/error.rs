@@ -83,7 +83,7 @@ pub enum JoinError {
     TooMany {
         /// The device.
         device: String,
-        /// Of what.
+        /// The kind of object.
         what: &'static str,
         /// The device's limit.
         most: u32,
@@ -169,7 +169,7 @@ pub enum JoinError {
          devices`"
     )]
     Device {
-        /// Which.
+        /// The device.
         device: String,
         /// The failed action.
         action: &'static str,

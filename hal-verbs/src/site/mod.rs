@@ -93,7 +93,7 @@ pub struct Site {
 /// The memory and connections that a view needs.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewOptions<'v> {
-    /// The view.
+    /// The view to make.
     pub view: ViewId,
     /// This member's rank in the view.
     pub own: Rank,

@@ -24,7 +24,7 @@ pub struct RegionMemory {
 }
 
 impl RegionMemory {
-    /// Its name.
+    /// Returns the region's number.
     #[must_use]
     pub const fn region(&self) -> Region {
         self.region

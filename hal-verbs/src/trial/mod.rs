@@ -77,7 +77,7 @@ pub struct ChangeCost {
 /// The trial of a method on a device.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct RightsTrial {
-    /// The way.
+    /// The method that was tried.
     pub way: RightsWay,
     /// The trial's result.
     pub verdict: Verdict,

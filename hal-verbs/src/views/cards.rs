@@ -53,7 +53,7 @@ pub(super) struct Cards<R> {
     rows: R,
     /// The size of a member's slot in a row.
     place_bytes: usize,
-    /// By rank.
+    /// This member's progress with each peer, by rank.
     stages: Vec<CardStage>,
 }
 

@@ -114,7 +114,7 @@ pub struct RdmaViews<S: HostFabric> {
     pub(super) ended: Counters,
     /// Peers that could not be reached: see `Figures::losses`.
     pub(super) losses: Vec<(&'static str, u64)>,
-    /// Somebody rang.
+    /// Whether this member was rung.
     is_rung: bool,
     /// The index of the view that is polled first.
     turn: usize,

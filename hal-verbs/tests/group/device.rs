@@ -61,7 +61,7 @@ pub fn devices() -> Devices {
     }
 }
 
-/// Returns the numbers of objects on the device, of all kinds.
+/// Describes how many objects of each kind the device has.
 pub fn objects() -> String {
     match real() {
         Some(_) => {

@@ -29,7 +29,7 @@ pub struct Seat<'m> {
 }
 
 impl Seat<'_> {
-    /// One step.
+    /// Steps the node once.
     pub fn step(&mut self) -> Progress {
         let delivered = &mut self.delivered;
         let mut deliver = |batch: &mut Batch<'_>| {

@@ -27,7 +27,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Draws them.
+    /// Draws the devices' properties.
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::stream(seed, "devices");
         let profile = draw_profile(&mut random);

@@ -65,7 +65,7 @@ impl Kind {
         Self::Loss,
     ];
 
-    /// For a reader.
+    /// Returns the fault's name for a reader.
     pub const fn name(self) -> &'static str {
         match self {
             Self::PortFlaps => "a port down and up",

@@ -42,7 +42,7 @@ pub struct RdmaHardware {
     returns: RefCell<Vec<(u64, usize)>>,
     network: Network,
     side: SharedSideNetwork,
-    /// By process.
+    /// The device of each process.
     names: Vec<DeviceName>,
     contexts: RefCell<Vec<Option<ContextId>>>,
     is_gone: RefCell<Vec<bool>>,
@@ -93,7 +93,7 @@ impl RdmaHardware {
         }
     }
 
-    /// A process's fabric.
+    /// Creates the fabric of a process.
     pub fn fabric_of(&self, process: usize) -> RdmaViews<SideChannel> {
         let name = &self.names[process];
         let loss_time = Duration::from_millis(self.devices.loss_time_ms);

@@ -42,7 +42,7 @@ struct View {
 pub struct Member {
     fabric: RdmaViews<SideChannel>,
     context: ContextId,
-    /// Oldest first.
+    /// The views of the member, oldest first.
     views: Vec<View>,
     /// The view in which it posts.
     present: Option<ViewId>,
@@ -147,7 +147,7 @@ impl Group {
         self.gone_commands + self.members.iter().flatten().map(of).sum::<u64>()
     }
 
-    /// Counts anew.
+    /// Resets the counts.
     pub fn begin_to_count(&mut self) {
         (self.cost, self.began_at) = (Cost::default(), self.now);
         self.commands_before = self.commands();

@@ -46,9 +46,9 @@ pub enum DdsError {
          its topic_data"
     )]
     TooLong {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
-        /// The most.
+        /// The limit in bytes.
         limit: u32,
     },
     /// The topic was deleted: `RETCODE_ALREADY_DELETED`.
@@ -70,9 +70,9 @@ pub enum DdsError {
     /// A sample is larger than the topic allows.
     #[error("the sample has {bytes} bytes, but the topic's limit is {limit}; raise its sample_max")]
     TooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
-        /// The most.
+        /// The limit in bytes.
         limit: usize,
     },
     /// A value is not CDR, or not of this type.

@@ -40,7 +40,7 @@ pub struct MatchedStatus {
     pub total_count: u32,
     /// Change since this was last read.
     pub total_count_change: u32,
-    /// Now.
+    /// The number of matching entities now.
     pub current_count: u32,
     /// Change since this was last read.
     pub current_count_change: i32,
@@ -104,7 +104,7 @@ pub struct SampleRejectedStatus {
     pub total_count_change: u32,
     /// The reason for the last rejection.
     pub last_reason: Option<RejectedReason>,
-    /// Its instance.
+    /// The sample's instance.
     pub last_instance: InstanceHandle,
 }
 

@@ -2,8 +2,8 @@
 //! memory of the connection.
 //!
 //! Each receive has a permanent slot in that memory: it is posted again as soon as its message was
-//! read. An inline message is read during the post, from a slot after them. Any other message is
-//! copied to the slot of its request, like guards that do not go inline.
+//! read. An inline message is read during the post, from a slot after the receives'. Any other
+//! message is copied to the slot of its request, like guards that do not go inline.
 
 use std::io;
 use std::sync::Arc;

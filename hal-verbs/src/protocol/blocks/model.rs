@@ -49,7 +49,7 @@ enum Request {
     Message([u8; MESSAGE_BYTES]),
 }
 
-/// One end.
+/// One end of the connection.
 struct End {
     exchange: Exchange<u64>,
     events: EventQueue,

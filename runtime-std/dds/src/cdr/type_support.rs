@@ -34,7 +34,7 @@ pub trait TypeSupport: Serialize + DeserializeOwned + 'static {
     const TYPE_NAME: &'static str;
     /// The fields that distinguish instances: those that IDL marks as `@key`, in its order.
     type Key: Serialize + DeserializeOwned;
-    /// A sample's key.
+    /// Returns the key of the sample.
     fn key(&self) -> Self::Key;
 }
 

@@ -20,7 +20,7 @@ const DEPTH_DEFAULT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TopicDescription {
-    /// Its name.
+    /// The topic's name.
     pub name: String,
     /// The name of its type: a program with another type for the topic is refused.
     #[serde(rename = "type")]

@@ -50,7 +50,7 @@ pub(super) enum Deed {
     Leave(FromGroup),
 }
 
-/// By RTPS writer: its last sample that is in the order, or on its way there.
+/// The last sample of each RTPS writer that is in the order, or on its way there.
 #[derive(Debug, Default)]
 struct Entered {
     /// The sample's number, and the time at which it was recorded.

@@ -11,9 +11,9 @@
 //! may have reached some RTPS readers but not the next gateway: those samples go out again, with
 //! the same numbers of the order.
 //!
-//! It is built on RustDDS, which is released every few weeks under Apache 2.0, needs no type to
-//! read and write samples, and reports a sample's writer and number. (Dust DDS, which is maintained
-//! as well, needs each topic's type at compile time.)
+//! The gateway is built on RustDDS, which is released every few weeks under Apache 2.0, needs no
+//! type to read and write samples, and reports a sample's writer and number. (Dust DDS, which is
+//! maintained as well, needs each topic's type at compile time.)
 //!
 //! # Limits
 //! - Topics must have no key: only the type tells where a key is in a sample. Samples must be plain

@@ -68,7 +68,7 @@ pub(crate) enum Due {
     Free(u64),
 }
 
-/// The directory.
+/// The directory of created topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Directory {
     declared: Vec<TopicDescription>,

@@ -201,7 +201,7 @@ impl DomainParticipant {
         self.running.as_ref().ok_or(DdsError::Ended(Stopped::Closed))
     }
 
-    /// The domain.
+    /// Returns the domain.
     #[must_use]
     pub fn domain(&self) -> &Domain {
         &self.domain

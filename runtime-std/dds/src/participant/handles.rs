@@ -42,7 +42,7 @@ impl std::fmt::Display for ParticipantId {
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct PublicationHandle {
-    /// Its participant.
+    /// The participant.
     pub participant: ParticipantId,
     /// The writer's number among those of the participant.
     pub writer: u32,
@@ -53,7 +53,7 @@ pub struct PublicationHandle {
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct SubscriptionHandle {
-    /// Its participant.
+    /// The participant.
     pub participant: ParticipantId,
     /// The reader's number among those of the participant.
     pub reader: u32,
@@ -62,7 +62,7 @@ pub struct SubscriptionHandle {
 /// The known data of a matched writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicationData {
-    /// Which.
+    /// The writer's handle.
     pub handle: PublicationHandle,
     /// The offered policies, including user data.
     pub qos: WriterQos,
@@ -71,7 +71,7 @@ pub struct PublicationData {
 /// The known data of a matched reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionData {
-    /// Which.
+    /// The reader's handle.
     pub handle: SubscriptionHandle,
     /// The requested policies, including user data.
     pub qos: ReaderQos,

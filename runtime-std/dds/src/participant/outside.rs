@@ -303,7 +303,7 @@ impl OutsideParticipant {
     /// Waits until all its samples are delivered, at most `timeout`, and ends.
     ///
     /// # Errors
-    /// [`DdsError::NotPublished`]: something may still be under way, and it has ended all the same.
+    /// [`DdsError::NotPublished`]: samples may still be in flight, but it has ended anyway.
     pub fn close(self, timeout: Duration) -> Result<(), DdsError> {
         let until = until(timeout);
         self.forget_deleted();

@@ -13,7 +13,7 @@ use crate::error::DdsError;
 /// The path into one subgroup.
 #[derive(Clone, Debug)]
 pub(crate) enum Voice {
-    /// Of a member.
+    /// The sender of a member.
     Member(Sender),
     /// The publisher of an external participant.
     Client(Arc<Publisher>),

@@ -50,7 +50,7 @@ impl Shared {
         let created = self.known.lock().directory.create(creator, created_in, topic);
         if let Ok(Created { index, is_new: true, .. }) = created {
             let held = self.known.lock().held_topics().remove(&index);
-            // It is not found before it is open, which happens later.
+            // Participants cannot find the topic before it is open, which happens later.
             held.into_iter().for_each(|held| self.begin_topic(index, &held));
         }
         if self.is_own_request(message) {
@@ -97,7 +97,7 @@ impl Shared {
         matches!(self.own, ParticipantId::Client(_))
     }
 
-    /// Gives a place to a topic from now on.
+    /// Begins a topic at its place.
     pub(super) fn begin_topic(&self, index: usize, held: &HeldPlace) {
         self.await_rest(index);
         let HeldPlace { topic, generation, created_in, .. } = held;

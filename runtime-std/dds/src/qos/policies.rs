@@ -38,7 +38,7 @@ pub enum PolicyId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// Nothing.
+    /// Samples are not kept.
     #[default]
     Volatile,
     /// As long as the writer exists. A reader can request it, and a topic that keeps more satisfies
@@ -47,7 +47,7 @@ pub enum Durability {
     TransientLocal,
     /// In memory, as long as the topic has a member.
     Transient,
-    /// On disk.
+    /// On disk, where samples outlive all members.
     Persistent,
 }
 
@@ -79,7 +79,7 @@ pub struct Presentation {
 /// The longest time between two samples of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// The period.
+    /// The longest time between two samples.
     #[serde(with = "nanoseconds")]
     pub period: Duration,
 }
@@ -95,7 +95,7 @@ pub struct LatencyBudget {
 /// The writers whose samples of an instance count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Ownership {
-    /// Everyone's.
+    /// The samples of all writers count.
     #[default]
     Shared,
     /// Only the strongest writer's: part of DDS's ownership profile, and refused.
@@ -117,7 +117,7 @@ pub enum LivelinessKind {
 /// The detection of a writer's liveliness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Liveliness {
-    /// By whom.
+    /// The party that asserts liveliness.
     pub kind: LivelinessKind,
     /// The time after which a silent writer counts as not alive.
     #[serde(with = "nanoseconds")]
@@ -145,7 +145,7 @@ pub enum ReliabilityKind {
 /// Whether samples may be lost, and how long a writer waits so that they are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reliability {
-    /// Whether.
+    /// The kind of reliability.
     pub kind: ReliabilityKind,
     /// The longest time that a write waits for room. At a reader that keeps all samples: how long
     /// delivery waits for room in it.
@@ -188,7 +188,7 @@ pub enum History {
 pub struct ResourceLimits {
     /// Samples of all instances together.
     pub max_samples: Option<u32>,
-    /// Instances.
+    /// The most instances.
     pub max_instances: Option<u32>,
     /// Samples of an instance.
     pub max_samples_per_instance: Option<u32>,
@@ -197,7 +197,7 @@ pub struct ResourceLimits {
 /// Whether a writer that unregisters an instance also disposes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterDataLifecycle {
-    /// Whether.
+    /// Whether unregistering an instance disposes of it.
     pub autodispose_unregistered_instances: bool,
 }
 

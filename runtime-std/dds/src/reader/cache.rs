@@ -47,7 +47,7 @@ pub(crate) struct Selected {
     pub(crate) payload: Option<Arc<Payload>>,
 }
 
-/// The cache.
+/// The cache of a reader.
 #[derive(Debug)]
 pub(crate) struct ReaderCache {
     qos: ReaderQos,

@@ -37,7 +37,7 @@ pub(super) struct Statuses {
     pub(super) liveliness: LivelinessChangedStatus,
 }
 
-/// A reader.
+/// The shared part of a reader.
 pub(crate) struct ReaderCore {
     pub(crate) handle: SubscriptionHandle,
     pub(crate) qos: ReaderQos,

@@ -141,7 +141,7 @@ impl<T: TypeSupport> DataReader<T> {
         self.status(StatusMask::SUBSCRIPTION_MATCHED, |statuses| statuses.matched.take())
     }
 
-    /// Their lives.
+    /// Returns the liveliness of the matched writers.
     #[must_use]
     pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
         self.status(StatusMask::LIVELINESS_CHANGED, |statuses| statuses.liveliness.take())

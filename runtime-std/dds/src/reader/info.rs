@@ -11,7 +11,7 @@ bitflags::bitflags! {
     /// Whether a sample was read before.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct SampleStates: u8 {
-        /// It was.
+        /// Read before.
         const READ = 1;
         /// Not read before.
         const NOT_READ = 2;
@@ -22,18 +22,18 @@ bitflags::bitflags! {
     pub struct ViewStates: u8 {
         /// Not seen before, or alive again since.
         const NEW = 1;
-        /// It was.
+        /// Seen before.
         const NOT_NEW = 2;
     }
 
     /// Whether an instance is alive.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct InstanceStates: u8 {
-        /// It does.
+        /// The instance is alive.
         const ALIVE = 1;
         /// A writer disposed of it.
         const NOT_ALIVE_DISPOSED = 2;
-        /// It has no writer left.
+        /// The instance has no writer left.
         const NOT_ALIVE_NO_WRITERS = 4;
     }
 }
@@ -61,7 +61,7 @@ pub struct SampleInfo {
     pub source_timestamp: Timestamp,
     /// The time at which it was handed over here.
     pub reception_timestamp: Timestamp,
-    /// Its instance.
+    /// The sample's instance.
     pub instance_handle: InstanceHandle,
     /// The sample's writer.
     pub publication_handle: PublicationHandle,

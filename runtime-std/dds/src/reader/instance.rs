@@ -22,7 +22,7 @@ pub(super) struct InstanceEntry {
     pub(super) is_selected: bool,
 }
 
-/// An instance.
+/// The state of an instance at a reader.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) state: InstanceStates,

@@ -43,7 +43,7 @@ impl<'a, T> Lent<'a, T> {
     /// [`OctetsRef`](crate::OctetsRef).
     ///
     /// # Errors
-    /// [`DdsError::Cdr`]: there is no value, or none of this type.
+    /// [`DdsError::Cdr`] if there is no value, or it is not of this type.
     pub fn view<V: Deserialize<'a>>(&self) -> Result<V, DdsError> {
         if !self.info.valid_data {
             return Err(DdsError::Cdr("this tells a state, and has no value".into()));
@@ -53,10 +53,10 @@ impl<'a, T> Lent<'a, T> {
 }
 
 impl<'a, T: TypeSupport> Lent<'a, T> {
-    /// The value.
+    /// Returns a copy of the value.
     ///
     /// # Errors
-    /// [`DdsError::Cdr`]: there is no value, or none of this type.
+    /// [`DdsError::Cdr`] if there is no value, or it is not of this type.
     pub fn data(&self) -> Result<T, DdsError> {
         self.view()
     }
@@ -94,10 +94,10 @@ impl<T> Sample<T> {
 }
 
 impl<T: TypeSupport> Sample<T> {
-    /// The value.
+    /// Returns a copy of the value.
     ///
     /// # Errors
-    /// [`DdsError::Cdr`]: there is no value, or none of this type.
+    /// [`DdsError::Cdr`] if there is no value, or it is not of this type.
     pub fn data(&self) -> Result<T, DdsError> {
         self.lend().data()
     }

@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// What it offers is unknown until the reader has caught up.
+    /// The writer's offer is unknown until the reader has caught up.
     #[test]
     fn a_writer_that_offers_more_than_was_assumed_is_matched_at_the_present() {
         let period = Duration::from_secs(1);

@@ -32,7 +32,7 @@ struct Attached {
     matched: Vec<PublicationHandle>,
 }
 
-/// The topic.
+/// The state of a topic at a member.
 #[derive(Debug, Default)]
 pub(crate) struct TopicState {
     /// The generation of the topic that has the place; 0 if the topic is declared.

@@ -36,7 +36,7 @@ pub(crate) struct Keep {
     pub(crate) samples: Option<usize>,
 }
 
-/// The store.
+/// The kept samples of a topic.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TopicStore {
     keep: Keep,

@@ -9,7 +9,7 @@ use crate::participant::PublicationHandle;
 use crate::qos::{LivelinessKind, WriterQos};
 use crate::time::INFINITE;
 
-/// A writer.
+/// A writer of the topic.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownWriter {
     pub(crate) handle: PublicationHandle,

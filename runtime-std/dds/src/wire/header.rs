@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Dispose,
     /// The writer no longer writes an instance.
     Unregister,
-    /// Both.
+    /// Disposes of an instance and unregisters it.
     DisposeAndUnregister,
     /// A writer with its policies, before its first message.
     Announce,

@@ -34,7 +34,7 @@ struct Dues {
     sign: Option<Duration>,
 }
 
-/// A writer.
+/// The shared part of a writer.
 pub(crate) struct WriterCore {
     pub(crate) handle: PublicationHandle,
     /// The topic's index, and its generation.

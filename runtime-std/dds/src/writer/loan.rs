@@ -28,7 +28,7 @@ impl<'w, T: PlainType> Loan<'w, T> {
         Ok(Self { slot, sample: PhantomData })
     }
 
-    /// Writes it.
+    /// Writes the sample.
     ///
     /// # Errors
     /// The same as for [`DataWriter::write`](crate::DataWriter::write).
@@ -67,7 +67,7 @@ impl<'w> OctetsLoan<'w> {
         Ok(Self { slot })
     }
 
-    /// Writes it.
+    /// Writes the sample.
     ///
     /// # Errors
     /// The same as for [`DataWriter::write`](crate::DataWriter::write).

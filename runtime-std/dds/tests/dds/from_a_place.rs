@@ -207,7 +207,8 @@ fn a_reader_that_has_no_log_to_begin_at_is_refused() {
     assert!(told(refused).contains("no log"));
 }
 
-/// It is deleted while it catches up: the writer learns that it is gone, and its thread ends.
+/// The reader is deleted while it catches up: the writer learns that it is gone, and its thread
+/// ends.
 #[test]
 fn a_reader_that_goes_before_it_has_come_is_gone() {
     let place = Place::new(1, [topic()]);

@@ -62,8 +62,8 @@ impl TypeSupport for Plot {
     }
 }
 
-/// It is deleted while all write, members and external participants: all readers receive the same
-/// samples up to there. The same name and place may be used again, for another topic.
+/// The topic is deleted while all write, members and external participants: all readers receive the
+/// same samples up to there. The same name and place may be used again, for another topic.
 #[test]
 fn a_topic_of_run_time_has_one_order_and_one_end_inside_and_outside() {
     for carrier in CARRIERS {

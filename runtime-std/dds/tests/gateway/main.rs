@@ -361,7 +361,7 @@ fn ends_that_do_not_match_are_named() {
         let ends: Vec<bool> = named.iter().map(|mismatch| mismatch.is_writer).collect();
         assert_eq!((ends.contains(&true), ends.contains(&false)), (writer, reader), "{which}");
         assert!(named.iter().all(|mismatch| mismatch.to_string().contains(why)), "{named:?}");
-        // The last one's writer matches.
+        // In the last case the writer matches.
         assert!(!writer || gateway.counts()[0].1 == MirrorCounts::default(), "{which}");
     }
     until("what matches passes", || !order.lock().expect("no panic").is_empty());

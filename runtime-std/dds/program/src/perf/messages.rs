@@ -59,7 +59,7 @@ pub(super) struct Task {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PerfOrder {
-    /// All are there, and may begin.
+    /// Every participant is there, so the measurement may begin.
     Begin,
 }
 

@@ -68,7 +68,7 @@ enum ModeName {
     Ping,
 }
 
-/// Measure a topic: one publisher and some subscribers, each a process on this machine
+/// Measure a topic: one publisher and some subscribers, each in a process on this machine
 #[derive(Args, Debug)]
 pub(crate) struct PerfOptions {
     /// The kind of measurement
@@ -157,7 +157,7 @@ impl PerfOptions {
 /// Bytes of CDR before the content of a sequence.
 const SEQUENCE_OVERHEAD: u32 = 4;
 
-/// Measures.
+/// Runs the measurement.
 pub(super) fn run(arguments: &PerfOptions) -> Result<(), Failure> {
     let task = arguments.task()?;
     let interrupts = Interrupts::watch()?;

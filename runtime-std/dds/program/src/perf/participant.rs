@@ -1,4 +1,4 @@
-//! A participant's process.
+//! The process of a participant.
 
 use std::time::{Duration, Instant};
 

@@ -143,7 +143,7 @@ impl DataReaderListener<Octets> for Pinging {
     }
 }
 
-/// A subscriber's end.
+/// The subscriber's end.
 struct Ponging {
     writer: DataWriter<Octets>,
 }

@@ -93,7 +93,7 @@ impl Result {
         result
     }
 
-    /// For people.
+    /// Returns the table for people.
     pub(super) fn table(&self) -> String {
         let mut table = match &self.round_trip_us {
             None => Table::new(
