@@ -1,25 +1,25 @@
 //! Tramontane's fabric over RDMA verbs: one reliable connection per peer, on Linux's libibverbs.
 //!
-//! | module | what it holds | needs libibverbs |
+//! | module | subject | needs libibverbs |
 //! |---|---|---|
-//! | [`devices`] | devices as data, and which port, address and packet size are taken | to ask for them |
-//! | [`settings`], [`timing`], [`status`] | limits; how long a peer may be silent; how a request can end | no |
+//! | [`devices`] | devices as data, and the choice of port, address and packet size | to discover devices |
+//! | [`settings`], [`timing`], [`status`] | limits; detection of silent peers; results of requests | no |
 //! | `protocol` | credits, rings, names, cards, the exchange of blocks | no |
 //! | `site` | a device, on which memory and connections of views are made | yes |
-//! | `trial` | whether the own device denies what it must | yes |
+//! | `trial` | trials whether the device denies forbidden writes | yes |
 //! | `views` | the fabric of a member through all its views, with a side channel | yes |
 //! | `fabric` | [`Fabric`], [`Permissions`] and [`Blocks`] | yes |
-//! | `commands` | what views ask of the kernel, which workers carry out | yes |
+//! | `commands` | kernel commands of views, which workers run | yes |
 //! | `adapter` | the seam to a device: of libibverbs, or a fake one | either |
-//! | [`check`] | an acceptance of RDMA between two hosts | yes |
-//! | `fake` | a device that does not exist, for tests | no |
-//! | `ffi` | everything foreign, and all that is unsafe but for pages and what a caller promises of block memory | yes |
+//! | [`check`] | acceptance checks of RDMA between two hosts | yes |
+//! | `fake` | a simulated device for tests | no |
+//! | `ffi` | all foreign code, and all unsafe code except for pages and the caller's promises about block memory | yes |
 //!
 //! libibverbs is loaded when a device is first requested, and the build needs nothing of it. If it
 //! is missing, [`NoLibrary`] names the package to install. The feature `fake` adds a simulated
 //! device for tests: the whole fabric runs over it without libibverbs.
 //!
-//! # What is promised (HAL-1)
+//! # Promises (HAL-1)
 //! - *Order between writes to one peer*: always. If the devices keep it, every write goes straight
 //!   into the peer's row. If they may place writes in any order, each list ends with a message that
 //!   the peer's processor applies when its receive completes: see [`WriteOrder`], and

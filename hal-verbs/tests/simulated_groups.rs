@@ -5,18 +5,18 @@
 //! A seed decides the plan, the properties of the device, and its faults. A failure prints its seed
 //! and the command that repeats it.
 //!
-//! | module | what it holds |
+//! | module | subject |
 //! |---|---|
-//! | `device` | what a run's devices are like |
-//! | `faults` | what goes wrong with devices, and when |
-//! | `hardware` | devices and side channels as the world has them: time, crashes, faults |
-//! | `links` | ways between devices that are cut or slow for a while |
-//! | `search` | many runs, and what they came to |
+//! | `device` | the properties of a run's devices |
+//! | `faults` | faults of devices, and their times |
+//! | `hardware` | devices and side channels in the simulated world: time, crashes, faults |
+//! | `links` | paths between devices that are cut or slow for a while |
+//! | `search` | many runs and their results |
 //!
 //! `TRAMONTANE_RDMA_SEED` runs only the plans of that seed, `TRAMONTANE_RDMA_RUNS` sets the number
 //! of runs of the search of 10,000, and `TRAMONTANE_RDMA_FIRST` its first seed.
 //!
-//! # What is not in it
+//! # Not covered
 //! - Regions, which views of groups do not have: their rights are tested in `rights`. Nothing else
 //!   relies on access flags, or moves a queue pair to RESET.
 //! - Members that sleep, whose wakeups arrive through descriptors and so in real time; and blocks.

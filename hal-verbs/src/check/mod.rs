@@ -5,17 +5,17 @@
 //! end writes and the other observes; then they swap roles. The writing end judges and reports to
 //! the other, so both arrive at the same [`Finding`]s.
 //!
-//! | check | what is tried |
+//! | check | requirement |
 //! |---|---|
-//! | [`Check::Reach`] | a write without bytes is answered |
-//! | [`Check::PacketSize`] | one packet of the full size is answered, and sixteen at once |
-//! | [`Check::WriteOrder`] | whoever sees a counter sees what was written before it |
-//! | [`Check::ByteOrder`] | whoever sees the end of a write sees its beginning |
-//! | [`Check::Visibility`] | what is completed can be seen at the other end |
+//! | [`Check::Reach`] | an empty write is acknowledged |
+//! | [`Check::PacketSize`] | one packet of the full size is acknowledged, and so are sixteen in one write |
+//! | [`Check::WriteOrder`] | a reader that sees a counter sees everything written before it |
+//! | [`Check::ByteOrder`] | a reader that sees the end of a write sees its beginning |
+//! | [`Check::Visibility`] | a completed write is visible at the other end |
 //! | [`Check::EndedKey`] | a write with a key that was ended is refused, and changes nothing |
-//! | [`Check::AccessFlags`] | so is one that the queue pair's access flags forbid |
-//! | [`Check::Reset`] | so is one to a queue pair that was reset |
-//! | [`Check::Loss`] | a peer that is gone is given up no earlier than is stated, nor later |
+//! | [`Check::AccessFlags`] | a write that the queue pair's access flags forbid is refused |
+//! | [`Check::Reset`] | a write to a queue pair that was reset changes nothing |
+//! | [`Check::Loss`] | a dead peer is given up within the stated times |
 //!
 //! A violation of order may happen once in many writes: a verdict about order reports the observed
 //! rounds, and proves nothing.

@@ -4,9 +4,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `jobs` | what a job does, and what comes of it |
-//! | `workers` | who does it: threads of the site, or the calling thread |
-//! | `lanes` | the same work in virtual time, where there is no thread |
+//! | `jobs` | jobs and their outcomes |
+//! | `workers` | running jobs, on threads of the site or on the calling thread |
+//! | `lanes` | running jobs in virtual time, without threads |
 //!
 //! # Invariants
 //! - A job owns the objects it works on, and returns those that are still in use. So nothing is
@@ -17,7 +17,7 @@
 //! - The polling thread takes a lock when it hands in a job, never when it checks for outcomes; and
 //!   it checks only while a job is outstanding.
 //!
-//! # What is still asked of the kernel in the polling thread
+//! # Kernel calls of the polling thread
 //! The end of one queue pair, for each peer that is cut while its row's connection works: nothing
 //! from it may land after [`cut`](tramontane_core::fabric::Fabric::cut) has returned, and only the
 //! device can ensure that. A connection with a failed request is in error, where nothing lands. One

@@ -21,9 +21,9 @@ impl DeviceKind {
     ///
     /// | kind | answer | between writes | within a write | visible upon completion |
     /// |---|---|---|---|---|
-    /// | a driver in software | not asked | yes | no | yes |
-    /// | an adapter | yes | yes | no | no |
-    /// | an adapter | no, or not known | no | no | no |
+    /// | software driver | not asked | yes | no | yes |
+    /// | NIC | yes | yes | no | no |
+    /// | NIC | no, or not known | no | no | no |
     ///
     /// - *In software*, a processor copies each packet in the order of the connection's packets
     ///   before it is acknowledged. The copy itself keeps no order of addresses.

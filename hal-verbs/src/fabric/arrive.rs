@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! one end                                  the other
-//! card_for ------------- card -----------> connect: it can be written to
+//! card_for ------------- card -----------> connect: it accepts writes
 //! connect  <------------ card ------------ card_for
-//!          --------- "connected" --------> admit: it tries first writes
+//!          --------- "connected" --------> admit: it posts its first writes
 //! admit    <-------- "connected" ---------
 //!          ------ the first writes ------> (its device)
 //! ready    <--------- answers ------------

@@ -4,21 +4,21 @@
 //! it. All writes of a list go to the device with one doorbell, and only every n-th is signalled;
 //! short ones and guards go inline. See [`crate`] for the promises.
 //!
-//! | module | what it holds |
+//! | module | subject |
 //! |---|---|
 //! | `link` | one connection: queue pair, credits, memory at both ends |
-//! | `collect` | what completions and notices make of this member |
-//! | `device_events` | what the device says of itself |
+//! | `collect` | processing of completions and notices |
+//! | `device_events` | device events |
 //! | `rest` | sleep |
-//! | `arrive`, `probe` | peers that come one by one, and the first writes to each |
-//! | `built` | what workers make for this view, as it comes |
-//! | `end`, `reason` | lost, cut and retired; what keeps a peer out of reach |
+//! | `arrive`, `probe` | arrival of peers, and the first writes to each |
+//! | `built` | results of workers for this view |
+//! | `end`, `reason` | lost, cut and retired peers; reasons why a peer is unreachable |
 //! | `permissions`, `rights`, `windows` | regions, and the keys to them |
-//! | `reconnect` | regions' connections made anew |
-//! | `blocks`, `block_memory` | blocks, and the memory that they go from and into |
-//! | `peer` | where a peer and the view are in their lives |
-//! | `updates` | rows where devices keep no order between writes |
-//! | `crate::protocol` | credits; rings over a network, and why none is lost; names |
+//! | `reconnect` | re-establishing regions' connections |
+//! | `blocks`, `block_memory` | blocks and their memory |
+//! | `peer` | states of a peer and of the view |
+//! | `updates` | rows if devices keep no order between writes |
+//! | `crate::protocol` | credits; rings over a network, and the proof that none is lost; names |
 //!
 //! # Invariants
 //! - Once a view's connections are up, and until one of them ends, nothing is allocated and no lock

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! one end: reset, up in epoch e --Reconnect(e)--> the other: reset, up in epoch e
-//! it may be used                <-Reconnected(e)- it may be used, told `Restored`
+//! it is usable                  <-Reconnected(e)- it is usable, and reports `Restored`
 //! ```
 //!
 //! The notices use the rows' connection. If both ends start at once, each treats the other's notice

@@ -1,7 +1,7 @@
 //! Rows if devices keep no order between writes: each list ends with an update, which this member
 //! applies to its copy of the sender's row when the update's receive completes.
 //!
-//! # What holds
+//! # Guarantees
 //! - *Order between writes*: a guard is seen only after everything that was posted before it, and
 //!   guards are seen in the order in which they were posted. The same holds for contents in an
 //!   update. A long content may be seen before earlier posts, like any content that is read late;

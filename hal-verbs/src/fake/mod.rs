@@ -10,19 +10,19 @@
 //! let site = Site::open(&device.wanted(), &Limits::default(), None)?;
 //! ```
 //!
-//! | module | what it holds |
+//! | module | subject |
 //! |---|---|
-//! | `network`, `profile`, `faults`, `clock` | what tests see |
+//! | `network`, `profile`, `faults`, `clock` | the interface for tests |
 //! | `registry` | devices by their names |
-//! | `work_time` | what the commands of workers cost, in virtual time |
-//! | `context`, `memory`, `window`, `completion_queue`, `queue_pair`, `send_list` | objects as their owner has them: behind the seam `crate::adapter` |
-//! | `hardware`, `agenda`, `random` | all devices with their objects, what is to happen, chance |
-//! | `locked`, `told` | how much memory a process may lock; what options come to |
-//! | `pair`, `completions` | states, flushes, what runs over |
-//! | `request`, `requester`, `path`, `responder`, `placement` | the way of a request: out, over, in, into memory |
-//! | `local_memory` | the memory that a request or a receive names at its own end |
+//! | `work_time` | the cost of workers' commands in virtual time |
+//! | `context`, `memory`, `window`, `completion_queue`, `queue_pair`, `send_list` | the owners' handles behind the seam `crate::adapter` |
+//! | `hardware`, `agenda`, `random` | all devices with their objects, future events, random numbers |
+//! | `locked`, `told` | limits on locked memory; settings that reached a device |
+//! | `pair`, `completions` | states, flushes, overflows |
+//! | `request`, `requester`, `path`, `responder`, `placement` | the path of a request: sending, network, receiving, placement in memory |
+//! | `local_memory` | the local memory of requests and receives |
 //!
-//! # What it keeps to
+//! # Rules
 //! A reliable connection as in the InfiniBand specification, volume 1, chapters 9 to 11, as far as
 //! this project uses it. Requests execute in order, each once. A forbidden request is refused and
 //! breaks the connection. An unanswered request is retransmitted and finally given up. Outstanding

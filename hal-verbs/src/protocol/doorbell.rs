@@ -5,15 +5,15 @@
 //! carry an immediate value, a *notice*. Between two members, on one connection, which keeps the
 //! order of all posts:
 //!
-//! | notice | from | says |
+//! | notice | from | meaning |
 //! |---|---|---|
-//! | `Asleep` | the sleeper, when it arms | ring me once for what you posted since your last ring, or post next |
-//! | `Ring` | the other, behind a post, or upon `Asleep` | something came before this |
-//! | `Wake` | `Fabric::wake` | wake up, whether you sleep or not |
-//! | `WakeSeen` | the receiver of `Wake` | so many more may be sent |
-//! | `Retired` | the member that ends the view | nothing more comes from here, and nothing is taken |
+//! | `Asleep` | the sleeper, when it arms | ring once for anything posted since your last ring, or for your next post |
+//! | `Ring` | the other, after a post, or upon `Asleep` | a post arrived before this |
+//! | `Wake` | `Fabric::wake` | wake up, asleep or not |
+//! | `WakeSeen` | the receiver of `Wake` | this many more wakeups may be sent |
+//! | `Retired` | the member that ends the view | the sender posts nothing more, and accepts nothing |
 //!
-//! # Why no wake-up is lost
+//! # No wakeup is lost
 //! Suppose A posts D, and B arms. If B's `Asleep` reaches A before A posts D, A rings after D.
 //! Otherwise A rings when `Asleep` arrives, unless it has rung since D. In each case a `Ring`
 //! follows D on the same connection. When B takes it off its completion queue, D has landed, and B
@@ -24,7 +24,7 @@
 //! A itself may be asleep when `Asleep` arrives, which is an event there too. A answers it and
 //! sleeps on.
 //!
-//! # Why it comes to an end
+//! # The exchange ends
 //! `Asleep` is sent to a peer again only after that peer has rung. A ring needs an `Asleep`. So a
 //! group with nothing to say exchanges at most one of each per pair, and falls silent, however
 //! often its members arm. At most [`WAKES_MAX`] wakeups, as many answers, and one or two notices of

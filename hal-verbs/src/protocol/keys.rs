@@ -3,11 +3,11 @@
 //! The owner makes a new key at each grant and ends it when it revokes the right. Changes are sent
 //! to the peer as notices, over the rows' connection:
 //!
-//! | notice | from | says |
+//! | notice | from | meaning |
 //! |---|---|---|
 //! | `KeyLow`, `KeyHigh` | the owner | write with this key: two halves of 16 bits |
-//! | `KeyGone` | the owner | the right is taken back |
-//! | `KeyTaken` | the peer | the next may come |
+//! | `KeyGone` | the owner | the right is revoked |
+//! | `KeyTaken` | the peer | the next announcement may be sent |
 //!
 //! The device alone protects the memory: it refuses an ended key. The notices keep a correct peer
 //! from trying.

@@ -5,12 +5,12 @@
 //! all earlier writes of the connection are known to be visible (InfiniBand Architecture
 //! Specification 1.4, o9-20).
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | 0 to 8 | how many updates its sender has taken, ever |
-//! | 8 to 10 | how many records follow |
-//! | 10 to 12 | 1 if the peer is to answer at once with what it has taken, else 0 |
-//! | then each | a record: where its bytes go in the sender's row (8), how many (2), and the bytes |
+//! | 0 to 8 | the total number of updates that its sender has processed |
+//! | 8 to 10 | the number of records that follow |
+//! | 10 to 12 | 1 if the peer must answer at once with the number it has processed, otherwise 0 |
+//! | the rest | records: the offset in the sender's row (8), the number of bytes (2), and the bytes |
 //!
 //! Lowest byte first. A peer's bytes are checked: a message that no correct member sends is not an
 //! update.

@@ -4,13 +4,13 @@
 //! Therefore only the site reads events ([`Site::check_device`]) and shows their meaning to every
 //! view ([`Verbs::hear_device`]).
 //!
-//! | event | what follows |
+//! | event | consequence |
 //! |---|---|
-//! | the device failed | every view loses all its peers; the next view opens the device again |
+//! | the device failed | every view loses all its peers; the next view reopens the device |
 //! | a completion queue failed | the view of that queue loses all its peers |
-//! | a queue pair failed | its peer is lost; if it is a region's, the connection is made anew |
-//! | a port lost its link | nothing yet: the device sends again until the link is back or the loss time is over; of peers that are lost meanwhile it is the reason |
-//! | a port came up; its LID, GIDs, partition keys or subnet manager changed | the next view looks at the port again |
+//! | a queue pair failed | its peer is lost; a region's connection is re-established |
+//! | a port lost its link | nothing yet: the device retransmits until the link is back or the loss time is over; a loss of peers during that time is attributed to the link |
+//! | a port came up; its LID, GIDs, partition keys or subnet manager changed | the next view queries the port again |
 //!
 //! # Invariants
 //! - After a device has reported its failure it is not asked again, because its descriptor may stay

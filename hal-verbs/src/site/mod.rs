@@ -1,6 +1,6 @@
 //! An opened device on which the memory and connections of any number of views are made.
 //!
-//! # Which peer may write where
+//! # Write access of peers
 //! Each peer receives the address and the key of *its* copy only, which has a registration of its
 //! own. All rows share a protection domain, so their keys are not secret between members: a member
 //! that guesses another's key could write to that row. Keys have 32 bits, and some devices assign

@@ -6,10 +6,10 @@
 //! given the right, and its write must land; the right is revoked, and the same write must be
 //! refused without landing in part.
 //!
-//! | module | what it holds |
+//! | module | subject |
 //! |---|---|
 //! | `pair` | the two queue pairs, and writes from one to the other |
-//! | `ways` | how the right is given and taken back |
+//! | `ways` | granting and revoking the right |
 
 mod pair;
 mod ways;

@@ -3,10 +3,10 @@
 //!
 //! A row has a slot for each member of the view, which is posted to that member only:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | 0 to 8 | how far the writer is: [`SHOWN`], [`CONNECTED`] |
-//! | from 16 | its card for the reader, as long as the connections with a peer make it |
+//! | 0 to 8 | the writer's progress: [`SHOWN`], [`CONNECTED`] |
+//! | from 16 | its card for the reader, whose length depends on the connections with a peer |
 //!
 //! All members of a view have equally many connections with each peer, so all slots have the same
 //! size.

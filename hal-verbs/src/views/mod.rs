@@ -10,14 +10,14 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `cards` | how two members come to be connected in a view |
-//! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) of it |
+//! | `cards` | connecting two members in a view |
+//! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) over all views |
 //! | `host` | the [`HostFabric`](tramontane_core::fabric::HostFabric) |
-//! | `blocks` | blocks, which go by the view's connections |
+//! | `blocks` | blocks, on the connections of their view |
 //! | `regions` | regions, which all views show, and rights to them |
-//! | `device` | what the device of all views says |
+//! | `device` | events of the device that all views share |
 //!
-//! # What it keeps
+//! # Invariants
 //! - Registrations and queue pairs are made and ended by workers, not by the polling thread
 //!   ([`commands`](crate::commands)). A step makes at most one kernel command, plus one for each
 //!   peer that is cut without having been lost.

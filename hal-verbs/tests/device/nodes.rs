@@ -6,8 +6,8 @@
 //!
 //! | member | step | list to each peer |
 //! |---|---|---|
-//! | 0, which sends | it publishes, and received its own | the message, its counter, its frontiers |
-//! | 1 to the last | it received | its frontiers; the last delivers besides |
+//! | 0, which sends | it publishes, and counts its own message as received | the message, its counter, its frontiers |
+//! | 1 to the last | it received | its frontiers; the last also delivers |
 //! | 0, and 1 to the last but one | it delivers | its frontiers |
 
 use std::time::Duration;

@@ -7,7 +7,7 @@
 //! no publishers and subscribers: the order across writers, which they would carry, is a policy of
 //! writers and readers here ([`Presentation`]).
 //!
-//! # The way of a sample
+//! # The path of a sample
 //! 1. A [`DataWriter`] reserves a slot of the group's ring and builds the sample's CDR there: from
 //!    a value by serde, or in place ([`DataWriter::loan`]).
 //! 2. The group orders the sample. At the level unordered it is handed over on receipt.
@@ -19,14 +19,14 @@
 //! | module | subject |
 //! |---|---|
 //! | `domain` | domains, topics and levels, as files and programs describe them |
-//! | `participant` | participants, and what they tell each other |
-//! | `topic` | a topic as a member sees it: its writers, and what is kept for late readers |
-//! | `reader`, `writer` | both ends |
-//! | `qos` | the policies; which of them match, and which are refused |
-//! | `cdr`, `wire` | types and their CDR; what stands before it in a message |
-//! | `gateway` | mirrors topics of an RTPS domain, as a feature |
+//! | `participant` | participants, and the messages between them |
+//! | `topic` | a topic as a member sees it: its writers, and the samples kept for late readers |
+//! | `reader`, `writer` | readers and writers |
+//! | `qos` | the policies, their matching, and refused ones |
+//! | `cdr`, `wire` | types and their CDR; the header before it in a message |
+//! | `gateway` | mirroring of topics to an RTPS domain, as a feature |
 //! | `status`, `waitset`, `time`, `error` | statuses; conditions; times; errors |
-//! | `sync` | locks, and loom's in their place where interleavings are searched |
+//! | `sync` | locks, replaced by loom's when interleavings are explored |
 
 mod cdr;
 mod domain;

@@ -1,7 +1,7 @@
 //! The traffic of a row's connection if devices keep no order between writes: long contents travel
 //! as writes, and the rest of a list as one update, a send that follows them.
 //!
-//! # Why sends
+//! # Reasons for sends
 //! A write with an immediate value may place its bytes at any moment before its completion, so it
 //! cannot carry the guard itself, and 32 bits do not hold a guard and its offset. A send lands in a
 //! separate receive, which is not read before it completes, and holds all guards of a list. So

@@ -8,16 +8,16 @@
 //! receiver  <--Written(channel, serial, number, length)--   once the write is acknowledged
 //! ```
 //!
-//! | message | says |
+//! | message | meaning |
 //! |---|---|
-//! | `Offer` | the block of that serial may be written to that place |
-//! | `Written` | it is there, whole |
-//! | `Asked` | a block waits for the receive of that serial: is there one? |
-//! | `Refused` | there is none: the block's sender has no business with it |
-//! | `Over` | nothing more is written on this channel from here, and nothing is taken |
-//! | `Credit` | nothing, but what every message says: how many were taken |
+//! | `Offer` | the block with this serial may be written to this address |
+//! | `Written` | the block has arrived completely |
+//! | `Asked` | asks whether there is a receive with this serial, for which a block waits |
+//! | `Refused` | there is no such receive, so the block's sender has broken the protocol |
+//! | `Over` | the sender writes nothing more on this channel, and accepts nothing |
+//! | `Credit` | only what every message says: how many messages were processed |
 //!
-//! # Why so
+//! # Reasons
 //! - *One connection for all channels, and an address for each block.* RDMC posts receives and
 //!   sends, with a connection for each pair of a group (4.2). If channels shared receives, a block
 //!   of one would take the receive of another, or wait for it. With a connection per channel, every

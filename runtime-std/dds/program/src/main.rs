@@ -3,11 +3,11 @@
 //! | file | subject |
 //! |---|---|
 //! | `gateway` | topics mirrored to other implementations of DDS |
-//! | `outside` | how a command looks at a domain without being a member |
-//! | `part` | how a command takes part in a domain |
-//! | `perf` | how fast topics are, with processes of this machine |
-//! | `spy` | what a topic carries |
-//! | `topics` | which topics there are; topics that come and go at run time |
+//! | `outside` | access of a command to a domain without being a member |
+//! | `part` | participation of a command in a domain |
+//! | `perf` | measurement of topics, with processes on this machine |
+//! | `spy` | printing of a topic's samples |
+//! | `topics` | listing, creation and deletion of topics |
 
 mod gateway;
 mod outside;

@@ -2,9 +2,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `encoding` | values to CDR and back |
-//! | `type_support` | what a type must tell; keys and their handles; bytes as a type |
-//! | `plain` | types whose memory is their CDR |
+//! | `encoding` | conversion of values to CDR and back |
+//! | `type_support` | requirements on a type; keys and their handles; bytes as a type |
+//! | `plain` | types whose memory layout is their CDR |
 
 mod encoding;
 mod plain;

@@ -2,9 +2,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `level` | what a topic promises |
+//! | `level` | promises of a topic |
 //! | `topic_description` | a topic, and the subgroup that carries it |
-//! | `topic_places` | places for topics that come at run time |
+//! | `topic_places` | places for topics created at run time |
 //! | `description` | a domain, and the group that carries it |
 
 mod description;

@@ -26,9 +26,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `ledger` | what is passed on, and what was: a state machine without I/O |
-//! | `rtps` | the RTPS end |
-//! | `discovery` | who else is a gateway, and which RTPS ends do not match |
+//! | `ledger` | samples passed on and to pass on: a state machine without I/O |
+//! | `rtps` | the RTPS side |
+//! | `discovery` | other gateways, and RTPS ends that do not match |
 //! | `mirror` | the thread of one topic |
 
 mod discovery;

@@ -2,22 +2,22 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `domain_participant` | the participant that applications have, which makes writers and readers |
-//! | `outside` | the participant of a program that is no member of the group |
-//! | `following` | the threads that tell it what members are told |
-//! | `history` | readers that begin at a place of the log |
-//! | `facts` | what it is told of the domain |
-//! | `entities`, `host` | how writers and readers are made; what a member and one outside do differently for that |
-//! | `life` | how long a participant is there, and its threads |
-//! | `voice` | how a participant gets what it says into a topic: a member, or one outside |
-//! | `shared` | what its entities share |
-//! | `upcall` | where a thread may be in a listener |
+//! | `domain_participant` | the participant of applications, which creates writers and readers |
+//! | `outside` | the external participant, a program that is not a member of the group |
+//! | `following` | the threads that give it the input of members |
+//! | `history` | readers that begin at a position of the log |
+//! | `facts` | facts of the domain that it receives |
+//! | `entities`, `host` | creation of writers and readers; the differences between members and external participants |
+//! | `life` | lifetime of a participant and of its threads |
+//! | `voice` | how messages of members and external participants get into a topic |
+//! | `shared` | state that its entities share |
+//! | `upcall` | marks of threads that may be inside a listener |
 //! | `replica` | the participant as an application of its group |
-//! | `discovery` | what participants tell each other of their readers |
-//! | `words` | what is said in discovery, as each participant takes it |
-//! | `directory` | the topics that come and go at run time, as discovery's order has them |
-//! | `topics` | the same with the view's part, and who waits for it |
-//! | `topic_calls` | what a program asks of topics at run time |
+//! | `discovery` | readers that participants announce to each other |
+//! | `words` | handling of discovery messages |
+//! | `directory` | topics created and deleted at run time, according to discovery's order |
+//! | `topics` | the same with the places open in the view, and waiting for them |
+//! | `topic_calls` | a program's requests about topics at run time |
 //! | `timers` | the thread that notices what did not happen in time |
 //! | `handles` | names of writers and readers |
 

@@ -4,9 +4,9 @@
 //! | file | subject |
 //! |---|---|
 //! | `policies` | the policies |
-//! | `sets` | a writer's, and a reader's |
+//! | `sets` | the sets of policies of a writer and of a reader |
 //! | `compatibility` | whether an offer meets a request |
-//! | `refusals` | what is refused when a writer or a reader is made |
+//! | `refusals` | policies refused when a writer or a reader is created |
 
 mod compatibility;
 mod policies;

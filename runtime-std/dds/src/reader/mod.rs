@@ -2,13 +2,13 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `data_reader` | the reader that applications have |
-//! | `core` | what the thread that delivers and those of the application share |
-//! | `cache`, `instance` | what a reader keeps; one instance of it |
-//! | `selection` | which samples a call means |
-//! | `info`, `lent` | what stands beside a sample; the sample where it lies |
-//! | `event` | what a reader tells its listener, of whichever type |
-//! | `listener`, `conditions` | how an application is told |
+//! | `data_reader` | the reader of applications |
+//! | `core` | state shared by the delivering thread and those of the application |
+//! | `cache`, `instance` | the samples that a reader keeps; those of one instance |
+//! | `selection` | the samples to which a call applies |
+//! | `info`, `lent` | the information about a sample; the sample in place |
+//! | `event` | type-independent events for a reader's listener |
+//! | `listener`, `conditions` | notification of the application |
 
 mod cache;
 mod conditions;

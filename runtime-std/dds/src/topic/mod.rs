@@ -2,14 +2,14 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `state` | what the topic's messages have told so far, and the readers here |
-//! | `writers` | the writers, and whether they live |
-//! | `store` | what is kept for readers that come later |
-//! | `snapshot` | all of that, for a participant that joins |
-//! | `takeover` | the same for a participant outside, which may have been there before |
-//! | `history` | the topic as a log tells it from a place on |
-//! | `tail` | its last messages, for readers that come from the log |
-//! | `payload` | values that are kept, and their memory |
+//! | `state` | the topic's state according to its messages, and the readers here |
+//! | `writers` | the writers, and whether they are alive |
+//! | `store` | samples kept for late readers |
+//! | `snapshot` | all of that, for a joining participant |
+//! | `takeover` | the same for an external participant, which may have been there before |
+//! | `history` | the topic as its log shows it from a position on |
+//! | `tail` | its last messages, for readers that catch up from the log |
+//! | `payload` | kept values, and their memory |
 
 mod history;
 mod payload;

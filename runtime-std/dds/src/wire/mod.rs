@@ -2,8 +2,8 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `header` | what stands before each sample |
-//! | `announcement` | what writers and readers say of themselves |
+//! | `header` | the header before each sample |
+//! | `announcement` | announcements of writers and readers |
 
 mod announcement;
 mod header;

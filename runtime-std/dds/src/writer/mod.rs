@@ -2,11 +2,11 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `data_writer` | the writer that applications have |
-//! | `outlet` | how its messages get into the group's slots |
-//! | `loan` | samples that are built there |
-//! | `core` | what its application, the thread that delivers and the timers share |
-//! | `listener`, `conditions` | how an application is told |
+//! | `data_writer` | the writer of applications |
+//! | `outlet` | the path of its messages into the group's slots |
+//! | `loan` | samples built in these slots |
+//! | `core` | state shared by its application, the delivering thread and the timers |
+//! | `listener`, `conditions` | notification of the application |
 
 mod conditions;
 mod core;

@@ -3,8 +3,8 @@
 //! | file | subject |
 //! |---|---|
 //! | `messages` | messages between parent and participants |
-//! | `participant` | a participant's process |
-//! | `publishing` | one publisher that writes all the time, and subscribers that count |
+//! | `participant` | the process of a participant |
+//! | `publishing` | one publisher that writes without pause, and subscribers that count |
 //! | `pinging` | one publisher whose samples are answered |
 //! | `report` | the result, as a table or JSON |
 
