@@ -72,7 +72,7 @@ impl fmt::Display for WorkStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Success => out.write_str("done"),
-            Self::LocalError(status) => write!(out, "an error at this end (status {status})"),
+            Self::LocalError(status) => write!(out, "a local error (status {status})"),
             Self::Flushed => out.write_str("flushed: the connection had failed before (status 5)"),
             Self::RemoteInvalidRequest => out.write_str(
                 "the peer's connection refused the request, or the peer is terminating (status 9)",

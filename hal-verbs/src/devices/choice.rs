@@ -107,7 +107,7 @@ pub enum ChoiceError {
         known: Vec<String>,
     },
     /// The device has no such port.
-    #[error("{device} has no port {port}; its number of ports is {ports}, counted from 1")]
+    #[error("{device} has no port {port}; choose one from 1 to {ports}")]
     NoSuchPort {
         /// The device.
         device: String,

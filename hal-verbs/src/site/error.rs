@@ -92,8 +92,8 @@ pub enum JoinError {
     },
     /// The device does not have the requested completion vector.
     #[error(
-        "{device} has no completion vector {wanted}; its number of vectors is {vectors}, counted \
-         from 0: leave --completion-vector out to spread over all of them"
+        "{device} has no completion vector {wanted}, only {vectors} vectors counted from 0; leave \
+         --completion-vector out to spread over all of them"
     )]
     NoSuchVector {
         /// The device.

@@ -39,7 +39,7 @@ impl Handshake {
     }
 
     /// Returns how this end of each connection with a peer is brought up, according to the peer's
-    /// card. This end's addresses are part of it.
+    /// card. The local ends move into the result.
     pub(crate) fn connections(
         &self,
         links: &mut [Link],

@@ -81,8 +81,8 @@ pub enum DdsError {
     /// The RTPS side of a gateway refuses something.
     #[error("RTPS: {0}")]
     Rtps(String),
-    /// The description of the domain is wrong.
-    #[error("the domain is wrong: {0}")]
+    /// The domain's description or state is invalid.
+    #[error("the domain is invalid: {0}")]
     Domain(String),
     /// The group's part of the description is wrong.
     #[error(transparent)]

@@ -1,6 +1,6 @@
 //! Blocks between two members: which end may write where, in which order, and what is reported.
 //! This module needs no device: the fabric carries the output of an [`Exchange`] over one
-//! connection, and feeds its input.
+//! connection, and passes received messages to it.
 //!
 //! ```text
 //! receiver  --Offer(channel, serial, place)-->  sender      a receive is posted

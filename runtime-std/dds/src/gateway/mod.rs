@@ -149,7 +149,11 @@ impl Gateway {
         mirrored: &MirrorOptions,
     ) -> Result<(), DdsError> {
         let described = participant.domain().topic(&mirrored.topic).ok_or_else(|| {
-            DdsError::PreconditionNotMet(format!("the domain has no topic \"{}\"", mirrored.topic))
+            DdsError::PreconditionNotMet(format!(
+                "the domain has no topic \"{}\"; add it to the \
+                 domain's description",
+                mirrored.topic
+            ))
         })?;
         let level = described.level;
         let sample_max = usize::try_from(described.sample_max).unwrap_or(usize::MAX);
