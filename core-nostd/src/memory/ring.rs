@@ -203,8 +203,8 @@ impl<'m> Ring<'m> {
     /// Returns the bytes from the start of a payload to the end of its slot. `length` is at most
     /// the capacity.
     ///
-    /// Cannot exceed the stride: that is a multiple of 8 which holds the capacity and the header, by
-    /// `RingPlace`.
+    /// Cannot exceed the stride, which is a multiple of 8 and holds the capacity and the header
+    /// (`RingPlace`).
     #[inline(always)]
     pub(super) fn extent(&self, length: u32) -> usize {
         let header = if self.checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
