@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_history_gives_nothing_to_judge() {
+    fn empty_history_has_nothing_to_judge() {
         for text in ["", "\n\n", r#"{"ev":"run","version":1}"#] {
             let verdict = judged_by(text);
             assert!(
@@ -341,20 +341,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_history_is_judged_as_far_as_it_goes() {
+    fn cut_history_is_judged_up_to_its_end() {
         let text = [GROUP, START, r#"{"ev":"deliv"#].concat();
         let verdict = judged_by(&text);
         assert_eq!((verdict.events, verdict.cut.map(|cut| cut.line)), (2, Some(3)));
     }
 
     #[test]
-    fn garbage_in_the_middle_is_an_error_with_its_line() {
+    fn garbage_is_reported_with_its_line() {
         let text = [GROUP, "nonsense\n", START].concat();
         assert_eq!(refused(&text).line, 2);
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_with_its_line() {
+    fn contradictory_record_is_refused_with_its_line() {
         let send = r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"m","groups":["g"]}
 "#;
         let refuse = r#"{"ev":"refused","t_ns":1,"node":"a","inc":1,"msg":"m"}
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_events_are_counted_and_there_are_only_so_many_of_them() {
+    fn unknown_events_are_counted_up_to_a_limit() {
         let text: String =
             (0..200).map(|number| format!("{{\"ev\":\"x{}\"}}\n", number % 100)).collect();
         let verdict = judged_by(&text);
