@@ -150,8 +150,7 @@ impl Gateway {
     ) -> Result<(), DdsError> {
         let described = participant.domain().topic(&mirrored.topic).ok_or_else(|| {
             DdsError::PreconditionNotMet(format!(
-                "the domain has no topic \"{}\"; add it to the \
-                 domain's description",
+                "the domain has no topic \"{}\"; add it to the domain's description",
                 mirrored.topic
             ))
         })?;
