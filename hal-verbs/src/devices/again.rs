@@ -68,8 +68,8 @@ impl Devices {
 }
 
 /// Chooses again on a device that has changed since `before` was chosen: the same address if the
-/// same port still has it, at whatever index; otherwise another address of that port; otherwise one
-/// of another port. An index that the caller requires is kept as long as the entry exists. A packet
+/// same port still has it, at any index; otherwise another address of that port; otherwise one of
+/// another port. An index that the caller requires is kept as long as the entry exists. A packet
 /// size that is now too large is lowered to the port's.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ impl PartitionKey {
         (self.0 ^ other.0) & !FULL_MEMBER == 0 && (self.0 | other.0) & FULL_MEMBER != 0
     }
 
-    /// Returns whether both keys name the same partition, whatever the kind of membership.
+    /// Returns whether both keys name the same partition, with any kind of membership.
     #[must_use]
     pub const fn is_same_partition(self, other: Self) -> bool {
         (self.0 ^ other.0) & !FULL_MEMBER == 0

@@ -132,7 +132,8 @@ impl Verbs {
             return;
         }
         if peer.stage == Stage::Departed {
-            // This is no news: requests in flight to the peer may fail, and the peer may disappear.
+            // Nothing new to report: requests in flight to the peer may fail, and the peer may
+            // disappear.
             return self.end_links(rank, true);
         }
         peer.stage = Stage::Lost;

@@ -95,7 +95,7 @@ pub(crate) const NOTICES_MAX: u32 = 16;
 pub struct Verbs {
     // The first field, so that no queue pair outlives the memory it writes to.
     links: Vec<Link>,
-    /// By rank, the index of the connection to the peer's copy of the local row; `None` for this
+    /// The index of the connection to each peer's copy of the local row, by rank; `None` for this
     /// member's rank.
     rows_to: Vec<Option<usize>>,
     regions: Vec<RegionLink>,

@@ -300,7 +300,7 @@ impl Hardware {
         }
         let late_read_ns = self.devices.get(device).map_or(0, |it| it.profile.late_read_ns);
         if request.is_inline {
-            // The processor itself copies these, whatever the key allows.
+            // The processor itself copies these regardless of the key.
             request.content = request.range.and_then(|range| self.read_anywhere(device, range));
         } else if late_read_ns == 0 && !request.is_read() {
             request.content = self.read_local(id, request.range).ok();

@@ -196,7 +196,7 @@ pub struct Profile {
     pub timeout_stretch_max: u8,
     /// The meaning of seven retries.
     pub seven_retries: SevenRetries,
-    /// The most retransmissions of a request, whatever was requested.
+    /// The most retransmissions of a request, even if more were requested.
     pub retries_max: u8,
     /// Whether the completions of flushed receives come before that of the failed request: verbs
     /// promise an order only within each of a connection's two queues.

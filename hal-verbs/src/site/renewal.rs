@@ -11,8 +11,8 @@ use crate::devices::discover::describe_ports;
 use crate::devices::{Choice, Device, Devices, PortState, choose_again, mtu_bytes};
 
 impl Site {
-    /// Prepares the site for the next view. A failed device is reopened, under whatever name it
-    /// came back, with all block memory. A changed port is queried again, so that the next view
+    /// Prepares the site for the next view. A failed device is reopened, even if it came back under
+    /// another name, with all block memory. A changed port is queried again, so that the next view
     /// connects with the current address, LID and packet size. While nothing on the device is
     /// usable, the last choice is kept and the next call tries again.
     ///

@@ -23,7 +23,7 @@ pub(super) fn decide(device: &Device, limits: &Limits) -> Result<(Order, WriteOr
         return Err(JoinError::NoWriteOrder { device: device.name.clone(), what: "views" });
     }
     // With updates, a payload that is copied separately may arrive after its counter, and a
-    // received update is not applied yet, whatever the device promises.
+    // received update is not applied yet, regardless of the device's promises.
     let order = Order { writes: true, addresses: false, visible_upon_completion: false };
     Ok((order, WriteOrder::ByUpdates))
 }

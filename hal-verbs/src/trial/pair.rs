@@ -15,7 +15,7 @@ use crate::status::WorkStatus;
 /// Requests of one end in flight at once.
 const DEPTH: u32 = 16;
 
-/// The time after which a write is given up, whatever the device does.
+/// The time after which a write is given up, even if the device does not report an end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The attempts to bring up a connection: see `crate::fabric::link`.

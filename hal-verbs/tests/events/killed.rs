@@ -21,7 +21,7 @@ const VICTIM: usize = 1;
 struct Run {
     members: Members,
     seats: Vec<Seat>,
-    /// By process: the memory from which it sends or into which it receives.
+    /// The memory from which each process sends or into which it receives.
     memories: Vec<BlockMemory>,
     steps: u64,
     /// The status of the first request to the victim, at each of the others.
@@ -143,8 +143,8 @@ fn survivors_of_a_killed_member_go_on_whatever_of_it_is_destroyed_first() {
     assert!(refused > 20, "{refused} survivors were refused: this is what the test is for");
 }
 
-/// A cut is a message from a live peer: the side channel reports it, whatever the device reported
-/// first.
+/// A cut is a message from a live peer: the side channel reports it, regardless of earlier device
+/// reports.
 #[test]
 fn a_member_that_is_cut_off_learns_it_from_the_side_channel() {
     let mut members = Members::new(&Profile::strict(), 2);

@@ -99,7 +99,7 @@ fn writes_arrive_whatever_is_granted_to_go_inline() {
 }
 
 /// Allows exactly the memory that each step locks, and then one step more: the error names the
-/// limit, whatever cannot be locked.
+/// limit at every step.
 #[test]
 fn whatever_cannot_be_locked_the_error_names_the_limit() {
     let mut actions = BTreeSet::new();

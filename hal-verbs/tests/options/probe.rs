@@ -60,7 +60,7 @@ fn a_few_lost_packets_lose_no_peer() {
     }
 }
 
-/// However late a device reads, and in whatever order it places, probes carry no meaningful bytes.
+/// Probes carry no meaningful bytes, however late a device reads and in any order of placement.
 #[test]
 fn the_first_writes_change_no_row_and_carry_no_row() {
     for seed in 0..10 {

@@ -157,7 +157,7 @@ impl Faults {
         self.0.iter().filter(|fault| fault.kind.is_harmless())
     }
 
-    /// Returns whether they end connections for good, whatever the plan says.
+    /// Returns whether they end connections for good, regardless of the plan.
     pub fn end_connections(&self) -> bool {
         self.0.iter().any(|fault| fault.kind.ends_connections())
     }

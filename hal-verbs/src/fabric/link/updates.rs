@@ -51,7 +51,7 @@ pub(crate) struct Updates {
 
 /// The way in which a list of writes is sent.
 struct Plan {
-    /// By write: whether it is sent as a separate request.
+    /// For each write, whether it is sent as a separate request.
     alone: [bool; WRITES_MAX],
     /// Number of separate writes.
     writes: usize,

@@ -42,7 +42,7 @@ pub struct Members {
     pub network: Network,
     pub side: SharedSideNetwork,
     pub devices: Vec<DeviceName>,
-    /// By process; `None` for one that was killed.
+    /// The members by process; `None` for one that was killed.
     pub members: Vec<Option<Member>>,
 }
 

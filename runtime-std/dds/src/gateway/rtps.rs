@@ -1,4 +1,4 @@
-//! The RTPS side of a gateway: samples as bytes of CDR, whatever their type.
+//! The RTPS side of a gateway: samples of any type, as bytes of CDR.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

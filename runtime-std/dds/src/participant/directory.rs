@@ -124,7 +124,7 @@ impl Directory {
     }
 
     /// Deletes a topic for a participant; returns its index and generation. From here on it cannot
-    /// be written, and its place is free once a view has closed it.
+    /// be written, and its place is free after a view has closed it.
     pub(crate) fn delete(&mut self, name: &str) -> Result<(usize, u64), Refusal> {
         match self.named(name) {
             None => Err(Refusal::Unknown(name.to_owned())),

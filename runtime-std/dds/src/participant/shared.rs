@@ -45,7 +45,7 @@ const SAY_AGAIN: Duration = Duration::from_millis(50);
 pub(crate) struct Shared {
     pub(super) facts: DomainFacts,
     pub(super) own: ParticipantId,
-    /// By index: the declared topics, then the places.
+    /// The topics by index: the declared ones, then the places.
     pub(super) topics: Vec<Mutex<TopicState>>,
     pub(super) known: Topics,
     /// The topics that an external participant follows: their indices and generations.

@@ -31,11 +31,11 @@ use crate::wire::Word;
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) directory: Directory,
-    /// By place: whether it is open in the view.
+    /// For each place, whether it is open in the view.
     open: Vec<bool>,
     /// Whether this participant has the view's lowest rank.
     is_keeper: bool,
-    /// By place: the keeper's requests to the group that no view has carried out yet.
+    /// For each place, the keeper's requests to the group that no view has carried out yet.
     asked: BTreeMap<usize, bool>,
     /// Topics whose places the keeper has announced as free.
     freed: BTreeSet<u64>,

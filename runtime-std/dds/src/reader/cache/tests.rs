@@ -52,7 +52,8 @@ struct Model {
     history: History,
     limits: ResourceLimits,
     values: Vec<Value>,
-    /// By instance: its state, its writers, its generations, and whether a state is to be reported.
+    /// The instances: their state, their writers, their generations, and whether a state is to be
+    /// reported.
     instances: BTreeMap<u8, Told>,
 }
 
