@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_names_what_people_look_for() {
+    fn table_names_device_port_and_address() {
         let table = Devices { devices: vec![samples::rxe()] }.to_string();
         for wanted in [
             "rxe0",
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_of_each_device_that_is_refused_why() {
+    fn table_states_why_a_device_is_refused() {
         let mut iwarp = samples::rxe();
         iwarp.transport = Transport::Iwarp;
         let mut down = samples::rxe();
@@ -432,14 +432,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_data_too() {
+    fn device_table_is_serialisable() {
         let json = serde_json::to_value(Devices { devices: vec![samples::rxe()] }).expect("data");
         assert_eq!(json["devices"][0]["ports"][0]["gids"][1]["address"], "::ffff:10.9.0.1");
         assert_eq!(json["devices"][0]["kind"], "soft-roce");
     }
 
     #[test]
-    fn packet_sizes_are_those_of_the_field() {
+    fn mtu_field_converts_to_bytes() {
         assert_eq!([1, 2, 3, 4, 5].map(mtu_bytes), [256, 512, 1024, 2048, 4096]);
         assert_eq!([0, 6, u32::MAX].map(mtu_bytes), [0; 3]);
     }

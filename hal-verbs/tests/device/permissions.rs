@@ -120,7 +120,7 @@ fn rows_go_on(a: &mut Member, b: &mut Member, value: u8) {
 }
 
 #[test]
-fn nobody_writes_without_permission_and_denials_are_mended() {
+fn write_without_permission_is_denied_and_connection_recovers() {
     for write_keys in BOTH {
         nobody_writes(write_keys);
     }
@@ -153,7 +153,7 @@ fn nobody_writes(write_keys: WriteKeys) {
 }
 
 #[test]
-fn a_peer_that_heard_that_its_right_is_gone_breaks_no_connection() {
+fn notified_revocation_breaks_no_connection() {
     let (mut a, mut b) = pair(&shape(WriteKeys::default()));
     for value in 1..10 {
         b.fabric.grant(VIEW, A, LOG).expect("it is there");
@@ -171,7 +171,7 @@ fn a_peer_that_heard_that_its_right_is_gone_breaks_no_connection() {
 }
 
 #[test]
-fn who_was_refused_is_told_when_it_may_write() {
+fn refused_peer_is_notified_of_its_grant() {
     let (mut a, mut b) = pair(&shape(WriteKeys::default()));
     ensure_refused(&mut a, LOG);
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
@@ -183,7 +183,7 @@ fn who_was_refused_is_told_when_it_may_write() {
 }
 
 #[test]
-fn permissions_are_refused_for_what_does_not_exist() {
+fn permissions_need_existing_region_and_peer() {
     let (mut a, _b) = pair(&shape(WriteKeys::default()));
     assert_eq!(a.fabric.grant(VIEW, A, LOG), Err(ErrorKind::OutOfRange));
     assert_eq!(a.fabric.grant(VIEW, B, Region(9)), Err(ErrorKind::OutOfRange));
@@ -200,7 +200,7 @@ fn permissions_are_refused_for_what_does_not_exist() {
 }
 
 #[test]
-fn anybody_reads() {
+fn every_peer_may_read_a_region() {
     let (mut a, b) = pair(&shape(WriteKeys::default()));
     fill(&b, LOG, 1000, &[7; 5000]);
     let area = |offset| Area { region: LOG, offset };
@@ -212,7 +212,7 @@ fn anybody_reads() {
 
 /// Each owner decides the length of its region, and both ends respect it.
 #[test]
-fn regions_are_as_long_as_their_owners_want_them() {
+fn each_owner_chooses_its_region_length() {
     let regions = |bytes| vec![(LOG, bytes), (OTHER, BYTES)];
     let last = Some(regions(4096));
     let shape =
@@ -250,7 +250,7 @@ fn regions_are_as_long_as_their_owners_want_them() {
 /// A post to a row of a view that its owner has ended is dropped; a post to a region is refused,
 /// because its completion would claim that the write has landed.
 #[test]
-fn a_region_of_a_peer_that_ended_the_view_is_lost() {
+fn region_of_departed_peer_refuses_posts() {
     let (mut a, mut b) = pair(&shape(WriteKeys::default()));
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
     ensure_way(&mut a, &mut b, LOG, 1);
@@ -308,7 +308,7 @@ fn stream(write_keys: WriteKeys, rounds: u32) -> (u32, Vec<Duration>) {
 }
 
 #[test]
-fn after_a_right_was_taken_back_nothing_lands() {
+fn nothing_lands_after_revocation() {
     let (late, times) = stream(WriteKeys::Registrations, 20);
     println!(
         "taken back: median {:?}, longest {:?}; {late} of 20 landed late",
@@ -327,7 +327,7 @@ fn after_a_window_was_taken_back_what_is_under_way_is_counted() {
 
 /// Prints what each way takes on this device, and sees that the one in use holds.
 #[test]
-fn rights_are_denied_by_keys_and_each_way_is_measured() {
+fn writes_are_denied_by_keys_at_measured_cost() {
     let (limits, wanted) = (Limits::default(), device::wanted());
     let site = Site::open(&wanted, &limits, None).expect("a device");
     println!();

@@ -14,7 +14,7 @@ fn verdicts(profile: Profile) -> Vec<Verdict> {
 }
 
 #[test]
-fn ways_that_a_device_does_not_keep_are_found() {
+fn trial_detects_methods_that_deny_nothing() {
     use Verdict::{Denied, LetThrough};
     assert_eq!(verdicts(Profile::strict()), [Denied, Denied, Denied, Denied]);
     let profile = Profile { ignores_access_flags: true, ..Profile::strict() };
@@ -28,7 +28,7 @@ fn ways_that_a_device_does_not_keep_are_found() {
 }
 
 #[test]
-fn on_a_device_of_any_freedoms_ended_keys_are_denied() {
+fn ended_keys_are_denied_on_every_device() {
     for seed in 0..100 {
         let found = verdicts(Profile::drawn(seed));
         assert_eq!(found[..2], [Verdict::Denied, Verdict::Denied], "seed {seed}");
@@ -36,7 +36,7 @@ fn on_a_device_of_any_freedoms_ended_keys_are_denied() {
 }
 
 #[test]
-fn a_trial_gives_the_commands_that_it_says() {
+fn trial_makes_the_reported_number_of_commands() {
     let network = Network::new(1, Clock::Virtual);
     let device = network.add_device(Profile::strict());
     let site = Site::open(&device.wanted(), &Limits::default(), None).expect("it opens");
@@ -63,7 +63,7 @@ fn a_trial_gives_the_commands_that_it_says() {
 }
 
 #[test]
-fn a_device_that_places_late_is_not_taken_for_one_that_denies() {
+fn late_placement_is_not_mistaken_for_denial() {
     let profile = Profile {
         placement: Placement::BytesReordered,
         completes_before_visible: true,
@@ -101,7 +101,7 @@ fn windows_that_a_device_does_not_keep_are_left_for_registrations() {
 }
 
 #[test]
-fn a_device_on_which_ended_keys_work_is_refused() {
+fn device_with_working_ended_keys_is_refused() {
     let profile = Profile { keeps_ended_keys: true, windows: Windows::None, ..Profile::strict() };
     let refused = keys_on(profile).expect_err("no way is safe there");
     assert!(matches!(refused, JoinError::NotDenied { .. }), "{refused}");

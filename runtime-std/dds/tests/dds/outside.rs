@@ -70,7 +70,7 @@ fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::Range
 }
 
 #[test]
-fn writers_and_readers_inside_and_outside_have_one_order() {
+fn members_and_external_participants_share_one_order() {
     const COUNT: u64 = 100;
     for carrier in CARRIERS {
         let place = Place::new(2, [topic(Level::Atomic)]).over(carrier);
@@ -124,7 +124,7 @@ fn writers_and_readers_inside_and_outside_have_one_order() {
 /// written from then on. A member that joins later takes over the announcements of external
 /// writers.
 #[test]
-fn who_comes_late_outside_or_inside_is_given_what_is_kept_once() {
+fn late_participants_receive_kept_samples_once() {
     for carrier in CARRIERS {
         let kept = ResourceLimits::default();
         let topic = topic(Level::Volatile).keep(History::KeepLast(2), kept);
@@ -167,7 +167,7 @@ fn who_comes_late_outside_or_inside_is_given_what_is_kept_once() {
 }
 
 #[test]
-fn policies_that_do_not_match_are_told_at_both_ends() {
+fn external_policy_mismatch_is_reported_at_both_ends() {
     let place = Place::new(1, [topic(Level::Atomic)]);
     let member = place.join(0);
     let tracks = member.topic::<Track>(TOPIC).expect("a topic");
@@ -194,7 +194,7 @@ fn policies_that_do_not_match_are_told_at_both_ends() {
 
 /// When a writer, a reader or a participant goes, all others notice.
 #[test]
-fn who_ends_outside_is_gone_for_all() {
+fn departed_external_participant_is_gone_everywhere() {
     let place = Place::new(2, [topic(Level::Atomic)]);
     let members = place.join_all(0..2);
     let tracks = members[0].topic::<Track>(TOPIC).expect("a topic");
@@ -233,7 +233,7 @@ fn who_ends_outside_is_gone_for_all() {
 /// All members are gone at once, and the domain begins again: the samples read before are reported
 /// as another history, and the new ones are read from the beginning.
 #[test]
-fn outside_reader_learns_that_domain_began_anew() {
+fn external_reader_detects_a_restarted_domain() {
     let place = Place::new(
         1,
         [topic(Level::Volatile).keep(History::KeepLast(9), ResourceLimits::default())],
@@ -283,7 +283,7 @@ impl DataReaderListener<Octets> for Listener {
 /// External participants too build samples in place, their listeners borrow them, and a topic's
 /// other writers and readers may be anywhere.
 #[test]
-fn samples_are_built_in_place_and_lent_outside() {
+fn external_participants_build_and_borrow_samples_in_place() {
     let bytes = TopicDescription::new("Bytes", "Octets").sample_max(2_000).clients(true);
     let place = Place::new(1, [bytes]);
     let _member = place.join(0);

@@ -13,7 +13,7 @@ const PLACES: &str =
 /// doubled. The topic is deleted for the participant too, and another one may use its place. All
 /// this happens twice.
 #[test]
-fn a_topic_of_run_time_outside_outlives_the_members_that_are_killed() {
+fn external_use_of_created_topic_survives_killed_members() {
     const COUNT: u64 = 300;
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, PLACES);

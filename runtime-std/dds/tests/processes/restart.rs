@@ -50,7 +50,7 @@ fn await_matched(processes: &mut [Process], matched: &str) {
 /// All participants are killed while they write, and start again: readers receive everything that
 /// was reported as durable, once, and the same everywhere. Three times.
 #[test]
-fn all_participants_come_back_with_what_was_logged() {
+fn all_participants_recover_logged_samples() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, &keeping());
         let (mut promised, mut before) = (BTreeSet::new(), Vec::new());
@@ -83,7 +83,7 @@ fn all_participants_come_back_with_what_was_logged() {
 /// One participant is killed and comes back while the others write: it has the same samples as
 /// they, and does not mistake its own former writer or any other that is gone for alive.
 #[test]
-fn one_participant_comes_back_with_what_it_missed() {
+fn restarted_participant_receives_missed_samples() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, &keeping());
         let mut processes = place.start_all(0..3);
@@ -131,7 +131,7 @@ fn one_participant_comes_back_with_what_it_missed() {
 /// For a topic that keeps one sample in memory, a member has everything in its log: also what it
 /// missed while it was gone, and after all were killed.
 #[test]
-fn a_member_begins_at_a_place_of_its_log_also_after_it_came_back() {
+fn restarted_member_reads_from_inside_its_log() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, &format!("{TOPIC}keep_depth = 1\n"));
         let mut processes = place.start_all(0..3);
