@@ -108,7 +108,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn turns_and_sequence_positions_are_inverse(senders in 1_usize..1024, place in 0_u64..(1 << 50)) {
+        fn turns_and_sequence_positions_are_inverse(
+            senders in 1_usize..1024,
+            place in 0_u64..(1 << 50),
+        ) {
             let order = Order::new(senders).expect("at least one");
             let (round, sender) = order.turn(Place(place));
             prop_assert_eq!(order.place(round, sender), Place(place));

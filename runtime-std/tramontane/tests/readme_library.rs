@@ -104,7 +104,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 #[ignore = "it builds a crate of its own: .ci/run has it"]
-fn the_readmes_library_example_is_a_crate_of_its_own_and_three_of_it_agree() {
+fn library_example_of_the_readme_runs_and_agrees() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let program = built(folder.path());

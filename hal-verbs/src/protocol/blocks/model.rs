@@ -299,7 +299,9 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_messages_break_no_invariant(messages in prop::collection::vec(any_message(), 0..200)) {
+    fn arbitrary_messages_break_no_invariant(
+        messages in prop::collection::vec(any_message(), 0..200),
+    ) {
         let mut end = End::new(1);
         for channel in 0..CHANNELS_USED {
             let receive = Receive { _memory: 0, address: 1, key: 2, length: 10, token: Token(3) };

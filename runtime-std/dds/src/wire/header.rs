@@ -212,7 +212,9 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_header_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn arbitrary_header_bytes_never_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..80),
+        ) {
             if let Some((header, rest)) = Header::read(&bytes) {
                 let own = if header.origin.is_some() { HEADER_MAX } else { HEADER_BYTES };
                 prop_assert_eq!(own + rest.len(), bytes.len());
