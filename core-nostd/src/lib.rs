@@ -18,6 +18,114 @@
 //! - A [`fabric::Fabric`] is its only way to the outside.
 //! - Cells only grow. Data larger than a cell is published by a counter that is written after it.
 //!
+//! # Example
+//! Two members in one process, with rows in one memory, so that the fabric has nothing to carry:
+//!
+//! ```
+//! use tramontane_core::fabric::{
+//!     Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write,
+//! };
+//! use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
+//! use tramontane_core::layout::{Delivery, Group, Layout, StateSizes, Subgroup};
+//! use tramontane_core::memory::NodeMemory;
+//! use tramontane_core::multicast::Batch;
+//! use tramontane_core::node::{Loan, Node, Options};
+//! use tramontane_core::storage::{RowStorage, lines};
+//!
+//! const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
+//! const LAYOUT: Layout<'static> = match Layout::new(Group {
+//!     members: &[NodeId(7), NodeId(9)],
+//!     subgroups: &[Subgroup {
+//!         members: &RANKS,
+//!         senders: &RANKS,
+//!         window: 8,
+//!         message_max: 100,
+//!         delivery: Delivery::Ordered,
+//!     }],
+//! }) {
+//!     Ok(layout) => layout,
+//!     Err(_) => panic!("the group is wrong"),
+//! };
+//! const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
+//! static ROWS: [RowStorage<{ lines(LAYOUT.row_bytes(Rank(0))) }>; 2] =
+//!     [RowStorage::new(), RowStorage::new()];
+//!
+//! struct OneMemory;
+//!
+//! impl Fabric for OneMemory {
+//!     type Error = ErrorKind;
+//!     fn capabilities(&self) -> Capabilities {
+//!         Capabilities {
+//!             promises: Promises::all(),
+//!             writes_max: 16,
+//!             write_bytes_max: usize::MAX,
+//!             guard_bytes_max: 64,
+//!             write_overhead_bytes: usize::MAX,
+//!         }
+//!     }
+//!     fn post(
+//!         &mut self,
+//!         _: ViewId,
+//!         _: Rank,
+//!         _: &[Write],
+//!         _: Option<Token>,
+//!     ) -> Result<(), ErrorKind> {
+//!         Ok(()) // The store was the write.
+//!     }
+//!     fn poll(&mut self) -> Option<Event> {
+//!         None
+//!     }
+//!     # fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+//!     #     Ok(())
+//!     # }
+//!     # fn ready(&self, _: ViewId, _: Rank) -> bool {
+//!     #     true
+//!     # }
+//!     # fn cut(&mut self, _: ViewId, _: Rank) {}
+//!     # fn retire(&mut self, _: ViewId) -> bool {
+//!     #     true
+//!     # }
+//!     # fn wake(&mut self, _: ViewId, _: Rank) {}
+//!     # fn arm(&mut self) -> bool {
+//!     #     true
+//!     # }
+//!     # fn disarm(&mut self) {}
+//!     # fn observe_barrier(&self) {}
+//! }
+//!
+//! let rows = [ROWS[0].reader(), ROWS[1].reader()];
+//! let mut storage: [tramontane_core::node_storage!(SIZES); 2] = Default::default();
+//! let mut own = RANKS.iter().zip(&mut storage).map(|(own, storage)| {
+//!     let lent = storage.lend(&SIZES).expect("it has these sizes");
+//!     // SAFETY: each row has one writer, this node.
+//!     let memory = unsafe {
+//!         NodeMemory::new(&rows, ROWS[own.index()].writer(), lent.cells, lent.ready)
+//!     };
+//!     let loan = Loan { memory, state: lent.state };
+//!     Node::open(ViewId(1), &LAYOUT, *own, loan, Options::default(), OneMemory.capabilities())
+//! });
+//! let mut nodes = [own.next().unwrap()?, own.next().unwrap()?];
+//!
+//! let outbox = nodes[0].outbox(SubgroupId(0)).expect("it sends");
+//! let mut message = outbox.reserve(5)?;
+//! message.payload().copy_from_slice(b"hello");
+//! message.commit();
+//!
+//! let mut delivered = 0;
+//! for now in (0..4).map(Time) {
+//!     for node in &mut nodes {
+//!         node.step(now, &mut OneMemory, &mut |batch: &mut Batch<'_>| {
+//!             for message in batch {
+//!                 assert_eq!((message.sender.0, message.payload), (0, &b"hello"[..]));
+//!                 delivered += 1;
+//!             }
+//!         })?;
+//!     }
+//! }
+//! assert_eq!(delivered, 2, "once at each member");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Reading order
 //! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
 //! [`storage`] for statically declared memory, [`health`] for partners that may fall silent or

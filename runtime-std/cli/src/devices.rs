@@ -9,8 +9,11 @@ use tramontane_runtime::rdma::{self, DeviceOptions};
 use tramontane_verbs::devices::{Choice, Device, Devices, Gid, GidKind, Wanted};
 use tramontane_verbs::timing::LossTimes;
 
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::output::print_result;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 2] = [Status::Group, Status::Device];
 
 pub(super) const EXAMPLES: &str = "  tramontane verbs devices
       all devices: limits, ordering guarantees, ports, addresses, and the one that would be used
@@ -28,10 +31,10 @@ pub(super) const EXAMPLES: &str = "  tramontane verbs devices
 #[derive(Subcommand, Debug)]
 pub(super) enum VerbsCommand {
     /// List RDMA devices with their limits and guarantees; show which one would be used and why
-    #[command(after_help = tramontane_local::exit::help(EXAMPLES))]
+    #[command(after_help = tramontane_local::exit::help(EXAMPLES, &STATUSES))]
     Devices(DevicesOptions),
     /// Check between two hosts what RDMA groups need of devices and network: order, denial, loss
-    #[command(after_help = tramontane_local::exit::help(super::verbs_check::EXAMPLES))]
+    #[command(after_help = tramontane_local::exit::help(super::verbs_check::EXAMPLES, &STATUSES))]
     Check(super::verbs_check::CheckOptions),
 }
 

@@ -47,7 +47,7 @@ tramontane-lab (measurements, plans, simulations).";
 
 /// Atomic multicast over remote memory: every member delivers the same messages in the same order.
 #[derive(Parser, Debug)]
-#[command(name = "tramontane", version, after_help = help(EXAMPLES))]
+#[command(name = "tramontane", version, after_help = help(EXAMPLES, &[]))]
 struct CommandLine {
     #[command(flatten)]
     log: LogOptions,
@@ -57,28 +57,28 @@ struct CommandLine {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    #[command(after_help = help(demo::EXAMPLES))]
+    #[command(after_help = help(demo::EXAMPLES, &demo::STATUSES))]
     Demo(demo::DemoOptions),
-    #[command(after_help = help(cast::EXAMPLES))]
+    #[command(after_help = help(cast::EXAMPLES, &cast::STATUSES))]
     Cast(cast::CastOptions),
-    #[command(after_help = help(node::EXAMPLES))]
+    #[command(after_help = help(node::EXAMPLES, &node::STATUSES))]
     Node(node::NodeOptions),
-    #[command(after_help = help(status::EXAMPLES))]
+    #[command(after_help = help(status::EXAMPLES, &status::STATUSES))]
     Status(status::StatusOptions),
-    #[command(after_help = help(leave::EXAMPLES))]
+    #[command(after_help = help(leave::EXAMPLES, &leave::STATUSES))]
     Leave(leave::LeaveOptions),
-    #[command(after_help = help(publish::EXAMPLES))]
+    #[command(after_help = help(publish::EXAMPLES, &publish::STATUSES))]
     Publish(publish::PublishOptions),
-    #[command(after_help = help(subscribe::EXAMPLES))]
+    #[command(after_help = help(subscribe::EXAMPLES, &subscribe::STATUSES))]
     Subscribe(subscribe::SubscribeOptions),
-    #[command(after_help = help(shards::EXAMPLES))]
+    #[command(after_help = help(shards::EXAMPLES, &shards::STATUSES))]
     Shards(shards::ShardsOptions),
-    #[command(after_help = help(durable_log::EXAMPLES))]
+    #[command(after_help = help(durable_log::EXAMPLES, &durable_log::STATUSES))]
     Log(durable_log::DurableLogOptions),
-    #[command(after_help = help(layout::EXAMPLES))]
+    #[command(after_help = help(layout::EXAMPLES, &layout::STATUSES))]
     Layout(layout::LayoutOptions),
     /// List the RDMA devices of this machine, and check RDMA between two hosts
-    #[command(subcommand, after_help = help(devices::EXAMPLES))]
+    #[command(subcommand, after_help = help(devices::EXAMPLES, &devices::STATUSES))]
     Verbs(devices::VerbsCommand),
     #[command(hide = true)]
     DemoMember { task: String },

@@ -14,6 +14,10 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::{Line, each_line};
 use tramontane_local::output::print_result;
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 5] =
+    [Status::Input, Status::Resources, Status::Group, Status::PeerLost, Status::Out];
+
 pub(super) const EXAMPLES: &str = "  tramontane publish --config group.toml 'a line' 'another one'
   tramontane publish --config group.toml --name feed <lines.txt
   tramontane publish --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key --level delivered <lines.txt

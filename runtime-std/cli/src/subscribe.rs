@@ -13,6 +13,10 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::add_message;
 use tramontane_local::record::Bytes;
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 5] =
+    [Status::Resources, Status::Group, Status::PeerLost, Status::Out, Status::Changed];
+
 pub(super) const EXAMPLES: &str = "  tramontane subscribe --config group.toml
   tramontane subscribe --config group.toml --from 0 --count 100
   tramontane subscribe --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key --json

@@ -113,6 +113,16 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, LargeBlocks, StartOptions};
 use tramontane_runtime::rdma::DeviceOptions;
 
+/// The exit statuses besides those of every command.
+const STATUSES: [Status; 6] = [
+    Status::Input,
+    Status::Resources,
+    Status::Group,
+    Status::PeerLost,
+    Status::Disagreement,
+    Status::Device,
+];
+
 const EXAMPLES: &str = "  tramontane-copy data.bin --to /mnt/a,/mnt/b,/mnt/c
       a file into three directories of this machine, by a process each
   tramontane-copy --config group.toml --id 1 --to /srv/data
@@ -144,7 +154,7 @@ const EXAMPLES: &str = "  tramontane-copy data.bin --to /mnt/a,/mnt/b,/mnt/c
 /// Between hosts, a copy uses the addresses in the group file. Over TCP, it cannot use a node's
 /// address while that node runs in its own group.
 #[derive(Parser, Debug)]
-#[command(name = "tramontane-copy", version, after_help = help(EXAMPLES))]
+#[command(name = "tramontane-copy", version, after_help = help(EXAMPLES, &STATUSES))]
 pub struct CopyCommand {
     #[command(flatten)]
     log: LogOptions,

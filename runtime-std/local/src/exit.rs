@@ -89,15 +89,26 @@ impl Status {
     }
 }
 
-/// Returns the last part of a command's help: examples, then the exit statuses.
-pub fn help(examples: &str) -> String {
-    use std::fmt::Write as _;
-    let mut text = format!("Examples:\n{examples}\n\nExit status:\n    0  success\n");
-    for (status, meaning) in Status::ALL {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {:>3}  {meaning}", status.code());
-    }
-    text
+/// Returns the last part of a command's help: examples, then the exit statuses that the command has
+/// besides those of every command.
+pub fn help(examples: &str, own: &[Status]) -> String {
+    let rows = rows(|status| own.contains(&status));
+    let program = program();
+    format!(
+        "Examples:\n{examples}\n\nExit status:\n    0  success\n{rows}  and those of every \
+         command: see '{program} help exit-statuses'\n"
+    )
+}
+
+/// Returns the table of all exit statuses.
+pub(crate) fn table() -> String {
+    let rows = rows(|_| true);
+    format!("Exit statuses of all commands:\n    0  success\n{rows}")
+}
+
+fn rows(is_wanted: impl Fn(Status) -> bool) -> String {
+    let wanted = Status::ALL.iter().filter(|(status, _)| is_wanted(*status));
+    wanted.map(|(status, meaning)| format!("  {:>3}  {meaning}\n", status.code())).collect()
 }
 
 /// The reason why a command failed.
@@ -232,10 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn help_lists_every_status() {
-        let text = help("  tramontane demo");
+    fn help_lists_own_statuses_and_table_lists_all() {
+        let text = help("  tramontane demo", &[Status::Group]);
+        let all = table();
         for (status, meaning) in Status::ALL {
-            assert!(text.contains(&format!("{:>3}  {meaning}", status.code())));
+            let row = format!("{:>3}  {meaning}", status.code());
+            assert!(all.contains(&row), "{row}");
+            assert_eq!(text.contains(&row), status == Status::Group, "{row}");
         }
     }
 }

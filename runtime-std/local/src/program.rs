@@ -4,7 +4,7 @@
 //! Results go to standard output, and errors to standard error, as one line each. Logs, if
 //! requested, also go to standard error.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -90,6 +90,10 @@ pub fn main<P: Program>() -> ExitCode {
 
 /// Reads the command line. Returns `None` if only help was requested.
 fn parse<P: Program>() -> Result<Option<P>, Failure> {
+    if std::env::args_os().skip(1).eq(["help", "exit-statuses"]) {
+        let written = io::stdout().write_all(exit::table().as_bytes());
+        return written.map(|()| None).map_err(|error| Failure::output(&error));
+    }
     let error = match P::try_parse() {
         Ok(program) => return Ok(Some(program)),
         Err(error) => error,

@@ -1,5 +1,33 @@
 //! The durable log of one subgroup: its member's deliveries, on disk (DUR-1 to DUR-9).
 //!
+//! Begin with [`Log::open`]:
+//!
+//! ```
+//! use tramontane_core::ids::{NodeId, Place, ViewId};
+//! use tramontane_log::{Batch, Identity, Log, Options, Record, Sequence, SystemFolder};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let identity = Identity { group: "trades".into(), subgroup: "orders".into() };
+//! let layer = SystemFolder::create(folder.path())?;
+//! let (mut log, _) = Log::open(layer, &identity, Options::default())?;
+//!
+//! let mut batch = Batch::new();
+//! batch.push(&Record {
+//!     sequence: Sequence(0),
+//!     view: ViewId(1),
+//!     place: Place(0),
+//!     sender: NodeId(2),
+//!     is_large: false,
+//!     bytes: b"buy 3",
+//! })?;
+//! // One write and one sync; what was committed survives a power cut.
+//! assert_eq!(log.commit(&mut batch)?, Sequence(1));
+//!
+//! let mut records = log.records(Sequence(0))?;
+//! assert_eq!(records.read_next().expect("one record")?.bytes, b"buy 3");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | subject |
 //! |---|---|
 //! | `layer` | the file operations: a trait, and the operating system's files |

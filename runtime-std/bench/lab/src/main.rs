@@ -27,6 +27,10 @@ const BENCH_EXAMPLES: &str = "  tramontane-lab bench multicast --probe
   tramontane-lab bench record --paper spindle --seeds 1
   tramontane-lab bench views --ways kill,leave";
 
+/// The exit statuses of benchmarks besides those of every command.
+const BENCH_STATUSES: [Status; 5] =
+    [Status::Input, Status::Resources, Status::Group, Status::PeerLost, Status::Device];
+
 const EXAMPLES: &str = "  tramontane-lab bench latency
   tramontane-lab bank --duration 10
   tramontane-lab plan --members 8 --blocks 4
@@ -34,7 +38,7 @@ const EXAMPLES: &str = "  tramontane-lab bench latency
 
 /// The laboratory of Tramontane: measurements, simulations, plans, and judged runs.
 #[derive(Parser, Debug)]
-#[command(name = "tramontane-lab", version, after_help = help(EXAMPLES))]
+#[command(name = "tramontane-lab", version, after_help = help(EXAMPLES, &[]))]
 struct Lab {
     #[command(flatten)]
     log: LogOptions,
@@ -46,13 +50,13 @@ struct Lab {
 enum LabCommand {
     /// Benchmarks of multicast, blocks, latency, idle groups and views; over shared memory, TCP or
     /// RDMA, or simulated
-    #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
+    #[command(subcommand, after_help = help(BENCH_EXAMPLES, &BENCH_STATUSES))]
     Bench(Box<tramontane_bench::command::Command>),
-    #[command(after_help = help(bank::EXAMPLES))]
+    #[command(after_help = help(bank::EXAMPLES, &bank::STATUSES))]
     Bank(bank::BankOptions),
-    #[command(after_help = help(plan::EXAMPLES))]
+    #[command(after_help = help(plan::EXAMPLES, &plan::STATUSES))]
     Plan(plan::PlanOptions),
-    #[command(after_help = help(adapter::EXAMPLES))]
+    #[command(after_help = help(adapter::EXAMPLES, &adapter::STATUSES))]
     Adapter(adapter::AdapterOptions),
     #[command(hide = true)]
     BankMember { task: String },

@@ -40,6 +40,10 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shared_memory::GroupName;
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 5] =
+    [Status::Input, Status::Resources, Status::Group, Status::PeerLost, Status::Device];
+
 pub(super) const EXAMPLES: &str = "  In three terminals, which all write one log in the same order:
     tramontane cast --group log --id 0 --nodes 3
     tramontane cast --group log --id 1 --nodes 3

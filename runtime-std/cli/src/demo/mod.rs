@@ -35,13 +35,23 @@ use tramontane_core::layout::MEMBERS_MAX;
 use input::{Input, InputWriter};
 use plan::Plan;
 use records::{Cut, CutError, cut};
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{JoinOption, WindowOption, record_bytes};
 use tramontane_local::output::print_result;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, MESSAGE_MAX_DEFAULT, View};
 use tramontane_runtime::shared_memory::Root;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 6] = [
+    Status::Input,
+    Status::Resources,
+    Status::Group,
+    Status::PeerLost,
+    Status::Disagreement,
+    Status::Device,
+];
 
 pub(super) const EXAMPLES: &str = "  tramontane demo
       three processes multicast recorded air traffic among themselves

@@ -10,6 +10,9 @@ use tramontane_log::{Log, Noted, Recovery, SystemFolder};
 
 use tramontane_local::exit::{Failure, Status};
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 3] = [Status::Input, Status::Resources, Status::Group];
+
 pub(super) const EXAMPLES: &str = "  tramontane log /var/lib/group/log
       its messages in order, one per line
   tramontane log /var/lib/group/log --from 1000 --count 10 --json

@@ -16,6 +16,9 @@ use tramontane_runtime::group::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT,
 };
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 1] = [Status::Input];
+
 pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
       a group of four members, which all send
   tramontane layout --nodes 16 --senders 2 --window 64 --message-max 1024 --json

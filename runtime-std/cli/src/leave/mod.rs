@@ -11,6 +11,9 @@ use tramontane_local::group_file::{GroupOptions, check_node, listed};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 1] = [Status::Group];
+
 pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
 
 The node exits with 0 once the others continue without it, and with 9 if they had removed it \

@@ -41,7 +41,7 @@ use input::{Input, Lines};
 use log::{Log, Recent};
 use meter::Meter;
 use running::RunningNode;
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group_file;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::seconds;
@@ -54,6 +54,10 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::Root;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 5] =
+    [Status::Input, Status::Resources, Status::Group, Status::Device, Status::Out];
 
 pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.toml
   In three terminals, in any order; any of them may be killed and started again:

@@ -20,8 +20,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::shard_trees::Tree;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 7] = [
+    Status::Input,
+    Status::Resources,
+    Status::Group,
+    Status::PeerLost,
+    Status::Device,
+    Status::Out,
+    Status::NodeDown,
+];
 
 pub(super) const EXAMPLES: &str = "  tramontane shards --example-config base >overlay.toml
   In a terminal for each replica, in any order; any of them may be killed and started again:

@@ -15,6 +15,9 @@ use tramontane_runtime::group::{
     ClientStatus, CutClient, DurableStatus, GroupStatus, OperatorClient, OperatorError, SlowMember,
 };
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 2] = [Status::Group, Status::NodeDown];
+
 pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
   tramontane status --config group.toml --watch
   tramontane status --config group.toml --expect-all >/dev/null || echo 'a node is down'

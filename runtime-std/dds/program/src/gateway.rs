@@ -8,7 +8,11 @@ use std::net::IpAddr;
 use clap::Args;
 
 use super::part::PartOptions;
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 4] =
+    [Status::Resources, Status::Group, Status::PeerLost, Status::Out];
 
 pub(super) const EXAMPLES: &str =
     "  tramontane-dds gateway --domain flight.toml --id 0 --mirror Tracks

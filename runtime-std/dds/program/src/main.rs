@@ -33,7 +33,7 @@ const EXAMPLES: &str = "  tramontane-dds perf --subscribers 3 --bytes 10240 --le
 /// DDS topics with one order over all writers: measure them on this machine, print their samples,
 /// create and delete them, and mirror them to other implementations of DDS.
 #[derive(Parser, Debug)]
-#[command(name = "tramontane-dds", version, after_help = help(EXAMPLES))]
+#[command(name = "tramontane-dds", version, after_help = help(EXAMPLES, &[]))]
 struct CommandLine {
     #[command(flatten)]
     log: LogOptions,
@@ -44,13 +44,13 @@ struct CommandLine {
 /// The commands for topics.
 #[derive(Subcommand, Debug)]
 enum DdsCommand {
-    #[command(after_help = help(perf::EXAMPLES))]
+    #[command(after_help = help(perf::EXAMPLES, &perf::STATUSES))]
     Perf(perf::PerfOptions),
-    #[command(after_help = help(spy::EXAMPLES))]
+    #[command(after_help = help(spy::EXAMPLES, &spy::STATUSES))]
     Spy(spy::SpyOptions),
-    #[command(after_help = help(topics::EXAMPLES))]
+    #[command(after_help = help(topics::EXAMPLES, &topics::STATUSES))]
     Topics(topics::TopicsOptions),
-    #[command(after_help = help(gateway::EXAMPLES))]
+    #[command(after_help = help(gateway::EXAMPLES, &gateway::STATUSES))]
     Gateway(gateway::GatewayCommand),
     #[command(hide = true)]
     PerfMember { task: String },

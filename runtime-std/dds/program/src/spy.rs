@@ -15,6 +15,10 @@ use super::part::OptionalPart;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 5] =
+    [Status::Resources, Status::Group, Status::PeerLost, Status::Out, Status::Changed];
+
 pub(super) const EXAMPLES: &str = "  tramontane-dds spy --domain flight.toml --id 4 Tracks
       the samples of a topic, one per line, beginning with the kept ones
   tramontane-dds spy --domain flight.toml --id 4 --data /var/lib/spy Records

@@ -8,9 +8,13 @@ use serde::Serialize;
 use tramontane_dds::{Domain, DomainParticipant, Level, TopicDescription};
 
 use super::part::PartOptions;
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::seconds;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 4] =
+    [Status::Resources, Status::Group, Status::PeerLost, Status::Out];
 
 pub(super) const EXAMPLES: &str = "  tramontane-dds topics --domain flight.toml --id 4
       the topics of the domain, one per line, including those created at run time

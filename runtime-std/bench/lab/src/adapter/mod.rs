@@ -23,10 +23,14 @@ use node::{NodeUnderTest, TICK, answer, next, read_commands};
 pub(super) use options::AdapterOptions;
 use protocol::{Answer, DriverCommand, Init, VERSION};
 use refusal::{Refusal, not_understood};
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 4] =
+    [Status::Input, Status::Resources, Status::Group, Status::Out];
 
 pub(super) const EXAMPLES: &str =
     "  tramontane-conformance run --adapter 'tramontane-lab adapter' --nodes 3

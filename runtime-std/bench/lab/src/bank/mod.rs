@@ -34,7 +34,7 @@ use messages::{BankPart, BankReport, ShardsMember};
 use plan::Plan;
 use report::Outcome;
 use supervisor::{Run, Supervisor};
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{JoinOption, seconds};
 use tramontane_local::output::print_result;
@@ -42,6 +42,10 @@ use tramontane_local::shard_trees::Tree;
 
 /// Replicas of each group.
 const REPLICAS: u16 = 3;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 5] =
+    [Status::Resources, Status::Group, Status::PeerLost, Status::Disagreement, Status::Out];
 
 pub(super) const EXAMPLES: &str = "  tramontane-lab bank
       eight groups of three replicas; a leader is killed each second

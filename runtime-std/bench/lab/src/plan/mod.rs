@@ -14,9 +14,12 @@ use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 
 use schedule::{Plan, Send};
 use summary::Summary;
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::options::AlgorithmName;
 use tramontane_local::options::without_racks;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 1] = [Status::Resources];
 
 pub(super) const EXAMPLES: &str = "  tramontane-lab plan --members 8 --blocks 5
       the binomial pipeline among eight members

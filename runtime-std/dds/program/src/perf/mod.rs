@@ -27,12 +27,16 @@ use tramontane_runtime::group::Description;
 use tramontane_runtime::shared_memory::Root;
 
 use messages::{ANSWERS, DATA, Mode, PerfOrder, PerfParticipant, PerfReport, Seen, Task};
-use tramontane_local::exit::Failure;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{WindowOption, seconds};
 use tramontane_local::output::print_result;
 
 pub(crate) use participant::run as run_member;
+
+/// The exit statuses besides those of every command.
+pub(super) const STATUSES: [Status; 5] =
+    [Status::Resources, Status::Group, Status::PeerLost, Status::Disagreement, Status::Device];
 
 pub(super) const EXAMPLES: &str = "  tramontane-dds perf
       one publisher and one subscriber, 1 KB, level atomic, over shared memory
