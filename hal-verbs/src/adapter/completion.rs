@@ -105,15 +105,6 @@ impl CompletionQueue {
         poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Pauses between two polls of a caller that expects a completion within microseconds.
-    pub(crate) fn relax(&self) {
-        #[cfg(feature = "fake")]
-        if let Inner::Fake(queue) = &self.inner {
-            queue.move_time();
-        }
-        std::hint::spin_loop();
-    }
-
     /// Takes an event off the descriptor without blocking. Returns true if there was one.
     pub(crate) fn take_event(&self) -> bool {
         either!(&self.inner, queue => queue.take_event())

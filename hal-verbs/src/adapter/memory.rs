@@ -23,8 +23,6 @@ bitflags::bitflags! {
         const REMOTE_WRITE = 1 << 1;
         /// Peers may read.
         const REMOTE_READ = 1 << 2;
-        /// Windows may be bound to it.
-        const BIND_WINDOWS = 1 << 4;
     }
 }
 
@@ -119,11 +117,6 @@ impl MemoryRegion {
                 Ok(())
             }
         }
-    }
-
-    /// What a window is bound to.
-    pub(super) const fn registration(&self) -> &Registration {
-        &self.registration
     }
 
     /// Returns the number of registered bytes.

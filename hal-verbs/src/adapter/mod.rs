@@ -13,8 +13,6 @@
 //! CompletionQueue <- QueuePair
 //! ```
 //!
-//! A memory window keeps its protection domain, and the region that it is bound to.
-//!
 //! # Invariants
 //! - Pages outlive the registration of any part of them; a device never accesses memory that was
 //!   released.
@@ -42,7 +40,6 @@ mod memory;
 mod pages;
 mod queue_pair;
 mod send_list;
-mod window;
 
 pub(crate) use barrier::device_read_barrier;
 pub(crate) use completion::{BATCH, Completion, CompletionQueue};
@@ -55,4 +52,3 @@ pub(crate) use memory::{Access, LocalRange, ProtectionDomain};
 pub(crate) use pages::{PageSize, Pages};
 pub(crate) use queue_pair::{QueuePair, QueuePairLimits, Route, SendTimes, State, mtu_raw};
 pub(crate) use send_list::{Operation, REQUESTS_MAX, SendBuffers, SendList, Target};
-pub(crate) use window::{Bind, MemoryWindow};

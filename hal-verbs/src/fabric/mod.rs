@@ -13,7 +13,7 @@
 //! | `arrive`, `probe` | peers that come one by one, and the first writes to each |
 //! | `built` | what workers make for this view, as it comes |
 //! | `end`, `reason` | lost, cut and retired; what keeps a peer out of reach |
-//! | `permissions`, `rights`, `windows` | regions, and the keys to them |
+//! | `permissions`, `rights` | regions, and the keys to them |
 //! | `reconnect` | regions' connections made anew |
 //! | `blocks`, `block_memory` | blocks, and the memory that they go from and into |
 //! | `peer` | where a peer and the view are in their lives |
@@ -27,8 +27,7 @@
 //!   [`Verbs::sleep`] and [`Verbs::leave`] do wait, within their time limit.
 //! - A message from a peer that is not a notice of a known kind breaks the connection to that peer.
 //! - Completions are processed only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`],
-//!   `sleep`, `leave` and, if keys are windows, `revoke`. So the room in a queue does not change
-//!   between two posts.
+//!   `sleep` and `leave`. So the room in a queue does not change between two posts.
 
 mod arrive;
 mod block_memory;
@@ -46,7 +45,6 @@ mod reconnect;
 mod rest;
 mod rights;
 mod updates;
-mod windows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

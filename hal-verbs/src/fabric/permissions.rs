@@ -17,9 +17,8 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::link::Behind;
-use super::rights::WriteKey;
 use super::{Stage, TOKENS_MAX, Verbs};
-use crate::adapter::{MemoryWindow, Operation};
+use crate::adapter::{MemoryRegion, Operation};
 use crate::protocol::{Announcer, EndedKeys, Holder, Notice};
 use crate::status::WorkStatus;
 
@@ -42,10 +41,8 @@ pub(crate) struct RegionLink {
     pub(super) region: Region,
     /// The region's number in the list of regions, which notices use.
     pub(super) number: u8,
-    /// The key with which the peer may write to this member's region, if it may.
-    pub(super) key: Option<WriteKey>,
-    /// A window that is not bound.
-    pub(super) spare_window: Option<MemoryWindow>,
+    /// The registration with which the peer may write to this member's region, if it may.
+    pub(super) key: Option<MemoryRegion>,
     /// Keys that the peer had before.
     pub(super) ended: EndedKeys,
     /// The announcements of the key to the peer.
@@ -72,7 +69,6 @@ impl RegionLink {
             region,
             number,
             key: None,
-            spare_window: None,
             ended: EndedKeys::new(),
             announcer: Announcer::default(),
             holder: Holder::default(),

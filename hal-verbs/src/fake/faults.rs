@@ -140,18 +140,15 @@ impl Hardware {
         loop {
             let regions = self.regions.iter().filter(|(_, it)| it.context == context);
             let pairs = self.pairs.iter().filter(|(_, it)| it.context == context);
-            let windows = self.windows.iter().filter(|(_, it)| it.context == context);
             let queues = self.queues.iter().filter(|(_, it)| it.context == context);
             let objects = regions
                 .map(|(id, _)| *id)
-                .chain(windows.map(|(id, _)| *id))
                 .chain(pairs.map(|(id, _)| *id))
                 .chain(queues.map(|(id, _)| *id));
             let next = if oldest_first { objects.min() } else { objects.max() };
             let Some(object) = next else { return };
             self.counts.killed_objects += 1;
             self.destroy_pair(object);
-            self.destroy_window(object);
             self.destroy_region(object);
             self.queues.remove(&object);
             if step_ns > 0 {

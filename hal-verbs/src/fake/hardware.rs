@@ -22,7 +22,6 @@ use super::profile::{PortProfile, Profile};
 use super::random::Random;
 use super::requester::FakeAnswer;
 use super::responder::FakeMessage;
-use super::window::Window;
 use crate::adapter::{Access, AsyncEvent, Completion, Pages};
 
 /// A future event.
@@ -130,9 +129,8 @@ pub(super) struct Hardware {
     pub(super) devices: Vec<Device>,
     pub(super) contexts: BTreeMap<u64, OpenContext>,
     pub(super) regions: BTreeMap<u64, Region>,
-    /// Regions and windows by device and key.
+    /// Regions by device and key.
     pub(super) keys: BTreeMap<(usize, u32), u64>,
-    pub(super) windows: BTreeMap<u64, Window>,
     pub(super) queues: BTreeMap<u64, Queue>,
     pub(super) pairs: BTreeMap<u64, Pair>,
     /// Queue pairs by device and number.
@@ -154,7 +152,6 @@ impl Hardware {
             contexts: BTreeMap::new(),
             regions: BTreeMap::new(),
             keys: BTreeMap::new(),
-            windows: BTreeMap::new(),
             queues: BTreeMap::new(),
             pairs: BTreeMap::new(),
             numbers: BTreeMap::new(),

@@ -15,7 +15,7 @@
 //! | `network`, `profile`, `faults`, `clock` | what tests see |
 //! | `registry` | devices by their names |
 //! | `work_time` | what the commands of workers cost, in virtual time |
-//! | `context`, `memory`, `window`, `completion_queue`, `queue_pair`, `send_list` | objects as their owner has them: behind the seam `crate::adapter` |
+//! | `context`, `memory`, `completion_queue`, `queue_pair`, `send_list` | objects as their owner has them: behind the seam `crate::adapter` |
 //! | `hardware`, `agenda`, `random` | all devices with their objects, what is to happen, chance |
 //! | `locked`, `told` | how much memory a process may lock; what options come to |
 //! | `pair`, `completions` | states, flushes, what runs over |
@@ -60,7 +60,6 @@ mod send_list;
 mod tests;
 mod told;
 mod waiting;
-mod window;
 mod work_time;
 
 pub use clock::{Clock, is_inside_call};
@@ -71,11 +70,10 @@ pub(crate) use memory::{ProtectionDomain, Registration};
 pub use network::{CommandCount, CommandKind, ContextId, Counts, DeviceName, Network};
 pub use path::Link;
 pub use profile::{
-    GidEntry, InlineGrant, Keys, Placement, PortProfile, Profile, ResetMeans, SevenRetries, Windows,
+    GidEntry, InlineGrant, Keys, Placement, PortProfile, Profile, ResetMeans, SevenRetries,
 };
 pub(crate) use queue_pair::QueuePair;
 pub(crate) use registry::is_registered;
 pub(crate) use send_list::{SendBuffers, SendList};
 pub use told::Connection;
-pub(crate) use window::MemoryWindow;
 pub(crate) use work_time::WorkTime;

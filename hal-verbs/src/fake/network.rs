@@ -54,10 +54,6 @@ pub enum CommandKind {
     Register,
     /// A registration ends.
     Deregister,
-    /// A memory window is allocated.
-    AllocateWindow,
-    /// A memory window is freed.
-    FreeWindow,
     /// A completion queue is created.
     CreateCompletionQueue,
     /// A completion queue is destroyed.
@@ -239,17 +235,13 @@ impl Network {
         self.core.with(|hardware| hardware.counts)
     }
 
-    /// Returns the number of objects on all devices: contexts, registrations, windows, completion
+    /// Returns the number of objects on all devices: contexts, registrations, completion
     /// queues and queue pairs.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.core.with(|hardware| {
             let (contexts, regions) = (hardware.contexts.len(), hardware.regions.len());
-            contexts
-                + regions
-                + hardware.windows.len()
-                + hardware.queues.len()
-                + hardware.pairs.len()
+            contexts + regions + hardware.queues.len() + hardware.pairs.len()
         })
     }
 

@@ -111,7 +111,6 @@ impl Hardware {
     pub(super) fn destroy_pair(&mut self, id: u64) {
         self.place_all(|piece| piece.pair == id);
         let Some(pair) = self.pairs.remove(&id) else { return };
-        self.unbind_windows_of(id);
         self.numbers.remove(&(pair.device, pair.number));
         if let Some(timer) = pair.requester.timer {
             self.agenda.cancel(timer);

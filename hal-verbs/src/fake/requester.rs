@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::hardware::{FakeEvent, Hardware};
 use super::local_memory::LOCAL_LENGTH;
 use super::profile::SevenRetries;
-use super::request::{PACKET_MASK, Request, Work, ahead, is_by};
+use super::request::{PACKET_MASK, Request, ahead, is_by};
 use super::responder::{Body, FakeMessage};
 use crate::adapter::{Completion, Operation, Route, SendTimes, State};
 use crate::devices::mtu_bytes;
@@ -73,8 +73,7 @@ impl Requester {
         let mtu = self.way.map_or(0, |(route, _)| mtu_bytes(route.mtu)).max(1);
         request.number = self.posted - 1;
         request.first_packet = self.next_packet;
-        let packets = request.length().div_ceil(mtu).max(1);
-        request.packets = if request.is_local() { 0 } else { packets };
+        request.packets = request.length().div_ceil(mtu).max(1);
         self.next_packet = self.next_packet.wrapping_add(request.packets) & PACKET_MASK;
         self.requests.push_back(request);
     }
@@ -170,9 +169,6 @@ impl Hardware {
             return;
         };
         let Some((route, _)) = pair.requester.way else { return };
-        let Work::Remote(operation) = request.work else {
-            return self.execute_here(id, &request);
-        };
         let (from, epoch, number) = (pair.place(), pair.epoch, pair.number);
         let device = self.devices.get(from.device);
         if !self.is_up(from) && device.is_some_and(|it| it.profile.fails_without_link) {
@@ -214,7 +210,7 @@ impl Hardware {
             return;
         };
         let Some(journey) = self.journey_ns(from, to, packet) else { return };
-        let body = match operation {
+        let body = match request.operation {
             Operation::Write(target) => Body::Write { target, content, immediate: None },
             Operation::WriteWithImmediate(target, value) => {
                 Body::Write { target, content, immediate: Some(value) }
@@ -240,29 +236,6 @@ impl Hardware {
             body,
         };
         self.agenda.enter(at, FakeEvent::Arrive(message));
-    }
-
-    /// Executes a request that concerns this end only. It is done when all requests before it are.
-    fn execute_here(&mut self, id: u64, request: &Request) {
-        let executed = match request.work {
-            _ if request.is_executed => Ok(()),
-            Work::Bind(bind) => self.bind(id, &bind),
-            Work::Invalidate(key) => self.invalidate(id, key),
-            Work::Remote(_) => return,
-        };
-        let Some(requester) = self.pairs.get_mut(&id).map(|pair| &mut pair.requester) else {
-            return;
-        };
-        let sent = requester.sent;
-        let Some(executing) = requester.requests.get_mut(sent) else { return };
-        executing.is_executed = true;
-        executing.failure = executed.err();
-        if executing.failure.is_none() {
-            requester.sent += 1;
-            if sent == 0 {
-                self.oldest_done(id, 0);
-            }
-        }
     }
 
     fn arm_timer(&mut self, id: u64) {

@@ -297,16 +297,12 @@ impl Hardware {
             return Ok(None);
         }
         let found = self.keys.get(&(pair.device, target.key)).ok_or(REMOTE_ACCESS)?;
-        let Some(region) = self.regions.get(found) else {
-            let range = (target.address, length);
-            let led = self.through_window(*found, id, range, access).ok_or(REMOTE_ACCESS)?;
-            return Ok(Some(Spot { region: led.0, offset: led.1, window: Some(*found) }));
-        };
+        let region = self.regions.get(found).ok_or(REMOTE_ACCESS)?;
         let offset = region.offset(target.address, length).ok_or(REMOTE_ACCESS)?;
         if region.domain != pair.domain || !region.access.contains(access) {
             return Err(REMOTE_ACCESS);
         }
-        Ok(Some(Spot { region: *found, offset, window: None }))
+        Ok(Some(Spot { region: *found, offset }))
     }
 
     /// Copies bytes of a region.

@@ -30,7 +30,6 @@ mod libibverbs;
 mod memory;
 mod queue_pair;
 mod send_list;
-mod window;
 
 pub(crate) use completion::CompletionQueue;
 pub(crate) use device::{Context, DeviceList, gid_kind};
@@ -39,7 +38,6 @@ pub use libibverbs::NoLibrary;
 pub(crate) use memory::{ProtectionDomain, Registration};
 pub(crate) use queue_pair::QueuePair;
 pub(crate) use send_list::{SendBuffers, SendList};
-pub(crate) use window::MemoryWindow;
 
 use std::io;
 

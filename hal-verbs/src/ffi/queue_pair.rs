@@ -220,7 +220,6 @@ impl QueuePair {
         if count == 0 {
             return Ok(());
         }
-        let has_binds = list.has_binds();
         let SendBuffers { requests, ranges } = list.into_buffers();
         let (requests, ranges) = (requests.as_mut_ptr(), ranges.as_mut_ptr());
         for index in 0..count {
@@ -237,12 +236,7 @@ impl QueuePair {
         // SAFETY: a terminated chain of `count` requests. Each names at most one range, inside
         // registered memory that the list borrows, so inline bytes are readable; the device reads
         // other bytes through their registration. The queue pair is valid.
-        let posted = check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) });
-        if has_binds {
-            // SAFETY: as above, and the windows are borrowed as long as the list was.
-            unsafe { follow_keys(requests, count) };
-        }
-        posted
+        check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) })
     }
 
     /// Posts a receive: for immediate values without bytes, or into a range of registered memory.
@@ -266,24 +260,6 @@ impl QueuePair {
         // SAFETY: one request and its range, read during the call; the bytes are in registered
         // memory. The queue pair is valid.
         check(unsafe { ibv_post_recv(self.raw.as_ptr(), &raw mut request, &raw mut bad) })
-    }
-}
-
-/// The library does not follow the keys of windows of type 2: each bind names the last one.
-///
-/// # Safety
-/// That many requests, whose windows live; nobody else looks at them.
-unsafe fn follow_keys(requests: *const ibv_send_wr, count: usize) {
-    for index in 0..count {
-        // SAFETY: one of so many.
-        let request = unsafe { &*requests.add(index) };
-        if request.opcode == ibv_wr_opcode::IBV_WR_BIND_MW {
-            // SAFETY: what such a request has, and its window lives.
-            unsafe {
-                let bind = &request.bind_mw;
-                (*bind.mw).rkey = bind.rkey;
-            }
-        }
     }
 }
 

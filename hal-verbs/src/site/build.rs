@@ -24,7 +24,7 @@ use crate::fabric::{
 };
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
 use crate::protocol::{CardLink, Depths, SendQueue};
-use crate::settings::{Limits, RESERVE, WriteKeys, WriteOrder};
+use crate::settings::{Limits, RESERVE, WriteOrder};
 use crate::timing::LossTimes;
 
 /// Reads in flight to one peer that are requested.
@@ -46,7 +46,6 @@ pub(crate) struct Builder {
     completion_vector: u32,
     limits: Limits,
     write_order: WriteOrder,
-    write_keys: WriteKeys,
     loss_times: LossTimes,
     reads_max: u8,
     /// The objects made so far.
@@ -61,7 +60,6 @@ pub(crate) struct Shared {
     /// By number.
     regions: Vec<Domain>,
     blocks: Option<Domain>,
-    write_keys: WriteKeys,
 }
 
 impl Shared {
@@ -70,7 +68,6 @@ impl Shared {
         let own = |region: &Domain| OwnRegion {
             domain: region.domain.clone(),
             memory: Arc::clone(&region.source),
-            write_keys: self.write_keys,
         };
         self.regions.iter().map(own).collect()
     }
@@ -116,11 +113,7 @@ struct Shape {
 
 impl Builder {
     /// Checks whether the view can be made, and allocates its rows. Does not call the device.
-    pub(super) fn new(
-        site: &Site,
-        options: &ViewOptions<'_>,
-        write_keys: WriteKeys,
-    ) -> Result<Self, JoinError> {
+    pub(super) fn new(site: &Site, options: &ViewOptions<'_>) -> Result<Self, JoinError> {
         let ViewOptions { view, own, members, .. } = *options;
         let (limits, completions_max) = size(site, options)?;
         let rows = Rows::new(own, members, options.row_bytes, options.regions, site.page_size())
@@ -139,7 +132,6 @@ impl Builder {
             completion_vector: limits.vector_of(node, view, device.completion_vectors),
             limits,
             write_order: site.write_order(),
-            write_keys,
             loss_times: *site.loss_times(),
             reads_max: u8::try_from(device.limits.reads_max.min(READS_MAX)).unwrap_or(1),
             cost: Mutex::new(ViewCost {
@@ -211,15 +203,14 @@ impl Builder {
         let regions = self.regions.iter().map(|region| self.region_domain(*region));
         let regions = regions.collect::<Result<_, _>>()?;
         let blocks = if self.has_blocks { Some(self.messages()?) } else { None };
-        Ok(Shared { completions, rows, regions, blocks, write_keys: self.write_keys })
+        Ok(Shared { completions, rows, regions, blocks })
     }
 
     /// Makes the domain of a region's connections.
     fn region_domain(&self, region: Region) -> Result<Domain, JoinError> {
         let pages = self.rows.region_pages(region).ok_or(MISSING)?;
         // The key that all peers have only reads; to write, each peer receives its own key.
-        let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ;
-        access.set(Access::BIND_WINDOWS, self.write_keys == WriteKeys::Windows);
+        let access = Access::LOCAL_WRITE | Access::REMOTE_READ;
         let made = self.domain(self.new_domain()?, pages, access)?;
         let own = self.rows.own();
         let row = self.register(&made.domain, self.rows.pages(own), Access::empty())?;

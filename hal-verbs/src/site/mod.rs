@@ -39,7 +39,7 @@ use crate::commands::Workers;
 use crate::devices::ask::data_in_order;
 use crate::devices::{Choice, Device, DeviceKind, Devices, Order, Wanted};
 use crate::fabric::{BlockStore, GUARD_BYTES_MAX, Parts, Verbs, block_limits};
-use crate::settings::{Limits, WriteKeys, WriteOrder};
+use crate::settings::{Limits, WriteOrder};
 use crate::timing::LossTimes;
 use events::DeviceEvents;
 
@@ -85,8 +85,8 @@ pub struct Site {
     order: Order,
     write_order: WriteOrder,
     block_store: BlockStore,
-    /// The kind of keys, once the device was seen to deny ended ones.
-    write_keys: OnceLock<WriteKeys>,
+    /// Set once a trial has shown that the device denies writes with ended keys.
+    denial: OnceLock<()>,
     workers: Workers,
 }
 
@@ -168,7 +168,7 @@ impl Site {
             order,
             write_order,
             block_store,
-            write_keys: OnceLock::new(),
+            denial: OnceLock::new(),
             workers: Workers::at_once(),
         })
     }
@@ -211,11 +211,10 @@ impl Site {
     /// which a trial finds once per site.
     pub fn view(&self, options: &ViewOptions<'_>) -> Result<Verbs, JoinError> {
         options.check()?;
-        let write_keys = match options.regions {
-            [] => WriteKeys::default(),
-            _ => self.write_keys()?,
-        };
-        let builder = Builder::new(self, options, write_keys)?;
+        if !options.regions.is_empty() {
+            self.ensure_denial()?;
+        }
+        let builder = Builder::new(self, options)?;
         let mut verbs = Verbs::new(Parts {
             view: options.view,
             links: builder.links(),

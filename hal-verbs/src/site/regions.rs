@@ -62,14 +62,14 @@ impl Site {
     /// visible at the peer.
     ///
     /// # Errors
-    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`] and the errors of
-    /// [`Site::write_keys`].
+    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`], [`JoinError::NotDenied`], or another
+    /// one if a command fails.
     pub fn check_regions(&self) -> Result<(), JoinError> {
         self.check_region_order()?;
         if !self.order.visible_upon_completion {
             return Err(JoinError::NotVisible { device: self.device().name.clone() });
         }
-        self.write_keys().map(drop)
+        self.ensure_denial()
     }
 
     fn check_region_order(&self) -> Result<(), JoinError> {
