@@ -1,30 +1,9 @@
 //! Lists of requests under construction.
 
-use tramontane_core::fabric::WRITES_MAX;
-
-use super::{Context, MemoryRegion, context};
+use super::{Context, MemoryRegion, Operation, context};
 #[cfg(feature = "fake")]
 use crate::fake;
 use crate::ffi;
-
-/// The most requests in one list: the writes of a post, an update, and a ring after them.
-pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 2;
-
-/// An address in the remote end's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) address: u64,
-    pub(crate) key: u32,
-}
-
-/// The operation of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Write(Target),
-    WriteWithImmediate(Target, u32),
-    Read(Target),
-    Send,
-}
 
 /// Reusable room for one list.
 pub(crate) struct SendBuffers {

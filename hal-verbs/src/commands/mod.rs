@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-pub(crate) use jobs::{Connection, Job, Outcome, Remains};
+pub(crate) use jobs::{Job, Outcome, Remains};
 use workers::Reply;
 pub(crate) use workers::{Place, Workers};
 

@@ -1,6 +1,7 @@
 //! One connection to one peer: a queue pair, its credits, and the memory at both ends.
 
 mod blocks;
+mod message_places;
 mod near_end;
 mod probe;
 mod updates;
@@ -15,7 +16,7 @@ use crate::adapter::{
 };
 use crate::protocol::{Counters, Name, SendQueue};
 
-pub(crate) use blocks::MESSAGE_MEMORY_BYTES;
+pub(crate) use message_places::MESSAGE_MEMORY_BYTES;
 use near_end::memory_of;
 pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
 pub(crate) use updates::Updates;

@@ -12,33 +12,17 @@
 //! - `crate::protocol::keys` defines how a peer learns its key.
 
 use std::io;
-use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
 
 use super::Verbs;
-use super::permissions::Way;
-use crate::adapter::{Access, MemoryRegion, ProtectionDomain};
+use super::region_link::Way;
+use crate::adapter::MemoryRegion;
 use crate::protocol::Notice;
 
 /// The attempts to get another key if a device returns one that was just ended.
 const TRIES: usize = 4;
-
-/// One of this member's regions: the source of keys.
-#[derive(Debug)]
-pub(crate) struct OwnRegion {
-    pub(crate) domain: ProtectionDomain,
-    /// The registration with which peers read.
-    pub(crate) memory: Arc<MemoryRegion>,
-}
-
-impl OwnRegion {
-    fn register(&self) -> io::Result<MemoryRegion> {
-        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
-        MemoryRegion::new(&self.domain, self.memory.pages(), self.memory.bytes(), access)
-    }
-}
 
 impl Verbs {
     /// Makes a new key for a peer, and announces it.

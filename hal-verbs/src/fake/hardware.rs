@@ -13,15 +13,13 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::agenda::Agenda;
+use super::counts::{CommandCount, CommandKind, Counts};
 use super::faults::Fault;
-use super::network::{CommandCount, CommandKind, Counts};
+use super::link::Link;
+use super::messages::{FakeAnswer, FakeMessage};
 use super::pair::Pair;
-use super::path::Link;
-use super::placement::Piece;
 use super::profile::{PortProfile, Profile};
 use super::random::Random;
-use super::requester::FakeAnswer;
-use super::responder::FakeMessage;
 use crate::adapter::{Access, AsyncEvent, Completion, Pages};
 
 /// A future event.
@@ -118,6 +116,23 @@ pub(super) struct CompletionEntry {
     pub(super) epoch: u64,
     /// Number of send queue slots that this completion frees, counted from the first request.
     pub(super) frees: u64,
+}
+
+/// An address in a region.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) region: u64,
+    pub(super) offset: usize,
+}
+
+/// Bytes that arrived but are not in memory yet.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// The queue pair that accepted them.
+    pub(super) pair: u64,
+    pub(super) region: u64,
+    pub(super) offset: usize,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// The whole hardware.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::Context;
+use super::counts::CommandKind;
 use super::hardware::{Hardware, Region};
-use super::network::CommandKind;
 use super::profile::Keys;
 use crate::adapter::{Access, Pages};
 

@@ -1,27 +1,10 @@
 //! The placement of a write's bytes in memory: at once, or piece by piece in another order.
 
-use super::hardware::{FakeEvent, Hardware};
+use super::hardware::{FakeEvent, Hardware, Piece, Spot};
 use super::profile::Placement;
 
 /// Bytes of a piece if the bytes of one write are reordered: a cache line.
 const PIECE_BYTES: usize = 64;
-
-/// An address in a region.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
-    pub(super) region: u64,
-    pub(super) offset: usize,
-}
-
-/// Bytes that arrived but are not in memory yet.
-#[derive(Debug)]
-pub(super) struct Piece {
-    /// The queue pair that accepted them.
-    pub(super) pair: u64,
-    pub(super) region: u64,
-    offset: usize,
-    bytes: Vec<u8>,
-}
 
 impl Hardware {
     /// Accepts bytes that are within a region; returns the time at which all of the connection's

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::request::{LocalBytes, Request};
-use crate::adapter::{LocalRange, MemoryRegion, Operation, REQUESTS_MAX};
+use crate::adapter::{LocalRange, Operation, REQUESTS_MAX};
 
 /// Reusable room for one list.
 pub(crate) struct SendBuffers {
@@ -19,7 +19,7 @@ impl SendBuffers {
 /// A list under construction. It borrows the memory that it names until it is posted.
 pub(crate) struct SendList<'l> {
     requests: &'l mut Vec<Request>,
-    memory: PhantomData<&'l MemoryRegion>,
+    memory: PhantomData<LocalRange<'l>>,
 }
 
 impl<'l> SendList<'l> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::libibverbs::{
     ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_post_recv, ibv_post_send, ibv_qp,
     ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type,
-    ibv_query_qp, ibv_query_qp_data_in_order, ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_wr_opcode,
+    ibv_query_qp, ibv_query_qp_data_in_order, ibv_recv_wr, ibv_sge, ibv_wr_opcode,
 };
 
 use super::send_list::{SendBuffers, SendList};

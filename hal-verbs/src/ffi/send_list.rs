@@ -7,7 +7,7 @@ use super::libibverbs::{
     ibv_send_wr, ibv_sge, ibv_wr_opcode, rdma_t, wr_t,
 };
 
-use crate::adapter::{LocalRange, MemoryRegion, Operation, REQUESTS_MAX, Target};
+use crate::adapter::{LocalRange, Operation, REQUESTS_MAX, Target};
 
 /// Reusable room for one list.
 pub(crate) struct SendBuffers {
@@ -33,7 +33,7 @@ impl SendBuffers {
 pub(crate) struct SendList<'l> {
     buffers: &'l mut SendBuffers,
     count: usize,
-    memory: PhantomData<&'l MemoryRegion>,
+    memory: PhantomData<LocalRange<'l>>,
 }
 
 impl<'l> SendList<'l> {

@@ -1,10 +1,56 @@
-//! A trial that shows that the device denies writes without the right, before any region relies on
-//! it.
+//! Whether this device is safe for regions, and the memory of regions.
+//!
+//! A trial shows that the device denies writes without the right, before any region relies on it.
 
-use super::{JoinError, Site};
+use std::sync::Arc;
+
+use tramontane_core::fabric::Region;
+use tramontane_core::layout::CACHE_LINE;
+
+use super::{JoinError, RegionMemory, Site};
+use crate::adapter::Pages;
+use crate::settings::WriteOrder;
 use crate::trial::{Verdict, try_denial};
 
 impl Site {
+    /// Allocates the memory of a region in whole cache lines.
+    ///
+    /// # Errors
+    /// [`JoinError::NoWriteOrder`] if lists travel as updates; [`JoinError::BadOptions`] for the
+    /// region number of the rows; otherwise the system's error.
+    pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
+        self.check_region_order()?;
+        if region == Region::ROW {
+            return Err(JoinError::BadOptions("give a region another number than the rows have"));
+        }
+        let bytes = bytes.max(1).checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
+        let pages = Pages::sized(bytes, self.page_size());
+        let pages = pages.map_err(|source| self.failed("take memory", source))?;
+        Ok(RegionMemory { region, pages: Arc::new(pages) })
+    }
+
+    /// Checks whether regions here support a protocol that relies on a completed write being
+    /// visible at the peer.
+    ///
+    /// # Errors
+    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`], [`JoinError::NotDenied`], or another
+    /// one if a command fails.
+    pub fn check_regions(&self) -> Result<(), JoinError> {
+        self.check_region_order()?;
+        if !self.order.visible_upon_completion {
+            return Err(JoinError::NotVisible { device: self.device().name.clone() });
+        }
+        self.ensure_denial()
+    }
+
+    fn check_region_order(&self) -> Result<(), JoinError> {
+        if self.write_order == WriteOrder::ByUpdates {
+            let device = self.device().name.clone();
+            return Err(JoinError::NoWriteOrder { device, what: "regions" });
+        }
+        Ok(())
+    }
+
     /// Ensures that this device denies writes whose right was revoked. The trial runs once, at the
     /// latest for the first view with regions.
     ///

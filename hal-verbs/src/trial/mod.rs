@@ -1,5 +1,5 @@
-//! A trial on the local device: whether a write without the right is denied, over two queue pairs of
-//! this process that are connected to each other.
+//! A trial on the local device: whether a write without the right is denied, over two queue pairs
+//! of this process that are connected to each other.
 //!
 //! The fabric relies on the device to refuse a key that was ended. Therefore that is tried first,
 //! with few commands. A peer is given the right, and its write must land; the right is revoked, and

@@ -1,5 +1,5 @@
-//! Memory with an owner that grants and revokes the right to write to it, on two queue pairs of this
-//! process.
+//! Memory with an owner that grants and revokes the right to write to it, on two queue pairs of
+//! this process.
 
 use std::io;
 use std::sync::Arc;
