@@ -181,13 +181,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_protocol_has_its_digest() {
+    fn protocol_example_has_its_documented_digest() {
         let digest = digest(payload("n1/1/0", 100).as_bytes());
         assert_eq!(digest.as_deref(), Some("955396c97e2db725"));
     }
 
     #[test]
-    fn a_message_is_found_again_and_an_empty_one_has_no_name() {
+    fn payload_contains_the_message_name_unless_empty() {
         assert_eq!(name(&payload("n1/1/0", 7)), Some("n1/1/0"));
         assert_eq!(name(&payload("n1/1/0", 0)), None);
     }

@@ -251,7 +251,8 @@ fn cell(runs: &[Shown], is_control: bool) -> String {
     let of = runs.len();
     let is_right = if is_control { caught == 0 } else { caught == of };
     let total = if !is_right { format!("**{caught}/{of}**") } else { format!("{caught}/{of}") };
-    let starved = if starved > 0 { format!("; too slow a machine in {starved}") } else { String::new() };
+    let starved =
+        if starved > 0 { format!("; too slow a machine in {starved}") } else { String::new() };
     let seen = if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") };
     format!("{total}: {seen}{starved}")
 }

@@ -124,7 +124,10 @@ fn hear(child: &mut Child) -> Result<(u64, Option<Finding>), String> {
             continue;
         }
         let violation: Violation = serde_json::from_str(&line).map_err(|error| {
-            format!("this line is not a violation: {}: {error}", shortened(&line, TEXT_CHARACTERS_MAX))
+            format!(
+                "this line is not a violation: {}: {error}",
+                shortened(&line, TEXT_CHARACTERS_MAX)
+            )
         })?;
         times += 1;
         first.get_or_insert_with(|| found(violation));

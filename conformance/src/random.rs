@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_and_a_label_mean_one_stream_for_ever() {
+    fn seed_and_label_determine_the_stream() {
         let mut random = Random::stream(1, "wire");
         assert_eq!([0; 4].map(|_: u64| random.below(1000)), [776, 375, 471, 409]);
         assert_ne!(
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_stay_in_range_and_a_shuffle_keeps_every_item() {
+    fn draws_stay_in_range_and_shuffles_keep_items() {
         let mut random = Random::stream(3, "range");
         assert_eq!((random.below(0), random.between(9, 5)), (0, 9));
         assert!((0..1000).all(|_| random.below(7) < 7 && (5..=9).contains(&random.between(5, 9))));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn one_or_two_flipped_bits_of_a_cell_are_found() {
+    fn one_or_two_flipped_cell_bits_are_detected() {
         for value in values() {
             let cell = Checks::On.seal(value);
             assert_eq!(Checks::On.unseal(cell), Some(value));
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn fresh_memory_is_checked_and_a_number_that_is_too_large_is_cut() {
+    fn zero_passes_the_check_and_large_values_saturate() {
         assert_eq!(Checks::On.unseal(0), Some(0));
         assert_eq!(Checks::On.unseal(Checks::On.seal(u64::MAX)), Some(SEALED_MAX));
         assert_eq!(Checks::Off.unseal(Checks::Off.seal(u64::MAX)), Some(u64::MAX));
     }
 
     #[test]
-    fn every_flipped_bit_of_a_slot_is_found() {
+    fn every_flipped_slot_bit_is_detected() {
         let payload: Vec<u8> = (0..43).map(|byte| byte * 5).collect();
         for length in [0, 1, 7, 8, 9, 43] {
             let payload = &payload[..length];

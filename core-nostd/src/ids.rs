@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_too_large_for_a_rank_is_refused() {
+    fn index_too_large_for_a_rank_is_refused() {
         assert_eq!(u16_from_index(0xffff), Some(0xffff));
         assert_eq!(u16_from_index(0x1_0000), None);
     }

@@ -253,7 +253,7 @@ mod tests {
         StateSizes { subgroups: 2, senders: 3, members: 4, links: 2, handoffs: 2, ready: 7 };
 
     #[test]
-    fn as_much_is_lent_as_is_asked_for_and_more_is_refused() {
+    fn storage_lends_requested_sizes_up_to_its_own() {
         let mut storage = <node_storage!(SIZES)>::new();
         let lent = storage.lend(&SIZES).expect("these sizes");
         assert_eq!((lent.state.senders.len(), lent.ready.len(), lent.cells.len()), (3, 7, 2));
@@ -276,7 +276,7 @@ mod tests {
     /// refused.
     #[cfg(feature = "views")]
     #[test]
-    fn a_view_is_lent_fresh_state_for_as_many_members_as_there_is_for() {
+    fn view_storage_lends_fresh_state_within_its_size() {
         let row = RowStorage::<4>::default();
         let mut views = ViewStorage::<3, 5>::default();
         let mut storage = <node_storage!(SIZES)>::default();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_cleared_is_zeros() {
+    fn cleared_row_is_zero() {
         let row = RowStorage::<2>::new();
         assert!(row.writer().apply(0, &[9; 128]).is_ok());
         row.clear();

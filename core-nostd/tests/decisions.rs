@@ -110,7 +110,7 @@ fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn each_condition_of_the_core_is_reached_from_one_place_alone() {
+fn each_condition_in_core_has_one_predecessor() {
     let mut all = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
     assert!(all.len() > 100, "{} files", all.len());
@@ -123,7 +123,7 @@ fn each_condition_of_the_core_is_reached_from_one_place_alone() {
 }
 
 #[test]
-fn what_is_reached_from_several_places_is_found_and_nothing_else() {
+fn only_conditions_with_several_predecessors_are_found() {
     let decision = |condition: &str| found(&format!("fn f() {{\n  if {condition} {{ }}\n}}"));
     for right in [
         "a",

@@ -292,14 +292,14 @@ fn check(taken: &[(u64, Outcome)], first: &[u64], second: &[u64]) {
 }
 
 #[test]
-fn two_threads_with_a_slot_each() {
+fn two_threads_use_one_slot_each() {
     let explored = explore(one_each(2), Real::new);
     println!("two threads with a slot each: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
-fn two_threads_share_one_slot_that_is_used_again() {
+fn two_threads_share_and_reuse_one_slot() {
     let explored = explore(one_each(1), Real::new);
     println!("two threads share one slot: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
@@ -307,7 +307,7 @@ fn two_threads_share_one_slot_that_is_used_again() {
 
 /// The ring wraps while both threads send. The interleavings are too many to explore them all.
 #[test]
-fn two_threads_go_round_a_ring_of_two() {
+fn two_threads_wrap_a_ring_of_two() {
     let load = Load { window: 2, counts: [2, 1], most: 1, preemptions: Some(3) };
     let explored = explore(load, Real::new);
     println!("two threads go round a ring: {explored} interleavings");
@@ -325,39 +325,39 @@ fn several_slots_are_reserved_at_once() {
 
 /// The copy without a bug is correct, so the failures below come from the planted bugs.
 #[test]
-fn the_copy_itself_is_sound() {
+fn copy_without_a_bug_is_sound() {
     let explored = explore(one_each(1), |window| Copied::new(window, Bug::None));
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn a_flag_that_does_not_publish_is_found() {
+fn unpublished_payload_is_found() {
     explore(one_each(2), |window| Copied::new(window, Bug::RelaxedFlag));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn a_limit_that_does_not_free_is_found() {
+fn limit_that_does_not_order_reuse_is_found() {
     explore(one_each(1), |window| Copied::new(window, Bug::RelaxedLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn a_limit_that_comes_early_is_found() {
+fn early_limit_is_found() {
     explore(one_each(1), |window| Copied::new(window, Bug::EarlyLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn a_position_that_is_taken_twice_is_found() {
+fn position_reserved_twice_is_found() {
     explore(one_each(2), |window| Copied::new(window, Bug::LoadThenStore));
 }
 
 /// A reservation races with the end of its view: either its position is below the count that the
 /// close returned, or it is refused (VIE-7).
 #[test]
-fn a_close_counts_every_reservation_or_refuses_it() {
+fn close_counts_or_refuses_each_reservation() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&runs);
     loom::model(move || {

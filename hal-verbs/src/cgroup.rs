@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_used_up_is_found() {
+    fn exhausted_limit_is_found() {
         let root = tempfile::tempdir().expect("a folder");
         let root = root.path();
         let free = "mlx5_0 hca_handle=1 hca_object=20\nrxe0 hca_handle=1 hca_object=7\n";
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_hierarchy_is_read_too() {
+    fn cgroup_v1_hierarchy_is_read() {
         let root = tempfile::tempdir().expect("a folder");
         let root = root.path();
         group(

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_brought_into_what_works() {
+    fn limits_are_adapted_to_the_device() {
         let wild = Limits { depth: u32::MAX, signal_every: 0, ..Limits::default() };
         assert_eq!((wild.within(128).depth, wild.within(128).signal_every), (128, 1));
         let tiny = Limits { depth: 1, signal_every: 1000, ..Limits::default() };
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_goes_inline_than_short_messages_need() {
+    fn inline_size_is_limited_by_default_and_device() {
         let inline = |wanted, device_max| {
             Limits { inline_bytes_max: wanted, ..Limits::default() }.inline_bytes_within(device_max)
         };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn members_and_views_are_spread_over_the_completion_vectors() {
+    fn members_and_views_spread_over_completion_vectors() {
         let vector =
             |limits: &Limits, member, view| limits.vector_of(NodeId(member), ViewId(view), 4);
         let usual = Limits::default();

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_says_something() {
+    fn every_status_has_a_text() {
         for status in 0..30 {
             assert!(!WorkStatus::from_raw(status).to_string().is_empty());
         }

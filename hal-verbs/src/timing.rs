@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_rounded_up_and_not_far() {
+    fn duration_is_rounded_up_closely() {
         for milliseconds in [1, 10, 66, 400, 1000, 5000, 60_000] {
             let wanted = Duration::from_millis(milliseconds);
             for (kind, factor) in KINDS.into_iter().zip([3, 4]) {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adapter_sends_seven_times_again_and_soft_roce_never_does() {
+    fn only_nics_use_seven_retries() {
         for milliseconds in [1, 10, 66, 400, 1000, 5000, 60_000, u64::MAX] {
             assert_eq!(at_least(milliseconds, DeviceKind::Adapter).retries, 7);
             let software = at_least(milliseconds, DeviceKind::SoftRoce).retries;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_time_has_the_floor_of_the_firmware_and_late_retransmissions() {
+    fn longest_time_includes_floor_and_stretch() {
         let short = at_least(10, DeviceKind::Adapter);
         assert_eq!(short.first_retry(), Duration::from_nanos(4096 << 9));
         assert_eq!(short.longest(), Duration::from_nanos(4096 << 16) * 8 * 4);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_below_a_millisecond_and_nothing_that_overflows() {
+    fn extreme_durations_are_clamped() {
         for (kind, retries) in KINDS.into_iter().zip([6, 7]) {
             let shortest = LossTimes::at_least(Duration::ZERO, kind, None);
             assert!(shortest.first_retry() >= Duration::from_millis(1));

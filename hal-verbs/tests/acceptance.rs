@@ -81,7 +81,7 @@ fn assert_verdicts(findings: &[Finding], check: Check, verdict: Verdict) -> &str
 }
 
 #[test]
-fn an_adapter_that_keeps_to_the_book_passes_every_check() {
+fn conforming_nic_passes_every_check() {
     let findings = check(&Profile::strict(), &quick(), |_, _| {});
     for check in Check::ALL {
         assert_verdicts(&findings, check, Verdict::Passed);
@@ -89,7 +89,7 @@ fn an_adapter_that_keeps_to_the_book_passes_every_check() {
 }
 
 #[test]
-fn writes_that_are_placed_out_of_order_fail_the_check_of_their_order_where_it_is_promised() {
+fn reordered_writes_fail_if_order_is_promised() {
     let profile = Profile {
         placement: Placement::WritesReordered,
         // Longer than a thread waits for a processor.
@@ -107,7 +107,7 @@ fn writes_that_are_placed_out_of_order_fail_the_check_of_their_order_where_it_is
 }
 
 #[test]
-fn pieces_that_are_placed_out_of_order_are_a_note_unless_their_order_is_promised() {
+fn reordered_bytes_are_a_note_unless_promised() {
     let profile = Profile {
         placement: Placement::BytesReordered,
         placement_delay_ns: 20_000_000,
@@ -121,7 +121,7 @@ fn pieces_that_are_placed_out_of_order_are_a_note_unless_their_order_is_promised
 }
 
 #[test]
-fn a_completion_before_visibility_is_a_note_unless_it_is_promised() {
+fn early_completion_is_a_note_unless_promised() {
     let profile = Profile {
         completes_before_visible: true,
         placement_delay_ns: 20_000_000,
@@ -135,7 +135,7 @@ fn a_completion_before_visibility_is_a_note_unless_it_is_promised() {
 }
 
 #[test]
-fn access_flags_and_resets_that_deny_nothing_are_notes_for_the_operator() {
+fn ineffective_access_flags_and_resets_are_notes() {
     let profile = Profile {
         ignores_access_flags: true,
         reset: ResetMeans::NothingRevoked,
@@ -150,7 +150,7 @@ fn access_flags_and_resets_that_deny_nothing_are_notes_for_the_operator() {
 }
 
 #[test]
-fn a_path_that_loses_full_packets_fails_the_check_of_their_size() {
+fn path_that_drops_full_packets_fails() {
     let link = Link { mtu_bytes: 1024, ..Link::default() };
     let findings = check(&Profile::strict(), &quick(), |network, [one, other]| {
         for (from, to) in [(one, other), (other, one)] {
@@ -165,7 +165,7 @@ fn a_path_that_loses_full_packets_fails_the_check_of_their_size() {
 }
 
 #[test]
-fn after_a_network_without_a_way_all_other_checks_are_skipped() {
+fn unreachable_network_skips_other_checks() {
     let link = Link { is_cut: true, ..Link::default() };
     let findings = check(&Profile::strict(), &quick(), |network, [one, other]| {
         network.inject(Fault::Link { from: one.clone(), to: other.clone(), link });
@@ -177,7 +177,7 @@ fn after_a_network_without_a_way_all_other_checks_are_skipped() {
 }
 
 #[test]
-fn a_firmware_that_waits_longer_than_stated_is_a_note() {
+fn slow_firmware_timeout_is_a_note() {
     let profile = Profile { timeout_exponent_min: 16, ..Profile::strict() };
     let limits = Limits { timeout_exponent_floor: Some(8), ..quick() };
     let findings = check(&profile, &limits, |_, _| {});
@@ -186,7 +186,7 @@ fn a_firmware_that_waits_longer_than_stated_is_a_note() {
 }
 
 #[test]
-fn a_firmware_that_gives_up_early_fails_the_check_of_loss() {
+fn early_firmware_timeout_fails() {
     let profile = Profile { retries_max: 2, ..Profile::strict() };
     let findings = check(&profile, &quick(), |_, _| {});
     let text = assert_verdicts(&findings, Check::Loss, Verdict::Failed);
@@ -194,7 +194,7 @@ fn a_firmware_that_gives_up_early_fails_the_check_of_loss() {
 }
 
 #[test]
-fn ends_with_other_rounds_refuse_each_other() {
+fn ends_with_different_rounds_refuse_each_other() {
     let network = Network::new(7, Clock::Real);
     let device = network.add_device(Profile::strict());
     let options = |rounds| Options {
@@ -209,7 +209,7 @@ fn ends_with_other_rounds_refuse_each_other() {
 
 /// A host has several networks, only one of which leads to the other host.
 #[test]
-fn the_address_at_which_the_ends_meet_is_the_one_that_is_checked() {
+fn checks_use_the_meeting_address() {
     let network = Network::new(7, Clock::Real);
     let port = |last: u8| {
         let gid = |address: [u8; 4], is_routed| GidEntry {
@@ -233,7 +233,7 @@ fn the_address_at_which_the_ends_meet_is_the_one_that_is_checked() {
 }
 
 #[test]
-fn ends_that_keep_the_order_of_writes_in_different_ways_refuse_each_other() {
+fn ends_with_different_write_order_refuse_each_other() {
     let network = Network::new(7, Clock::Real);
     let options = |write_order| Options {
         wanted: network.add_device(Profile::strict()).wanted(),

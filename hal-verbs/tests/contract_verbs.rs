@@ -300,7 +300,7 @@ fn verbs_keep_the_contract_with_nothing_inline() {
 }
 
 #[test]
-fn verbs_keep_the_contract_where_completions_show_nothing() {
+fn verbs_keep_the_contract_without_completion_visibility() {
     let limits = Limits { completion_visible: Some(false), ..Limits::default() };
     assert_kept(
         "completions that show nothing",
@@ -351,19 +351,19 @@ fn assert_kept_out_of_order(what: &str, limits: Limits, seed: u64) {
 }
 
 #[test]
-fn views_keep_the_contract_where_bytes_are_placed_out_of_order() {
+fn views_keep_the_contract_with_reordered_bytes() {
     assert_kept_out_of_order("bytes out of order", Limits::default(), 2);
 }
 
 #[test]
-fn views_keep_the_contract_out_of_order_with_short_queues_and_nothing_inline() {
+fn reordered_views_keep_contract_with_minimal_queues() {
     let limits =
         Limits { depth: 64, signal_every: 5, inline_bytes_max: Some(0), ..Limits::default() };
     assert_kept_out_of_order("bytes out of order, short queues, nothing inline", limits, 3);
 }
 
 #[test]
-fn blocks_keep_the_contract_where_bytes_are_placed_out_of_order() {
+fn blocks_keep_the_contract_with_reordered_bytes() {
     let _network = device::take_instead(reordering(), 5);
     let report = run_blocks(&Connections { limits: Limits::default(), rounds: 1 });
     println!("Blocks, bytes out of order:\n{report}");

@@ -110,7 +110,7 @@ fn devices_are_listed() {
 }
 
 #[test]
-fn the_report_says_what_was_chosen() {
+fn report_states_the_choice() {
     let joined = group::join_all(&Shape { members: 2, ..Shape::default() });
     println!("{:?}", joined[0].report);
     let report = &joined[0].report;

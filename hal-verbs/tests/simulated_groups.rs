@@ -49,7 +49,7 @@ const FIXED_SEEDS: u64 = 60;
 const ONE_OF: u64 = 120;
 
 #[test]
-fn groups_of_changing_membership_keep_every_promise_over_rdma() {
+fn changing_groups_keep_every_promise_over_rdma() {
     let tally = search(Kind::Changing, SEEDS);
     let wanted =
         [Goal::PeerLost, Goal::Join, Goal::Rejoin, Goal::Takeover, Goal::Resend, Goal::ManyViews];
@@ -61,7 +61,7 @@ fn groups_of_changing_membership_keep_every_promise_over_rdma() {
 }
 
 #[test]
-fn groups_of_fixed_membership_keep_every_promise_over_rdma() {
+fn fixed_groups_keep_every_promise_over_rdma() {
     let tally = search(Kind::Fixed, FIXED_SEEDS);
     let calm = tally.endings.get(&Ending::Calm).copied().unwrap_or(0);
     assert!(tally.runs < FIXED_SEEDS || calm * 2 > tally.runs, "{calm} calm");
@@ -70,7 +70,7 @@ fn groups_of_fixed_membership_keep_every_promise_over_rdma() {
 /// For `.ci/full`, like the next.
 #[test]
 #[ignore = "takes minutes: built for release"]
-fn ten_thousand_groups_half_of_changing_membership_keep_every_promise_over_rdma() {
+fn ten_thousand_changing_groups_keep_promises_over_rdma() {
     let tally = search(Kind::Changing, many() / 2);
     let seldom = tally.seldom_reached(ONE_OF);
     assert!(tally.runs < SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
@@ -78,7 +78,7 @@ fn ten_thousand_groups_half_of_changing_membership_keep_every_promise_over_rdma(
 
 #[test]
 #[ignore = "takes minutes: built for release"]
-fn ten_thousand_groups_half_of_fixed_membership_keep_every_promise_over_rdma() {
+fn ten_thousand_fixed_groups_keep_promises_over_rdma() {
     let tally = search(Kind::Fixed, many() / 2);
     let seldom = tally.seldom_reached(4 * ONE_OF);
     assert!(tally.runs < 10 * SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
@@ -90,7 +90,7 @@ fn many() -> u64 {
 }
 
 #[test]
-fn a_seed_means_one_run_over_rdma() {
+fn seed_determines_a_run_over_rdma() {
     for seed in [3, 17, 40] {
         let run = Kind::Changing.draw(seed);
         let runs = [run.go(), run.go()];
@@ -99,7 +99,7 @@ fn a_seed_means_one_run_over_rdma() {
 }
 
 #[test]
-fn a_calm_group_delivers_everything_over_rdma() {
+fn faultless_group_delivers_everything_over_rdma() {
     let plan = Plan::spindle(3, 3, 50, 100, 1).stretched(search::STRETCH);
     let outcome = Run::of_plan(plan).go();
     assert_eq!(outcome.complaints, [""; 0]);

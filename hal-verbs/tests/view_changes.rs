@@ -76,7 +76,7 @@ fn three_changes(most: usize, limits: &Limits) -> Vec<Cost> {
 }
 
 #[test]
-fn no_step_of_64_members_that_change_views_has_more_than_one_command() {
+fn view_change_steps_make_one_command_at_most() {
     const MEMBERS: u64 = 64;
     let costs = three_changes(64, &Limits::default());
     for cost in &costs {
@@ -91,7 +91,7 @@ fn no_step_of_64_members_that_change_views_has_more_than_one_command() {
 
 /// Its kernel searches a second for each path.
 #[test]
-fn a_member_whose_ways_take_a_second_keeps_nobody_else_waiting() {
+fn slow_path_lookups_delay_no_other_member() {
     let all: Vec<usize> = (0..6).collect();
     let mut group = Group::new(6, &Limits::default(), |process| Profile {
         ready_to_receive_ns: if process == 0 { 1000 * MS } else { 0 },
@@ -111,7 +111,7 @@ fn a_member_whose_ways_take_a_second_keeps_nobody_else_waiting() {
 }
 
 #[test]
-fn a_kill_at_any_moment_of_a_change_is_a_loss_and_the_others_go_on() {
+fn kill_during_view_change_is_only_a_loss() {
     let (all, survivors) = ([0, 1, 2, 3], [0, 1, 2]);
     for after in 0..100 {
         let mut group = Group::new(4, &Limits::default(), |_| slow_commands());
@@ -142,7 +142,7 @@ fn a_kill_at_any_moment_of_a_change_is_a_loss_and_the_others_go_on() {
 }
 
 #[test]
-fn a_device_that_fails_while_a_view_is_made_loses_each_peer_once() {
+fn device_failure_during_setup_loses_peers_once() {
     let all = [0, 1, 2];
     for after in 0..80 {
         let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
@@ -165,7 +165,7 @@ fn a_device_that_fails_while_a_view_is_made_loses_each_peer_once() {
 }
 
 #[test]
-fn what_the_device_has_no_room_for_is_a_loss_of_whom_it_was_for() {
+fn device_limit_loses_only_the_affected_peers() {
     let all = [0, 1, 2, 3];
     // This member's row, the messages about blocks, and three copies.
     for (regions, lost) in [(0, 3), (1, 3), (2, 3), (3, 2), (4, 1), (5, 0)] {
@@ -192,7 +192,7 @@ fn what_the_device_has_no_room_for_is_a_loss_of_whom_it_was_for() {
 
 /// A list of members that is replaced by another under the same view.
 #[test]
-fn a_view_that_was_given_up_while_it_is_made_is_made_with_other_members() {
+fn abandoned_view_is_remade_with_other_members() {
     let (all, others) = ([0, 1, 2, 3], [0, 1, 2]);
     let mut usual = Group::new(4, &Limits::default(), |_| slow_commands());
     usual.prepare(1, &others);
@@ -216,7 +216,7 @@ fn a_view_that_was_given_up_while_it_is_made_is_made_with_other_members() {
 }
 
 #[test]
-fn a_peer_that_is_cut_while_it_is_being_connected_writes_nothing_here() {
+fn peer_cut_while_connecting_writes_nothing() {
     let all = [0, 1, 2];
     for after in 0..80 {
         let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
@@ -240,7 +240,7 @@ fn a_peer_that_is_cut_while_it_is_being_connected_writes_nothing_here() {
 
 /// Other ends wait their turn; the cut peer's does not.
 #[test]
-fn nothing_of_a_peer_that_was_cut_lands_however_much_is_to_be_done_beside() {
+fn cut_peer_cannot_write_while_workers_are_busy() {
     let all = [0, 1, 2];
     for reset in [ResetMeans::Reset, ResetMeans::NothingRevoked, ResetMeans::Error] {
         let profile = |_| Profile { reset, ..slow_commands() };
@@ -265,7 +265,7 @@ fn nothing_of_a_peer_that_was_cut_lands_however_much_is_to_be_done_beside() {
 
 /// Its connection for blocks ends separately: until then its writes must find the memory.
 #[test]
-fn a_block_of_a_peer_that_was_cut_is_not_refused_where_its_memory_is_dropped() {
+fn late_block_of_cut_peer_still_finds_memory() {
     let all = [0, 1, 2];
     let way = |peer| Way { view: ViewId(1), channel: Channel(0), peer: Rank(peer) };
     let mut group = Group::new(3, &Limits::default(), |_| slow_commands());
@@ -288,7 +288,7 @@ fn a_block_of_a_peer_that_was_cut_is_not_refused_where_its_memory_is_dropped() {
 }
 
 #[test]
-fn peers_that_are_lost_at_once_are_sealed_one_a_step() {
+fn simultaneous_losses_are_sealed_one_per_step() {
     let (all, survivors) = ([0, 1, 2, 3, 4], [0, 1, 2]);
     let mut group = Group::new(5, &Limits::default(), |_| slow_commands());
     group.prepare(1, &all);
@@ -308,7 +308,7 @@ fn peers_that_are_lost_at_once_are_sealed_one_a_step() {
 }
 
 #[test]
-fn a_view_registers_one_place_a_domain_for_what_does_not_go_inline() {
+fn staging_is_registered_once_per_domain() {
     let registered = |limits: &Limits| {
         let all: Vec<usize> = (0..5).collect();
         let mut group = Group::new(5, limits, |_| slow_commands());

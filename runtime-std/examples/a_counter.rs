@@ -85,9 +85,7 @@ fn await_sum(sum: &AtomicU64, wanted: u64) -> Result<(), Failure> {
     let started = Instant::now();
     while sum.load(Ordering::Relaxed) != wanted {
         if started.elapsed() > TIMEOUT {
-            return Err(
-                format!("the sum is {}, not {wanted}", sum.load(Ordering::Relaxed)).into()
-            );
+            return Err(format!("the sum is {}, not {wanted}", sum.load(Ordering::Relaxed)).into());
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -23,7 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tramontane_runtime::shared_memory::register_barrier();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [file, rest @ ..] = words.as_slice() else { return Err("the overlay file is missing; give its path".into()) };
+    let [file, rest @ ..] = words.as_slice() else {
+        return Err("the overlay file is missing; give its path".into());
+    };
     let description = Description::read(Path::new(file))?;
     let places = Places::new(&description, description.overlay()?);
     match rest {

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_goes_before_a_file() {
+    fn command_line_options_override_file() {
         let given = DeviceOptions { mtu: Some(512), ..DeviceOptions::default() };
         let together = given.or(&all());
         assert_eq!(together, DeviceOptions { mtu: Some(512), ..all() });
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_options_by_their_names() {
+    fn file_names_every_rdma_option() {
         let text = r#"
             device = "mlx5_1"
             port = 2

@@ -52,7 +52,9 @@ fn crowd<T: Bench>(bench: &mut T) -> Result<Option<u64>, Breach> {
             Ok(()) => {}
             Err(ErrorKind::QueueFull) => return Ok(Some(value)),
             Err(kind) => {
-                return Err(Breach(format!("list {value}, with three guards, was refused: {kind}")));
+                return Err(Breach(format!(
+                    "list {value}, with three guards, was refused: {kind}"
+                )));
             }
         }
     }

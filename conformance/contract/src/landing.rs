@@ -76,11 +76,7 @@ fn lands_exactly<T: Bench>(bench: &mut T) -> Outcome {
     bench.settle();
     for owner in everyone() {
         let row = &rows[owner.index()];
-        ensure_same(
-            &snapshot(&bench.row(owner).reader()),
-            row,
-            &format!("{owner}'s own row"),
-        )?;
+        ensure_same(&snapshot(&bench.row(owner).reader()), row, &format!("{owner}'s own row"))?;
         for holder in everyone().filter(|holder| *holder != owner) {
             let posted = ways.iter().find(|(way, _)| *way == (owner, holder));
             let posted = posted.map_or(&[][..], |(_, indices)| &ranges[indices.clone()]);

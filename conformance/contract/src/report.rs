@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_lists_every_clause_and_says_what_a_broken_one_asks() {
+    fn report_lists_clauses_and_explains_broken_ones() {
         let clause = |id, check| Clause { id, says: "It does.", source: "SRC-1", check };
         let mut report = Report::default();
         report.add(&clause("good", |(): &mut ()| Ok(Finding::Holds)), &mut ());

@@ -189,7 +189,10 @@ pub(super) fn snapshot(row: &Row<'_>) -> Vec<u8> {
 pub(super) fn ensure_same(seen: &[u8], expected: &[u8], what: &str) -> Result<(), Breach> {
     let differs = seen.iter().zip(expected).position(|(seen, expected)| seen != expected);
     if let Some(at) = differs {
-        return Err(Breach(format!("{what}: byte {at} is {} instead of {}", seen[at], expected[at])));
+        return Err(Breach(format!(
+            "{what}: byte {at} is {} instead of {}",
+            seen[at], expected[at]
+        )));
     }
     ensure!(
         seen.len() == expected.len(),

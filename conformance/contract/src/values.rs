@@ -51,8 +51,9 @@ fn guard_as_posted<T: Bench>(bench: &mut T) -> Outcome {
         bench.settle();
         for (offset, length) in guards {
             let seen = read_bytes(&bench.copy(B, A), offset, length);
-            let what =
-                format!("a guard of {length} bytes whose source changed from {round} after the call");
+            let what = format!(
+                "a guard of {length} bytes whose source changed from {round} after the call"
+            );
             ensure_same(&seen, &vec![round; length], &what)?;
         }
     }
@@ -91,7 +92,8 @@ fn content_until_completed<T: Bench>(bench: &mut T) -> Outcome {
         bench.settle();
         for write in &list {
             let seen = read_bytes(&bench.copy(B, A), write.target.offset, write.length);
-            let what = format!("content whose source changed from {round} after its list had completed");
+            let what =
+                format!("content whose source changed from {round} after its list had completed");
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_across_groups_is_shown_whole() {
+    fn cycle_across_groups_is_reported_completely() {
         let mut play = triangle();
         let lines = [
             play.deliver_in("a", &[("ca", "z"), ("ab", "x")]),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_that_fit_together_are_right() {
+    fn consistent_orders_hold() {
         let mut play = triangle();
         play.deliver_in("a", &[("ab", "x"), ("ca", "z")]);
         play.deliver_in("b", &[("ab", "x"), ("bc", "y")]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_of_two_cycles_is_shown() {
+    fn shortest_of_two_cycles_is_reported() {
         let mut play = triangle();
         // "a" delivers "p" through one group and "c" delivers it through another, so no two nodes
         // contradict each other within a group.

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_one_class_take_one_run_in_whatever_order_they_come() {
+    fn messages_of_one_class_form_one_run() {
         let mut archive = Archive::default();
         for number in [3, 1, 0, 2, 5, 4] {
             archive.add(name(number), ClassId(7), retained(number + 1));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_leaves_the_others() {
+    fn taking_a_message_keeps_the_others() {
         let mut archive = Archive::default();
         (0..5).for_each(|number| archive.add(name(number), ClassId(0), retained(number + 1)));
         assert_eq!(archive.take(name(2)), Some((ClassId(0), Some(retained(3)))));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_pages_go_and_the_classes_stay() {
+    fn oldest_pages_are_dropped_but_classes_remain() {
         let mut archive = Archive { pages_max: 2, ..Archive::default() };
         (0..PAGE as u64 * 3)
             .for_each(|number| archive.add(name(number), ClassId(0), retained(number + 1)));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remains_is_what_was_given() {
+    fn stored_numbers_are_returned_unchanged() {
         let retained = Retained::new(9, 8, None, Some(0), None);
         assert_eq!((retained.digest(), retained.bytes(), retained.place()), (None, Some(0), None));
         let retained = Retained::new(9, 8, Some(1), None, Some(0));

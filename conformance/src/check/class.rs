@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_a_count_bounds_and_its_ends() {
+    fn class_keeps_count_bounds_and_end_messages() {
         let mut classes = Classes::default();
         let id = classes.add(&key(), 0, &example(5));
         (3..9).for_each(|number| assert_eq!(classes.add(&key(), 0, &example(number)), id));

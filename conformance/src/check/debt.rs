@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debt_is_paid_by_the_same_in_the_same_order() {
+    fn debt_is_paid_by_identical_replays() {
         let mut debt = debt(&[1, 2, 3]);
         for (message, paid) in [(1, Paid::Short), (2, Paid::Short), (3, Paid::All), (9, Paid::All)]
         {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debt_behind_the_first_places_is_paid_by_its_chain() {
+    fn debt_after_first_positions_is_compared_by_hash() {
         let messages: Vec<u64> = (0..2 * PLACES_MAX as u64).collect();
         let mut debt = debt(&messages);
         messages.iter().for_each(|message| debt.replay(*message, 5));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_another_is_not_held_twice() {
+    fn implied_debt_is_not_stored() {
         let mut debts = Debts::default();
         for messages in [vec![1, 2], vec![1], vec![1, 2, 3], vec![1, 2, 3]] {
             debts.add(debt(&messages));

@@ -304,12 +304,12 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_member_owes_nothing() {
+    fn removed_member_owes_no_delivery() {
         assert_eq!(broken(&removal(false, false).0.verdict()), []);
     }
 
     #[test]
-    fn members_that_go_on_together_delivered_the_same() {
+    fn members_reaching_the_same_view_deliver_the_same() {
         let (play, last) = removal(false, true);
         assert_eq!(broken(&play.verdict()), [(CheckId::ViewSameSet, vec![8, 9, last])]);
         assert_eq!(broken(&removal(true, true).0.verdict()), []);

@@ -96,7 +96,10 @@ impl Durability {
         if let Some((before, before_line)) = seat.upto.filter(|(before, _)| upto < *before) {
             tally.breach(1, line, || {
                 let what = format!("{}, after it had reported positions up to {before}", says());
-                finding(what, [shows(before_line, "the durable deliveries"), blames(line, "less is durable")])
+                finding(
+                    what,
+                    [shows(before_line, "the durable deliveries"), blames(line, "less is durable")],
+                )
             });
         }
         let delivered = seat.trail.delivered;
@@ -218,7 +221,10 @@ fn unpaid(
             "{to} replayed a different message at position {place} of {group} from the one that {by} had made durable"
         );
         let was = shows(line_of(place), "the delivery at this position");
-        return finding(what, [was, said, blames(replay, "a different message at the same position")]);
+        return finding(
+            what,
+            [was, said, blames(replay, "a different message at the same position")],
+        );
     }
     if debt.replayed < durable {
         let what = format!(
@@ -261,14 +267,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_durable_is_replayed() {
+    fn complete_replay_of_durable_deliveries_holds() {
         let verdict = judged_by(&[FIRST, &replay("a/1/0"), &replay("a/1/1"), END].concat());
         assert_eq!(broken(&verdict), []);
         assert!(held(&verdict, CheckId::DurableKept) && held(&verdict, CheckId::DurablePrefix));
     }
 
     #[test]
-    fn too_little_is_broken_only_once_the_start_got_so_far() {
+    fn short_replay_breaks_only_when_due() {
         let text = [FIRST, &replay("a/1/0")].concat();
         assert!(inconclusive(&judged_by(&text), CheckId::DurableKept));
         let killed = [&text, r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}"#].concat();
@@ -280,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_durable_is_due_from_the_next_start_where_one_is_killed_before() {
+    fn killed_incarnation_passes_its_debt_on() {
         let again = r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}
 {"ev":"start","t_ns":9,"node":"a","inc":3}
 {"ev":"end","t_ns":9,"node":"a","inc":3,"reason":"halted"}"#;
@@ -289,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn another_message_at_its_place_is_told_by_its_place() {
+    fn different_replay_is_reported_with_its_position() {
         let found = broken(&judged_by(&[FIRST, &replay("a/1/0"), &replay("a/1/2"), END].concat()));
         assert!(found.contains(&(CheckId::DurableKept, vec![6, 7, 11])), "{found:?}");
     }
 
     #[test]
-    fn durable_places_rise_and_were_delivered() {
+    fn durable_positions_rise_up_to_delivered_ones() {
         let durable = |upto: u64| {
             format!(
                 r#"{{"ev":"durable","t_ns":3,"node":"a","inc":1,"group":"g","upto":{upto}}}

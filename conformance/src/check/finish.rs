@@ -114,11 +114,9 @@ impl Judge {
             judged_if(!total_is_broken, "total-order is broken", || {
                 order.acyclic.outcome("no node delivered two messages")
             }),
-            judged_if(
-                order.prefix_is_judged,
-                "another order or delivery check is broken",
-                || order.prefix.outcome("no message was delivered by two nodes"),
-            ),
+            judged_if(order.prefix_is_judged, "another order or delivery check is broken", || {
+                order.prefix.outcome("no message was delivered by two nodes")
+            }),
             take(&mut views.unique).outcome(NO_VIEWS),
             take(&mut views.rising).outcome(NO_VIEWS),
             take(&mut views.own).outcome(NO_VIEWS),
@@ -131,9 +129,7 @@ impl Judge {
             take(&mut durability.prefix).outcome("nothing was durable"),
             take(&mut durability.kept)
                 .outcome("no incarnation followed one that had made deliveries durable"),
-            judged_if(faults_ended, "faults did not end", || {
-                live.outcome("no incarnation ended")
-            }),
+            judged_if(faults_ended, "faults did not end", || live.outcome("no incarnation ended")),
         ]
     }
 }
@@ -207,8 +203,7 @@ fn doubt(ledger: &mut Ledger, order: &mut FinishOrder, bounds_known: bool) {
             all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix])
         {
             tally.doubt(line, || {
-                "a message was delivered again after the judge had forgotten it"
-                    .to_owned()
+                "a message was delivered again after the judge had forgotten it".to_owned()
             });
         }
     }

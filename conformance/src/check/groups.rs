@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_addresses_the_members_of_all_its_groups() {
+    fn set_addresses_members_of_all_its_groups() {
         let (mut groups, roster) = declared();
         let set = groups.set(&roster, NodeId(0), &["g0", "g1"]).expect("n0 may send");
         assert!((0..3).all(|node| groups.is_addressed(set, NodeId(node))));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_what_was_put_into_it() {
+    fn node_set_contains_inserted_nodes() {
         let mut set = NodeSet::default();
         for node in [0, 63, 64, 4095, 4096, 1 << 30] {
             assert!(!set.has(NodeId(node)));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_must_not_say_is_refused() {
+    fn contradictory_group_records_are_refused() {
         let (mut groups, mut roster) = declared();
         let none: [&str; 0] = [];
         assert!(groups.set(&roster, NodeId(0), &none).is_err());

@@ -107,7 +107,13 @@ impl Integrity {
                 naming.names.text(message.name),
                 naming.set(sent.groups)
             );
-            finding(what, [shows(sent.line, "sent"), blames(delivery.line, "delivered by a node that is not an addressee")])
+            finding(
+                what,
+                [
+                    shows(sent.line, "sent"),
+                    blames(delivery.line, "delivered by a node that is not an addressee"),
+                ],
+            )
         });
     }
 
@@ -150,7 +156,10 @@ impl Integrity {
         let line = delivery.line;
         if marks.any(Marks::NO_GROUP) {
             self.addressee.breach(1, line, || {
-                said("through a group that is not one of the message's and the node's groups", "through a wrong group")
+                said(
+                    "through a group that is not one of the message's and the node's groups",
+                    "through a wrong group",
+                )
             });
         }
         if marks.any(Marks::EARLY) {
@@ -160,7 +169,9 @@ impl Integrity {
             self.sent.breach(1, line, || said("as another node's", "names another sender"));
         }
         if marks.any(Marks::BYTES_WRONG) {
-            self.bytes.breach(1, line, || said("with different bytes from those sent", "different bytes"));
+            self.bytes.breach(1, line, || {
+                said("with different bytes from those sent", "different bytes")
+            });
         }
         if marks.any(Marks::AFTER_END) {
             self.silent.breach(1, line, || {
@@ -274,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calm_delivery_holds_all() {
+    fn correct_delivery_holds_every_check() {
         let mut play = Play::new(&["a", "b"]);
         play.line(r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"x","groups":["g"],"bytes":3,"digest":"d"}"#);
         for node in ["a", "b"] {
@@ -294,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_delivery_is_one_too_many() {
+    fn second_delivery_breaks_integrity_once() {
         let mut play = Play::new(&["a"]);
         play.sends("a", 1);
         let lines = play.deliver("a", &["a/1/0", "a/1/0"]);
@@ -302,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sent_is_told_however_often_it_comes() {
+    fn each_delivery_of_an_unsent_message_is_reported() {
         let mut play = Play::new(&["a"]);
         let lines = play.deliver("a", &["ghost", "ghost"]);
         assert_eq!(only(&play), (CheckId::IntegritySent, lines[..1].to_vec()));
     }
 
     #[test]
-    fn what_was_surely_refused_is_not_delivered_even_if_the_refusal_comes_late() {
+    fn late_refusal_breaks_earlier_delivery() {
         let mut play = Play::new(&["a", "b"]);
         let sent = play.sends("a", 1);
         let delivered = play.deliver("b", &["a/1/0"]);
@@ -318,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_may_be_recorded_before_the_multicast_but_not_be_before_it() {
+    fn delivery_may_precede_multicast_only_in_lines() {
         let mut play = Play::new(&["a", "b"]);
         let early = play.deliver("b", &["a/1/0"]);
         play.line(r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"a/1/0","groups":["g"]}"#);
@@ -332,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_delivers_nothing() {
+    fn delivery_outside_the_groups_is_broken() {
         let mut play = Play::new(&["a"]);
         play.line(r#"{"ev":"start","t_ns":0,"node":"z","inc":1}"#);
         let sent = play.sends("a", 1);
@@ -345,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_told_and_missing_ones_are_not() {
+    fn different_bytes_break_but_missing_ones_pass() {
         let mut play = Play::new(&["a"]);
         let sent =
             play.line(r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"x","groups":["g"],"bytes":3,"digest":"d"}"#);
@@ -356,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_delivered_of_nobody() {
+    fn delivery_without_message_breaks_nulls_invisible() {
         let mut play = Play::new(&["a"]);
         let line =
             play.line(r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":null}"#);
@@ -364,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_in_the_view_that_is_installed() {
+    fn delivery_outside_installed_view_is_broken() {
         let mut play = Play::new(&["a", "b"]);
         play.sends("a", 1);
         play.line(

@@ -237,10 +237,8 @@ impl Judge {
         self.ledger.integrity.nulls.cases(1);
         let Some(name) = name.filter(|_| msg.as_deref().is_some_and(|msg| !msg.is_empty())) else {
             self.ledger.integrity.nulls.breach(1, line, || {
-                let what = format!(
-                    "{} delivered data that is not a message",
-                    self.roster.called(start)
-                );
+                let what =
+                    format!("{} delivered data that is not a message", self.roster.called(start));
                 finding(what, [blames(line, "delivered nothing")])
             });
             return Ok(());
@@ -331,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_history_gives_nothing_to_judge() {
+    fn empty_history_has_nothing_to_judge() {
         for text in ["", "\n\n", r#"{"ev":"run","version":1}"#] {
             let verdict = judged_by(text);
             assert!(
@@ -343,20 +341,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_history_is_judged_as_far_as_it_goes() {
+    fn cut_history_is_judged_up_to_its_end() {
         let text = [GROUP, START, r#"{"ev":"deliv"#].concat();
         let verdict = judged_by(&text);
         assert_eq!((verdict.events, verdict.cut.map(|cut| cut.line)), (2, Some(3)));
     }
 
     #[test]
-    fn garbage_in_the_middle_is_an_error_with_its_line() {
+    fn garbage_is_reported_with_its_line() {
         let text = [GROUP, "nonsense\n", START].concat();
         assert_eq!(refused(&text).line, 2);
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_with_its_line() {
+    fn contradictory_record_is_refused_with_its_line() {
         let send = r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"m","groups":["g"]}
 "#;
         let refuse = r#"{"ev":"refused","t_ns":1,"node":"a","inc":1,"msg":"m"}
@@ -382,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_events_are_counted_and_there_are_only_so_many_of_them() {
+    fn unknown_events_are_counted_up_to_a_limit() {
         let text: String =
             (0..200).map(|number| format!("{{\"ev\":\"x{}\"}}\n", number % 100)).collect();
         let verdict = judged_by(&text);

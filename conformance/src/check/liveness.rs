@@ -25,7 +25,10 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
                 let what = format!("{} was asked to leave but did not", roster.called(start));
                 finding(
                     what,
-                    [shows(leave.line, "asked to leave"), blames(end.line, "the member had stayed")],
+                    [
+                        shows(leave.line, "asked to leave"),
+                        blames(end.line, "the member had stayed"),
+                    ],
                 )
             });
         }
@@ -80,7 +83,7 @@ mod tests {
     use crate::check::testing::{Play, broken, held, outcome};
 
     #[test]
-    fn nobody_gives_up_without_cause() {
+    fn halt_without_faults_is_broken() {
         let mut play = Play::new(&["a", "b", "c"]);
         let line = play.ended("a", "halted");
         let found = broken(&play.verdict());
@@ -88,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_fault_a_minority_may_give_up() {
+    fn minority_may_halt_after_a_fault() {
         let mut play = Play::new(&["a", "b", "c"]);
         play.fault("partition", "a");
         play.fault("heal", "a");
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_asked_to_leave_leaves() {
+    fn leave_request_must_be_followed() {
         for (reason, fails) in [("left", false), ("done", true), ("halted", true)] {
             let mut play = Play::new(&["a", "b"]);
             let leave = play.line(r#"{"ev":"leave","t_ns":1,"node":"a","inc":1}"#);
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_owed_while_a_fault_lasts() {
+    fn liveness_is_not_judged_during_a_fault() {
         let mut play = Play::new(&["a"]);
         play.fault("stop", "a");
         play.ended("a", "hung");
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_after_the_faults_is_delivered() {
+    fn message_after_the_faults_must_be_delivered() {
         let mut play = Play::new(&["a", "b"]);
         play.fault("stop", "a");
         play.fault("continue", "a");

@@ -12,7 +12,7 @@ pub(super) fn bytes_max() -> Option<u64> {
 mod tests {
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_was_held_once_counts() {
+    fn peak_memory_includes_freed_memory() {
         let held = vec![1_u8; 40 << 20];
         assert!(held.iter().all(|byte| *byte == 1));
         drop(held);

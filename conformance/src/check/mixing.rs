@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_keys_rarely_share_a_hash_or_its_ends() {
+    fn different_keys_rarely_share_hash_bits() {
         let mix = Mix::default();
         let hashes: HashSet<u64> = (0..20_000_u64).map(|key| mix.hash_one((7_u32, key))).collect();
         assert_eq!(hashes.len(), 20_000);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_not_the_text_with_more_behind_it() {
+    fn longer_text_has_a_different_hash() {
         let mix = Mix::default();
         let texts = ["", "\0", "\0\0", "a", "a\0", "abcdefgh", "abcdefgh\0"];
         let hashes: HashSet<u64> = texts.iter().map(|text| mix.text(text)).collect();

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_told_from_all_others_and_had_back() {
+    fn names_are_distinct_and_return_their_text() {
         let mut names = Names::default();
         let texts = [
             "n0/1/0",
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_whose_text_was_forgotten_is_still_known() {
+    fn name_is_recognised_after_forgetting_its_text() {
         let mut names = Names::default();
         let name = names.name("hello");
         names.forget(name);

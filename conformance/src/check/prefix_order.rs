@@ -225,14 +225,14 @@ mod tests {
     const ALL: &[&str] = &["a/1/0", "b/1/0", "a/1/1"];
 
     #[test]
-    fn a_crashed_node_may_have_stopped_anywhere() {
+    fn crashed_node_may_stop_at_any_message() {
         for end in 0..ALL.len() {
             assert_eq!(crash(ALL, &ALL[..end]), []);
         }
     }
 
     #[test]
-    fn a_crashed_node_must_not_have_left_a_gap() {
+    fn gap_at_crashed_node_is_broken() {
         // Lines: group, two starts, three multicasts, then what a and b delivered.
         assert_eq!(crash(ALL, &["a/1/0", "a/1/1"]), [(CheckId::PrefixOrder, vec![8, 9, 11])]);
     }

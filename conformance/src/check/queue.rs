@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_revived_comes_first_and_by_its_place() {
+    fn revived_messages_come_first_by_position() {
         let mut queue = Queue::default();
         queue.push(entry(1));
         queue.push(entry(2));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_belong_to_the_silence() {
+    fn silence_includes_both_ends() {
         const MS: u64 = 1_000_000;
         assert!(silent(&[0], 500 * MS + 1, 900 * MS));
         assert!(!silent(&[0], 500 * MS, 900 * MS));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_what_the_times_themselves_would_say() {
+    fn spans_agree_with_individual_times() {
         // A small generator is enough to spread times over a few seconds.
         let mut state = 7_u64;
         let mut next = |below: u64| {

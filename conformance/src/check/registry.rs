@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_is_found_again_and_says_one_sentence() {
+    fn checks_are_found_by_name() {
         for id in CheckId::ALL {
             let check = id.check();
             assert_eq!(check.name.parse(), Ok(*id));

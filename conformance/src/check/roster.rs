@@ -223,7 +223,10 @@ impl Roster {
         let ended = &mut self.starts[start.index()];
         if ended.end.is_some() {
             let name = &self.nodes[ended.node.index()].name;
-            return Err(contradiction(format!("incarnation {} of {name} ends a second time", ended.inc)));
+            return Err(contradiction(format!(
+                "incarnation {} of {name} ends a second time",
+                ended.inc
+            )));
         }
         ended.end = Some(end);
         Ok(())
@@ -339,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_is_a_fate_only_without_an_end() {
+    fn recorded_end_overrides_a_later_kill() {
         let mut roster = Roster::default();
         let first = roster.start(1, "n0", 1, 0).expect("it may start");
         assert_eq!(roster.starts[0].fate(), Fate::Unfinished);
@@ -351,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_before_the_start_is_not_the_starts() {
+    fn kill_before_the_start_is_ignored() {
         let mut roster = Roster::default();
         roster.fault(1, "n0", FaultKind::Kill, 0).expect("anybody may be killed");
         roster.start(2, "n0", 1, 5).expect("it may start");
@@ -359,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_driver_could_see_is_refused() {
+    fn impossible_node_records_are_refused() {
         let mut roster = Roster::default();
         assert!(roster.record("n0", 1, 0).is_err(), "it has not started");
         roster.start(1, "n0", 2, 5).expect("it may start");
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_last_until_they_are_taken_back_or_the_node_is_killed() {
+    fn fault_ends_by_its_opposite_or_a_kill() {
         let mut roster = Roster::default();
         roster.fault(1, "n0", FaultKind::Stop, 0).expect("a fault");
         roster.fault(1, "n1", FaultKind::Partition, 0).expect("a fault");

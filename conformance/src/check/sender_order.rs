@@ -130,7 +130,7 @@ mod tests {
     use crate::check::testing::{Play, broken, held};
 
     #[test]
-    fn messages_in_the_order_of_their_sender_are_right() {
+    fn deliveries_in_sender_order_hold() {
         let mut play = Play::new(&["a", "b"]);
         play.sends("a", 3);
         play.deliver("a", &["a/1/0", "a/1/1", "a/1/2"]);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_order_is_shown_by_four_lines() {
+    fn swapped_order_is_reported_with_four_lines() {
         let mut play = Play::new(&["a", "b"]);
         let sent = play.sends("a", 2);
         let mut lines = play.deliver("b", &["a/1/1", "a/1/0"]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_a_crashed_sender_is_not_left_out_before_another() {
+    fn skipped_message_of_crashed_sender_is_broken() {
         let mut play = Play::new(&["a", "b"]);
         let sent = play.sends("a", 2);
         let delivered = play.deliver("b", &["a/1/1"]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_recorded_before_their_multicasts_are_ordered_all_the_same() {
+    fn early_recorded_deliveries_are_ordered_too() {
         let mut play = Play::new(&["a", "b"]);
         play.deliver("b", &["a/1/1", "a/1/0"]);
         play.sends("a", 2);

@@ -357,21 +357,21 @@ mod tests {
     }
 
     #[test]
-    fn what_all_delivered_is_not_held() {
+    fn message_delivered_by_all_is_forgotten() {
         let mut play = Play::new(&["a", "b", "c"]);
         rounds(&mut play, &["a", "b", "c"], "");
         assert!(held(&play) < 30, "{}", held(&play));
     }
 
     #[test]
-    fn what_a_running_node_may_yet_deliver_is_held() {
+    fn message_awaited_by_a_running_node_is_held() {
         let mut play = Play::new(&["a", "b", "c"]);
         rounds(&mut play, &["a", "b"], "");
         assert_eq!(held(&play), ROUNDS as usize);
     }
 
     #[test]
-    fn nothing_is_held_for_a_node_that_was_killed_or_that_skipped_it() {
+    fn killed_or_skipping_node_holds_no_message() {
         let mut play = Play::new(&["a", "b", "c"]);
         rounds(&mut play, &["a", "b", "c"], "");
         play.fault("kill", "c");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_held_for_a_member_that_is_not_in_the_view() {
+    fn member_outside_the_view_holds_no_message() {
         let mut play = Play::of(
             r#"{"ev":"group","group":"g","members":["a","b","never"],"senders":["a"]}"#,
             &["a", "b"],

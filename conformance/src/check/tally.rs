@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_wins_and_the_lowest_line_is_shown() {
+    fn broken_overrides_and_shows_the_lowest_line() {
         let mut tally = Tally::default();
         tally.cases(4);
         tally.doubt(1, || "undecided".to_owned());
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn held_is_never_nothing() {
+    fn held_requires_at_least_one_case() {
         assert_eq!(Tally::default().outcome("no views"), Outcome::NotJudged("no views".to_owned()));
         let mut tally = Tally::default();
         tally.cases(1);

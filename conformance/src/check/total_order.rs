@@ -125,7 +125,7 @@ mod tests {
     use crate::check::testing::{Play, broken, held};
 
     #[test]
-    fn one_order_at_all_is_right_and_gaps_do_not_matter_here() {
+    fn same_order_with_gaps_holds_total_order() {
         let mut play = Play::new(&["a", "b", "c"]);
         for sender in ["a", "b"] {
             play.sends(sender, 2);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_member_that_differs_is_the_culprit() {
+    fn single_deviating_member_is_the_culprit() {
         for culprit in ["a", "b", "c"] {
             let mut play = Play::new(&["a", "b", "c"]);
             play.sends("a", 1);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_promise_no_order_are_left_out() {
+    fn groups_without_order_are_ignored() {
         let mut play = Play::of(
             r#"{"ev":"group","group":"g","members":["a","b"],"senders":["a","b"],"order":"sender"}"#,
             &["a", "b"],
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contradiction_far_behind_is_found() {
+    fn contradiction_far_into_the_log_is_found() {
         let mut play = Play::new(&["a", "b"]);
         let far = 3000;
         play.sends("a", far);

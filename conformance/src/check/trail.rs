@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn whenever_it_is_said_what_is_durable_is_the_same() {
+    fn durable_hash_is_independent_of_report_times() {
         let mut trail = Trail::default();
         for message in 0..FAR {
             trail.deliver(message, message + 1);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_durable_too_late_is_known_to_be_lost() {
+    fn late_durable_delivery_is_marked_lost() {
         let mut trail = Trail::default();
         (0..FAR).for_each(|message| trail.deliver(message, 1));
         assert!(!trail.lost);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn another_order_is_another_chain() {
+    fn different_order_gives_a_different_hash() {
         let mut swapped = Chain::default();
         [1, 0].into_iter().for_each(|message| swapped.add(message));
         assert_ne!(swapped, chain(0, 2));

@@ -316,7 +316,7 @@ mod tests {
     const ALL: &str = r#""a","b","c""#;
 
     #[test]
-    fn views_that_rise_and_agree_are_right() {
+    fn rising_consistent_views_hold() {
         let text = [
             HEAD,
             &view("a", 1, ALL),
@@ -334,25 +334,25 @@ mod tests {
     }
 
     #[test]
-    fn another_order_of_members_is_another_view() {
+    fn member_order_distinguishes_views() {
         let text = [HEAD, &view("a", 1, ALL), &view("b", 1, r#""b","a","c""#)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewUnique, vec![4, 5])]);
     }
 
     #[test]
-    fn an_id_that_repeats_does_not_rise() {
+    fn repeated_view_id_is_broken() {
         let text = [HEAD, &view("a", 2, ALL), &view("a", 2, ALL)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewRising, vec![4, 5])]);
     }
 
     #[test]
-    fn a_view_without_its_installer_is_no_view_of_its() {
+    fn view_without_its_installer_is_broken() {
         let text = [HEAD, &view("a", 2, r#""b""#)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewSelf, vec![4])]);
     }
 
     #[test]
-    fn half_is_no_majority_unless_somebody_left() {
+    fn half_is_a_majority_only_after_a_leave() {
         let text = [HEAD, &view("a", 1, r#""a","b""#), &view("a", 2, r#""a""#)].concat();
         assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewMajority, vec![4, 5])]);
         let left = [

@@ -303,7 +303,10 @@ impl Judging<'_> {
         let end = self.roster.starts[due.index()].last_line();
         finding(
             what,
-            [shows(sent.line, "sent"), blames(end, "the end of a node that should have delivered it")],
+            [
+                shows(sent.line, "sent"),
+                blames(end, "the end of a node that should have delivered it"),
+            ],
         )
     }
 }
@@ -379,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_correct_nodes_deliver_keeps_all_promises() {
+    fn delivery_by_all_correct_nodes_holds_every_check() {
         let mut play = sent();
         for node in ["a", "b", "c"] {
             play.deliver(node, &["a/1/0"]);
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_correct_node_sent_is_delivered() {
+    fn undelivered_message_of_correct_node_is_broken() {
         let mut play = sent();
         play.end("b");
         assert!(inconclusive(&play.verdict(), CheckId::Validity), "its sender may be correct");
@@ -401,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_need_not_be_delivered() {
+    fn refused_message_need_not_be_delivered() {
         for definite in [true, false] {
             let mut play = sent();
             play.line(&format!(
@@ -443,14 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn a_leaver_owes_what_it_took() {
+    fn leaver_owes_its_accepted_messages() {
         assert_eq!(broken(&left(true, false).verdict())[0].0, CheckId::Validity);
         assert_eq!(broken(&left(false, false).verdict()), []);
         assert_eq!(broken(&left(true, true).verdict()), [], "it had been removed before");
     }
 
     #[test]
-    fn each_message_that_is_delivered_is_answered() {
+    fn delivered_message_without_answer_is_broken() {
         for (version, answered, fails) in [(2, false, true), (2, true, false), (1, false, false)] {
             let mut play = Play::empty();
             play.line(&format!(r#"{{"ev":"run","version":{version}}}"#));
@@ -474,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_correct_node_delivers_all_do() {
+    fn delivery_by_one_correct_node_binds_all() {
         let mut play = sent();
         let delivered = play.deliver("b", &["a/1/0"]);
         play.fault("kill", "a");
@@ -485,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_node_delivered_all_correct_ones_do() {
+    fn delivery_by_killed_node_binds_correct_ones() {
         let mut play = sent();
         let delivered = play.deliver("a", &["a/1/0"]);
         let kill = play.fault("kill", "a");
@@ -498,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_gave_up_delivers_nothing_alone() {
+    fn sole_delivery_by_halted_member_is_broken() {
         let mut play = sent();
         play.fault("stop", "a");
         let delivered = play.deliver("a", &["a/1/0"]);

@@ -58,7 +58,9 @@ fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
         io::ErrorKind::IsADirectory => "this is a folder; name the history files in it".to_owned(),
-        io::ErrorKind::PermissionDenied => "you have no permission to read it; change its permissions".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "you have no permission to read it; change its permissions".to_owned()
+        }
         _ => format!("it cannot be opened: {error}; check the path"),
     }
 }

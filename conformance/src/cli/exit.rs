@@ -32,7 +32,10 @@ impl Status {
         (Self::Passed, "every required promise holds (broken recommended ones are only reported)"),
         (Self::Failed, "a required promise is broken, whatever else happened"),
         (Self::Inconclusive, "nothing is broken, but some promises could not be shown to hold"),
-        (Self::Broken, "the harness, the adapter or a history is broken, or a report cannot be written"),
+        (
+            Self::Broken,
+            "the harness, the adapter or a history is broken, or a report cannot be written",
+        ),
         (Self::Usage, "wrong arguments"),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::Terminated, "terminated (SIGTERM)"),
@@ -141,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_certain_comes_before_what_is_open() {
+    fn certain_status_overrides_inconclusive_one() {
         use Status::{Broken, Failed, Inconclusive, Passed};
         for (one, other, worse) in [
             (Passed, Inconclusive, Inconclusive),
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_name_holds_the_text_stays_one_line() {
+    fn hostile_names_keep_the_error_on_one_line() {
         let failure = Failure::new(Status::Broken, "cannot read a\nb\r\u{1b}[1m", "take another");
         assert!(!failure.text().chars().any(char::is_control), "{}", failure.text());
     }

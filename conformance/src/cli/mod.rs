@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_line_is_told_in_one_line() {
+    fn wrong_command_line_is_reported_on_one_line() {
         let wrong: [&[&str]; 6] = [
             &[],
             &["nonsense"],

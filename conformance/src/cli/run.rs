@@ -178,7 +178,9 @@ fn failure(error: &DriveError) -> Failure {
     match error {
         DriveError::Interrupted(signal) => Failure::silent(of_signal(*signal)),
         DriveError::Command(_) => Failure::new(Status::Usage, error, "quote it as in a shell"),
-        DriveError::NoScenario(_) => Failure::new(Status::Usage, error, "run with --list to see all scenarios"),
+        DriveError::NoScenario(_) => {
+            Failure::new(Status::Usage, error, "run with --list to see all scenarios")
+        }
         DriveError::Adapter { .. } => {
             Failure::new(Status::Broken, error, "check the path of the adapter's program")
         }
@@ -251,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_is_a_time_that_one_can_wait() {
+    fn deadline_must_be_a_reasonable_duration() {
         assert_eq!(seconds("2.5"), Ok(2.5));
         for wrong in ["", "x", "0", "-1", "NaN", "inf", "1e9"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
@@ -259,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_has_its_own_status() {
+    fn interrupting_signal_determines_the_status() {
         for (signal, status) in [(2, Status::Interrupted), (SIGTERM, Status::Terminated)] {
             assert_eq!(failure(&DriveError::Interrupted(signal)), Failure::silent(status));
         }
     }
 
     #[test]
-    fn every_scenario_is_told_with_what_it_needs() {
+    fn scenario_list_includes_requirements() {
         let described = scenarios();
         assert_eq!(described.len(), SCENARIOS.len());
         let (_, kill) =

@@ -145,7 +145,7 @@ mod tests {
     use std::io::BufRead as _;
 
     #[test]
-    fn who_has_a_disk_works_where_the_driver_does() {
+    fn command_with_disk_keeps_the_working_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let disks = match Disks::mount(vec![folder.path().to_owned()], Trouble::Full) {
             Ok(disks) => disks,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_nothing_and_nobody_else_sees_it() {
+    fn full_disk_rejects_writes_and_is_private() {
         let folder = tempfile::tempdir().expect("a folder");
         let storage = folder.path().to_owned();
         let disks = match Disks::mount(vec![storage.clone()], Trouble::Full) {
@@ -215,7 +215,7 @@ print("there", flush=True); sys.stdin.read()
 "#;
 
     #[test]
-    fn power_loss_takes_what_was_not_synced() {
+    fn power_loss_drops_unsynced_data() {
         let folder = tempfile::tempdir().expect("a folder");
         let storage = folder.path().to_owned();
         let disks = match Disks::mount(vec![storage.clone()], Trouble::PowerLoss) {

@@ -267,8 +267,9 @@ impl Driver<'_> {
         folder: &ScenarioFolder,
         (network, disks): (Option<Network>, Option<Disks>),
     ) -> Result<Case, DriveError> {
-        let means =
-            network.as_ref().map(|network| format!("nodes were partitioned by {}", network.means()));
+        let means = network
+            .as_ref()
+            .map(|network| format!("nodes were partitioned by {}", network.means()));
         let mut notes: Vec<String> = means.into_iter().collect();
         for fault in plan.faults.iter().filter(|fault| fault.is_kept) {
             notes.push(format!("fault {}: {}", fault.number, fault.what));

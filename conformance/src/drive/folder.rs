@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_somebody_else_is_left_alone() {
+    fn foreign_folder_is_left_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("thesis.txt"), "years of work").expect("written");
         assert!(matches!(Folder::take(folder.path()), Err(DriveError::NotOurs(_))));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_an_earlier_run_is_emptied_of_its_scenarios_alone() {
+    fn earlier_runs_folder_loses_only_its_scenarios() {
         let root = tempfile::tempdir().expect("a folder");
         let path = root.path().join("deep/results");
         let folder = Folder::take(&path).expect("a new one");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_an_error() {
+    fn uncreatable_folder_is_an_error() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         assert!(matches!(Folder::take(&file.path().join("below")), Err(DriveError::Output { .. })));
     }

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_a_node_never_fall() {
+    fn node_times_never_decrease() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history");
         let names = vec!["n0".to_owned(), "n1".to_owned()];
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_an_error_that_names_the_file() {
+    fn full_disk_error_names_the_history_file() {
         let full = Path::new("/dev/full");
         if !full.exists() {
             return;

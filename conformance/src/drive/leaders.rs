@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_that_said_so_leads_unless_its_term_is_over() {
+    fn last_reported_leader_of_current_term_leads() {
         let mut leaders = Leaders::new(2);
         let leader = |leaders: &Leaders| leaders.of_group[0].map(|lead| lead.start.0);
         assert_eq!(leader(&leaders), None);

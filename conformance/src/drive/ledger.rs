@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_messages_are_told_apart_by_their_order() {
+    fn empty_messages_are_identified_by_order() {
         let mut ledger = Ledger::default();
         let first = ledger.ask(message("a", 0));
         ledger.ask(message("b", 40));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_open_until_all_delivered_it_or_it_was_refused() {
+    fn message_is_open_until_delivered_or_refused() {
         let mut ledger = Ledger::default();
         let one = ledger.ask(message("a", 40));
         let other = ledger.ask(message("b", 40));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_beyond_the_last_is_in_no_set() {
+    fn node_above_the_limit_is_in_no_set() {
         assert_eq!(only(NODES_MAX - 1).count_ones(), 1);
         assert_eq!(only(NODES_MAX), 0);
     }

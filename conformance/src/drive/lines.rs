@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_numbered_and_the_end_is_told() {
+    fn lines_are_numbered_and_end_is_reported() {
         assert_eq!(
             received(b"a\n\nb\n"),
             expected(&[(1, "line a"), (2, "line "), (3, "line b"), (4, "end")])
@@ -138,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_no_line() {
+    fn incomplete_line_is_not_a_line() {
         assert_eq!(received(b"a\n{\"ty"), expected(&[(1, "line a"), (2, "cut {\"ty"), (2, "end")]));
     }
 
     #[test]
-    fn a_line_without_end_is_given_up() {
+    fn endless_line_is_abandoned() {
         assert_eq!(received(&vec![b'x'; LINE_BYTES_MAX * 2]), expected(&[(1, "too long 256")]));
         let mut just = vec![b'x'; LINE_BYTES_MAX];
         just.push(b'\n');

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_counts_less_the_more_there_is_to_do() {
+    fn clock_slows_down_under_load() {
         assert_eq!(granted_of(ROUND_NS, 0.5), ROUND_NS);
         assert_eq!(granted_of(ROUND_NS, 4.0), ROUND_NS / 8);
         // The process was stopped for two seconds, which count for nothing.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_and_never_ahead_of_the_wall() {
+    fn clock_advances_but_never_overtakes_wall_time() {
         let began = Instant::now();
         let load_clock = LoadClock::start();
         while load_clock.now() < Duration::from_millis(50) {

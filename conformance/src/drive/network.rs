@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_reach_each_other_unless_they_are_parted() {
+    fn partition_separates_connected_nodes() {
         for means in [Means::Privileged, Means::UserNamespace] {
             let Some(network) = built(means, 3) else { continue };
             assert!(reaches(&network, 0, 1) && reaches(&network, 2, 0), "{means:?}");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_cut_in_one_direction() {
+    fn link_can_be_cut_in_one_direction() {
         let Some(network) = built(Means::Privileged, 3) else { return };
         network.cut(0, 1).expect("neighbours can be told");
         // The answer to a datagram from the second node would have to use the cut direction.
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_when_it_is_dropped() {
+    fn dropped_network_leaves_no_processes() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         let pids: Vec<u32> =
             network.nodes.iter().chain([&network.hub]).map(|holder| holder.id()).collect();

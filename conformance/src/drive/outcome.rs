@@ -124,8 +124,8 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
         }
         open => {
             let missed = case.reached.iter().find(|(_, reached)| !reached);
-            let missed = missed
-                .map(|(what, _)| format!("the scenario did not reach its goal: {what}"));
+            let missed =
+                missed.map(|(what, _)| format!("the scenario did not reach its goal: {what}"));
             played.starved.clone().or(missed).map_or(open, CaseStatus::Inconclusive)
         }
     };
@@ -176,9 +176,7 @@ fn open(played: &Played<'_>) -> Result<BufReader<File>, DriveError> {
 }
 
 fn refused(error: &HistoryError) -> CaseStatus {
-    CaseStatus::Broken(format!(
-        "the driver wrote an invalid history; please report this: {error}"
-    ))
+    CaseStatus::Broken(format!("the driver wrote an invalid history; please report this: {error}"))
 }
 
 fn reached(played: &Played<'_>, finished: bool, recorded: &Recorded) -> Vec<(String, bool)> {

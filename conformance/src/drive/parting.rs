@@ -73,7 +73,9 @@ impl Stage<'_> {
         let slowness = match self.network()?.slow(node, delay_ms) {
             Ok(slowness) => slowness,
             Err(why) => {
-                self.note(format!("nothing was delayed, because this system does not support it: {why}"));
+                self.note(format!(
+                    "nothing was delayed, because this system does not support it: {why}"
+                ));
                 return Ok(());
             }
         };

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_protocol_is_met() {
+    fn payload_digest_matches_the_protocol_example() {
         assert_eq!(digest("n1/1/0", 100).as_deref(), Some("955396c97e2db725"));
     }
 

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_session_is_read() {
+    fn example_session_is_parsed() {
         for line in [
             r#"{"type":"init_ok","name":"example","version":"0.1","features":["views","pause"]}"#,
             r#"{"type":"view","group":"g0","view":1,"members":["n0","n1"]}"#,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_and_not_guessed() {
+    fn invalid_lines_are_reported_not_guessed() {
         for line in [
             "",
             "hello",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_without_a_word_on_it_is_not_definite() {
+    fn refusal_without_definite_is_uncertain() {
         let notice = read(r#"{"type":"error","code":"full","message":"m"}"#);
         assert!(matches!(notice, Ok(Notice::Error { definite: false, .. })), "{notice:?}");
     }
@@ -231,7 +231,7 @@ mod tests {
     /// Adapters of this protocol version read these lines. They ignore new fields. Any other change
     /// needs a new version, and then these lines are rewritten.
     #[test]
-    fn the_lines_of_commands_belong_to_the_version_of_the_protocol() {
+    fn command_lines_match_the_protocol_version() {
         assert_eq!(VERSION, 1);
         let init = Init {
             protocol: VERSION,
@@ -274,7 +274,7 @@ mod tests {
     /// Lines from adapters of this protocol version keep their meaning as long as the version
     /// stays.
     #[test]
-    fn the_lines_of_members_belong_to_the_version_of_the_protocol() {
+    fn member_lines_match_the_protocol_version() {
         assert_eq!(VERSION, 1);
         let text = |text: &str| text.to_owned();
         let delivery = Delivery {

@@ -371,9 +371,8 @@ impl fmt::Display for Reach {
             Self::Size { bytes } => {
                 write!(out, "all members delivered a message of {bytes} bytes")
             }
-            Self::Quiet => {
-                out.write_str("a member counted its posts twice, with silence before and in between")
-            }
+            Self::Quiet => out
+                .write_str("a member counted its posts twice, with silence before and in between"),
             Self::GroupsInterleave => {
                 out.write_str("two members delivered messages of several groups alternately")
             }
@@ -402,7 +401,10 @@ impl fmt::Display for Reach {
                 write!(out, "messages were not yet delivered everywhere when n{node} was killed")
             }
             Self::KilledBeforeViewWithout { node, gone } => {
-                write!(out, "n{node} was killed before all others had recovered from the loss of n{gone}")
+                write!(
+                    out,
+                    "n{node} was killed before all others had recovered from the loss of n{gone}"
+                )
             }
             Self::KilledBeforeViewWith { node, joined } => {
                 write!(out, "n{node} was killed before all others had a view with n{joined}")
@@ -453,11 +455,7 @@ impl fmt::Display for Reach {
                 write!(out, "n{node} was asked to send while all others were suspended")
             }
             Self::WentOnWhileParted { side } => {
-                write!(
-                    out,
-                    "each group continued without its members among {}",
-                    names(side)
-                )
+                write!(out, "each group continued without its members among {}", names(side))
             }
             Self::SentWhileParted { side } => {
                 write!(out, "both sides were asked to send while {} was cut off", names(side))

@@ -166,7 +166,9 @@ impl Stage<'_> {
             None => self.introduction = Some(introduction),
             Some(first) if *first != introduction => {
                 let name = self.members[node].name.clone();
-                self.note(format!("{name} reports a different name, version or features than the first member"));
+                self.note(format!(
+                    "{name} reports a different name, version or features than the first member"
+                ));
             }
             Some(_) => {}
         }
@@ -214,7 +216,10 @@ impl Stage<'_> {
             return Ok(());
         }
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        Err(Ending::Unsupported(format!("{} reports the feature as unsupported{why}", self.members[node].name)))
+        Err(Ending::Unsupported(format!(
+            "{} reports the feature as unsupported{why}",
+            self.members[node].name
+        )))
     }
 
     fn take_delivery(&mut self, origin: Origin, delivery: &Delivery) -> Result<(), Ending> {

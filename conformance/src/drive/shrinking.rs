@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_is_left_out() {
+    fn shrinking_removes_needless_faults() {
         let needs = |faults: &[usize]| faults.contains(&1) && faults.contains(&4);
         assert_eq!(shrunk(8, needs), [1, 4]);
         assert_eq!(shrunk(8, |_| true), [0; 0]);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_now_and_then_is_played_again() {
+    fn flaky_failure_is_played_again() {
         let mut plays = 0;
         let found = fewest::<()>(vec![0, 1], |faults| {
             plays += 1;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends() {
+    fn shrinking_ends_within_the_limit() {
         let mut plays = 0;
         let found = fewest::<()>((0..1000).collect(), |_| {
             plays += 1;

@@ -207,8 +207,11 @@ impl Stage<'_> {
             _ => {}
         }
         let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
-        let why =
-            if state == GoalState::Hopeless { "cannot happen any longer" } else { "did not happen in time" };
+        let why = if state == GoalState::Hopeless {
+            "cannot happen any longer"
+        } else {
+            "did not happen in time"
+        };
         Ok(Some(format!("{condition} {why}{missing}")))
     }
 
@@ -216,8 +219,10 @@ impl Stage<'_> {
         let silent = |node: &&usize| self.members[**node].phase == Phase::Starting;
         let node = nodes.iter().find(silent).or(nodes.first()).copied().unwrap_or(0);
         let name = &self.members[node].name;
-        let what =
-            format!("{name} did not answer `init` within {} s", self.setting.deadline.as_secs_f64());
+        let what = format!(
+            "{name} did not answer `init` within {} s",
+            self.setting.deadline.as_secs_f64()
+        );
         Ending::Broken {
             what,
             log: self.log_end(node).map(|end| format!("the log of {name} ends: {end}")),
@@ -408,7 +413,9 @@ impl std::fmt::Display for Condition {
             }
             Self::AllDelivered => out.write_str("that everything is delivered"),
             Self::Ended(node) => write!(out, "that n{node} ends"),
-            Self::ViewWithout(nodes) => write!(out, "that a view without {} is installed", names(nodes)),
+            Self::ViewWithout(nodes) => {
+                write!(out, "that a view without {} is installed", names(nodes))
+            }
             Self::Resolved(nodes) => {
                 write!(out, "that {} halts, installs a view or delivers everything", names(nodes))
             }

@@ -123,7 +123,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_written_is_what_was_read() {
+    fn records_survive_a_round_trip() {
         for text in DEFINITION {
             let event = parse(text).expect(text);
             assert_eq!(&serde_json::to_string(&event).expect("an event is JSON"), text);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_field_is_ignored_and_an_unknown_event_is_named() {
+    fn unknown_fields_are_ignored_and_events_named() {
         assert!(matches!(
             parse(r#"{"ev":"start","t_ns":1,"node":"a","inc":1,"mood":[{}]}"#),
             Ok(Event::Start { .. })
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_said() {
+    fn missing_and_wrong_fields_are_reported() {
         assert_eq!(parse(r#"{"ev":"start","node":"n0","inc":1}"#), Err(Trouble::Lacks("t_ns")));
         for text in [
             "",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_escapes_is_read_too() {
+    fn names_with_escapes_are_parsed() {
         let Ok(Event::Start { node, .. }) =
             parse(r#"{"ev":"start","t_ns":1,"node":"n\u0030","inc":1}"#)
         else {

@@ -128,25 +128,25 @@ mod tests {
     const START: &[u8] = br#"{"ev":"start","t_ns":1,"node":"a","inc":1}"#;
 
     #[test]
-    fn lines_are_numbered_from_one_and_empty_ones_count() {
+    fn line_numbers_include_empty_lines() {
         let text = [START, b"\n\n  \r\n", START, b"\r\n"].concat();
         assert_eq!(troubles(&text), [Ok(1), Ok(4)]);
     }
 
     #[test]
-    fn a_last_line_needs_no_line_feed_unless_it_is_cut() {
+    fn complete_last_line_needs_no_line_feed() {
         assert_eq!(troubles(START), [Ok(1)]);
         assert_eq!(troubles(&START[..20]), [Err((1, Trouble::Cut))]);
     }
 
     #[test]
-    fn a_bad_line_does_not_hide_the_next() {
+    fn bad_line_does_not_hide_the_next() {
         let text = [b"\xff\n" as &[u8], START, b"\n"].concat();
         assert_eq!(troubles(&text), [Err((1, Trouble::NotUtf8(0))), Ok(2)]);
     }
 
     #[test]
-    fn a_line_without_end_is_refused_without_being_held() {
+    fn endless_line_is_refused_in_bounded_memory() {
         let text = vec![b'x'; LINE_BYTES_MAX * 3];
         assert_eq!(troubles(&text), [Err((1, Trouble::TooLong))]);
     }

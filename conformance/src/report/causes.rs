@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn many_witnesses_of_one_cause_are_one() {
+    fn findings_that_differ_in_names_share_a_cause() {
         let cases = (0..37).map(|index| {
             let start = if index % 2 == 0 { "" } else { " (incarnation 2)" };
             let what = format!("n{}{start} delivered n2/1/{index}, and n0 did not", index % 5);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn another_sentence_or_check_is_another_cause() {
+    fn different_sentence_or_check_is_a_separate_cause() {
         let order = verdict(&[(
             CheckId::TotalOrder,
             finding("n0 delivered n2/1/30, and n1 did not", &[1]),

@@ -41,7 +41,10 @@ pub(super) fn conclude(run: &Run) -> String {
         }
         RunStatus::Passed => {
             let passed = count(|status| *status == CaseStatus::Passed);
-            format!("every required promise that could be judged holds in {}", counted(passed, "case"))
+            format!(
+                "every required promise that could be judged holds in {}",
+                counted(passed, "case")
+            )
         }
     };
     format!("{main}{}{}{}", others(run), shoulds(run), cut_short(run))

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_is_in_its_definition() {
+    fn every_field_is_documented() {
         let definition = include_str!("../../docs/results.md");
         let tables: Vec<&str> = definition.split("```").step_by(2).collect();
         let mut found = Vec::new();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_definition_has_exactly_these_fields() {
+    fn documented_example_has_exactly_these_fields() {
         let definition = include_str!("../../docs/results.md");
         let example = definition.split("```json").nth(1).and_then(|rest| rest.split("```").next());
         let example: Value =
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_run_holds_is_there() {
+    fn json_contains_the_whole_run() {
         let results = results();
         assert_eq!(results["schema"], 1);
         assert_eq!((&results["status"], &results["exit_status"]), (&"failed".into(), &1.into()));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read_and_says_the_same() {
+    fn junit_report_survives_a_round_trip() {
         let report = parsed(&everything());
         let of = |test| status(&report, "failed-case", test);
         assert!(matches!(of("integrity-once"), TestCaseStatus::Success { .. }));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fails_if_the_run_does() {
+    fn junit_report_fails_if_the_run_fails() {
         let report = parsed(&everything());
         assert!(
             report.failures == 2 && report.errors == 3,

@@ -53,13 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_invisible_is_spelt_out() {
+    fn invisible_characters_are_spelt_out() {
         assert_eq!(printable("a\u{1b}[2J\n\u{202e}b", 80), "a\\u{1b}[2J\\u{a}\\u{202e}b");
         assert_eq!(printable("Größe ✓", 80), "Größe ✓");
     }
 
     #[test]
-    fn what_is_long_is_cut_and_says_so() {
+    fn long_text_is_cut_with_a_mark() {
         assert_eq!(printable("abcdef", 3), "abc…");
         assert_eq!(printable("abc", 3), "abc");
         assert_eq!(shortened("n0/1/123456789", 9), "n0/1…6789");

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_numbered_as_the_reader_numbers_them() {
+    fn quoted_lines_have_the_readers_numbers() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history");
         std::fs::write(&path, "one\n\nthree\r\n\u{fffd}\nfive").expect("written");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_again_is_not_quoted() {
+    fn unreadable_history_has_no_quotes() {
         assert!(Lines::open(Path::new("/dev/null")).is_none());
         assert!(Lines::open(Path::new("/nowhere/at/all")).is_none());
     }

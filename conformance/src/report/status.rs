@@ -29,7 +29,9 @@ impl CaseStatus {
             return Self::Inconclusive(why);
         }
         if let Some(cut) = &verdict.cut {
-            return Self::Inconclusive(format!("judged up to the point where it is cut off: {cut}"));
+            return Self::Inconclusive(format!(
+                "judged up to the point where it is cut off: {cut}"
+            ));
         }
         if !musts().any(|one| matches!(one.outcome, Outcome::Held { .. })) {
             return Self::Inconclusive(
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_broken_must_fails() {
+    fn only_broken_required_promise_fails() {
         let broken = || finding("broken", &[1]);
         for id in CheckId::ALL {
             let status = CaseStatus::of(&verdict(&[(*id, broken())]));
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_shown_is_not_passed() {
+    fn unproven_promise_does_not_pass() {
         let status = CaseStatus::of(&verdict(&[(CheckId::Validity, open("n1 is unfinished"))]));
         assert_eq!(status, CaseStatus::Inconclusive("validity: n1 is unfinished".to_owned()));
         let should = CaseStatus::of(&verdict(&[(CheckId::Quiescence, open("n1 is unfinished"))]));
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_as_bad_as_its_worst_case() {
+    fn run_has_the_status_of_its_worst_case() {
         let passed = || case("passed", None, verdict(&[]));
         let failed =
             || case("failed", None, verdict(&[(CheckId::TotalOrder, finding("broken", &[1]))]));

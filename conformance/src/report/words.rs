@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_unit_that_suits_them() {
+    fn numbers_get_a_suitable_unit() {
         assert_eq!(time(Duration::from_secs(200)), "3 min 20 s");
         assert_eq!(time(Duration::from_micros(1250)), "1.25 ms");
         assert_eq!(nanoseconds(999), "999 ns");

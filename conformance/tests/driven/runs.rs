@@ -102,8 +102,9 @@ impl Results {
     /// Returns the scenarios that are inconclusive because the machine was too slow for a deadline.
     pub fn starved(&self) -> Vec<&str> {
         let cases = self.json["cases"].as_array().expect("there are cases").iter();
-        let is_starved =
-            |case: &&Value| case.to_string().contains("passed while the machine granted the run only");
+        let is_starved = |case: &&Value| {
+            case.to_string().contains("passed while the machine granted the run only")
+        };
         cases.filter(is_starved).map(|case| text(&case["name"])).collect()
     }
 

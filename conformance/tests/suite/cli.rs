@@ -67,7 +67,7 @@ fn assert_one_line(error: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_good_history_passes_and_a_bad_one_fails_with_what_shows_it() {
+fn bad_history_fails_with_witnesses_and_good_passes() {
     let good = check(&[], &[&fixture(GOOD)]);
     assert_eq!(good.status, Some(0), "{}{}", good.out, good.error);
     assert!(good.out.contains("PASSED") && good.error.is_empty(), "{}{}", good.out, good.error);
@@ -88,7 +88,7 @@ fn a_good_history_passes_and_a_bad_one_fails_with_what_shows_it() {
 }
 
 #[test]
-fn a_broken_should_costs_nothing_and_is_said() {
+fn broken_recommended_promise_exits_with_status_0() {
     let told = check(&[], &[&fixture("bad/view-majority-alone")]);
     assert_eq!(told.status, Some(0), "{}", told.out);
     assert!(told.out.contains("view-majority (should) is broken"), "{}", told.out);
@@ -96,7 +96,7 @@ fn a_broken_should_costs_nothing_and_is_said() {
 }
 
 #[test]
-fn what_gives_nothing_to_judge_is_inconclusive() {
+fn history_without_cases_is_inconclusive() {
     for name in ["good/empty", "good/cut-short"] {
         let told = check(&[], &[&fixture(name)]);
         assert_eq!(told.status, Some(2), "{name}: {}{}", told.out, told.error);
@@ -105,7 +105,7 @@ fn what_gives_nothing_to_judge_is_inconclusive() {
 }
 
 #[test]
-fn of_several_histories_the_worst_counts() {
+fn worst_history_determines_the_exit_status() {
     let (good, bad, open) = (fixture(GOOD), fixture(BAD), fixture("good/empty"));
     let missing = Path::new("/nowhere/at/all.jsonl");
     for (histories, status) in [
@@ -122,7 +122,7 @@ fn of_several_histories_the_worst_counts() {
 }
 
 #[test]
-fn what_is_no_history_is_refused_with_its_line() {
+fn invalid_history_is_refused_with_its_line() {
     let start = br#"{"ev":"start","t_ns":1,"node":"a","inc":1}"#;
     let deep = "[".repeat(100_000);
     let long = "x".repeat(3 << 20);
@@ -151,7 +151,7 @@ fn what_is_no_history_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_in_one_line() {
+fn unreadable_file_is_reported_on_one_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = check(&[], &[&folder.path().join("missing")]);
     assert_eq!(missing.status, Some(3));
@@ -167,7 +167,7 @@ fn what_cannot_be_read_is_told_in_one_line() {
 }
 
 #[test]
-fn a_wrong_command_line_exits_with_64() {
+fn wrong_command_line_exits_with_status_64() {
     for arguments in [
         &[][..],
         &["check"],
@@ -185,7 +185,7 @@ fn a_wrong_command_line_exits_with_64() {
 }
 
 #[test]
-fn help_has_examples_and_the_exit_statuses() {
+fn help_shows_examples_and_exit_statuses() {
     for arguments in [&["--help"][..], &["check", "--help"], &["run", "--help"]] {
         let told = tell(arguments);
         assert_eq!(told.status, Some(0));
@@ -204,7 +204,7 @@ fn help_has_examples_and_the_exit_statuses() {
 }
 
 #[test]
-fn the_checks_are_listed_with_what_they_promise() {
+fn checks_are_listed_with_their_promises() {
     let told = tell(["--list"]);
     assert_eq!(told.status, Some(0));
     assert!(told.out.contains("total-order (must)\n  Two members of a group"), "{}", told.out);
@@ -231,7 +231,7 @@ fn own_check(program: &str) -> Told {
 }
 
 #[test]
-fn a_program_of_ones_own_judges_too() {
+fn user_check_program_is_run() {
     let held = own_check("test -s \"$1\"");
     assert_eq!(held.status, Some(0), "{}{}", held.out, held.error);
 
@@ -250,7 +250,7 @@ fn a_program_of_ones_own_judges_too() {
 }
 
 #[test]
-fn what_many_histories_show_is_one_line_with_a_count() {
+fn shared_cause_is_one_line_with_a_count() {
     let bad = fixture(BAD);
     let told = check(&[], &[&bad, &bad, &bad]);
     let cause = told.out.lines().find(|line| line.contains("total-order is broken"));
@@ -260,7 +260,7 @@ fn what_many_histories_show_is_one_line_with_a_count() {
 }
 
 #[test]
-fn reports_are_written_where_asked_for() {
+fn reports_are_written_to_the_requested_paths() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let mut command = command();
@@ -286,7 +286,7 @@ fn reports_are_written_where_asked_for() {
 }
 
 #[test]
-fn a_dash_is_standard_output_for_one_report_and_standard_input_for_a_history() {
+fn dash_selects_standard_output_or_input() {
     let told = check(&["--json", "-"], &[&fixture(BAD)]);
     assert_eq!(told.status, Some(1));
     let results: Value = serde_json::from_str(&told.out).expect("nothing but JSON");
@@ -309,7 +309,7 @@ fn a_dash_is_standard_output_for_one_report_and_standard_input_for_a_history() {
 }
 
 #[test]
-fn a_history_that_can_be_read_only_once_is_judged_all_the_same() {
+fn history_from_a_pipe_is_judged() {
     let (_folder, path) = history(b"");
     fs::remove_file(&path).expect("there is none");
     let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere");
@@ -328,7 +328,7 @@ fn a_history_that_can_be_read_only_once_is_judged_all_the_same() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told_and_hides_no_verdict() {
+fn unwritable_report_is_reported_without_hiding_verdict() {
     let folder = tempfile::tempdir().expect("a folder");
     let nowhere = folder.path().join("no/such/folder/x.json");
     let full = Path::new("/dev/full");
@@ -357,7 +357,7 @@ fn a_report_that_cannot_be_written_is_told_and_hides_no_verdict() {
 }
 
 #[test]
-fn a_report_without_a_folder_is_told_before_a_run_and_not_after() {
+fn missing_report_folder_fails_before_the_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = command();
     command
@@ -370,7 +370,7 @@ fn a_report_without_a_folder_is_told_before_a_run_and_not_after() {
 }
 
 #[test]
-fn a_full_standard_output_is_told_and_a_closed_one_is_not() {
+fn full_standard_output_fails_but_closed_passes() {
     let full = || File::options().write(true).open("/dev/full").expect("Linux has one");
     for arguments in
         [vec!["check".into(), fixture(GOOD)], vec!["--list".into()], vec!["--help".into()]]
@@ -395,7 +395,7 @@ fn a_full_standard_output_is_told_and_a_closed_one_is_not() {
 }
 
 #[test]
-fn an_interrupted_check_ends_at_once() {
+fn interrupted_check_ends_at_once() {
     let (_folder, path) = history(b"");
     fs::remove_file(&path).expect("there is none");
     assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere").success());
@@ -426,7 +426,7 @@ fn an_interrupted_check_ends_at_once() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_where_they_are_forced() {
+fn colours_require_a_terminal_or_force() {
     let plain = check(&[], &[&fixture(BAD)]);
     assert!(!plain.out.contains('\u{1b}'), "{}", plain.out);
     let forced = command().env("CLICOLOR_FORCE", "1").arg("check").arg(fixture(BAD)).output();

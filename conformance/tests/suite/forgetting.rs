@@ -47,7 +47,7 @@ pub fn judged(history: &[u8], messages: usize) -> Result<Verdict, HistoryError> 
 const DOUBTFUL: [CheckId; 3] = [CheckId::TotalOrder, CheckId::AcyclicOrder, CheckId::PrefixOrder];
 
 #[test]
-fn a_checker_that_forgets_says_the_same() {
+fn forgetting_does_not_change_verdicts() {
     let histories = std::env::var("TRAMONTANE_HISTORIES")
         .ok()
         .and_then(|text| text.parse().ok())
@@ -132,7 +132,7 @@ pub fn broken(verdict: &Verdict) -> Vec<CheckId> {
 }
 
 #[test]
-fn what_a_restarted_node_repeats_is_judged_though_it_was_forgotten() {
+fn replays_of_forgotten_messages_are_judged() {
     type Change = fn(&mut Vec<String>);
     let cases: [(Change, &[CheckId]); 6] = [
         (|_| {}, &[]),

@@ -120,7 +120,7 @@ fn events() -> Vec<Event<'static>> {
 }
 
 #[test]
-fn the_lines_of_a_history_belong_to_the_version_of_its_format() {
+fn history_lines_match_the_format_version() {
     let mut writer = Writer::new(Vec::new());
     for event in events() {
         writer.write(&event).expect("memory takes everything");

@@ -13,7 +13,7 @@ const BEGUN: &str = r#"{"ev":"group","group":"g","members":["n"],"senders":["n"]
 "#;
 
 #[test]
-fn random_bytes() {
+fn random_bytes_never_panic_the_judge() {
     let mut random = Random::stream(1, "bytes");
     for _ in 0..2_000 {
         let bytes: Vec<u8> = (0..random.below(300)).map(|_| random.below(256) as u8).collect();
@@ -22,7 +22,7 @@ fn random_bytes() {
 }
 
 #[test]
-fn random_words_of_histories() {
+fn random_history_words_never_panic_the_judge() {
     const WORDS: &[&str] = &[
         "{",
         "}",
@@ -59,7 +59,7 @@ fn random_words_of_histories() {
 }
 
 #[test]
-fn damaged_samples() {
+fn damaged_samples_never_panic_the_judge() {
     let mut random = Random::stream(1, "damage");
     let texts: Vec<&[u8]> = all()
         .map(|sample| sample.text.as_bytes())
@@ -102,7 +102,7 @@ fn damage(random: &mut Random, bytes: &mut Vec<u8>, texts: &[&[u8]]) {
 }
 
 #[test]
-fn every_sample_cut_at_every_byte_is_judged_as_far_as_it_goes() {
+fn samples_cut_at_every_byte_are_judged() {
     for sample in all().step_by(7) {
         for end in 0..sample.text.len() {
             let bytes = &sample.text.as_bytes()[..end];
@@ -113,7 +113,7 @@ fn every_sample_cut_at_every_byte_is_judged_as_far_as_it_goes() {
 }
 
 #[test]
-fn nesting_without_end() {
+fn endless_nesting_is_refused() {
     for open in ["[", "{\"a\":", "{\"ev\":[", "[{\"ev\":"] {
         let line = open.repeat(LINE_BYTES_MAX / open.len() / 2);
         assert_eq!(fast(format!("{line}\n").as_bytes()), Err(1));
@@ -123,7 +123,7 @@ fn nesting_without_end() {
 }
 
 #[test]
-fn the_largest_numbers() {
+fn largest_numbers_are_judged() {
     const MAX: u64 = u64::MAX;
     let history = format!(
         r#"{{"ev":"run","version":1,"seed":{MAX}}}
@@ -147,7 +147,7 @@ fn the_largest_numbers() {
 }
 
 #[test]
-fn numbers_that_do_not_fit() {
+fn numbers_out_of_range_are_refused() {
     for number in [
         "18446744073709551616",
         "-1",
@@ -168,7 +168,7 @@ fn numbers_that_do_not_fit() {
 }
 
 #[test]
-fn long_lines_are_taken_up_to_the_limit() {
+fn long_lines_are_accepted_up_to_the_limit() {
     let line = |length: usize| {
         let around = r#"{"ev":"start","t_ns":1,"node":"m","inc":1,"x":""}"#.len() + 1;
         format!(
@@ -183,7 +183,7 @@ fn long_lines_are_taken_up_to_the_limit() {
 }
 
 #[test]
-fn nul_bytes_and_half_characters() {
+fn nul_bytes_and_partial_characters_are_handled() {
     let record = |node: &str| {
         format!("{BEGUN}{{\"ev\":\"start\",\"t_ns\":1,\"node\":\"{node}\",\"inc\":1}}\n")
     };
@@ -196,7 +196,7 @@ fn nul_bytes_and_half_characters() {
 }
 
 #[test]
-fn names_of_the_size_of_a_line() {
+fn very_long_names_are_judged() {
     let name = "n".repeat(LINE_BYTES_MAX / 4);
     let history = format!(
         "{{\"ev\":\"group\",\"group\":\"{name}\",\"members\":[\"{name}\"],\"senders\":[\"{name}\"]}}\n\
@@ -207,7 +207,7 @@ fn names_of_the_size_of_a_line() {
 }
 
 #[test]
-fn more_of_everything_than_a_driver_would_make() {
+fn oversized_histories_are_judged() {
     let names: Vec<String> = (0..400).map(|node| format!("\"n{node}\"")).collect();
     let names = names.join(",");
     let mut history = String::new();
@@ -239,7 +239,7 @@ fn more_of_everything_than_a_driver_would_make() {
 
 /// The histories found by fuzzing and random tests: the judges must still agree on them.
 #[test]
-fn what_was_found_before() {
+fn judges_agree_on_earlier_findings() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/found");
     let files = std::fs::read_dir(folder).expect("the folder is part of the sources");
     let paths = files.map(|file| file.expect("it can be listed").path());

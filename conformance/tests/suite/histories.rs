@@ -34,17 +34,17 @@ fn misjudged(judge: fn(&[u8]) -> Broken) -> String {
 }
 
 #[test]
-fn each_bad_history_breaks_its_check_and_no_other_and_good_ones_break_none() {
+fn samples_break_exactly_their_checks() {
     assert_eq!(misjudged(fast), "");
 }
 
 #[test]
-fn the_naive_statements_say_the_same_of_them() {
+fn naive_judge_agrees_on_samples() {
     assert_eq!(misjudged(naively), "");
 }
 
 #[test]
-fn each_check_has_two_bad_histories_of_its_own() {
+fn each_check_has_two_bad_samples() {
     for id in CheckId::ALL {
         let name = id.check().name;
         let count = BAD.iter().filter(|sample| sample.breaks == Some(name)).count();
@@ -57,7 +57,7 @@ fn each_check_has_two_bad_histories_of_its_own() {
 }
 
 #[test]
-fn each_malformed_history_is_refused_at_its_line() {
+fn malformed_samples_are_refused_at_their_line() {
     for text in MALFORMED {
         for judge in [fast, naively] {
             let line = judge(text.bytes).err().map(|error| error.line);
@@ -67,7 +67,7 @@ fn each_malformed_history_is_refused_at_its_line() {
 }
 
 #[test]
-fn what_is_broken_is_shown_by_records_of_the_history() {
+fn findings_cite_records_of_the_history() {
     for sample in BAD {
         let verdict = check::judge(sample.text.as_bytes()).expect("it is a history");
         let lines = sample.text.lines().count() as u64;

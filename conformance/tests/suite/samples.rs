@@ -379,7 +379,7 @@ malformed! {
 const README: &str = include_str!("../../../fixtures/histories/README.md");
 
 #[test]
-fn each_history_has_a_name_of_its_own_and_stands_in_the_readme() {
+fn samples_have_unique_names_and_readme_entries() {
     let names = all().map(|sample| sample.name).chain(MALFORMED.iter().map(|text| text.name));
     let mut names: Vec<&str> = names.collect();
     for name in &names {

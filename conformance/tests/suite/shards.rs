@@ -45,7 +45,7 @@ fn pair(wanted: impl Fn(u64, u64, &[u64]) -> bool) -> (u64, u64) {
 }
 
 #[test]
-fn a_right_history_breaks_nothing_however_little_is_held() {
+fn correct_long_history_passes_with_any_memory() {
     let history = history(&SHARDS);
     for messages in HELD {
         let verdict = judged(&history, messages).expect("it keeps its rules");
@@ -67,13 +67,13 @@ fn a_right_history_breaks_nothing_however_little_is_held() {
 }
 
 #[test]
-fn an_order_that_another_group_contradicts_is_found_in_a_long_history() {
+fn order_contradicted_by_another_group_is_found() {
     let exchanged = Some(pair(|one, other, _| one & other != 0));
     assert_acyclic_order_is_broken(&Shards { exchanged, ..SHARDS });
 }
 
 #[test]
-fn an_order_that_only_three_groups_together_contradict_is_found_in_a_long_history() {
+fn order_contradicted_by_three_groups_is_found() {
     let in_between = |one: u64, other: u64, between: &[u64]| {
         between.iter().any(|groups| groups & one != 0 && groups & other != 0)
     };
@@ -83,7 +83,7 @@ fn an_order_that_only_three_groups_together_contradict_is_found_in_a_long_histor
 }
 
 #[test]
-fn an_order_that_nobody_can_see_to_be_another_is_right() {
+fn unobservable_exchange_is_not_reported() {
     // There is no message between them, and no other group gets both.
     let exchanged = Some(pair(|one, other, between| one & other == 0 && between.is_empty()));
     let verdict = judged(&history(&Shards { exchanged, ..SHARDS }), usize::MAX);

@@ -92,7 +92,7 @@ fn possible(id: CheckId) -> &'static [Kind] {
 }
 
 #[test]
-fn both_statements_agree_on_random_histories() {
+fn both_judges_agree_on_random_histories() {
     if let Some(seed) = number("TRAMONTANE_HISTORY_SEED") {
         let history = random_history(seed);
         println!("{}", String::from_utf8_lossy(&history));
@@ -109,7 +109,7 @@ fn both_statements_agree_on_random_histories() {
 }
 
 #[test]
-fn hardly_anything_is_broken_in_what_a_right_model_does() {
+fn model_histories_rarely_break_promises() {
     let mut broken: BTreeMap<CheckId, u64> = BTreeMap::new();
     for seed in 0..1_000 {
         let history = random_histories::right(&mut Random::stream(seed, "right"));
@@ -127,7 +127,7 @@ fn hardly_anything_is_broken_in_what_a_right_model_does() {
 }
 
 #[test]
-fn a_history_shrinks_to_what_is_wrong_with_it() {
+fn history_shrinks_to_its_fault() {
     let once = |history: &[u8]| {
         naively(history).is_ok_and(|said| said.contains(&(CheckId::IntegrityOnce, Kind::Broken)))
     };

@@ -225,7 +225,7 @@ mod tests {
 
     /// Both members of a pair plan the same rows, and each plan has the member's own rank.
     #[test]
-    fn a_plan_of_a_layout_has_its_rows_and_what_tells_it_from_others() {
+    fn plan_has_the_layouts_rows_and_digest() {
         let members = [NodeId(1), NodeId(2)];
         let ranks = [Rank(0), Rank(1)];
         let subgroup = |message_max| {

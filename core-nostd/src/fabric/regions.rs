@@ -91,7 +91,7 @@ mod tests {
     use std::sync::{Arc, Weak};
 
     #[test]
-    fn a_region_is_free_again_when_its_memory_is_gone() {
+    fn region_is_free_after_its_memory_is_dropped() {
         let mut regions = Regions::<Weak<u8>>::new();
         let is_gone = |memory: &Weak<u8>| memory.strong_count() == 0;
         let memories: Vec<Arc<u8>> = (0..3).map(Arc::new).collect();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_that_is_asked_for_is_given_once_and_passed_over_by_others() {
+    fn requested_region_is_assigned_only_once() {
         let mut regions = Regions::<u8>::new();
         assert!(regions.take_this(Region(2), 7, |_| false));
         assert!(!regions.take_this(Region(2), 8, |_| false) && regions.get(Region(2)) == Some(&7));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_regions_and_no_more() {
+    fn number_of_regions_is_bounded() {
         let mut regions = Regions::<u8>::default();
         for region in 1..=REGIONS_MAX {
             let taken = regions.take(0, |_| false).map(|taken| usize::from(taken.0));

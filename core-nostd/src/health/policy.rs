@@ -78,7 +78,7 @@ mod tests {
 
     /// Tries all discretes that are the same at both channels or missing at one of them.
     #[test]
-    fn never_do_both_channels_go_on() {
+    fn both_channels_never_continue() {
         let (one, other) = (Rank(0), Rank(1));
         let named = [None, Some(one), Some(other)];
         for policy in [Policy::HaltBoth, Policy::Survivor(one), Policy::Exclusion, Policy::Witness]

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_beside_it() {
+    fn block_write_changes_only_its_range() {
         let mut memory = memory(200);
         memory.write(77, &[5; 100]).expect("inside");
         let mut seen = [1; 200];
@@ -218,7 +218,7 @@ mod tests {
 
     /// A host that keeps several kinds of memory in one list wraps their pointers.
     #[test]
-    fn memory_is_the_same_by_another_pointer() {
+    fn mapped_block_memory_keeps_its_region() {
         let mut memory = memory(100);
         memory.write(0, &[3; 100]).expect("inside");
         let base = memory.base();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_outside_are_refused_although_the_lines_have_more() {
+    fn ranges_outside_the_block_memory_are_refused() {
         let mut memory = memory(100);
         for (offset, length) in [(100, 1), (41, 60), (101, 0), (usize::MAX, 2)] {
             let mut bytes = [0; 60];

@@ -67,7 +67,7 @@ mod tests {
     use crate::memory::{Line, RowWriter};
 
     #[test]
-    fn lines_that_are_asked_for_lie_in_their_slot_and_nothing_changes() {
+    fn prefetched_lines_are_in_their_slot() {
         let memory = [const { Line::new() }; 96];
         let writer = RowWriter::from_lines(&memory);
         for (stride, capacity) in [(16, 1), (1040, 1024), (1536, 1500)] {

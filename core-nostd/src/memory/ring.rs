@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_a_slot_is_read_from_it_and_nowhere_else() {
+    fn payload_is_read_only_from_its_slot() {
         let memory = lines::<4>();
         let writer = RowWriter::from_lines(&memory);
         let shape =
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_or_length_out_of_range_is_brought_into_range() {
+    fn slot_and_length_are_clamped_to_the_ring() {
         let memory = lines::<1>();
         let row = Row::from_lines(&memory);
         let shape =
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_is_moved_to_a_thread_and_shared_by_two_reads_what_its_owner_built() {
+    fn moved_and_shared_rings_read_the_owners_messages() {
         const SLOTS: u32 = 4;
         const MESSAGES: u32 = if cfg!(miri) { 20 } else { 300 };
         let memory = lines::<4>();

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_ends_within_a_group_is_read_and_stored_to_its_last_byte() {
+    fn row_with_a_partial_group_is_fully_accessible() {
         let memory = lines::<1>();
         let base = NonNull::from_ref(&memory).cast::<u8>();
         // SAFETY: the first bytes of the line above, which outlives both.
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_from_a_row_lands_at_any_two_alignments_and_nowhere_else() {
+    fn copy_lands_at_any_two_alignments() {
         let (from, to) = (lines::<2>(), lines::<2>());
         let (source, target) = (RowWriter::from_lines(&from), RowWriter::from_lines(&to));
         let bytes: [u8; 128] = core::array::from_fn(|i| u8::try_from(i + 1).unwrap_or(0));
@@ -439,7 +439,7 @@ mod tests {
 
     /// One thread stores and another copies the same bytes: groups may be mixed, but none is torn.
     #[test]
-    fn what_is_copied_while_it_is_stored_has_whole_groups() {
+    fn concurrent_copy_has_whole_groups() {
         let memory = lines::<4>();
         let (writer, rounds) =
             (RowWriter::from_lines(&memory), if cfg!(miri) { 20 } else { 20_000 });

@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn owed_rounds_are_those_of_the_rule_taken_message_by_message(
+        fn owed_rounds_match_the_rule_per_message(
             own in 0_u16..6,
             rounds in prop::collection::vec(0_u64..12, 6),
         ) {

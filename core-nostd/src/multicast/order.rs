@@ -102,13 +102,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn nobody_sending_has_no_order() {
+    fn order_needs_a_sender() {
         assert_eq!(Order::new(0), None);
     }
 
     proptest! {
         #[test]
-        fn turns_and_places_are_inverse(senders in 1_usize..1024, place in 0_u64..(1 << 50)) {
+        fn turns_and_sequence_positions_are_inverse(senders in 1_usize..1024, place in 0_u64..(1 << 50)) {
             let order = Order::new(senders).expect("at least one");
             let (round, sender) = order.turn(Place(place));
             prop_assert_eq!(order.place(round, sender), Place(place));
@@ -118,7 +118,7 @@ mod tests {
 
         /// The number of rounds is the largest whose positions fit.
         #[test]
-        fn the_limit_is_the_last_round_whose_places_are_there(senders in 1_usize..1024) {
+        fn round_limit_is_the_last_with_valid_positions(senders in 1_usize..1024) {
             let of = |places: u64| u128::from(places) + 1;
             let order = Order::new(senders).expect("at least one");
             for (order, places) in
@@ -131,7 +131,7 @@ mod tests {
 
         /// A literal reading of ORD-1: count positions from zero until one is missing.
         #[test]
-        fn the_frontier_is_the_first_missing_place(
+        fn frontier_is_the_first_missing_position(
             rounds in prop::collection::vec(0_u64..20, 1..8),
         ) {
             let order = Order::new(rounds.len()).expect("at least one");
@@ -143,7 +143,7 @@ mod tests {
         }
 
         #[test]
-        fn below_the_limit_nothing_saturates(senders in 1_usize..1024) {
+        fn rounds_below_the_limit_do_not_saturate(senders in 1_usize..1024) {
             let order = Order::new(senders).expect("at least one");
             let last = Round(order.round_limit().0 - 1);
             let sender = SenderRank(u16::try_from(senders - 1).expect("small"));

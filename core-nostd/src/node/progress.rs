@@ -83,7 +83,7 @@ mod tests {
     /// A step that did any single kind of work is not idle; otherwise the node would sleep with
     /// work left.
     #[test]
-    fn each_thing_that_is_done_counts_as_work() {
+    fn every_kind_of_node_progress_counts_as_work() {
         let done = [
             Progress { sent: 1, ..Progress::default() },
             Progress { received: 1, ..Progress::default() },

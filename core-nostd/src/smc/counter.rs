@@ -66,12 +66,12 @@ mod tests {
     proptest! {
         /// SMC-5: the encoding is one to one.
         #[test]
-        fn a_counter_is_the_number_of_what_it_says(counter: u64) {
+        fn slot_counter_encoding_is_one_to_one(counter: u64) {
             prop_assert_eq!(SlotCounter::decode(counter).encode(), Some(counter));
         }
 
         #[test]
-        fn what_a_counter_says_is_twice_its_round_and_one_more_of_a_message(
+        fn slot_counter_doubles_its_round(
             round in 0..FIRST_WITHOUT,
         ) {
             let twice = u128::from(round).wrapping_mul(2);
@@ -84,7 +84,7 @@ mod tests {
         }
 
         #[test]
-        fn a_round_that_needs_all_bits_has_no_counter(round in FIRST_WITHOUT..) {
+        fn round_of_64_bits_has_no_counter(round in FIRST_WITHOUT..) {
             prop_assert_eq!(SlotCounter::Message(Round(round)).encode(), None);
             prop_assert_eq!(SlotCounter::UsedBelow(Round(round)).encode(), None);
         }
@@ -92,7 +92,7 @@ mod tests {
 
     /// The round before has counters: the two greatest possible.
     #[test]
-    fn the_last_round_with_counters_has_the_greatest() {
+    fn last_encodable_round_has_the_greatest_counters() {
         let last = Round(FIRST_WITHOUT.wrapping_sub(1));
         assert_eq!(SlotCounter::UsedBelow(last).encode(), Some(u64::MAX.wrapping_sub(1)));
         assert_eq!(SlotCounter::Message(last).encode(), Some(u64::MAX));

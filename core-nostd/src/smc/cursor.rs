@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_steps_are_one_advance() {
+    fn advance_equals_repeated_next() {
         let mut stepped = RingCursor::START;
         for start in 0..14_u32 {
             let mut at = stepped;

@@ -61,12 +61,12 @@ mod tests {
     proptest! {
         /// RDM-7: the encoding is one to one.
         #[test]
-        fn a_length_is_the_number_of_what_it_says(length: u32) {
+        fn slot_length_encoding_is_one_to_one(length: u32) {
             prop_assert_eq!(SlotLength::decode(length).encode(), length);
         }
 
         #[test]
-        fn below_the_mark_are_messages_and_from_it_on_what_describes_large_ones(
+        fn large_flag_separates_messages_from_descriptors(
             length in 0..LARGE.wrapping_sub(1),
         ) {
             prop_assert_eq!(SlotLength::decode(length), SlotLength::Message(length));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_number_is_no_message_and_has_no_bytes() {
+    fn greatest_length_is_a_null() {
         assert_eq!(SlotLength::decode(u32::MAX), SlotLength::Null);
         assert_eq!((SlotLength::Null.encode(), SlotLength::Null.bytes()), (u32::MAX, 0));
     }

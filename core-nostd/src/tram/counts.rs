@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_messages_are_counted_from_its_opening_on() {
+    fn client_messages_count_only_while_it_is_open() {
         let client = ClientNumber(0);
         let source = Source::Client(client);
         let mut sources = [SourceState::default(); 2];
@@ -275,7 +275,7 @@ mod tests {
 
     /// Messages that a leader of the parent passed on early are taken until another leader's null.
     #[test]
-    fn the_parents_leader_is_that_of_its_last_null() {
+    fn last_null_determines_the_parents_leader() {
         let mut sources = [SourceState::default(); 2];
         let mut counts = Counts::new(&mut sources, 1);
         let up_to = UpTo::Delivered;
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_restored() {
+    fn saved_counts_are_restored() {
         let mut sources = [SourceState::default(); 3];
         let mut counts = Counts::new(&mut sources, 2);
         // The highest possible values.

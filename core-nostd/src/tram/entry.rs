@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_loaded_from_its_place_alone() {
+    fn entry_loads_only_from_its_index() {
         let shape = shape();
         let lines: std::vec::Vec<Line> =
             (0..=shape.log_bytes() >> 6).map(|_| Line::new()).collect();
@@ -348,7 +348,7 @@ mod tests {
 
     /// A client's message that passed for a null would announce a new leader.
     #[test]
-    fn the_names_of_nulls_and_of_messages_are_told_apart() {
+    fn null_and_message_names_differ() {
         let message = MessageId { client: ClientNumber(3), incarnation: 7, number: 9 };
         assert_eq!((message.is_null(), message.null_of()), (false, None));
         assert_eq!(std::format!("{message}"), "3/7/9");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_makes_no_sense_is_no_entry() {
+    fn invalid_header_is_not_an_entry() {
         let shape = shape();
         let lines: std::vec::Vec<Line> =
             (0..=shape.log_bytes() >> 6).map(|_| Line::new()).collect();

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_seen_once_its_count_was_posted() {
+    fn message_is_visible_after_its_count_is_posted() {
         let shape = shape();
         let ring = Ring::of_client(&shape);
         let lines: std::vec::Vec<Line> =
@@ -269,7 +269,7 @@ mod tests {
     /// A message with the name of a null that has a destination or a payload is judged as a
     /// message.
     #[test]
-    fn a_null_is_for_nobody_and_has_no_payload() {
+    fn null_has_neither_destinations_nor_payload() {
         let timestamp = Timestamp::new(3, 1, Rank(2));
         let null = Fed::of(&Content::Null { timestamp }).expect("it takes a position");
         assert!(null.is_null() && !fed(1, 0).is_null());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_was_left_out_is_not_taken_for_another_lap() {
+    fn skipped_slot_does_not_match_another_lap() {
         let shape = shape();
         let ring = Ring::of_client(&shape);
         let lines: std::vec::Vec<Line> =

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_done_in_their_order_and_late_ones_of_before_are_passed_over() {
+    fn lists_complete_in_order_ignoring_late_ones() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let first = follow.took(3);
         let second = follow.took(5);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_stamped_once_the_list_with_the_stamp_is_done_and_no_other() {
+    fn only_the_stamp_list_stamps_the_log() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let lists = [1, 2, 3, 4].map(|tail| follow.took(tail));
         (follow.stamp_sent, follow.stamped_by) = (true, lists[3]);
@@ -250,7 +250,7 @@ mod tests {
     /// The very first list has number zero, which is also the value of `stamped_by` without a
     /// stamp.
     #[test]
-    fn a_log_without_its_stamp_does_not_count_nor_one_that_was_given_to_another() {
+    fn unstamped_or_reassigned_log_does_not_count() {
         let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
         let first = follow.took(3);
         follow.appended(first);
@@ -263,7 +263,7 @@ mod tests {
 
     /// Sequence numbers wrap around, also in the middle of this test.
     #[test]
-    fn what_a_list_carries_is_there_once_that_list_or_a_later_one_is_done() {
+    fn carried_payloads_arrive_with_their_list() {
         for from in [0, SEQUENCES - 2, SEQUENCES - 1] {
             let mut follow = Follow { posted: from, done: from, ..Follow::default() };
             let [before, carrying, behind] = [3, 4, 5].map(|tail| follow.took(tail));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_comes_late_is_not_taken_for_the_one_that_is_under_way() {
+    fn late_header_read_is_ignored() {
         let mut follow = Follow { stage: FollowStage::Reading, ..Follow::default() };
         let first = follow.next_copy();
         follow.copy_begins(64);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_from_before_a_log_is_read_again_still_hold_what_they_read() {
+    fn earlier_lists_still_hold_their_entries() {
         let mut follow =
             Follow { stage: FollowStage::Synced, acknowledged: 5, ..Follow::default() };
         follow.took(9);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_on_until_they_land_or_their_reader_has_granted_its_log_again() {
+    fn lists_read_the_log_until_landing_or_grant() {
         let mut follow = Follow { stage: FollowStage::Synced, ..Follow::default() };
         assert!(!follow.reads_on());
         follow.flying = 1;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_lists_are_under_way() {
+    fn lists_in_flight_are_bounded() {
         let mut follow = Follow::default();
         for list in 0..40_u64 {
             assert!(!follow.is_full());
@@ -355,7 +355,7 @@ mod tests {
 
     /// With two such lists in flight, the index from which the first one reads would be forgotten.
     #[test]
-    fn payloads_are_carried_in_one_list_at_a_time() {
+    fn one_list_at_a_time_carries_payloads() {
         let mut follow = Follow { carry: 2, carry_end: 5, ..Follow::default() };
         assert!(follow.carries());
         let list = follow.took(5);

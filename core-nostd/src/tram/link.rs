@@ -285,7 +285,7 @@ mod tests {
     use crate::tram::overlay::{Group, Limits};
 
     #[test]
-    fn each_link_has_one_place() {
+    fn each_link_has_one_role() {
         let limits = Limits {
             clients: 5,
             log_entries: 2,
@@ -317,7 +317,7 @@ mod tests {
     /// A link after the last of one kind would be the first of the next kind, which belongs to
     /// another process.
     #[test]
-    fn who_is_not_in_the_overlay_has_no_link() {
+    fn process_outside_the_overlay_has_no_link() {
         let limits = Limits {
             clients: 5,
             log_entries: 2,

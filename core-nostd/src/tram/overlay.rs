@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_ordered_at_the_lowest_group_that_reaches_all_its_destinations() {
+    fn message_is_ordered_at_its_lowest_common_ancestor() {
         //       0
         //     1   2
         //    3 4  5
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_no_tree_is_refused_with_its_group() {
+    fn groups_that_form_no_tree_are_refused() {
         assert_eq!(tree(&[]).err(), Some(OverlayError::NoGroups));
         assert_eq!(tree(&[None, None]).err(), Some(OverlayError::SecondRoot(GroupId(1))));
         assert_eq!(tree(&[None, Some(7)]).err(), Some(OverlayError::UnknownParent(GroupId(1))));
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_differs_changes_the_digest() {
+    fn every_difference_changes_the_overlay_digest() {
         let of = |parents: &[Option<u16>]| tree(parents).map(|overlay| overlay.digest());
         assert_ne!(of(&[None, Some(0), Some(0)]), of(&[None, Some(0), Some(1)]));
         assert_eq!(of(&[None, Some(0)]), of(&[None, Some(0)]));

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_next_to_each_other_are_one_write() {
+    fn adjacent_contents_are_joined() {
         let mut list = posting(8);
         assert!(list.content(at(64), at(64), 100));
         assert!(list.content(at(192), at(192), 64));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_to_a_region_takes_no_more_bytes_than_its_queue() {
+    fn region_list_is_bounded_in_bytes() {
         let mut list = Posting::to_region(
             &Capabilities {
                 promises: Promises::all(),
@@ -217,7 +217,7 @@ mod tests {
 
     /// With one byte less, the entry could never be sent.
     #[test]
-    fn a_list_has_room_for_one_entry_whose_bytes_are_all_it_takes() {
+    fn region_list_fits_one_entry_of_maximum_size() {
         let capabilities = Capabilities {
             promises: Promises::all(),
             writes_max: 4,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_grows_no_longer_than_the_fabric_takes() {
+    fn joined_write_is_bounded_by_the_fabric() {
         let mut list = posting(2);
         assert!(list.content(at(0), at(0), 1000));
         assert!(list.content(at(1000), at(1000), 24));
@@ -261,7 +261,7 @@ mod tests {
         /// everything that it accepted, whole, from its source to its target. A guard follows what
         /// was added before it, and a header precedes the contents that follow it.
         #[test]
-        fn a_list_carries_what_it_has_taken_and_no_more_than_its_fabric_takes(
+        fn list_carries_all_accepted_data_within_limits(
             writes_max in 1..6_usize,
             room_bytes in 200..3000_usize,
             adds in proptest::collection::vec((0..5_u8, area(), area(), 0..300_usize), 1..24),

@@ -154,7 +154,7 @@ mod tests {
     /// A step that did any single kind of work is not idle; otherwise the member would sleep with
     /// work left.
     #[test]
-    fn each_thing_that_is_done_counts_as_work() {
+    fn every_kind_of_replica_progress_counts_as_work() {
         let done = [
             Progress { events: 1, ..Progress::default() },
             Progress { granted: 1, ..Progress::default() },

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_read_from_its_cell_and_later_ones_are_greater() {
+    fn reply_survives_its_cell_and_grows_with_number() {
         for number in [0, 1, (1 << 55) - 1] {
             for answer in [0, 1, 255] {
                 let reply = Reply { number, answer };
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_replies_to_the_last_incarnation_are_kept_for_a_window() {
+    fn replies_are_kept_for_one_window() {
         let mut cells = [0; 6];
         let mut replies = Replies { cells: &mut cells, window: 2 };
         let id = |incarnation, number| MessageId { client: ClientNumber(1), incarnation, number };

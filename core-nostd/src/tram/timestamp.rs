@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_round_is_higher_whoever_chose_it() {
+    fn later_round_is_higher() {
         let low = Timestamp::new(1, 9, Rank(2));
         let high = Timestamp::new(2, 1, Rank(0));
         assert!(low < high && Timestamp::NONE < low);

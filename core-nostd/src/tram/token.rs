@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_is_read_from_its_token() {
+    fn ticket_survives_its_token() {
         for work in [Work::Append, Work::CopyHeaders, Work::CopyPayload] {
             let ticket = Ticket {
                 work,

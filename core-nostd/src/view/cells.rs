@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_says_what_was_put_into_it() {
+    fn view_cells_decode_to_their_contents() {
         let accepted = Accepted { ballot: Ballot(9), count: 300 };
         let stance = Stance { promise: Rank(8), accepted };
         assert_eq!(Stance::decode(stance.encode()), stance);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_is_larger() {
+    fn later_cells_are_larger() {
         let of = |promise, ballot, count| {
             let accepted = Accepted { ballot: Ballot(ballot), count };
             Stance { promise: Rank(promise), accepted }.encode()
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_name_no_change_are_refused() {
+    fn cells_without_a_change_are_refused() {
         for cell in [0, 6 << 32, 1 << 32 | 0x1_0000, 5 << 32 | 1, u64::MAX] {
             assert_eq!(Change::decode(cell), None, "{cell:x}");
         }

@@ -19,7 +19,7 @@ fn misbehaved(member: Rank) -> Option<Outcome> {
 
 /// Impossible first blocks of a message.
 #[test]
-fn a_first_block_that_cannot_be_ends_the_group() {
+fn impossible_first_block_ends_the_group() {
     let cases = [
         ("no blocks", ROOT, 0, BLOCK),
         ("fewer blocks than a pipeline has", ROOT, 1, BLOCK),
@@ -44,7 +44,7 @@ fn a_first_block_that_cannot_be_ends_the_group() {
 /// Impossible later blocks. The second member of a chain receives all blocks from the root, in
 /// order.
 #[test]
-fn a_later_block_that_is_not_as_planned_ends_the_group() {
+fn unplanned_later_block_ends_the_group() {
     let cases = [
         ("another's", OTHER, 1, BLOCK),
         ("of another place", ROOT, 2, BLOCK),
@@ -70,7 +70,7 @@ fn a_later_block_that_is_not_as_planned_ends_the_group() {
 }
 
 #[test]
-fn a_block_that_comes_twice_ends_the_group() {
+fn duplicate_block_ends_the_group() {
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
         group.step(fabric, messages);
         let received = |token, immediate| BlockEvent::Received {
@@ -90,7 +90,7 @@ fn a_block_that_comes_twice_ends_the_group() {
 }
 
 #[test]
-fn another_groups_blocks_are_left_to_it() {
+fn events_of_another_group_are_ignored() {
     with_member(Algorithm::Chain, Default::default(), |mut group, _, messages| {
         let others =
             [Way { channel: Channel(6), ..way(ROOT) }, Way { view: ViewId(4), ..way(ROOT) }];
@@ -111,7 +111,7 @@ fn another_groups_blocks_are_left_to_it() {
 /// A peer that revoked this member's right suspected it and has not failed. The other members do
 /// not blame that peer either; they report the denied member as unreachable.
 #[test]
-fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
+fn denied_post_ends_the_group_without_blame() {
     let denied =
         |member| Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Denied) }));
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
@@ -131,7 +131,7 @@ fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
 }
 
 #[test]
-fn groups_that_cannot_be_are_refused() {
+fn invalid_groups_are_refused() {
     let lines: [[Line; 1]; 2] = Default::default();
     let rows = [Row::from_lines(&lines[0]), Row::from_lines(&lines[1])];
     let nodes = [NodeId(1), NodeId(2)];
@@ -206,7 +206,7 @@ fn said() -> impl Strategy<Value = Said> {
 proptest! {
     /// No event moves a post outside the memory or causes a panic, and an ended group stays ended.
     #[test]
-    fn no_peer_can_do_more_than_end_the_group(
+    fn peers_can_only_end_the_group(
         algorithm in algorithm(),
         cells in any::<[[u64; 4]; 4]>(),
         is_quiet in prop::bool::weighted(0.8),

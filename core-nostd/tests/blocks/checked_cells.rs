@@ -18,7 +18,7 @@ fn sealed() -> [[u64; 4]; 4] {
 }
 
 #[test]
-fn every_flipped_bit_of_a_groups_cell_ends_it_after_the_stated_steps() {
+fn flipped_bit_of_a_cell_ends_the_group() {
     for bit in 0..4 * 64 {
         with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
             let (place, value) = (bit / 64, sealed()[0][bit / 64]);
@@ -36,7 +36,7 @@ fn every_flipped_bit_of_a_groups_cell_ends_it_after_the_stated_steps() {
 }
 
 #[test]
-fn a_cell_that_is_mended_in_time_says_what_it_says() {
+fn cell_repaired_in_time_is_read() {
     with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
         say(ROOT, 2, sealed()[0][2] ^ 1 << 40);
         for _ in 1..STEPS_UNREADABLE {
@@ -52,7 +52,7 @@ fn a_cell_that_is_mended_in_time_says_what_it_says() {
 
 /// Another group may already use the memory of a group that has ended.
 #[test]
-fn cells_of_a_group_that_is_over_are_not_looked_at() {
+fn cells_of_an_ended_group_are_not_read() {
     with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
         group.lost(VIEW, ROOT, LossCause::Left);
         group.step(fabric, messages);

@@ -44,7 +44,7 @@ fn confirmed(test: impl Fn(&mut BlockGroup<'_>, &mut Step<'_>, &dyn Fn(Rank, usi
 }
 
 #[test]
-fn a_close_that_is_here_counts_before_any_loss() {
+fn visible_close_takes_precedence_over_any_loss() {
     for peer in [ROOT, OTHER] {
         confirmed(|group, step, say| {
             say(ROOT, CLOSED, 1);
@@ -62,7 +62,7 @@ fn a_close_that_is_here_counts_before_any_loss() {
 }
 
 #[test]
-fn a_member_that_left_before_the_close_is_here_is_for_the_root_to_judge() {
+fn root_judges_a_member_leaving_before_the_close() {
     confirmed(|group, step, say| {
         group.lost(VIEW, OTHER, LossCause::Left);
         say(Rank(3), FAILED, told_left(OTHER));
@@ -82,7 +82,7 @@ fn a_member_that_left_before_the_close_is_here_is_for_the_root_to_judge() {
 }
 
 #[test]
-fn a_root_that_goes_without_a_close_ends_the_group() {
+fn root_leaving_without_a_close_ends_the_group() {
     confirmed(|group, _, _| {
         group.lost(VIEW, ROOT, LossCause::Left);
         assert_eq!(group.outcome(), failed(ROOT, LEFT));
@@ -101,7 +101,7 @@ fn a_root_that_goes_without_a_close_ends_the_group() {
 
 /// A close means nothing to a member that did not confirm it, because it lacks some messages.
 #[test]
-fn a_close_that_nobody_here_confirmed_hides_no_loss() {
+fn unconfirmed_close_hides_no_loss() {
     let mut rows = <[[u64; 4]; 4]>::default();
     (rows[0][CLOSING], rows[0][CLOSED]) = (2, 1);
     with_member(Algorithm::Chain, rows, |mut group, fabric, messages| {
@@ -113,7 +113,7 @@ fn a_close_that_nobody_here_confirmed_hides_no_loss() {
 
 /// A member that confirmed already has every message.
 #[test]
-fn a_message_after_the_last_is_not_begun() {
+fn message_after_the_last_is_refused() {
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[0][CLOSING] = 1;
     with_member(Algorithm::Chain, rows, |mut group, fabric, messages| {

@@ -37,7 +37,7 @@ impl MessageMemory for Copied {
 /// RDM-5: the first block of a message is copied from staging in pieces, so that no step takes
 /// long. Before that, the block is forwarded to the next member.
 #[test]
-fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_complete() {
+fn message_completes_after_its_first_block_is_copied() {
     let lines: [[Line; 1]; 4] = Default::default();
     let nodes = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)];
     let ranks = [Rank(0), Rank(1), Rank(2), Rank(3)];
@@ -79,7 +79,7 @@ fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_
 /// The application may reuse a message's memory once the message is complete, so no block may still
 /// be in flight from there.
 #[test]
-fn a_message_is_complete_once_its_last_block_has_left() {
+fn message_completes_after_its_last_block_is_sent() {
     with_peers(Algorithm::Chain, Default::default(), |mut group, fabric, messages, say| {
         group.step(fabric, messages);
         let token = fabric.receives[0].1;
@@ -101,7 +101,7 @@ fn a_message_is_complete_once_its_last_block_has_left() {
 /// The message is whole then, but its member first sends the notice that it owes, because the next
 /// message needs another notice.
 #[test]
-fn a_message_that_overtakes_the_notice_of_its_receive_completes_after_that() {
+fn message_completes_after_the_owed_notice_is_sent() {
     with_member(Algorithm::Sequential, Default::default(), |mut group, fabric, messages| {
         fabric.refuses = Some(ErrorKind::QueueFull);
         group.step(fabric, messages);

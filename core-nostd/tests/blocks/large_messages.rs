@@ -64,7 +64,7 @@ fn outbox<'o, 'm>(outboxes: &'o [Option<Outbox<'m>>], rank: usize) -> &'o Outbox
 }
 
 #[test]
-fn nothing_passes_a_large_message_whose_blocks_are_missing_somewhere() {
+fn incomplete_large_message_holds_back_later_ones() {
     with_large(Delivery::Ordered, |nodes, outboxes| {
         let mut delivered = vec![Vec::new(); 3];
         assert!(send_large(outbox(outboxes, 0), 10));
@@ -93,7 +93,7 @@ fn nothing_passes_a_large_message_whose_blocks_are_missing_somewhere() {
 }
 
 #[test]
-fn blocks_that_come_before_their_slot_wait_for_it_and_are_counted_once() {
+fn blocks_before_their_slot_wait_and_count_once() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         with_large(delivery, |nodes, outboxes| {
             let mut delivered = vec![Vec::new(); 3];
@@ -119,7 +119,7 @@ fn blocks_that_come_before_their_slot_wait_for_it_and_are_counted_once() {
 }
 
 #[test]
-fn a_member_that_sends_one_where_none_is_allowed_misbehaves() {
+fn forbidden_large_message_is_misbehaviour() {
     let subgroups = subgroups(Delivery::Ordered);
     let layout =
         Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
@@ -136,7 +136,7 @@ fn a_member_that_sends_one_where_none_is_allowed_misbehaves() {
 /// The message has no blocks, so it would be delivered without them, or with those of another
 /// message.
 #[test]
-fn a_member_that_makes_a_message_large_after_it_was_received_misbehaves() {
+fn message_made_large_after_receipt_is_misbehaviour() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         let subgroups = subgroups(delivery);
         let layout =
@@ -175,7 +175,7 @@ fn a_member_that_makes_a_message_large_after_it_was_received_misbehaves() {
 /// An owed null may be waiting for the slot that becomes free, so a member that frees a slot is not
 /// idle (NUL-2).
 #[test]
-fn a_member_that_owed_a_null_without_a_slot_for_it_sends_it_once_one_is_free() {
+fn freed_slot_lets_an_owed_null_go() {
     with_large(Delivery::Ordered, |nodes, outboxes| {
         let mut delivered = vec![Vec::new(); 3];
         assert!(send_large(outbox(outboxes, 1), 10));
@@ -195,7 +195,7 @@ fn a_member_that_owed_a_null_without_a_slot_for_it_sends_it_once_one_is_free() {
 }
 
 #[test]
-fn each_sender_of_large_messages_has_a_channel_of_its_own() {
+fn each_sender_of_large_messages_has_a_channel() {
     const SOME: [Rank; 2] = [Rank(1), Rank(2)];
     let some = Subgroup {
         members: &RANKS,

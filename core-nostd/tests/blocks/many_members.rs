@@ -66,14 +66,14 @@ fn steps_until_heard(said_by: Rank) -> usize {
 
 /// RDM-6.
 #[test]
-fn each_of_many_members_is_heard_within_the_steps_that_read_all_of_them() {
+fn failure_reports_of_many_members_are_read() {
     let heard = [0, 2, 63, 64, 127, 128, 149].map(|rank| steps_until_heard(Rank(rank)));
     assert_eq!(heard, [1, 1, 1, 2, 2, 3, 3]);
 }
 
 /// A step handles at most 32 members, the local one included, and says whether it left any out.
 #[test]
-fn a_root_tells_many_members_of_the_close_in_several_steps() {
+fn root_announces_the_close_in_several_steps() {
     for (count, posts) in [(31, &[30][..]), (32, &[31]), (33, &[31, 1]), (64, &[31, 32])] {
         with_members(count, ROOT, |mut group, fabric, messages, _| {
             group.close().expect("it is the root's to close");

@@ -38,7 +38,7 @@ fn all_sent(group: &mut BlockGroup<'_>, fabric: &mut Willing, messages: &mut Mes
 }
 
 #[test]
-fn a_root_sends_one_message_at_a_time_and_none_once_it_closes() {
+fn root_sends_one_message_at_a_time() {
     root(|group, fabric, messages, say| {
         assert_eq!((group.view(), group.channel()), (VIEW, CHANNEL));
         assert_eq!(group.send(area(BLOCK), 2 * BLOCK + 1), Ok(()));
@@ -62,7 +62,7 @@ fn a_root_sends_one_message_at_a_time_and_none_once_it_closes() {
 }
 
 #[test]
-fn a_message_of_more_blocks_than_memory_was_lent_for_is_refused() {
+fn message_with_too_many_blocks_is_refused() {
     root(|group, _, _, _| {
         let blocks = BLOCKS_MAX + 1;
         let refused = group.send(area(BLOCK), BLOCK * blocks as usize);
@@ -92,7 +92,7 @@ fn nothing_is_posted_before_all_members_are_ready() {
 }
 
 #[test]
-fn a_root_closes_once_each_member_confirms() {
+fn root_closes_once_each_member_confirms() {
     root(|group, fabric, messages, say| {
         group.close().expect("nothing is under way");
         group.step(fabric, messages);
@@ -112,7 +112,7 @@ fn a_root_closes_once_each_member_confirms() {
 
 /// A member's confirmation counts even if the root cannot post at once.
 #[test]
-fn a_close_that_is_decided_is_posted_whoever_is_lost_and_however_long_the_queue_is_full() {
+fn decided_close_survives_losses_and_full_queues() {
     root(|group, fabric, messages, say| {
         group.close().expect("nothing is under way");
         fabric.refuses = Some(ErrorKind::QueueFull);
@@ -133,7 +133,7 @@ fn a_close_that_is_decided_is_posted_whoever_is_lost_and_however_long_the_queue_
 }
 
 #[test]
-fn a_member_that_confirms_more_or_less_than_was_sent_misbehaves() {
+fn confirming_a_wrong_message_count_is_misbehaviour() {
     for said in [2, u64::MAX] {
         root(|group, fabric, messages, say| {
             group.close().expect("nothing is under way");
@@ -164,7 +164,7 @@ fn a_member_that_confirms_more_or_less_than_was_sent_misbehaves() {
 
 /// A peer is blamed only for its own faults.
 #[test]
-fn what_a_refused_post_means_depends_on_the_refusal() {
+fn refused_post_is_handled_by_its_error() {
     let own = Some(Outcome::Failed(Failure { member: Rank(1), cause: Cause::Fabric }));
     let cases = [
         (ErrorKind::QueueFull, None),
@@ -211,7 +211,7 @@ impl MessageMemory for NoRoom {
 }
 
 #[test]
-fn a_member_without_room_ends_the_group_and_says_so_of_itself() {
+fn member_without_memory_ends_the_group() {
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
         group.step(fabric, messages);
         let token = fabric.receives[0].1;
@@ -224,7 +224,7 @@ fn a_member_without_room_ends_the_group_and_says_so_of_itself() {
 
 /// RDM-5: the blocks in flight never exceed the window's sends, however many are awaited.
 #[test]
-fn a_window_limits_the_blocks_that_are_on_their_way() {
+fn window_limits_the_blocks_in_flight() {
     root(|group, fabric, messages, say| {
         say(Rank(1), READY, 100);
         group.send(area(BLOCK), 10 * BLOCK).expect("between messages");

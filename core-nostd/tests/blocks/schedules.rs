@@ -40,7 +40,7 @@ fn taken(schedule: Schedule, members: u16, blocks: u32) -> Vec<BTreeSet<Block>> 
 
 /// RDM-1.1.
 #[test]
-fn each_block_reaches_each_member_once_and_from_one_that_has_it() {
+fn each_block_reaches_each_member_once() {
     for members in 1..=13_u16 {
         for blocks in 1..=9_u32 {
             let mut algorithms = vec![
@@ -66,7 +66,7 @@ fn each_block_reaches_each_member_once_and_from_one_that_has_it() {
 
 /// RDM-1.1: the same for cubes in which a corner's number has more one bits.
 #[test]
-fn in_larger_pipelines_each_block_reaches_each_member_once_too() {
+fn larger_pipelines_deliver_each_block_once() {
     for members in [16, 17, 24, 29, 31, 32, 33, 48, 57, 63] {
         for blocks in [1, 2, 5, 11] {
             let shape = Shape::new(members, blocks).expect("there are some");
@@ -82,7 +82,7 @@ fn in_larger_pipelines_each_block_reaches_each_member_once_too() {
 /// That takes as many steps as the number of racks has binary digits, or one less for a power of
 /// two.
 #[test]
-fn the_racks_of_a_hybrid_begin_as_soon_as_all_leaders_have_a_block() {
+fn hybrid_racks_begin_once_leaders_have_blocks() {
     for (racks, begins) in [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (7, 3), (8, 3), (9, 4)] {
         let shape = Shape::new(4 * racks, 6).expect("there are some");
         let algorithm = Algorithm::Hybrid { racks: NonZeroU16::new(racks).expect("not zero") };
@@ -93,7 +93,7 @@ fn the_racks_of_a_hybrid_begin_as_soon_as_all_leaders_have_a_block() {
 }
 
 #[test]
-fn there_is_no_schedule_of_nobody_of_nothing_or_of_an_empty_rack() {
+fn empty_groups_messages_and_racks_have_no_schedule() {
     assert!(Shape::new(0, 1).is_none());
     assert!(Shape::new(1, 0).is_none());
     let racks = NonZeroU16::new(4).expect("not zero");

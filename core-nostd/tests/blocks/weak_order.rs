@@ -12,7 +12,7 @@ const WINDOW: u32 = 4;
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
 #[test]
-fn a_slots_length_is_read_behind_a_barrier() {
+fn slot_length_is_read_after_a_barrier() {
     let (ids, ranks) = ([NodeId(1), NodeId(2)], [Rank(0), Rank(1)]);
     let subgroups = [Subgroup {
         members: &ranks,

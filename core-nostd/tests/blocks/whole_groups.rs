@@ -241,7 +241,7 @@ fn algorithms(members: usize) -> Vec<Algorithm> {
 /// RDM-5: messages are whole, complete and in order at each member, even if every third or fifth
 /// post must be retried.
 #[test]
-fn every_member_has_every_message_whole_and_the_group_closes_for_all() {
+fn members_have_all_messages_when_the_group_closes() {
     let lengths = [3 * BLOCK + 7, 0, 1, BLOCK, 2 * BLOCK, 9 * BLOCK + 99];
     for members in [1, 2, 3, 4, 7, 8, 11] {
         for algorithm in algorithms(members) {
@@ -258,7 +258,7 @@ fn every_member_has_every_message_whole_and_the_group_closes_for_all() {
 
 /// The maximum number of blocks, which needs more steps than one call handles.
 #[test]
-fn the_longest_message_goes_through_every_schedule() {
+fn longest_message_passes_through_every_schedule() {
     for algorithm in algorithms(9) {
         let had = run(algorithm, 9, &[BLOCK * BLOCKS_MAX as usize], 7);
         assert_eq!(had[8], had[0], "{algorithm:?}");

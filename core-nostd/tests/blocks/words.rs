@@ -9,7 +9,7 @@ use tramontane_core::memory::OutOfBlock;
 use tramontane_core::rdmc::transfer::{Cause, CloseError, Failure, OpenError, SendError};
 
 #[test]
-fn each_refusal_and_failure_of_a_block_group_says_what_is_wrong() {
+fn errors_of_a_block_group_name_the_cause() {
     use OpenError as O;
     let open = [
         O::Members,

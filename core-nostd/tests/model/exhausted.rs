@@ -41,7 +41,7 @@ fn groups_with_two_senders() {
 
 #[test]
 #[ignore = "half a million states: .ci/full"]
-fn a_group_whose_rings_wrap_on_both_sides() {
+fn rings_of_two_senders_wrap() {
     exhaust_group(2, 2, &[2, 2], 414_574);
 }
 
@@ -64,7 +64,7 @@ fn a_view_that_is_to_end() {
 
 #[test]
 #[ignore = "half a million states: .ci/full"]
-fn a_view_that_is_to_end_and_in_which_one_member_crashes() {
+fn ending_view_in_which_one_member_crashes() {
     let of = trim::Scope::of(3, 1);
     let scope = trim::Scope { wish: true, crashes: 1, received: [0, 1, 1], ..of };
     exhaust_trim("1 place, a wish and 1 crash", &scope, 214_689);
@@ -72,7 +72,7 @@ fn a_view_that_is_to_end_and_in_which_one_member_crashes() {
 
 #[test]
 #[ignore = "a million states: .ci/full"]
-fn a_view_in_which_two_members_suspect_each_other() {
+fn view_in_which_two_members_suspect_each_other() {
     let of = trim::Scope::of(3, 1);
     let scope = trim::Scope { mistakes: vec![(0, 1), (1, 0)], received: [0, 1, 1], ..of };
     exhaust_trim("1 place, a broken link", &scope, 851_234);
@@ -80,7 +80,7 @@ fn a_view_in_which_two_members_suspect_each_other() {
 
 #[test]
 #[ignore = "a million states: .ci/full"]
-fn a_view_of_two_places_in_which_one_member_crashes() {
+fn member_of_a_two_position_view_crashes() {
     let scope = trim::Scope { crashes: 1, ..trim::Scope::of(3, 2) };
     exhaust_trim("2 places, 1 crash", &scope, 758_927);
 }

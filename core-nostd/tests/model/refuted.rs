@@ -15,7 +15,7 @@ fn group_is_refuted(scope: group::Scope, fault: group::Fault, says: &str) {
 }
 
 #[test]
-fn a_slot_that_is_used_again_before_all_have_delivered_it() {
+fn slot_reused_before_all_have_delivered() {
     let scope = group::Scope::of(2, 1, &[2]);
     group_is_refuted(scope, group::Fault::SlotIsFreeEarly, "overwritten");
 }
@@ -27,7 +27,7 @@ fn nulls_in_a_slot_that_is_not_free() {
 }
 
 #[test]
-fn a_place_that_is_delivered_before_all_have_it() {
+fn position_delivered_before_all_have_it() {
     let scope = group::Scope::of(2, 1, &[1, 1]);
     group_is_refuted(scope, group::Fault::UnstableIsDelivered, "which 1 has not");
 }
@@ -45,19 +45,19 @@ fn one_null_too_few() {
 }
 
 #[test]
-fn the_lap_before_taken_for_a_new_message() {
+fn previous_lap_mistaken_for_a_new_message() {
     let scope = group::Scope::of(2, 1, &[2]);
     group_is_refuted(scope, group::Fault::LapBeforeIsNew, "refuses round");
 }
 
 #[test]
-fn a_frontier_above_what_is_here() {
+fn frontier_above_the_received_positions() {
     let scope = group::Scope::of(2, 1, &[1, 1]);
     group_is_refuted(scope, group::Fault::FrontierOfTheFurthest, "");
 }
 
 #[test]
-fn a_reach_that_counts_only_what_was_seen() {
+fn reach_that_ignores_unseen_messages() {
     let scope = group::Scope::of(3, 1, &[1, 1]);
     group_is_refuted(scope, group::Fault::ReachWithoutUnseen, "refuses round");
 }
@@ -78,27 +78,27 @@ fn wish_and_crash(received: [u8; 3]) -> trim::Scope {
 }
 
 #[test]
-fn a_trim_of_the_maximum_instead_of_the_minimum() {
+fn trim_is_the_maximum_instead_of_the_minimum() {
     trim_is_refuted(trim::Fault::TrimIsTheMost, one_crash(), "has not received it");
 }
 
 #[test]
-fn a_trim_from_the_counts_of_a_majority() {
+fn trim_is_taken_from_a_majoritys_counts() {
     trim_is_refuted(trim::Fault::TrimOfAMajority, wish_and_crash([1, 1, 0]), "has not received it");
 }
 
 #[test]
-fn a_member_that_receives_after_its_final_count() {
+fn member_receives_after_its_final_count() {
     trim_is_refuted(trim::Fault::ReceivesWedged, one_crash(), "and the trim is");
 }
 
 #[test]
-fn a_leader_that_forgets_what_was_accepted_before_it() {
+fn leader_forgets_the_accepted_proposal() {
     trim_is_refuted(trim::Fault::TakeoverForgets, wish_and_crash([0, 1, 1]), "");
 }
 
 #[test]
-fn a_decision_without_the_acceptance_of_the_others() {
+fn decision_without_acceptance_by_others() {
     trim_is_refuted(trim::Fault::DecidesAlone, wish_and_crash([0, 1, 1]), "two trims");
 }
 

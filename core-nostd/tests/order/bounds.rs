@@ -117,7 +117,7 @@ fn busiest(
 }
 
 #[test]
-fn no_step_does_more_than_its_bound_and_some_do_as_much() {
+fn steps_reach_but_never_exceed_their_bounds() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         for promises in [Promises::WRITE_ORDER, Promises::all().difference(Promises::SHARED)] {
             for limit in [1, 2, 5, u32::MAX] {
@@ -140,7 +140,7 @@ fn no_step_does_more_than_its_bound_and_some_do_as_much() {
 
 /// COR-1: a member's bounds depend on its subgroups, and on whether it sends there.
 #[test]
-fn who_sends_nothing_or_belongs_to_no_subgroup_has_bounds_of_its_own() {
+fn receiver_and_non_member_have_their_own_bounds() {
     let subgroups = [Subgroup {
         members: &RANKS[..2],
         senders: &RANKS[..1],

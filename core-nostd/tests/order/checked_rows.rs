@@ -89,7 +89,7 @@ fn refused_after(
 }
 
 #[test]
-fn every_flipped_bit_of_a_slot_is_reported_after_the_stated_steps() {
+fn flipped_slot_bit_is_reported_in_time() {
     let sent = Some((STEPS_UNREADABLE, (Rank(0), Impossible::SlotCheck)));
     let counter = Some((STEPS_UNREADABLE, (Rank(0), Impossible::CellCheck)));
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
@@ -113,7 +113,7 @@ fn every_flipped_bit_of_a_slot_is_reported_after_the_stated_steps() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_control_cell_is_reported_after_the_stated_steps() {
+fn flipped_control_bit_is_reported_in_time() {
     let refused = Some((STEPS_UNREADABLE, (Rank(0), Impossible::CellCheck)));
     for cell in [ControlCell::Received, ControlCell::Delivered, ControlCell::Silent] {
         for bit in 0..64 {
@@ -129,7 +129,7 @@ fn every_flipped_bit_of_a_control_cell_is_reported_after_the_stated_steps() {
 }
 
 #[test]
-fn what_is_posted_again_in_time_mends_a_cell() {
+fn timely_repost_repairs_a_cell() {
     for cell in [ControlCell::Received, ControlCell::Delivered, ControlCell::Silent] {
         with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
             let at = control(layout, cell) * 8 + 7;
@@ -151,7 +151,7 @@ fn what_is_posted_again_in_time_mends_a_cell() {
 
 /// A payload that changes between receipt and delivery is not delivered.
 #[test]
-fn what_changes_after_it_was_received_is_reported_and_not_delivered() {
+fn message_changed_after_receipt_is_reported_not_delivered() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
         for outbox in outboxes.iter().take(2).flatten() {
             send(outbox, &[2; 11]).expect("room");
@@ -170,7 +170,7 @@ fn what_changes_after_it_was_received_is_reported_and_not_delivered() {
 /// In an unordered subgroup each message is delivered in the step that receives it. Here the second
 /// of two messages in a batch changes while the application reads the first.
 #[test]
-fn what_changes_while_its_batch_is_handed_over_is_reported_and_not_delivered() {
+fn message_changed_during_the_upcall_is_not_delivered() {
     with_three(Delivery::Unordered, |layout, nodes, outboxes, rows| {
         for _ in 0..2 {
             send(outboxes[0].as_ref().expect("a sender"), &[2; 11]).expect("room");
@@ -190,7 +190,7 @@ fn what_changes_while_its_batch_is_handed_over_is_reported_and_not_delivered() {
 }
 
 #[test]
-fn checks_are_part_of_the_digest_and_take_a_cell_of_each_slot() {
+fn checks_change_the_digest_and_slot_sizes() {
     let subgroups = [Subgroup {
         members: &RANKS,
         senders: &RANKS,
@@ -211,7 +211,7 @@ fn checks_are_part_of_the_digest_and_take_a_cell_of_each_slot() {
 /// count that shrinks is reported.
 #[cfg(feature = "durable")]
 #[test]
-fn every_flipped_bit_of_a_durable_count_is_reported_after_the_stated_steps() {
+fn flipped_durable_count_bit_is_reported_in_time() {
     let subgroups = [Subgroup {
         members: &RANKS,
         senders: &RANKS,

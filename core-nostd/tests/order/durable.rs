@@ -37,7 +37,7 @@ fn naive(counts: &[u64], own: usize) -> DurableCounts {
 
 proptest! {
     #[test]
-    fn all_know_what_is_durable_where_and_never_more_than_holds(
+    fn derived_durable_counts_never_exceed_the_real_ones(
         members in 1_u16..8,
         said in prop::collection::vec((0_usize..8, 0_u64..40, any::<bool>()), 1..40),
     ) {
@@ -70,7 +70,7 @@ proptest! {
 }
 
 #[test]
-fn a_count_goes_to_each_peer_with_one_write() {
+fn durable_count_costs_one_write_per_peer() {
     with_logged(3, |_, nodes, _| {
         let mut delivered = vec![Vec::new(); 3];
         settle(nodes, &mut delivered);
@@ -86,7 +86,7 @@ fn a_count_goes_to_each_peer_with_one_write() {
 }
 
 #[test]
-fn a_count_that_shrinks_is_misbehaviour_and_counts_for_nothing() {
+fn shrinking_durable_count_is_misbehaviour() {
     with_logged(3, |layout, nodes, rows| {
         nodes[2].set_durable(LOGGED, DurableCount(9));
         nodes[1].set_durable(LOGGED, DurableCount(4));
@@ -110,7 +110,7 @@ fn a_count_that_shrinks_is_misbehaviour_and_counts_for_nothing() {
 }
 
 #[test]
-fn a_logged_subgroup_has_another_digest_and_no_larger_row() {
+fn logged_subgroup_changes_the_digest_not_the_row() {
     const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
     const NODES: [NodeId; 2] = [NodeId(0), NodeId(1)];
     let subgroup = |delivery| Subgroup {

@@ -36,7 +36,7 @@ fabric!(Lists);
 /// fill a list. The nulls go out in the next list, ahead of the control block, which refers to
 /// them.
 #[test]
-fn nulls_that_have_no_room_behind_messages_go_first_in_the_next_list() {
+fn nulls_after_a_full_list_lead_the_next() {
     let (ids, ranks) = ([NodeId(0), NodeId(1)], [Rank(0), Rank(1)]);
     let subgroups = [Subgroup {
         members: &ranks,

@@ -66,7 +66,7 @@ const MISBEHAVED: Option<(Rank, LossCause)> = Some((Rank(0), LossCause::Misbehav
 /// the sender sent before; the only messages that it has not seen are at most four of the third
 /// member. So five more rounds can be used.
 #[test]
-fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave() {
+fn round_beyond_all_rings_is_misbehaviour() {
     let limit = Order::new(3).expect("three senders").round_limit();
     for round in [1, 2, 5] {
         let counter = SlotCounter::Message(Round(round));
@@ -85,7 +85,7 @@ fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave
 /// could explain. All members deliver its messages, in one order. One upcall passes over the
 /// skipped rounds, in which no member sends.
 #[test]
-fn rounds_that_a_sender_leaves_out_are_gone_over_alike_by_all() {
+fn members_agree_on_skipped_rounds() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
         for message in [2, 3] {
             send(outboxes[2].as_ref().expect("a sender"), &[message]).expect("room");
@@ -113,7 +113,7 @@ fn rounds_that_a_sender_leaves_out_are_gone_over_alike_by_all() {
 
 /// A lone sender uses a round only for a message, so its counters are known in advance.
 #[test]
-fn of_a_lone_sender_every_counter_but_the_next_is_refused() {
+fn lone_senders_unexpected_counter_is_refused() {
     for counter in (0..64).map(|bit| 1_u64 << bit).chain([0, 3, 5, 7]) {
         let mut said = None;
         with_senders(&RANKS[..1], Delivery::Ordered, |layout, nodes, _, rows| {
@@ -129,7 +129,7 @@ fn of_a_lone_sender_every_counter_but_the_next_is_refused() {
 
 /// A slot without a new message holds the message of the previous lap, which was delivered here.
 #[test]
-fn a_slot_that_holds_an_older_message_than_before_makes_its_sender_misbehave() {
+fn older_message_in_a_slot_is_misbehaviour() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
         for _ in 0..2 {
             send(outboxes[0].as_ref().expect("a sender"), &[2]).expect("room");
@@ -145,7 +145,7 @@ fn a_slot_that_holds_an_older_message_than_before_makes_its_sender_misbehave() {
 }
 
 #[test]
-fn where_order_plays_no_part_each_message_uses_the_next_round() {
+fn unordered_messages_use_consecutive_rounds() {
     assert_eq!(counter_shown(Delivery::Unordered, SlotCounter::Message(Round(1))), None);
     for counter in [
         SlotCounter::Message(Round(2)),
@@ -171,7 +171,7 @@ fn control_shown(cell: ControlCell, value: u64, observer: usize) -> Option<(Rank
 }
 
 #[test]
-fn silence_further_ahead_than_all_rings_hold_messages_makes_its_sender_misbehave() {
+fn silence_beyond_all_rings_is_misbehaviour() {
     // The observer has used two rounds.
     for (silent, said) in [(0, None), (6, None), (7, MISBEHAVED), (u64::MAX, MISBEHAVED)] {
         assert_eq!(control_shown(ControlCell::Silent, silent, 1), said, "silent below {silent}");
@@ -180,7 +180,7 @@ fn silence_further_ahead_than_all_rings_hold_messages_makes_its_sender_misbehave
 
 /// Otherwise no message would become stable, or no slot would become free, ever again.
 #[test]
-fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
+fn shrinking_frontier_is_misbehaviour() {
     for cell in [ControlCell::Received, ControlCell::Delivered] {
         assert_eq!(control_shown(cell, 3, 1), None, "it is three");
         assert_eq!(control_shown(cell, 2, 1), MISBEHAVED, "{cell:?}");
@@ -190,7 +190,7 @@ fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
 
 /// Otherwise a message would be delivered, or a slot reused, before some member has the message.
 #[test]
-fn a_frontier_beyond_what_can_be_makes_its_owner_misbehave() {
+fn impossibly_high_frontier_is_misbehaviour() {
     // The observer, sender 1, has used two rounds, so its next turn is at sequence position 7. It
     // has acknowledged three positions, all delivered.
     for (cell, most) in [(ControlCell::Received, 7), (ControlCell::Delivered, 3)] {
@@ -201,7 +201,7 @@ fn a_frontier_beyond_what_can_be_makes_its_owner_misbehave() {
 }
 
 #[test]
-fn who_consumed_more_than_was_sent_misbehaves_and_who_shows_an_older_count_does_not() {
+fn only_too_high_consumed_counts_are_misbehaviour() {
     for (shown, said) in [(0, None), (1, None), (2, None), (3, MISBEHAVED)] {
         with_three(Delivery::Unordered, |layout, nodes, outboxes, rows| {
             send(outboxes[1].as_ref().expect("a sender"), &[2]).expect("room");
@@ -215,7 +215,7 @@ fn who_consumed_more_than_was_sent_misbehaves_and_who_shows_an_older_count_does_
 
 /// Each reason for a refusal has a stable number.
 #[test]
-fn a_step_says_what_it_refused_by_a_stable_number() {
+fn refusal_reason_has_a_stable_number() {
     with_three(Delivery::Ordered, |layout, nodes, _, rows| {
         let ring = layout.ring(Rank(0), ALL).expect("it sends");
         rows[0].cell(ring.offset + 2 * ring.stride - 8).expect("a counter").publish(u64::MAX);
@@ -258,7 +258,7 @@ fn slot_changed(
 }
 
 #[test]
-fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
+fn slot_changed_after_receipt_is_misbehaviour() {
     for (name, counter) in [
         ("an older round", 1),
         ("no message any more", 2),
@@ -286,7 +286,7 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
 /// A sender changes its slot while a batch is handed over. No later message is delivered in its
 /// place.
 #[test]
-fn behind_a_slot_that_changes_during_an_upcall_nothing_is_delivered() {
+fn slot_changed_during_the_upcall_stops_delivery() {
     for counter in [1, 2, 2 * 2 + 1, 2 * 9 + 1, u64::MAX] {
         with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
             let ring = layout.ring(Rank(0), ALL).expect("it sends");
@@ -309,7 +309,7 @@ fn behind_a_slot_that_changes_during_an_upcall_nothing_is_delivered() {
 /// RDM-7: the description of a large message is at most as long as a message in a slot.
 #[cfg(feature = "blocks")]
 #[test]
-fn a_large_message_whose_description_is_longer_than_a_slot_makes_its_sender_misbehave() {
+fn too_long_large_message_description_is_misbehaviour() {
     let subgroups = [Subgroup {
         members: &RANKS,
         senders: &RANKS,
@@ -335,7 +335,7 @@ fn a_large_message_whose_description_is_longer_than_a_slot_makes_its_sender_misb
 /// A lost member may lack any message whose receipt or delivery it never acknowledged; the view
 /// change settles that.
 #[test]
-fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
+fn lost_member_holds_back_stability_and_slots() {
     with_senders(&RANKS[..2], Delivery::Ordered, |layout, nodes, outboxes, rows| {
         let mut delivered = [0, 0, 0];
         let mut step = |nodes: &mut [Node<'_>], rank: usize| {
@@ -386,7 +386,7 @@ fabric!(Posts);
 /// Messages that a lost member sends later are not received, because the view change decides which
 /// of its messages count. Nothing is posted to it either.
 #[test]
-fn a_lost_member_is_neither_received_from_nor_posted_to() {
+fn lost_member_is_not_read_or_posted_to() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
         let at =
             layout.control_offset(Rank(0), ALL).expect("a member") + ControlCell::Received.offset();
@@ -407,7 +407,7 @@ fn a_lost_member_is_neither_received_from_nor_posted_to() {
 /// The bound covers everything that is possible: members that send as fast as their rings allow,
 /// while all others are held up, are not accused.
 #[test]
-fn a_member_that_sends_as_far_ahead_as_can_be_is_not_accused() {
+fn member_sending_at_the_limit_is_accepted() {
     with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
         let mut random = 7_u64;
         let mut delivered = vec![0_u64; 3];

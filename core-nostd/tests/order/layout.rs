@@ -143,7 +143,7 @@ fn four_messages_of_a_byte_share_a_line() {
 }
 
 #[test]
-fn what_is_wrong_with_a_group_is_said() {
+fn errors_in_a_group_are_reported() {
     let ranks = [Rank(0), Rank(1)];
     let nodes = [NodeId(0), NodeId(1)];
     let good = Subgroup {

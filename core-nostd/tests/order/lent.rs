@@ -34,7 +34,7 @@ fn lines(bytes: usize) -> Vec<Line> {
 
 /// COR-2.1: each slice and each row must have the length that the layout gives.
 #[test]
-fn a_node_opens_on_no_slice_or_row_of_another_length() {
+fn slice_or_row_of_wrong_length_is_refused() {
     let subgroups = [SUBGROUP];
     let layout = layout(&subgroups);
     let sizes = layout.state_sizes(Rank(0));
@@ -84,7 +84,7 @@ fn a_node_opens_on_no_slice_or_row_of_another_length() {
 /// SMC-3.2: an outbox is made without its node, from the ring's shape and the hand-off of one
 /// subgroup.
 #[test]
-fn an_outbox_is_made_on_its_ring_and_on_one_hand_off_with_a_flag_for_each_slot() {
+fn outbox_needs_one_hand_off_and_all_flags() {
     let subgroups = [SUBGROUP];
     let layout = layout(&subgroups);
     let shape = layout.ring(Rank(0), FIRST).expect("it sends");
@@ -107,7 +107,7 @@ fn an_outbox_is_made_on_its_ring_and_on_one_hand_off_with_a_flag_for_each_slot()
 
 /// A run returns the slots that it reserved, and no more.
 #[test]
-fn a_run_that_is_used_up_has_no_more_slots() {
+fn used_up_run_returns_no_slot() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut run = outbox.reserve_run(2).expect("slots are free");
@@ -128,7 +128,7 @@ fn a_run_that_is_used_up_has_no_more_slots() {
 
 /// NUL-5: messages reserved before a silence are sent before it; a message ends it.
 #[test]
-fn a_silence_begins_behind_what_was_reserved_and_a_message_ends_it() {
+fn silence_follows_reservations_until_a_message_ends_it() {
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = |rank: usize| outboxes[rank].as_ref().expect("it sends");
         let mut delivered = [Vec::new(), Vec::new()];
@@ -183,7 +183,7 @@ fabric!(Eventful);
 
 /// A rank belongs to one view. Events that do not concern a peer change nothing.
 #[test]
-fn a_peer_that_is_lost_in_another_view_is_not_lost_here() {
+fn peer_lost_in_another_view_remains_here() {
     let lost = |view| Event::PeerLost { view, peer: Rank(1), cause: LossCause::Exited };
     let ready = Event::Ready { view: ViewId(1), peer: Rank(1) };
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
@@ -218,7 +218,7 @@ fabric!(Refusing);
 
 /// A post to a full queue is retried. After any other error the peer is lost at the first post.
 #[test]
-fn a_peer_to_which_nothing_can_be_posted_is_lost_and_why_is_said() {
+fn refused_post_loses_the_peer_with_its_cause() {
     for (kind, cause) in [
         (ErrorKind::QueueFull, None),
         (ErrorKind::Revoked, Some(LossCause::Denied)),
@@ -240,7 +240,7 @@ fn a_peer_to_which_nothing_can_be_posted_is_lost_and_why_is_said() {
 
 /// COR-4: a step takes a bounded number of events; the rest wait for the next step.
 #[test]
-fn a_flood_of_events_does_not_make_a_step_long() {
+fn flood_of_events_does_not_prolong_a_step() {
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
         let mut fabric = Eventful::new(&vec![Event::Woken; 100_000]);
         let mut nothing = |_: &mut Batch<'_>| {};
@@ -256,7 +256,7 @@ fn a_flood_of_events_does_not_make_a_step_long() {
 /// RDM-7: a report about a sender or subgroup that does not exist changes nothing.
 #[cfg(feature = "blocks")]
 #[test]
-fn a_large_message_of_nobody_is_not_waited_for() {
+fn large_message_of_unknown_sender_is_ignored() {
     use tramontane_core::ids::SenderRank;
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         nodes[1].large_arrived(SubgroupId(3), SenderRank(0), 5);
@@ -271,7 +271,7 @@ fn a_large_message_of_nobody_is_not_waited_for() {
 
 /// IDL-1: a member that has sent a message is not settled until all members have delivered it.
 #[test]
-fn a_member_is_settled_once_what_it_sent_was_delivered_everywhere() {
+fn member_settles_when_all_deliver_its_messages() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         assert!(nodes[0].is_settled() && nodes[1].is_settled());
         let mut nothing = |_: &mut Batch<'_>| {};
@@ -289,7 +289,7 @@ fn a_member_is_settled_once_what_it_sent_was_delivered_everywhere() {
 
 /// ORD-3.1, DEL-3: an unordered subgroup has no frontiers of sequence positions.
 #[test]
-fn a_peer_has_no_frontier_in_an_unordered_subgroup() {
+fn unordered_subgroup_has_no_peer_frontiers() {
     with_group(2, &[0], (4, 16), Delivery::Unordered, |nodes, outboxes| {
         send(outboxes[0].as_ref().expect("a sender"), &[7]).expect("a slot is free");
         settle(nodes, &mut [Vec::new(), Vec::new()]);
@@ -301,7 +301,7 @@ fn a_peer_has_no_frontier_in_an_unordered_subgroup() {
 /// HLT-2: one of a pair continues alone, in each kind of delivery and in a subgroup without
 /// senders.
 #[test]
-fn one_of_a_pair_goes_on_alone_in_all_its_subgroups() {
+fn survivor_of_a_pair_continues_in_all_subgroups() {
     let subgroups = [
         SUBGROUP,
         Subgroup { senders: &[], ..SUBGROUP },

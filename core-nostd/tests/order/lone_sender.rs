@@ -73,14 +73,14 @@ fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
 }
 
 #[test]
-fn the_message_of_a_lone_sender_says_that_its_sender_has_it() {
+fn lone_senders_message_implies_its_receipt() {
     let (writes, delivered) = delivered_after(&[Rank(0)]);
     assert_eq!(delivered, Some(2), "after content and counter, of {writes} writes");
     assert!(writes > 2, "the sender's frontier comes after them");
 }
 
 #[test]
-fn among_several_senders_a_message_says_nothing_of_the_others() {
+fn message_with_several_senders_does_not_imply_receipt() {
     let (writes, delivered) = delivered_after(&[Rank(0), Rank(1)]);
     assert_eq!(delivered, Some(writes), "only its frontier says what the sender has");
 }

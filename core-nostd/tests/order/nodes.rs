@@ -18,7 +18,7 @@ fn frontiers(received: u64, delivered: u64) -> Frontiers {
 
 /// ORD-3.1.
 #[test]
-fn a_node_says_how_far_it_and_its_peer_are() {
+fn node_reports_its_and_its_peers_frontiers() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         for message in 0..3_u8 {
             send(outboxes[0].as_ref().expect("a sender"), &[message]).expect("a slot is free");
@@ -49,7 +49,7 @@ fn a_node_says_how_far_it_and_its_peer_are() {
 
 /// SMC-3.3.
 #[test]
-fn a_message_that_is_made_shorter_is_delivered_as_long_as_it_was_left() {
+fn shortened_message_is_delivered_at_its_final_length() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut message = outbox.reserve(8).expect("a slot is free");
@@ -88,7 +88,7 @@ fn opened(
 
 /// COR-2.1.
 #[test]
-fn a_node_opens_on_what_its_layout_asks_for_and_on_a_fabric_that_can_guard() {
+fn node_checks_its_memory_and_the_fabrics_promises() {
     let ranks = [Rank(0), Rank(1)];
     let subgroup = Subgroup {
         members: &ranks,
@@ -130,7 +130,7 @@ fn a_node_opens_on_what_its_layout_asks_for_and_on_a_fabric_that_can_guard() {
 
 /// COR-3.1.
 #[test]
-fn one_thread_at_a_time_has_the_turn_and_nobody_waits_for_it() {
+fn turn_admits_one_thread_without_waiting() {
     let turn = Turn::new(0_u32);
     let held = turn.take().expect("nobody has it");
     assert!(turn.take().is_none());

@@ -25,7 +25,7 @@ fn all_members_deliver_all_messages_in_one_order() {
 }
 
 #[test]
-fn one_sender_runs_alone_while_the_others_send_nulls_that_nobody_sees() {
+fn null_sends_let_one_sender_proceed() {
     with_group(3, &[0, 1, 2], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let mut delivered = vec![Vec::new(); 3];
         for round in 0..50_u8 {
@@ -38,7 +38,7 @@ fn one_sender_runs_alone_while_the_others_send_nulls_that_nobody_sees() {
 }
 
 #[test]
-fn a_full_ring_refuses_and_frees_when_all_have_delivered() {
+fn full_ring_refuses_until_all_have_delivered() {
     with_group(2, &[0], (3, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         for _ in 0..3 {
@@ -54,7 +54,7 @@ fn a_full_ring_refuses_and_frees_when_all_have_delivered() {
 }
 
 #[test]
-fn a_dropped_reservation_holds_its_place_and_is_not_delivered() {
+fn dropped_reservation_keeps_its_position_but_delivers_nothing() {
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut delivered = vec![Vec::new(); 2];
@@ -85,7 +85,7 @@ fn unordered_delivery_does_not_wait_for_silent_senders() {
 }
 
 #[test]
-fn declared_silence_lets_the_others_run_and_ends_with_the_next_message() {
+fn declared_silence_ends_with_the_next_message() {
     with_group(3, &[0, 1, 2], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let (talker, silent) =
             (outboxes[1].as_ref().expect("a sender"), outboxes[0].as_ref().expect("one"));
@@ -126,7 +126,7 @@ fn writes_of_a_silent_member(declare: impl Fn(&Outbox<'_>)) -> u32 {
 }
 
 #[test]
-fn declared_rounds_cost_no_write_of_their_own_and_begin_behind_what_was_reserved() {
+fn declared_rounds_follow_reservations_without_extra_writes() {
     let undeclared = writes_of_a_silent_member(|_| {});
     let declared = writes_of_a_silent_member(|outbox| outbox.declare_silence(1_000));
     assert_eq!(
@@ -137,7 +137,7 @@ fn declared_rounds_cost_no_write_of_their_own_and_begin_behind_what_was_reserved
 }
 
 #[test]
-fn a_run_hands_out_its_slots_in_order_and_drops_what_is_left() {
+fn run_returns_slots_in_order_and_drops_leftovers() {
     with_group(2, &[0], (6, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut delivered = vec![Vec::new(); 2];
@@ -161,7 +161,7 @@ fn a_run_hands_out_its_slots_in_order_and_drops_what_is_left() {
 }
 
 #[test]
-fn a_reservation_that_is_held_too_long_is_reported_until_it_ends() {
+fn overdue_reservation_is_reported_until_it_ends() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         let mut overdue_at = |seconds: u64| {

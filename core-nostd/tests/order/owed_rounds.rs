@@ -16,7 +16,7 @@ fn step(node: &mut Node<'_>) -> Progress {
 /// NUL-1: a member that waits for a null waits until it is posted. So a null is posted at once,
 /// even if the received frontier does not move because another member owes the preceding position.
 #[test]
-fn a_null_is_posted_in_the_step_that_uses_the_round() {
+fn null_is_posted_in_the_same_step() {
     with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
         let outbox = outboxes[0].as_ref().expect("a sender");
         for owed in [0, 1, 1] {
@@ -32,7 +32,7 @@ fn a_null_is_posted_in_the_step_that_uses_the_round() {
 /// NUL-2: owed rounds wait for a free slot, and nothing is posted meanwhile. Once a slot is free
 /// they are used and published, even if nothing else changes then.
 #[test]
-fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
+fn member_without_free_slot_posts_no_owed_rounds() {
     with_group(3, &[0, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
         let [first, _, last] = outboxes else { panic!("three members") };
         let fill = |outbox: &Option<_>| {
@@ -63,7 +63,7 @@ fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
 /// NUL-1: a member that also sends may catch up with messages. For three steps it uses no round as
 /// a null.
 #[test]
-fn a_member_that_sends_leaves_rounds_unused_for_three_steps() {
+fn sending_member_delays_nulls_for_three_steps() {
     with_group(2, &[0, 1], (32, 16), Delivery::Ordered, |nodes, outboxes| {
         let [fast, slow] = outboxes else { panic!("two members") };
         let (fast, slow) = (fast.as_ref().expect("a sender"), slow.as_ref().expect("a sender"));

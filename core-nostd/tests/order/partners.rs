@@ -188,7 +188,7 @@ fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
 }
 
 #[test]
-fn a_partner_that_restarts_with_empty_memory_is_reported_and_learns_it() {
+fn restart_with_empty_memory_is_reported_to_both() {
     for checks in [Checks::Off, Checks::On] {
         let (layout, mut memory, mut lives, mut now) = pair(checks);
         // Member 1's row and copies are lost; member 0's copy of its row is unchanged.
@@ -216,7 +216,7 @@ fn a_partner_that_restarts_with_empty_memory_is_reported_and_learns_it() {
 }
 
 #[test]
-fn a_partner_that_is_never_scheduled_again_is_silent_since_its_last_heartbeat() {
+fn unscheduled_partner_is_silent_since_its_last_heartbeat() {
     let (_, _, [mut one, mut other], mut now) = pair(Checks::Off);
     let last = now;
     for _ in 0..20 {
@@ -243,7 +243,7 @@ fn a_partner_that_is_never_scheduled_again_is_silent_since_its_last_heartbeat() 
 }
 
 #[test]
-fn without_a_timeout_nobody_is_silent() {
+fn without_a_timeout_members_are_never_silent() {
     let layout = layout(Checks::Off);
     let memory = [Memory::new(&layout), Memory::new(&layout)];
     let options = HealthOptions { timeout_ns: None, ..options(1) };
@@ -253,7 +253,7 @@ fn without_a_timeout_nobody_is_silent() {
 }
 
 #[test]
-fn a_header_that_stays_damaged_is_reported_and_a_heartbeat_mends_it() {
+fn damaged_header_is_reported_unless_repaired() {
     let (_, memory, mut lives, mut now) = pair(Checks::On);
     let copy = RowWriter::from_lines(memory[0].copy);
     let flip = |cell: HeaderCell| {
@@ -277,7 +277,7 @@ fn a_header_that_stays_damaged_is_reported_and_a_heartbeat_mends_it() {
 /// The survivor delivers everything that it has, and continues to send. Its deliveries begin with
 /// all that its partner delivered.
 #[test]
-fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
+fn survivors_deliveries_extend_its_partners() {
     for stop_after in 0..6 {
         let (_, _, [mut one, mut other], mut now) = pair(Checks::Off);
         // The partner stops in the middle of an exchange.
@@ -325,7 +325,7 @@ fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
 }
 
 #[test]
-fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
+fn only_a_fixed_pair_continues_without_a_view() {
     crate::common::with_group(3, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
         assert_eq!(nodes[0].go_on_alone(), Err(AloneError::NotAPair));
     });
@@ -382,7 +382,7 @@ fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
 /// HLT-1: a header waits for a peer that is not ready, and for a full queue. If a peer refuses
 /// posts for good, the node reports it, and no further header is posted to it.
 #[test]
-fn a_header_is_posted_once_the_fabric_takes_it() {
+fn header_is_posted_once_the_fabric_accepts_it() {
     let layout = layout(Checks::Off);
     let memory = [Memory::new(&layout), Memory::new(&layout)];
     let mut one = begin(&layout, Rank(0), memory[0], memory[1], options(3));
@@ -407,7 +407,7 @@ fn a_header_is_posted_once_the_fabric_takes_it() {
 }
 
 #[test]
-fn what_a_step_refuses_is_an_event_with_its_number() {
+fn refusal_becomes_an_event_with_its_number() {
     let event = HealthEvent::of_refusal((Rank(1), Impossible::SlotCheck), Time(4));
     assert_eq!((event.kind, event.detail), (HealthKind::Misbehaved, 11));
     assert_eq!((event.kind.code(), HealthKind::Restarted.code()), (7, 4));

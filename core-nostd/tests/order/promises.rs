@@ -249,7 +249,7 @@ fn delivered(way: Stepping) -> Delivered {
 /// SMC-6, FAB-1: a counter becomes visible after its message, whichever promise ensures it and
 /// whichever techniques are on.
 #[test]
-fn with_whatever_a_fabric_promises_all_messages_arrive_whole_and_in_one_order() {
+fn messages_arrive_whole_and_ordered_under_any_promises() {
     let late = Switches::LATE_POSTING;
     for promises in [
         Promises::COMPLETION_VISIBLE,

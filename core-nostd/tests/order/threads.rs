@@ -16,7 +16,7 @@ const MESSAGES: u8 = if cfg!(miri) { 5 } else { 250 };
 const TRIES: u32 = 100_000_000;
 
 #[test]
-fn messages_that_threads_build_arrive_whole_and_in_the_order_of_each_thread() {
+fn concurrently_built_messages_keep_each_threads_order() {
     with_group(2, &[0, 1], (3, 16), Delivery::Ordered, |nodes, outboxes| {
         let delivered: Vec<Vec<Vec<u8>>> = std::thread::scope(|threads| {
             for (sender, outbox) in (0..).zip(outboxes.iter().flatten()) {

@@ -37,7 +37,7 @@ fn step(node: &mut Node<'_>, fabric: &mut impl Fabric) -> Progress {
 /// HAL-1: rounds used in silence imply that all messages published before them are there. A member
 /// that sees more such rounds therefore looks for those messages after a barrier.
 #[test]
-fn a_message_that_is_visible_later_than_the_silence_behind_it_is_not_taken_for_a_null() {
+fn late_visible_message_is_not_skipped_as_null() {
     let ranks = [Rank(0), Rank(1), Rank(2)];
     let subgroups = [Subgroup {
         members: &ranks,

@@ -13,7 +13,7 @@ use tramontane_core::smc::ReserveError;
 
 /// FLT-1.1, HLT-1.1, LAY-1.1, LAY-3.1: the numbers are those in the documentation, starting at one.
 #[test]
-fn each_error_has_a_number_and_words_of_its_own() {
+fn each_error_has_its_own_number_and_text() {
     use Impossible as I;
     let impossible = [
         I::Round,
@@ -69,7 +69,7 @@ fn each_error_has_a_number_and_words_of_its_own() {
 }
 
 #[test]
-fn each_refusal_of_a_node_and_of_its_fabric_says_what_is_wrong() {
+fn refusals_of_node_and_fabric_name_the_cause() {
     use ErrorKind as E;
     let kinds = [E::QueueFull, E::PeerLost, E::Revoked, E::OutOfRange, E::Other, E::WrongMemory];
     tell_apart(&kinds);

@@ -7,7 +7,7 @@ use super::judge::missing;
 use super::world::{Settings, World};
 
 #[test]
-fn a_group_that_is_silent_holds_up_no_answer_of_another() {
+fn silent_group_delays_no_answer_of_another() {
     let (parent, child) = (Destinations::of(GroupId(0)), Destinations::of(GroupId(1)));
     let client = ClientNumber(0);
     for (seed, held_up) in (1..).zip([parent, parent.with(GroupId(1))]) {
@@ -32,7 +32,7 @@ fn a_group_that_is_silent_holds_up_no_answer_of_another() {
 /// 3, whose followers have replied to the other messages: the second waits for the leaders, and the
 /// third for any replica.
 #[test]
-fn groups_that_are_silent_hold_up_no_followers_replies_of_other_groups() {
+fn silent_groups_delay_no_followers_replies_of_others() {
     let mut world = World::new(&[None, Some(0), Some(0), Some(0)], 3, Settings::default());
     let client = ClientNumber(0);
     for group in world.overlay.all().iter() {

@@ -64,7 +64,7 @@ fn by_reference() {
 }
 
 #[test]
-fn one_entry_at_a_time() {
+fn unbatched_messages() {
     for seed in 1..5 {
         calm_run(
             &[None, Some(0)],
@@ -77,7 +77,7 @@ fn one_entry_at_a_time() {
 
 /// TRM-3: without batching, as in the paper, an entry waits until the one before it is decided.
 #[test]
-fn one_entry_at_a_time_is_not_decided() {
+fn unbatched_leader_keeps_one_entry_undecided() {
     let settings = Settings { batching: false, ..Settings::default() };
     let mut world = World::new(&[None], 3, settings);
     assert!(world.run_until(100_000, |world| world.leader(GroupId(0)).is_some()));
@@ -96,7 +96,7 @@ fn one_entry_at_a_time_is_not_decided() {
 
 /// A step always takes at least one payload, however few bytes it may copy.
 #[test]
-fn steps_that_may_copy_nothing_take_one_message_each() {
+fn zero_copy_limit_takes_one_message_per_step() {
     for references_from in [0, 40] {
         let settings = Settings { run_bytes: 0, references_from, ..Settings::default() };
         calm_run(&[None, Some(0)], 3, settings, 20);
@@ -112,7 +112,7 @@ fn trees_of_groups() {
 }
 
 #[test]
-fn a_client_that_has_left_may_come_again_and_its_place_begins_anew() {
+fn client_that_left_can_register_again() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     let number = ClientNumber(0);
     for _ in 0..3 {
@@ -135,7 +135,7 @@ fn a_client_that_has_left_may_come_again_and_its_place_begins_anew() {
 
 /// A client that leaves at once is still registered for the messages that it has multicast.
 #[test]
-fn what_a_client_multicast_before_it_left_is_delivered() {
+fn messages_sent_before_leaving_are_delivered() {
     for seed in 1..20 {
         // In a short log, the client's last entry has to wait for room.
         let log_entries = 2 << (seed % 4);
@@ -171,7 +171,7 @@ fn what_a_client_multicast_before_it_left_is_delivered() {
 
 /// A registration takes an entry of the log, and is kept while its client is connected.
 #[test]
-fn a_client_that_multicasts_nothing_takes_no_place() {
+fn silent_client_takes_no_registration() {
     let mut world = World::new(&[None], 3, Settings::default());
     let leads = |world: &World| world.leader(GroupId(0)).map(|id| world.log_control(id)[1]);
     assert!(world.run_until(200_000, |world| leads(world).is_some()));

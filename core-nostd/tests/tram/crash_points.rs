@@ -86,7 +86,7 @@ fn faults_of(groups: u16) -> Vec<Fault> {
 const POINTS: usize = 700;
 
 #[test]
-fn one_group_survives_every_pair_of_faults_at_every_point() {
+fn group_survives_every_pair_of_faults() {
     let stride = if all_points() { 7 } else { 197 };
     let mut runs = 0;
     for seed in 1..=BY_REFERENCE {
@@ -108,7 +108,7 @@ fn one_group_survives_every_pair_of_faults_at_every_point() {
 }
 
 #[test]
-fn two_groups_survive_every_single_fault_at_every_point() {
+fn two_groups_survive_every_single_fault() {
     let stride = if all_points() { 1 } else { 61 };
     for seed in 1..=BY_REFERENCE {
         for (one, fault) in faults_of(2).into_iter().enumerate() {

@@ -248,13 +248,13 @@ fn faulty_runs(count: u64, references_from: u32) -> Reached {
 }
 
 #[test]
-fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
+fn faults_lose_duplicate_or_reorder_no_message() {
     let all = faulty_runs(100, 0);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
 }
 
 #[test]
-fn by_reference_nothing_is_lost_either() {
+fn faults_lose_no_message_by_reference() {
     let all = faulty_runs(100, REFERENCES_FROM);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
 }

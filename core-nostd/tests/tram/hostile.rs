@@ -35,7 +35,7 @@ fn forge(world: &mut World, changes: &[(usize, u64)]) {
 }
 
 #[test]
-fn a_message_that_no_correct_client_writes_is_not_ordered_and_its_client_is_closed() {
+fn forged_message_closes_its_client() {
     let forged: [&[(usize, u64)]; 5] = [
         &[(PARTY, 1 << 32)],       // Under client 0's name.
         &[(PARTY, (7 << 32) | 1)], // Of another incarnation.
@@ -66,7 +66,7 @@ fn a_message_that_no_correct_client_writes_is_not_ordered_and_its_client_is_clos
 /// A replica of the parent publishes a message for no group that the child reaches. The child takes
 /// no messages from that replica, and uses those that the other replicas pass on.
 #[test]
-fn what_a_parent_passes_on_that_is_not_for_the_child_is_not_ordered() {
+fn misdirected_message_from_a_parent_is_not_ordered() {
     for seed in 1..4 {
         let settings = Settings { seed, early: false, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
@@ -96,7 +96,7 @@ fn what_a_parent_passes_on_that_is_not_for_the_child_is_not_ordered() {
 
 /// A reference whose client gives its body to no replica waits, without delaying other clients.
 #[test]
-fn a_reference_without_its_body_holds_up_no_other_client() {
+fn reference_without_body_delays_no_other_client() {
     for seed in 1..6 {
         let settings = Settings { seed, references_from: 8, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
@@ -117,7 +117,7 @@ fn a_reference_without_its_body_holds_up_no_other_client() {
 /// A replica says that the client's registration now belongs to another incarnation. The client
 /// never gets it back.
 #[test]
-fn a_client_whose_place_another_has_is_closed() {
+fn client_with_a_taken_registration_is_closed() {
     let mut world = World::new(&[None], 3, Settings::default());
     let (number, to) = (ClientNumber(1), Destinations::of(GroupId(0)));
     assert!(world.multicast(number, to, 8).is_ok());
@@ -130,7 +130,7 @@ fn a_client_whose_place_another_has_is_closed() {
 
 /// The highest round that a timestamp can have.
 #[test]
-fn a_replica_that_is_shown_the_last_round_takes_it_once() {
+fn replica_takes_the_last_round_only_once() {
     let mut world = World::new(&[None], 3, Settings::default());
     assert!(world.run_until(200_000, |world| world.leader(GroupId(0)).is_some()));
     let most = Timestamp::new(u64::MAX, 0, Rank(0)).round();
@@ -203,7 +203,7 @@ fn spoil(world: &mut World) {
 /// Rows, logs and entries with arbitrary content. No replica panics, reads outside its memory or
 /// takes a position twice. Leaders fail meanwhile, so that their logs are read by others.
 #[test]
-fn rows_and_logs_of_any_content_make_no_replica_panic() {
+fn arbitrary_rows_and_logs_cause_no_panic() {
     let mut halts = 0;
     for seed in 0..120 {
         let references_from = if seed % 2 == 0 { REFERENCES_FROM } else { 0 };

@@ -55,7 +55,7 @@ fn replica(id: ReplicaId, lengths: [usize; 4], limits: Capabilities) -> Option<O
 }
 
 #[test]
-fn a_replica_opens_on_enough_state_and_a_fabric_that_can_carry_its_log() {
+fn replica_needs_enough_state_and_capable_fabric() {
     let overlay = overlay();
     let settings = Settings::default();
     let links = ReplicaLinks::of(&overlay, ROOT);
@@ -110,7 +110,7 @@ fn client(
 }
 
 #[test]
-fn a_client_opens_under_a_number_of_the_overlay_with_room_for_its_window() {
+fn client_needs_a_valid_number_and_enough_state() {
     let settings = Settings::default();
     let window = settings.window as usize;
     let right = [6, 2, window, window * settings.payload_max as usize];
@@ -134,7 +134,7 @@ fn a_client_opens_under_a_number_of_the_overlay_with_room_for_its_window() {
 
 /// A client's links to the replicas of one group follow those of the previous group.
 #[test]
-fn a_client_has_no_link_to_a_replica_that_is_none() {
+fn client_has_no_link_to_a_nonexistent_replica() {
     let overlay = overlay();
     let links = ClientLinks::of(&overlay);
     let found = [2, 3].map(|rank| links.find(ReplicaId { rank: Rank(rank), ..FIRST }));
@@ -142,7 +142,7 @@ fn a_client_has_no_link_to_a_replica_that_is_none() {
 }
 
 #[test]
-fn what_no_group_can_deliver_is_not_taken() {
+fn undeliverable_messages_are_refused() {
     let settings = Settings::default();
     let mut world = World::new(&[None, Some(0)], 3, settings);
     let to = Destinations::of(ROOT).with(CHILD);
@@ -163,7 +163,7 @@ fn what_no_group_can_deliver_is_not_taken() {
 
 /// TRM-7: a client waits for the replicas that it asked to wait for, and sees which they were.
 #[test]
-fn a_client_is_answered_by_those_that_it_waits_for() {
+fn client_gets_the_answers_it_waits_for() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     let to = Destinations::of(ROOT).with(CHILD);
     for answers in [Answers::OneOfEach, Answers::Leaders, Answers::All] {
@@ -185,7 +185,7 @@ fn a_client_is_answered_by_those_that_it_waits_for() {
 
 /// TRM-5: from these values a host sees that its group is whole, or lost.
 #[test]
-fn a_replica_says_how_far_its_log_is_and_who_counts() {
+fn replica_reports_its_log_counts_and_voters() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     for _ in 0..5 {
         world.multicast(NUMBER, Destinations::of(ROOT), 8).expect("there is room");
@@ -221,7 +221,7 @@ fn a_replica_says_how_far_its_log_is_and_who_counts() {
 /// TRM-5: a replica whose connection is not open yet does not count as present, whatever its row
 /// says. A host that counted it would regard its group as whole.
 #[test]
-fn a_replica_that_is_not_connected_yet_does_not_count_as_here() {
+fn unconnected_replica_does_not_count_as_present() {
     const STANDING: usize = 48;
     let mut world = World::new(&[None], 3, Settings::default());
     world.poke(FIRST, LinkId(1), STANDING, 1 << 2 | 1);
@@ -237,7 +237,7 @@ fn a_replica_that_is_not_connected_yet_does_not_count_as_here() {
 
 /// A mistake of the host does not affect the links that exist.
 #[test]
-fn a_link_that_is_none_is_attached_and_detached_without_effect() {
+fn attaching_a_nonexistent_link_has_no_effect() {
     let mut world = World::new(&[None], 3, Settings::default());
     let nobody = Attachment { view: ViewId(1), peer: Rank(0), incarnation: 1 };
     let running = world.replicas.get_mut(&FIRST).expect("it runs");
@@ -255,7 +255,7 @@ fn a_link_that_is_none_is_attached_and_detached_without_effect() {
 
 /// A client waits for its fabric, and steps do not restore a detached link.
 #[test]
-fn a_clients_link_is_ready_once_it_is_attached_and_its_fabric_has_the_peer() {
+fn clients_link_becomes_ready_with_its_fabric() {
     let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
     let stages =
         |world: &World| [0, 1, 2].map(|at| world.clients[&NUMBER].client.stage(LinkId(at)));
@@ -276,7 +276,7 @@ fn a_clients_link_is_ready_once_it_is_attached_and_its_fabric_has_the_peer() {
 /// A host attaches a link before it has the link's rows. Messages that the client multicasts
 /// meanwhile are sent once the rows are there.
 #[test]
-fn a_client_that_is_attached_before_its_rows_are_there_multicasts_once_they_are() {
+fn client_attached_before_its_rows_sends_later() {
     let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
     let is_calm =
         |world: &World| world.leader(ROOT).is_some() && world.written_to(NUMBER).is_empty();
@@ -306,7 +306,7 @@ fn a_client_that_is_attached_before_its_rows_are_there_multicasts_once_they_are(
 
 /// TRM-5: a snapshot of another overlay or of an earlier state changes nothing.
 #[test]
-fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
+fn unfitting_or_older_snapshot_is_refused() {
     let mut world = World::new(&[None], 3, Settings::default());
     let replica = &world.replicas[&FIRST].replica;
     let count = replica.snapshot_cells();
@@ -349,7 +349,7 @@ fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
 
 /// The header in a group with many children is longer than a slot of a short message.
 #[test]
-fn a_fabric_carries_the_longest_header_with_its_payload_in_one_list() {
+fn list_must_hold_the_longest_header_and_payload() {
     let of = |parent: Option<u16>| Group { parent: parent.map(GroupId), replicas: 1 };
     let groups: Vec<Group> = [of(None)].into_iter().chain((0..16).map(|_| of(Some(0)))).collect();
     let limits =
@@ -377,7 +377,7 @@ fn a_fabric_carries_the_longest_header_with_its_payload_in_one_list() {
 
 /// Slots occupy whole lines. If messages are short, slots are longer than an entry.
 #[test]
-fn a_fabric_carries_a_slot_in_one_write() {
+fn fabric_carries_a_slot_in_one_write() {
     let settings = Settings { payload_max: 1, ..Settings::default() };
     let overlay = tree(&[None], 3, &settings);
     let links = ReplicaLinks::of(&overlay, ROOT).len();
@@ -401,7 +401,7 @@ fn a_fabric_carries_a_slot_in_one_write() {
 }
 
 #[test]
-fn an_overlay_has_clients_and_groups_of_some_replicas_and_not_too_many() {
+fn overlay_limits_clients_and_replicas() {
     let limits = *overlay().limits();
     let with = |replicas: usize, clients| {
         let replicas = u16::try_from(replicas).expect("few");
@@ -418,7 +418,7 @@ fn an_overlay_has_clients_and_groups_of_some_replicas_and_not_too_many() {
 
 /// Memory from the host that is shorter than required.
 #[test]
-fn a_replica_whose_log_is_too_short_stops_and_says_so() {
+fn replica_with_a_too_short_log_stops() {
     let mut world = World::new(&[None], 3, Settings::default());
     let running = world.replicas.get_mut(&FIRST).expect("it runs");
     running.memory.log = Rc::new(vec![Line::new()]);

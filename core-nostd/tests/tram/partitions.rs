@@ -57,14 +57,14 @@ fn turns(seed: u64, references_from: u32) -> u32 {
 }
 
 #[test]
-fn whoever_leads_in_turn_nothing_decided_is_lost() {
+fn changing_leaders_lose_no_decision() {
     let leaders: u32 = seeds(30).map(|seed| turns(seed, 0)).sum();
     eprintln!("{leaders} leaders");
     assert!(leaders > 150);
 }
 
 #[test]
-fn whoever_leads_in_turn_no_payload_is_lost() {
+fn changing_leaders_lose_no_payload() {
     let leaders: u32 = seeds(30).map(|seed| turns(seed, 30)).sum();
     eprintln!("{leaders} leaders");
     assert!(leaders > 150);

@@ -16,7 +16,7 @@ fn settings(seed: u64) -> Settings {
 /// TRM-8: posts, reads, grants and revocations are refused, peers are not ready yet, and
 /// meaningless events arrive.
 #[test]
-fn what_a_fabric_refuses_now_and_then_is_not_lost() {
+fn refused_calls_lose_no_message() {
     let mut refusals = 0;
     for seed in 1..20 {
         let (parents, replicas) = shape_of(seed);
@@ -29,7 +29,7 @@ fn what_a_fabric_refuses_now_and_then_is_not_lost() {
 /// If a host lacks the rows of an attached link, nothing is read or written there. Messages may
 /// wait indefinitely, but none is duplicated, reordered or invented.
 #[test]
-fn a_link_without_rows_harms_no_order() {
+fn link_without_rows_keeps_the_order_intact() {
     let mut delivered = 0;
     for seed in 1..20 {
         let (parents, replicas) = shape_of(seed);
@@ -45,7 +45,7 @@ fn a_link_without_rows_harms_no_order() {
 /// TRM-3: writes of peers land in the middle of a process's step, so a row or a log may change
 /// before the process has read the rest of it. A mixture must have no effect.
 #[test]
-fn what_lands_in_the_middle_of_a_step_is_not_mixed_with_what_was_there() {
+fn writes_landing_during_a_step_are_not_mixed() {
     let mut reached = 0;
     for seed in 1..40 {
         let (parents, replicas) = shape_of(seed);
@@ -58,7 +58,7 @@ fn what_lands_in_the_middle_of_a_step_is_not_mixed_with_what_was_there() {
 /// TRM-3: lists to a log, and reads of one, are no longer than the fabric accepts; the rest goes
 /// with the next. The network of these tests checks that.
 #[test]
-fn a_log_is_written_and_read_in_pieces_that_its_fabric_takes() {
+fn log_is_written_and_read_in_accepted_sizes() {
     for seed in 1..16 {
         let (parents, replicas) = shape_of(seed);
         // Either several entries fit in a list, or a list has room for an entry's header but not
@@ -82,7 +82,7 @@ fn a_log_is_written_and_read_in_pieces_that_its_fabric_takes() {
 /// A client is about to leave, and has no rows of any replica, so none has shown it that its
 /// registration is closed.
 #[test]
-fn a_client_that_sees_no_replica_has_not_left() {
+fn client_that_sees_no_replica_has_not_left() {
     let mut world = World::new(&[None, Some(0)], 3, Settings::default());
     let number = ClientNumber(0);
     world.multicast(number, world.overlay.all(), 8).expect("there is room");
@@ -99,7 +99,7 @@ fn a_client_that_sees_no_replica_has_not_left() {
 /// of its earlier incarnation, open or closed. The group has not taken its messages yet, so they
 /// would be lost if the client left now.
 #[test]
-fn a_client_whose_former_self_alone_is_known_has_not_left() {
+fn client_known_only_by_an_earlier_incarnation_stays() {
     const OPENED: usize = 8;
     let mut world = World::new(&[None], 3, Settings::default());
     let number = ClientNumber(0);

@@ -31,7 +31,7 @@ fn terms(world: &World) -> (Option<Timestamp>, Option<Timestamp>) {
 }
 
 #[test]
-fn a_leader_that_comes_back_deposes_nobody() {
+fn returning_leader_deposes_no_other() {
     let mut later = 0;
     for seed in 1..=40 {
         // The replica counts again sooner than its peers' next heartbeats.
@@ -63,7 +63,7 @@ fn a_leader_that_comes_back_deposes_nobody() {
 /// replica 3 in the log. It must not count because of that, since it may lack entries that its
 /// earlier incarnation had shown.
 #[test]
-fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
+fn returning_replica_needs_its_own_admission() {
     let mut world = World::new(&[None], 5, Settings::default());
     load_until(&mut world, |world| world.leader(GROUP).is_some());
     let ids = world.ids();
@@ -104,7 +104,7 @@ fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
 /// TRM-5: both followers get a snapshot with nothing new to them. Their logs are as complete as
 /// before, so one of them leads when their leader is gone.
 #[test]
-fn a_snapshot_that_is_no_newer_keeps_nobody_from_leading() {
+fn outdated_snapshot_prevents_no_replica_from_leading() {
     let mut world = World::new(&[None], 3, Settings::default());
     let ids = world.ids();
     load_until(&mut world, |world| world.leader(GROUP).is_some());

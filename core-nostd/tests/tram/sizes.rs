@@ -37,7 +37,7 @@ fn rows_one_by_one(overlay: &Overlay, group: GroupId) -> usize {
 
 /// TRM-6.1.
 #[test]
-fn the_rows_of_a_replica_are_those_of_its_links() {
+fn replica_has_exactly_its_links_rows() {
     let overlay = overlay(LIMITS);
     for group in overlay.all().iter() {
         let bytes = ReplicaBytes::of(&overlay, group);
@@ -49,7 +49,7 @@ fn the_rows_of_a_replica_are_those_of_its_links() {
 /// TRM-6.1: a ring has a slot for each message of its window, and a log has a payload for each
 /// entry; both begin on cache lines.
 #[test]
-fn what_one_more_entry_or_slot_takes_is_its_payload_and_its_header() {
+fn one_more_slot_adds_a_header_and_payload() {
     let root = GroupId(0);
     let shape = |limits| Shape::of(&overlay(limits), root);
     let one = shape(LIMITS);
@@ -70,7 +70,7 @@ fn what_one_more_entry_or_slot_takes_is_its_payload_and_its_header() {
 /// would connect and misread each other's rows.
 #[cfg(target_endian = "little")]
 #[test]
-fn the_format_in_the_digest_is_raised_with_the_layout_of_rows() {
+fn format_changes_with_the_layout_of_rows() {
     let overlay = overlay(LIMITS);
     let root = Shape::of(&overlay, GroupId(0));
     let sizes = [

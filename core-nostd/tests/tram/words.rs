@@ -5,7 +5,7 @@ use tramontane_core::ids::{GroupId, Rank};
 use tramontane_core::tram::{Halt, OpenError, OverlayError, ReplicaId, SendError, Timestamp};
 
 #[test]
-fn each_refusal_and_halt_of_an_overlay_says_what_is_wrong() {
+fn overlay_errors_and_halts_name_the_cause() {
     use OverlayError as O;
     let group = GroupId(6);
     let of_groups = [
@@ -27,7 +27,7 @@ fn each_refusal_and_halt_of_an_overlay_says_what_is_wrong() {
 
 /// TRM-4.1: the reader of a log can tell two leaders apart.
 #[test]
-fn a_timestamp_says_its_round_and_its_owner() {
+fn timestamp_text_shows_round_and_owner() {
     let stamp = Timestamp::new(12, 3, Rank(4));
     assert_eq!(stamp.to_string(), "12.4");
     assert_eq!(Timestamp::from_cell(0).to_string(), "none");
@@ -35,7 +35,7 @@ fn a_timestamp_says_its_round_and_its_owner() {
 }
 
 #[test]
-fn a_replica_is_named_by_its_group_and_its_rank() {
+fn replica_is_named_by_its_group_and_rank() {
     let replica = ReplicaId { group: GroupId(6), rank: Rank(2) };
     assert_eq!(replica.to_string(), "g6.2");
 }

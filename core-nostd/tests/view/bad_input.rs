@@ -41,7 +41,7 @@ fn leader_shows(entries: &[u64], count: u16, trim: u64) -> Vec<(Rank, Cause)> {
 }
 
 #[test]
-fn lists_that_nobody_can_propose_make_their_owner_suspected() {
+fn impossible_list_makes_its_owner_suspected() {
     let own = Ballot(1);
     let remove = |rank: u16| Change::Remove(Rank(rank)).encode(own);
     let seal = Change::Seal.encode(own);
@@ -82,7 +82,7 @@ fn lists_that_nobody_can_propose_make_their_owner_suspected() {
 }
 
 #[test]
-fn a_trim_below_what_was_delivered_makes_its_owner_suspected() {
+fn trim_below_the_deliveries_makes_its_owner_suspected() {
     let mut victim = Victim::new();
     victim.host.delivered = 7;
     victim.step();
@@ -95,7 +95,7 @@ fn a_trim_below_what_was_delivered_makes_its_owner_suspected() {
 }
 
 #[test]
-fn an_impossible_final_count_makes_its_owner_suspected() {
+fn impossible_final_count_makes_its_owner_suspected() {
     let mut victim = Victim::new();
     victim.put(0, ViewColumn::Suspicions(0), 0);
     // Member 0 is lost, so 1 leads; 2 follows and shows an invalid count.
@@ -119,7 +119,7 @@ fn an_impossible_final_count_makes_its_owner_suspected() {
 /// Only this member still accepts the list after both others drop out in one step: one is reported
 /// lost, and the leader shows an impossible value. One of three decides nothing.
 #[test]
-fn a_member_that_is_left_alone_within_a_step_decides_nothing() {
+fn sole_remaining_member_decides_nothing() {
     let mut victim = Victim::new();
     victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(9)).encode(Ballot(1)));
     victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(Ballot(1)));
@@ -139,7 +139,7 @@ fn a_member_that_is_left_alone_within_a_step_decides_nothing() {
 
 /// A member asks for the join of a node that is in the view. That node must leave the view first.
 #[test]
-fn a_request_for_a_member_lets_nobody_in() {
+fn join_request_for_a_member_has_no_effect() {
     for (node, count) in [(9, 2), (3, 1), (1, 1)] {
         let mut victim = leading();
         // The first request: its sequence number, and the node.
@@ -177,7 +177,7 @@ fn follower_shows(promise: u16, ballot: u16, count: u16, wedged: u64) -> Vec<(Ra
 }
 
 #[test]
-fn a_follower_that_holds_up_its_leader_with_what_cannot_be_is_suspected() {
+fn follower_with_an_impossible_stance_is_suspected() {
     let misbehaved = [(Rank(2), Cause::Misbehaved)];
     // Valid stances come first: not accepted yet, and accepted.
     assert_eq!(follower_shows(1, 0, 0, 0), []);
@@ -196,7 +196,7 @@ fn a_follower_that_holds_up_its_leader_with_what_cannot_be_is_suspected() {
 }
 
 #[test]
-fn a_follower_whose_final_count_is_below_what_was_delivered_is_suspected() {
+fn follower_with_too_low_final_count_is_suspected() {
     let mut victim = leading();
     victim.host.delivered = 7;
     victim.put(2, ViewColumn::Wedged(SubgroupId(0)), 1 + 6);
@@ -209,7 +209,7 @@ fn a_follower_whose_final_count_is_below_what_was_delivered_is_suspected() {
 }
 
 #[test]
-fn a_leader_whose_stance_cannot_be_is_suspected() {
+fn leader_with_an_impossible_stance_is_suspected() {
     for (name, promise, ballot, count) in [
         ("a promise to a later leader", 1, 0, 0),
         ("a later leader's list", 0, 2, 1),
@@ -225,7 +225,7 @@ fn a_leader_whose_stance_cannot_be_is_suspected() {
 
 /// The cell is zero or one.
 #[test]
-fn a_member_whose_wish_to_leave_cannot_be_is_suspected() {
+fn impossible_leave_request_makes_its_owner_suspected() {
     for (shown, causes) in [
         (0, vec![]),
         (1, vec![]),
@@ -242,7 +242,7 @@ fn a_member_whose_wish_to_leave_cannot_be_is_suspected() {
 
 /// Otherwise the member's silence would never be detected.
 #[test]
-fn a_member_that_claims_to_have_gone_on_without_a_decision_is_found_silent() {
+fn false_claim_of_installation_does_not_hide_silence() {
     let mut victim = Victim::new();
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
@@ -262,7 +262,7 @@ fn a_member_that_claims_to_have_gone_on_without_a_decision_is_found_silent() {
 
 /// The list is valid when it is checked, and different when it is copied.
 #[test]
-fn what_changes_while_it_is_accepted_is_never_accepted() {
+fn list_that_changes_during_acceptance_is_not_accepted() {
     let own = Ballot(1);
     let seal = Change::Seal.encode(own);
     let mut halted = 0;
@@ -317,7 +317,7 @@ fn what_changes_while_it_is_accepted_is_never_accepted() {
 }
 
 #[test]
-fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
+fn suspicion_of_nonexistent_members_makes_its_owner_suspected() {
     let mut victim = Victim::new();
     victim.step();
     victim.put(2, ViewColumn::Suspicions(0), 1 << 40);
@@ -326,7 +326,7 @@ fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
 }
 
 #[test]
-fn a_sealed_list_is_never_exchanged_for_another() {
+fn sealed_list_is_never_replaced() {
     for last in [Change::Seal, Change::Join(NodeId(10))] {
         sealed_and_then(last);
     }
@@ -351,7 +351,7 @@ fn sealed_and_then(last: Change) {
 
 /// A leader's own entries bear its ballot as soon as its stance refers to them.
 #[test]
-fn a_leader_that_rewrites_what_it_proposed_is_suspected() {
+fn leader_that_rewrites_its_proposal_is_suspected() {
     let mut victim = Victim::new();
     victim.step();
     victim.put(0, ViewColumn::Suspicions(0), 0b100);
@@ -365,7 +365,7 @@ fn a_leader_that_rewrites_what_it_proposed_is_suspected() {
 /// The list's owner already follows a later leader, and its row says so before anything else about
 /// that leader: the owner is not accused.
 #[test]
-fn a_list_that_is_being_rewritten_for_a_later_leader_is_not_taken_over() {
+fn list_for_a_later_leader_is_not_adopted() {
     let (mut gone_on, mut accused) = (0, 0);
     for look in 1..60 {
         let mut victim = Victim::new();
@@ -388,7 +388,7 @@ fn a_list_that_is_being_rewritten_for_a_later_leader_is_not_taken_over() {
 }
 
 #[test]
-fn random_cells_never_make_a_step_panic_or_deliver_what_is_not_here() {
+fn random_cells_cause_no_panic_or_impossible_delivery() {
     let mut statuses = [0_u32; 4];
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
@@ -450,7 +450,7 @@ fn random_cells_never_make_a_step_panic_or_deliver_what_is_not_here() {
 }
 
 #[test]
-fn state_that_does_not_fit_is_refused() {
+fn state_of_wrong_size_is_refused() {
     let layout = Layout::with_views(GROUP).expect("a good group");
     let fixed = Layout::new(GROUP).expect("a good group");
     let fits = |layout: &Layout<'_>, rank: u16, peers: usize, next: usize| {

@@ -69,7 +69,7 @@ fn sealed_by_the_leader(mut arena: Arena) -> Arena {
 /// The leader has sealed a list that includes itself, and no other member has seen it. During its
 /// next step, the others remove it and decide another list.
 #[test]
-fn a_leader_that_was_removed_in_the_middle_of_its_step_installs_nothing() {
+fn leader_removed_during_its_step_installs_nothing() {
     let mut halted = 0;
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
@@ -98,7 +98,7 @@ fn a_leader_that_was_removed_in_the_middle_of_its_step_installs_nothing() {
 /// A new leader is about to adopt the list of its predecessor while the others also suspect the new
 /// leader, and continue without it.
 #[test]
-fn a_takeover_that_is_overtaken_in_the_middle_of_its_step_proposes_nothing_that_counts() {
+fn takeover_overtaken_during_its_step_has_no_effect() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(5);
@@ -134,7 +134,7 @@ fn a_takeover_that_is_overtaken_in_the_middle_of_its_step_proposes_nothing_that_
 /// A member sees its leader's list, and then that all the others have installed it, at any read of
 /// its step.
 #[test]
-fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
+fn decision_arriving_during_a_step_is_learnt_correctly() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(3);
@@ -170,7 +170,7 @@ fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
 /// The leader's list arrives together with the suspicion that it is based on, at any read of a
 /// follower's step.
 #[test]
-fn a_list_that_arrives_in_the_middle_of_a_step_waits_for_its_suspicions() {
+fn list_arriving_during_a_step_waits_for_suspicions() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(4);
@@ -189,7 +189,7 @@ fn a_list_that_arrives_in_the_middle_of_a_step_waits_for_its_suspicions() {
 /// A list that a member accepted from the previous leader arrives with the suspicion that it is
 /// based on, while the next leader takes over.
 #[test]
-fn a_list_that_is_taken_over_in_the_middle_of_a_step_waits_for_its_suspicions() {
+fn adopted_list_waits_for_its_suspicions() {
     for look in 1..LOOKS_MAX {
         let case = format!("before look {look}");
         let mut arena = group(5);

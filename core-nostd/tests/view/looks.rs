@@ -21,13 +21,13 @@ fn shortest_look(members: u16, subgroups: usize) -> Duration {
 }
 
 #[test]
-fn subgroups_do_not_make_a_look_at_the_view_longer() {
+fn many_subgroups_do_not_slow_view_checks() {
     let (few, many) = (shortest_look(64, 1), shortest_look(64, 32));
     assert!(many < few * 4, "{few:?} with one subgroup, {many:?} with 32");
 }
 
 #[test]
-fn a_look_at_a_steady_view_reads_a_few_cells_a_member_and_its_suspicions() {
+fn check_of_a_steady_view_reads_few_cells() {
     // The leader also reads the stances of all members, and reads the suspicions again.
     for (own, each, a_word) in [(Rank(1), 7, 2), (Rank(0), 16, 4)] {
         for (members, subgroups) in [(16, 4), (64, 1), (256, 16), (1024, 2)] {

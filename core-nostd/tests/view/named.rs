@@ -58,7 +58,7 @@ fn tell(arena: &mut Arena, readers: &[usize], lost: usize) {
 }
 
 #[test]
-fn a_takeover_adopts_what_its_predecessor_had_sealed() {
+fn takeover_adopts_the_predecessors_sealed_list() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
     // A message of each member reaches all but 0, whose count remains behind: without 0 the trim
@@ -103,7 +103,7 @@ fn a_takeover_adopts_what_its_predecessor_had_sealed() {
 }
 
 #[test]
-fn a_takeover_adds_to_what_was_proposed_and_not_sealed() {
+fn takeover_extends_an_unsealed_proposal() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
     arena.crash_now(4);
@@ -145,7 +145,7 @@ fn sealed_for_one_of_two_survivors(mut arena: Arena) -> Arena {
 }
 
 #[test]
-fn a_takeover_waits_for_the_promises_and_so_finds_what_was_accepted_before_them() {
+fn takeover_waits_for_promises_and_finds_earlier_acceptances() {
     let mut arena = sealed_for_one_of_two_survivors(group(3));
     // Member 2 accepts the seal; 1 suspects 0 and sees nothing of 2.
     step(&mut arena, 2, 0, None);
@@ -161,7 +161,7 @@ fn a_takeover_waits_for_the_promises_and_so_finds_what_was_accepted_before_them(
 }
 
 #[test]
-fn a_list_of_a_suspected_leader_is_not_accepted_once_a_promise_is_out() {
+fn suspected_leaders_list_is_refused_after_a_promise() {
     let mut made = setting(1, &nodes(&[1, 2, 3]), &[(0..3).map(Rank).collect()], timeless());
     // The next view's memory is ready at the third call: 2 sees the seal, but cannot accept it yet.
     made.prepare_calls = 3;
@@ -182,7 +182,7 @@ fn a_list_of_a_suspected_leader_is_not_accepted_once_a_promise_is_out() {
 }
 
 #[test]
-fn messages_in_flight_across_a_view_are_sent_again_first_and_once() {
+fn messages_in_flight_are_resent_first_and_once() {
     let mut reached = Reached::default();
     for seed in 7_000..7_040 {
         // The chain's own judge checks that each survivor's messages are delivered once, in order,
@@ -193,7 +193,7 @@ fn messages_in_flight_across_a_view_are_sent_again_first_and_once() {
 }
 
 #[test]
-fn all_members_start_at_once_and_nobody_is_suspected() {
+fn simultaneous_start_causes_no_suspicion() {
     let options = ViewOptions { members_max: 16, ..ViewOptions::default() };
     let mut arena = group_with(16, options);
     for round in 0..200_u64 {
@@ -209,7 +209,7 @@ fn all_members_start_at_once_and_nobody_is_suspected() {
 }
 
 #[test]
-fn a_member_that_starts_late_sees_what_came_before_it_was_ready() {
+fn late_starting_member_sees_earlier_messages() {
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
         failure_timeout_ns: 10,
@@ -243,7 +243,7 @@ fn a_member_that_starts_late_sees_what_came_before_it_was_ready() {
 }
 
 #[test]
-fn a_stopped_process_that_wakes_after_its_removal_halts_and_delivers_nothing_more() {
+fn removed_process_halts_when_it_wakes() {
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
         failure_timeout_ns: 10,
@@ -291,7 +291,7 @@ fn group_of_a_timeout() -> Arena {
 }
 
 #[test]
-fn upcalls_of_most_of_a_timeout_hide_no_loss_and_accuse_no_member() {
+fn long_upcalls_hide_no_loss_and_are_tolerated() {
     let mut arena = group_of_a_timeout();
     // Every member is repeatedly in an upcall for nine tenths of the timeout, and so checks the
     // view only that rarely.
@@ -312,7 +312,7 @@ fn upcalls_of_most_of_a_timeout_hide_no_loss_and_accuse_no_member() {
 }
 
 #[test]
-fn a_process_that_was_stopped_alone_accuses_nobody_when_it_wakes() {
+fn paused_process_accuses_no_member_when_it_wakes() {
     let mut arena = group_of_a_timeout();
     for now in (1..3_000).step_by(100) {
         for rank in [0, 1, 2] {
@@ -331,7 +331,7 @@ fn a_process_that_was_stopped_alone_accuses_nobody_when_it_wakes() {
 /// Known limit (VIE-13): if the link between two members fails, each suspects the other, and a
 /// third decides.
 #[test]
-fn when_one_link_fails_one_of_the_two_must_leave() {
+fn failed_link_removes_one_of_its_two_members() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.lose(0, 1);
@@ -345,7 +345,7 @@ fn when_one_link_fails_one_of_the_two_must_leave() {
 }
 
 #[test]
-fn a_decision_is_learnt_from_members_that_have_gone_on() {
+fn decision_is_learnt_from_members_that_installed_it() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.leave(2);
@@ -365,7 +365,7 @@ fn a_decision_is_learnt_from_members_that_have_gone_on() {
 }
 
 #[test]
-fn a_member_that_has_gone_on_is_not_found_silent_before_its_decision_is_learnt() {
+fn installed_member_stays_trusted_until_decision_is_learnt() {
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
         failure_timeout_ns: 10,
@@ -392,7 +392,7 @@ fn a_member_that_has_gone_on_is_not_found_silent_before_its_decision_is_learnt()
 }
 
 #[test]
-fn a_stance_is_published_behind_the_list_and_the_counts_that_it_speaks_for() {
+fn stance_is_published_after_its_list_and_counts() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(0, NodeId(9));
@@ -432,7 +432,7 @@ fn a_subgroup_without_survivors_has_no_trim() {
 }
 
 #[test]
-fn why_a_peer_was_cut_off_is_said() {
+fn cause_of_a_cut_off_is_reported() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.lose(1, 2);

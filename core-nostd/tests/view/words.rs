@@ -6,7 +6,7 @@ use tramontane_core::node::{OpenError, ViewError};
 use tramontane_core::view::{Halt, RequestError};
 
 #[test]
-fn each_refusal_and_halt_of_a_view_says_what_is_wrong() {
+fn view_errors_and_halts_name_the_cause() {
     let node = ViewError::Node(OpenError::NoGuard);
     tell_apart(&[
         &ViewError::WrongState,

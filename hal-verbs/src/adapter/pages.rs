@@ -120,7 +120,7 @@ mod tests {
 
     /// Whether the system has huge pages does not matter: the memory is there in both cases.
     #[test]
-    fn memory_is_there_in_huge_pages_or_without_them() {
+    fn pages_are_mapped_with_or_without_huge_pages() {
         for bytes in [0, 1, 4096, HUGE_BYTES / 2, HUGE_BYTES + 1] {
             let pages = Pages::sized(bytes, PageSize::Huge).expect("memory");
             assert_eq!(pages.bytes(), bytes.max(1));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_no_machine_has_is_refused() {
+    fn impossible_length_is_refused() {
         assert!(Pages::sized(usize::MAX, PageSize::Huge).is_err());
         assert!(Pages::sized(usize::MAX, PageSize::Usual).is_err());
     }

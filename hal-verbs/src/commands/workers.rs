@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_is_not_done_is_told_as_that() {
+    fn unfinished_job_is_reported_as_abandoned() {
         let (sender, outcomes) = channel();
         for peer in [None, Some(Rank(3))] {
             drop(Reply::new(sender.clone(), peer, Arc::default()));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_followed_to_another_index() {
+    fn address_is_found_at_another_index() {
         let choice = again(&Wanted::default(), |device| {
             // An equally good entry has a lower index.
             device.ports[0].gids = vec![
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_gone_is_replaced_by_the_best_that_is_there() {
+    fn lost_address_is_replaced_by_best_remaining() {
         let choice = again(&Wanted::default(), |device| {
             device.ports[0].gids[1] = gid(1, V2, "::ffff:10.9.0.7");
         });
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_at_which_members_meet_is_preferred_to_others() {
+    fn meeting_address_is_preferred() {
         let mut device = rxe();
         let before = chosen(&device, &Wanted::default());
         device.ports[0].gids = vec![gid(0, V2, "::ffff:10.1.1.1"), gid(2, V2, "::ffff:10.9.0.7")];
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_insists_on_an_index_has_it_as_long_as_something_stands_there() {
+    fn required_index_is_kept_while_its_entry_exists() {
         let wanted = Wanted { gid: GidChoice::Index(1), ..Wanted::default() };
         let replaced = again(&wanted, |device| {
             device.ports[0].gids =
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_insists_on_an_address_gets_no_other() {
+    fn required_address_is_never_replaced() {
         let address = "10.9.0.1".parse().expect("an address");
         let wanted = Wanted { gid: GidChoice::Address(address), ..Wanted::default() };
         let gone = again(&wanted, |device| {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lid_and_a_packet_size_are_the_port_s_own() {
+    fn renewed_choice_has_the_ports_lid_and_mtu() {
         let infiniband = |lid| {
             move |device: &mut Device| {
                 let port = &mut device.ports[0];
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_below_the_interface_is_taken() {
+    fn port_below_meeting_interface_is_chosen() {
         let named = |device: &str, interface: &str, gids: &[u8]| {
             let interface = Interface { name: interface.to_owned(), gids: gids.to_vec() };
             let mut found = Device { name: device.to_owned(), ..rxe() };
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn another_port_is_taken_only_when_the_own_is_of_no_use() {
+    fn other_port_is_chosen_if_own_is_unusable() {
         let second = |device: &mut Device| {
             let mut port = device.ports[0].clone();
             port.number = 2;

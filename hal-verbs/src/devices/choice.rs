@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_that_works_is_taken() {
+    fn working_address_is_chosen() {
         let choice = one(rxe()).choose(&Wanted::default()).expect("a choice");
         assert_eq!((choice.port, choice.gid.index, choice.mtu_bytes), (1, 1, 1024));
         let gid = GidChoice::Address("10.9.0.1".parse().expect("an address"));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_device_port_or_address_is_named() {
         let ask = |wanted: Wanted| one(rxe()).choose(&wanted).expect_err("nothing to choose");
         let base = Wanted::default;
         assert_eq!(Devices::default().choose(&base()), Err(ChoiceError::NoDevice));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_carries_nothing_is_not_taken() {
+    fn inactive_port_is_not_chosen() {
         let down = with(|device| device.ports[0].state = PortState::Down);
         assert!(matches!(down, Err(ChoiceError::NoActivePort { .. })));
         let bare = with(|device| device.ports[0].gids.clear());
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_taken_by_its_number_and_rather_as_a_full_member() {
+    fn partition_is_chosen_by_number_preferring_full_membership() {
         let entry = |index, key| Partition { index, key: PartitionKey(key) };
         let mut device = rxe();
         device.ports[0].partitions = vec![entry(0, 0x7fff), entry(1, 0x0001), entry(3, 0x8001)];
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_works_is_preferred_to_one_that_does_not() {
+    fn working_device_is_preferred() {
         let mut dead = rxe();
         dead.name = "dead".into();
         dead.ports[0].state = PortState::Down;

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wanted_device_is_the_only_one_opened() {
+    fn only_wanted_device_is_opened() {
         let names = || vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()];
         assert_eq!(only(names(), Some("mlx5_1")), Ok(vec!["mlx5_1".to_owned()]));
         assert_eq!(only(names(), None), Ok(names()));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_cannot_be_used_are_told_from_none() {
+    fn unusable_devices_differ_from_no_devices() {
         let denied = || Some(("rxe0".to_owned(), io::Error::from_raw_os_error(13)));
         let error = judge(Vec::new(), denied(), &[]).expect_err("none answers");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_adapter_promises_order_between_writes_only_if_it_says_so() {
+    fn nic_promises_write_order_only_if_reported() {
         let adapter = DeviceKind::from_vendor(0x02c9);
         let answers =
             [(DataInOrder::Yes, true), (DataInOrder::No, false), (DataInOrder::NotKnown, false)];
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn software_keeps_order_whatever_it_answers() {
+    fn software_device_keeps_order_with_any_answer() {
         for answer in [DataInOrder::Yes, DataInOrder::No, DataInOrder::NotKnown] {
             let order = DeviceKind::SoftRoce.order(answer);
             assert!(order.writes && order.visible_upon_completion && !order.addresses);

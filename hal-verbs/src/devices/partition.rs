@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_given_in_hexadecimal() {
+    fn partition_key_parses_as_hexadecimal() {
         assert_eq!("0x8001".parse(), Ok(PartitionKey(0x8001)));
         assert_eq!("ffff".parse(), Ok(PartitionKey::USUAL));
         assert_eq!("0X1".parse(), Ok(PartitionKey(1)));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_flows_in_one_partition_and_not_between_limited_members() {
+    fn traffic_needs_same_partition_and_full_member() {
         let reaches = |one, other| PartitionKey(one).reaches(PartitionKey(other));
         assert!(reaches(0x8001, 0x8001) && reaches(0x8001, 0x0001) && reaches(0x0001, 0x8001));
         assert!(!reaches(0x0001, 0x0001), "both limited");

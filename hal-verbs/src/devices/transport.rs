@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_transport_is_told_by_what_the_library_and_the_device_say() {
+    fn transport_is_identified_by_library_and_vendor_numbers() {
         for (raw, vendor, part, transport) in [
             (0, 0x02c9, 4125, Transport::InfiniBand),
             (0, 0x00ff_ffff, 0, Transport::InfiniBand),

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_is_one_line_and_says_what_to_do() {
+    fn every_loss_reason_is_one_line_with_remedy() {
         let (own, peer) = (LinkLayer::InfiniBand, LinkLayer::Ethernet);
         let keys = (PartitionKey(0x8001), PartitionKey(0x8002));
         for (reason, words) in [

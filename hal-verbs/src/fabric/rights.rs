@@ -170,7 +170,7 @@ mod tests {
     use crate::{Limits, Site, ViewOptions};
 
     #[test]
-    fn the_key_that_every_peer_has_is_for_reading_alone() {
+    fn shared_key_of_region_is_read_only() {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile::strict());
         let site = Site::open(&device.wanted(), &Limits::default(), None).expect("it opens");

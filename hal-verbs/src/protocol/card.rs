@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_survive_the_wire() {
+    fn cards_round_trip() {
         assert_eq!(Card::decode(&card().encode(), 2), Some(card()));
         assert_eq!(card().encode().len(), Card::bytes(2));
         let other = Card { link_layer: LinkLayer::Ethernet, has_global_route: false, ..card() };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_card_is_refused() {
+    fn malformed_cards_are_refused() {
         let bytes = card().encode();
         for length in 0..bytes.len() {
             assert_eq!(Card::decode(&bytes[..length], 2), None);

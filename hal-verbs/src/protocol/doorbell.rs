@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notices_survive_the_wire() {
+    fn notices_round_trip() {
         for notice in [
             Notice::Asleep,
             Notice::Ring,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_posted_before_it_knew_rings_once() {
+    fn post_before_asleep_notice_rings_once() {
         let mut bell = Doorbell::new();
         bell.posted();
         assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn arming_again_and_again_says_it_once() {
+    fn repeated_arming_sends_one_notice() {
         let mut bell = Doorbell::new();
         bell.arm();
         bell.sent(Due::ASLEEP);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn few_wakes_are_under_way_and_none_is_lost() {
+    fn wakes_are_bounded_and_never_lost() {
         let (mut from, mut to) = (Doorbell::new(), Doorbell::new());
         let mut sent = 0;
         for _ in 0..1000 {

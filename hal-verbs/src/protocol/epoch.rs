@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_is_later_where_epochs_wrap_too() {
+    fn epoch_order_survives_wrapping() {
         for epoch in [0, 1, 77, MASK / 2, MASK - 1, MASK] {
             let later = next(epoch);
             assert!(is_later(later, epoch) && !is_later(epoch, later) && !is_later(epoch, epoch));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_arrives_in_two_halves_and_goes_in_one_notice() {
+    fn key_arrives_in_halves_and_ends_at_once() {
         let (mut owner, mut peer) = (Announcer::default(), Holder::default());
         assert_eq!(owner.next(3, 7), None);
         owner.tell(Some(0xdead_beef));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_epoch_is_not_taken() {
+    fn key_of_another_epoch_is_ignored() {
         let (mut owner, mut peer) = (Announcer::default(), Holder::default());
         owner.tell(Some(5));
         while carry(&mut owner, &mut peer, (7, 8)) {}
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol_is_seen() {
+    fn key_protocol_violations_are_detected() {
         let high = Notice::KeyHigh { region: 3, tag: 0, bits: 1 };
         let low = Notice::KeyLow { region: 3, tag: 0, bits: 1 };
         let gone = Notice::KeyGone { region: 3 };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_keys_are_remembered_until_the_connection_is_made_anew() {
+    fn ended_keys_are_remembered_until_reconnection() {
         let mut ended = EndedKeys::new();
         let mut key = 100;
         while !ended.is_full() {
@@ -295,7 +295,7 @@ mod tests {
         /// For any sequence of grants, revocations and new connections: notices arrive in order,
         /// and at most two are in flight.
         #[test]
-        fn the_last_word_arrives_and_no_key_outlives_its_epoch(
+        fn latest_key_arrives_and_ends_with_its_epoch(
             deeds in proptest::collection::vec(0_u8..8, 1..200),
         ) {
             let (mut owner, mut peer) = (Announcer::default(), Holder::default());

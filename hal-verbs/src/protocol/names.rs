@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_give_back_what_was_put_in() {
+    fn request_names_round_trip() {
         for (link, number) in
             [(0, 0), (7, 99), (u16::MAX, (1 << 47) - 1), (3, (1 << 47) + 5), (3, 5 << 50)]
         {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_number_comes_out_far_above() {
+    fn stale_number_exceeds_all_posted() {
         assert!(Name::send(1, 5).number_from(6) > 1 << 40);
     }
 }

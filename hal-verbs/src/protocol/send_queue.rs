@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_always_has_a_completion_to_come() {
+    fn full_queue_has_a_signalled_request() {
         for requests in 1..=4 {
             let mut queue = SendQueue::new(DEPTHS);
             while post(&mut queue, requests, None).is_some() {}
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn single_writes_are_signalled_as_often_as_was_said() {
+    fn single_writes_are_signalled_at_the_interval() {
         let mut queue = SendQueue::new(DEPTHS);
         let mut signalled = 0;
         for number in 0..100 {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_completion_speaks_for_all_before_it() {
+    fn completion_covers_earlier_requests() {
         let mut queue = SendQueue::new(DEPTHS);
         assert_eq!(post(&mut queue, 2, Some(7)), Some(true));
         assert_eq!(post(&mut queue, 1, Some(8)), Some(true));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_or_never_posted_is_not_completed() {
+    fn forgotten_requests_are_never_completed() {
         let mut queue = SendQueue::new(DEPTHS);
         assert_eq!(post(&mut queue, 3, Some(7)), Some(true));
         assert!(!queue.complete(3));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn staged_bytes_of_what_is_in_flight_lie_apart() {
+    fn staging_slots_in_flight_are_disjoint() {
         let mut queue = SendQueue::new(DEPTHS);
         for _ in 0..100 {
             let first = queue.posted();

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_meet_by_whole_groups() {
+    fn ranges_overlap_by_whole_groups() {
         let place = Place::of(100, 20);
         for (offset, length, meets) in
             [(120, 8, false), (119, 1, true), (88, 8, false), (96, 1, true), (0, 200, true)]
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_once_its_update_was_taken() {
+    fn range_is_free_after_its_update() {
         let mut under_way = UnderWay::new();
         under_way.add(4, Place::of(0, 64));
         under_way.add(5, Place::of(64, 64));

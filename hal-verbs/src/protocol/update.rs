@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_survive_the_wire() {
+    fn updates_round_trip() {
         let update = sample();
         let heard = Update::decode(update.bytes()).expect("an update");
         assert_eq!((heard.taken, heard.asks), (7 << 40, true));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guards_of_the_longest_list_fit() {
+    fn longest_lists_guards_fit_in_an_update() {
         let mut update = UpdateWriter::new(0, false);
         for at in 0..WRITES_MAX {
             assert!(update.record(at * 64, 64).is_some());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_update_is_refused() {
+    fn malformed_updates_are_refused() {
         let update = sample();
         let bytes = update.bytes();
         for length in 0..bytes.len() {

@@ -51,7 +51,7 @@ mod tests {
     use crate::settings::INLINE_BYTES_USUAL;
 
     #[test]
-    fn a_ring_has_requests_of_whole_units() {
+    fn ring_requests_are_whole_units() {
         assert_eq!(send_ring_bytes(64, 28), 64 * 64);
         assert_eq!(send_ring_bytes(64, 29), 64 * 128);
         assert_eq!(send_ring_bytes(128, 220), 128 * 256);
@@ -60,14 +60,14 @@ mod tests {
 
     /// With blocks at 64 members it was 18 MiB: 256 requests with 1024 inline bytes to each peer.
     #[test]
-    fn the_usual_rings_of_64_members_take_a_few_mebibytes() {
+    fn default_rings_of_64_members_stay_small() {
         let depth = Limits::default().depth;
         let a_peer = send_ring_bytes(depth, INLINE_BYTES_USUAL) + send_ring_bytes(depth, 40);
         assert!(63 * a_peer < 4 << 20, "{a_peer} bytes a peer");
     }
 
     #[test]
-    fn the_cost_is_said_in_one_line() {
+    fn view_cost_prints_on_one_line() {
         let cost = ViewCost {
             queue_pairs: 126,
             completion_entries: 9,

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_is_one_line_and_says_what_to_do() {
+    fn every_join_error_is_one_line_with_remedy() {
         let io = || io::Error::from_raw_os_error(22);
         let errors = [
             NoLibrary::NotInstalled.into(),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_calls_are_told_apart() {
+    fn failed_calls_map_to_distinct_errors() {
         let out_of_memory = || io::Error::from_raw_os_error(12);
         let denied = || io::Error::from_raw_os_error(13);
         let found = JoinError::from_registration("rxe0", 5, out_of_memory());
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_find_no_memory_name_the_limit_of_locked_memory() {
+    fn queue_allocation_failure_names_the_memlock_limit() {
         let out_of_memory = io::Error::from_raw_os_error(12);
         let found = JoinError::from_device("rxe0", "make a queue pair", out_of_memory);
         assert!(matches!(found, JoinError::LockedMemory { needed: None, .. }));

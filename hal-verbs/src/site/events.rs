@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_queue_or_queue_pair_is_named_to_the_views() {
+    fn failed_queues_are_reported_to_views() {
         let mut events = DeviceEvents::default();
         let told = [
             AsyncEvent::CompletionQueueError(7),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_changes_loses_nobody_and_is_looked_at_again() {
+    fn changed_port_loses_no_peer_and_is_requeried() {
         let told = [
             AsyncEvent::PortError(1),
             AsyncEvent::PortActive(1),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_failed_is_not_asked_again() {
+    fn failed_device_is_not_queried_again() {
         let mut events = DeviceEvents::default();
         let for_ever = [AsyncEvent::DeviceFatal; 5];
         let (news, left) = take(&mut events, &for_ever);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_takes_a_bounded_number_of_events() {
+    fn event_reads_are_bounded() {
         let mut events = DeviceEvents::default();
         let (news, left) = take(&mut events, &[AsyncEvent::QueuePairError(3); 100]);
         assert_eq!((news.queue_pairs().len(), left), (64, 36));

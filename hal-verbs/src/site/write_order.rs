@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_may_make_the_promise_and_withdraw_it() {
+    fn operator_overrides_the_order_promise() {
         assert_eq!(decided(true, None), WriteOrder::ByDevice);
         assert_eq!(decided(false, None), WriteOrder::ByUpdates);
         assert_eq!(decided(true, Some(false)), WriteOrder::ByUpdates);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_promise_order_between_writes_and_nothing_else() {
+    fn updates_promise_only_write_order() {
         let limits = Limits {
             write_order: Some(false),
             address_order: Some(true),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn without_order_and_without_updates_the_device_is_refused() {
+    fn unordered_device_without_updates_is_refused() {
         let limits = Limits { allow_updates: false, ..Limits::default() };
         assert!(matches!(decide(&device(false), &limits), Err(JoinError::NoWriteOrder { .. })));
         assert!(decide(&device(true), &limits).is_ok());

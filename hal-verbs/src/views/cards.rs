@@ -208,7 +208,7 @@ mod tests {
     use crate::REGIONS_MAX;
 
     #[test]
-    fn a_place_has_room_for_the_card_of_any_number_of_connections() {
+    fn slot_fits_card_of_any_connection_count() {
         for connections in 0..=REGIONS_MAX + 2 {
             assert!(place_bytes(connections) - CARD_OFFSET >= Card::bytes(connections));
             assert_eq!(place_bytes(connections) % 64, 0);

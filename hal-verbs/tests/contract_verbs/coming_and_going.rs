@@ -123,7 +123,7 @@ fn await_loss(process: &mut Process, view: ViewId) {
 }
 
 #[test]
-fn clients_come_and_go_over_rdma_while_others_work() {
+fn clients_connect_and_leave_over_rdma_during_traffic() {
     let mut server = Process::new(SERVER, 1 << 16);
     let mut clients = Vec::new();
     for number in 0..20_u64 {
@@ -152,7 +152,7 @@ fn clients_come_and_go_over_rdma_while_others_work() {
 }
 
 #[test]
-fn a_process_that_is_started_anew_comes_over_rdma_in_a_view_of_its_own() {
+fn restarted_process_rejoins_over_rdma() {
     let node = NodeId(7);
     let mut server = Process::new(SERVER, 1 << 16);
     for life in 1..=4 {

@@ -117,7 +117,7 @@ fn regions_over_verbs_keep_the_contract_with_short_queues() {
 /// A device that executes late and reuses key numbers: a write posted with a revoked right is still
 /// in flight when the next right is granted.
 #[test]
-fn regions_over_verbs_keep_the_contract_where_requests_are_late_and_keys_come_again() {
+fn regions_keep_contract_with_late_writes_reusing_keys() {
     let profile =
         Profile { late_read_ns: 200_000, keys: Keys::ReusedAtOnce, ..Profile::soft_roce() };
     let network = device::take_instead(profile, 7);

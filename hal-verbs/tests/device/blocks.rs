@@ -69,7 +69,7 @@ fn loss(member: &mut Member, other: &mut Member) -> LossCause {
 }
 
 #[test]
-fn blocks_come_whole_and_in_order_with_their_number() {
+fn blocks_arrive_complete_and_in_order() {
     const BYTES: usize = 100_000;
     let (mut a, mut b) = pair(&shape());
     let (mut from, into) = (made(&a, 4 * BYTES), made(&b, 4 * BYTES));
@@ -108,7 +108,7 @@ fn blocks_come_whole_and_in_order_with_their_number() {
 }
 
 #[test]
-fn a_block_costs_a_write_and_a_word_at_each_end() {
+fn block_costs_one_write_and_two_messages() {
     const BLOCKS: u64 = 16;
     let (mut a, mut b) = pair(&shape());
     let (from, into) = (made(&a, 8), made(&b, 8));
@@ -139,7 +139,7 @@ fn a_block_costs_a_write_and_a_word_at_each_end() {
 }
 
 #[test]
-fn many_channels_go_at_once_both_ways() {
+fn many_channels_run_in_both_directions() {
     const BYTES: usize = 500;
     const CHANNELS: u16 = 200;
     let (mut a, mut b) = pair(&shape());
@@ -188,7 +188,7 @@ fn many_channels_go_at_once_both_ways() {
 }
 
 #[test]
-fn memory_stays_until_a_closed_channel_is_over_at_both_ends_and_no_longer() {
+fn closed_channel_releases_memory_after_both_ends() {
     const BYTES: usize = 1 << 20;
     let (mut a, mut b) = pair(&shape());
     for round in 0..10 {
@@ -222,7 +222,7 @@ fn memory_stays_until_a_closed_channel_is_over_at_both_ends_and_no_longer() {
 }
 
 #[test]
-fn what_is_made_may_be_used_and_nothing_else() {
+fn only_registered_block_memory_is_usable() {
     let (mut a, b) = pair(&shape());
     let (memory, _theirs) = (made(&a, 1 << 20), made(&b, 8));
     let most = a.fabric.block_limits().receives_max;
@@ -255,7 +255,7 @@ fn what_is_made_may_be_used_and_nothing_else() {
 }
 
 #[test]
-fn a_block_that_does_not_fit_loses_the_peer_and_no_memory() {
+fn oversized_block_loses_peer_but_no_memory() {
     let (mut a, mut b) = pair(&shape());
     let (mut from, into) = (made(&a, 200), made(&b, 200));
     b.fabric.post_receive(way(A), into.area(0), 100, Token(1)).expect("few are posted");
@@ -266,7 +266,7 @@ fn a_block_that_does_not_fit_loses_the_peer_and_no_memory() {
 }
 
 #[test]
-fn a_block_without_a_receive_loses_the_peer() {
+fn block_without_a_receive_loses_the_peer() {
     let (mut a, mut b) = pair(&shape());
     let from = made(&a, 8);
     a.fabric.send(way(B), from.area(0), 8, 1, Token(2)).expect("room");
@@ -275,7 +275,7 @@ fn a_block_without_a_receive_loses_the_peer() {
 
 /// B waits for a block, and A for the notice that it has arrived: neither polls while it sleeps.
 #[test]
-fn a_sleeper_is_woken_by_a_block() {
+fn block_wakes_a_sleeper() {
     let (mut a, mut b) = pair(&shape());
     let (from, into) = (made(&a, 8), made(&b, 8));
     b.fabric.post_receive(way(A), into.area(0), 8, Token(1)).expect("room");

@@ -35,7 +35,7 @@ fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> C
 }
 
 #[test]
-fn short_guards_cost_what_the_design_says() {
+fn short_guard_costs_match_the_design() {
     let counters = run(1000, &[guard(64, 8)], Limits::default());
     println!("1000 lists of one guard of 8 B: {counters:?}");
     let Counters {
@@ -49,7 +49,7 @@ fn short_guards_cost_what_the_design_says() {
 }
 
 #[test]
-fn a_list_costs_one_doorbell() {
+fn list_costs_one_doorbell() {
     let list = [content(1024, 1024), guard(64, 8), content(4096, 4096), guard(128, 24)];
     let counters = run(500, &list, Limits::default());
     println!("500 lists of four: {counters:?}");
@@ -63,14 +63,14 @@ fn a_list_costs_one_doorbell() {
 }
 
 #[test]
-fn guards_are_staged_where_nothing_goes_inline() {
+fn guards_are_staged_without_inline() {
     let limits = Limits { inline_bytes_max: Some(0), signal_every: 10, ..Limits::default() };
     let counters = run(1000, &[guard(64, 24)], limits);
     assert_eq!((counters.inline, counters.staged, counters.signalled), (0, 1000, 100));
 }
 
 #[test]
-fn a_full_queue_is_refused_and_told_when_it_has_room() {
+fn full_queue_refuses_and_reports_room() {
     let (mut a, _b) = pair(&Shape::default());
     let mut taken = 0_u64;
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {
@@ -93,7 +93,7 @@ fn a_full_queue_is_refused_and_told_when_it_has_room() {
 }
 
 #[test]
-fn a_queue_that_stays_full_costs_no_processor() {
+fn full_queue_uses_no_processor_time() {
     let limits = Limits { loss_time: Duration::from_secs(1), ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
     // From now on nothing is acknowledged, and no room becomes free.
@@ -126,7 +126,7 @@ fn a_queue_that_stays_full_costs_no_processor() {
 }
 
 #[test]
-fn a_sleeper_uses_no_processor_and_an_idle_group_posts_nothing() {
+fn idle_group_sleeps_and_posts_nothing() {
     let (mut a, mut b) = pair(&Shape::default());
     // Both go to sleep repeatedly.
     for _ in 0..20 {
@@ -165,7 +165,7 @@ fn processor_time() -> Duration {
 }
 
 #[test]
-fn a_receiver_that_does_nothing_receives() {
+fn idle_receiver_receives() {
     let (mut a, b) = pair(&Shape::default());
     for round in 1..=200_u8 {
         store(&a, 64, &[round; 64]);

@@ -66,7 +66,7 @@ fn member() -> super::Member {
 }
 
 #[test]
-fn memory_of_another_size_and_cards_that_make_no_sense_are_refused() {
+fn implausible_cards_are_refused() {
     let shorter = Tale { bytes: ROW_BYTES - 1, ..TALE }.card();
     let longer = Tale { bytes: u64::MAX >> 1, ..TALE }.card();
     let wraps = Tale { address: u64::MAX, ..TALE }.card();
@@ -81,7 +81,7 @@ fn memory_of_another_size_and_cards_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_queue_pair_that_does_not_exist_is_found_by_the_first_write() {
+fn first_write_detects_nonexistent_queue_pair() {
     let started = Instant::now();
     let mut member = member();
     assert!(member.fabric.connect(B, &TALE.card()), "nothing in it is impossible");

@@ -29,7 +29,7 @@ fn lost(events: &[Event], peer: Rank) -> Option<LossCause> {
 }
 
 #[test]
-fn silence_is_noticed_within_the_time_that_was_given() {
+fn silence_is_noticed_within_loss_time() {
     let loss_time = Duration::from_millis(400);
     let times = LossTimes::at_least(loss_time, DeviceKind::SoftRoce, None);
     let limits = Limits { loss_time, ..Limits::default() };
@@ -55,7 +55,7 @@ fn silence_is_noticed_within_the_time_that_was_given() {
 }
 
 #[test]
-fn a_leave_is_told_from_a_loss() {
+fn leave_differs_from_loss() {
     let mut all = meet_all(3, &Limits::default(), ROW_BYTES);
     open_all(&mut all);
     let (mut c, b) = (all.pop().expect("3"), all.pop().expect("2"));
@@ -80,7 +80,7 @@ fn a_leave_is_told_from_a_loss() {
 }
 
 #[test]
-fn a_sleeper_is_woken_by_a_loss() {
+fn loss_wakes_a_sleeper() {
     let mut all = meet_all(2, &Limits::default(), ROW_BYTES);
     open_all(&mut all);
     let (b, mut a) = (all.pop().expect("2"), all.pop().expect("1"));
@@ -204,7 +204,7 @@ fn echo(member: &mut Beside, value: u8) -> Duration {
 }
 
 #[test]
-fn a_stopped_receiver_receives_and_goes_on() {
+fn stopped_receiver_receives_and_resumes() {
     if !device::is_shared_by_processes() {
         return;
     }
@@ -243,7 +243,7 @@ fn a_stopped_receiver_receives_and_goes_on() {
 }
 
 #[test]
-fn a_killed_peer_is_lost_at_once_and_in_mid_stream() {
+fn killed_peer_is_lost_at_once() {
     if !device::is_shared_by_processes() {
         return;
     }
@@ -266,7 +266,7 @@ fn a_killed_peer_is_lost_at_once_and_in_mid_stream() {
 }
 
 #[test]
-fn views_end_at_both_ends_and_quickly() {
+fn views_end_quickly_at_both_ends() {
     const LOSS_TIME: Duration = Duration::from_secs(8);
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
@@ -332,7 +332,7 @@ fn two_hosts() {
 /// waits for its users, so the lab cannot show the removal of a device in use.)
 #[test]
 #[ignore = "takes the network away"]
-fn a_network_that_vanishes_is_a_loss_of_everybody() {
+fn network_that_vanishes_loses_all_peers() {
     let limits = Limits { loss_time: Duration::from_millis(400), ..Limits::default() };
     let mut all = members(&Shape { limits, ..Shape::default() });
     let status =
@@ -365,11 +365,11 @@ const ALONE: &str = "TRAMONTANE_VERBS_ALONE";
 
 /// The memory of a process includes that of parallel tests, so this test has its own process.
 #[test]
-fn nothing_is_left_after_many_rounds() {
+fn no_objects_are_left_after_many_rounds() {
     if std::env::var_os(ALONE).is_none() {
         let program = std::env::current_exe().expect("this program");
         let mut alone = std::process::Command::new(program);
-        alone.args(["--exact", "losses::nothing_is_left_after_many_rounds", "--nocapture"]);
+        alone.args(["--exact", "losses::no_objects_are_left_after_many_rounds", "--nocapture"]);
         let status = alone.env(ALONE, "1").status().expect("it starts");
         return assert!(status.success(), "{status}");
     }

@@ -113,13 +113,13 @@ fn assert_costs(members: u16) {
 }
 
 #[test]
-fn a_message_costs_two_doorbells_and_four_writes_a_peer() {
+fn message_costs_two_doorbells_and_four_writes() {
     assert_costs(2);
     assert_costs(3);
 }
 
 #[test]
-fn where_addresses_are_ordered_a_message_and_its_counter_are_one_write() {
+fn address_order_merges_message_and_counter() {
     let limits = Limits { address_order: Some(true), signal_every: 1, ..Limits::default() };
     with_nodes(2, limits, |seats| {
         for number in 0..MESSAGES {
@@ -137,7 +137,7 @@ fn where_addresses_are_ordered_a_message_and_its_counter_are_one_write() {
 }
 
 #[test]
-fn messages_that_wait_go_together() {
+fn waiting_messages_are_batched() {
     with_nodes(2, Limits::default(), |seats| {
         for burst in 0..40 {
             for number in 0..8 {

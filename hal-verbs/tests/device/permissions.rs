@@ -116,7 +116,7 @@ fn rows_go_on(a: &mut Member, b: &mut Member, value: u8) {
 }
 
 #[test]
-fn nobody_writes_without_permission_and_denials_are_mended() {
+fn write_without_permission_is_denied_and_connection_recovers() {
     let (mut a, mut b) = pair(&shape());
     ensure_refused(&mut a, LOG);
     ensure_read(&mut a, &b, LOG);
@@ -143,7 +143,7 @@ fn nobody_writes_without_permission_and_denials_are_mended() {
 }
 
 #[test]
-fn a_peer_that_heard_that_its_right_is_gone_breaks_no_connection() {
+fn notified_revocation_breaks_no_connection() {
     let (mut a, mut b) = pair(&shape());
     for value in 1..10 {
         b.fabric.grant(VIEW, A, LOG).expect("it is there");
@@ -161,7 +161,7 @@ fn a_peer_that_heard_that_its_right_is_gone_breaks_no_connection() {
 }
 
 #[test]
-fn who_was_refused_is_told_when_it_may_write() {
+fn refused_peer_is_notified_of_its_grant() {
     let (mut a, mut b) = pair(&shape());
     ensure_refused(&mut a, LOG);
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
@@ -173,7 +173,7 @@ fn who_was_refused_is_told_when_it_may_write() {
 }
 
 #[test]
-fn permissions_are_refused_for_what_does_not_exist() {
+fn permissions_need_existing_region_and_peer() {
     let (mut a, _b) = pair(&shape());
     assert_eq!(a.fabric.grant(VIEW, A, LOG), Err(ErrorKind::OutOfRange));
     assert_eq!(a.fabric.grant(VIEW, B, Region(9)), Err(ErrorKind::OutOfRange));
@@ -190,7 +190,7 @@ fn permissions_are_refused_for_what_does_not_exist() {
 }
 
 #[test]
-fn anybody_reads() {
+fn every_peer_may_read_a_region() {
     let (mut a, b) = pair(&shape());
     fill(&b, LOG, 1000, &[7; 5000]);
     let area = |offset| Area { region: LOG, offset };
@@ -202,7 +202,7 @@ fn anybody_reads() {
 
 /// Each owner decides the length of its region, and both ends respect it.
 #[test]
-fn regions_are_as_long_as_their_owners_want_them() {
+fn each_owner_chooses_its_region_length() {
     let regions = |bytes| vec![(LOG, bytes), (OTHER, BYTES)];
     let last = Some(regions(4096));
     let shape = Shape { regions: regions(BYTES), last_regions: last, ..shape() };
@@ -239,7 +239,7 @@ fn regions_are_as_long_as_their_owners_want_them() {
 /// A post to a row of a view that its owner has ended is dropped; a post to a region is refused,
 /// because its completion would claim that the write has landed.
 #[test]
-fn a_region_of_a_peer_that_ended_the_view_is_lost() {
+fn region_of_departed_peer_refuses_posts() {
     let (mut a, mut b) = pair(&shape());
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
     ensure_way(&mut a, &mut b, LOG, 1);
@@ -255,7 +255,7 @@ fn a_region_of_a_peer_that_ended_the_view_is_lost() {
 
 /// The right is revoked in the middle of a stream of long writes.
 #[test]
-fn after_a_right_was_taken_back_nothing_lands() {
+fn nothing_lands_after_revocation() {
     let (mut a, mut b) = pair(&shape());
     let (mut late, mut times) = (0, Vec::new());
     for round in 0..20_u64 {

@@ -17,7 +17,7 @@ fn error(shape: &Shape) -> JoinError {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_device_or_address_is_named_at_start() {
     let ask = |wanted| error(&Shape { wanted, ..Shape::default() });
     let unknown = ask(Wanted { device: Some("mlx5_7".into()), ..device::wanted() });
     // A fake device is never listed, so without a real one there may be no device at all, and no
@@ -39,7 +39,7 @@ fn what_is_not_there_is_named() {
 
 /// One is on IPv4 and one on IPv6: both addresses exist, but no path leads from one to the other.
 #[test]
-fn a_way_that_leads_nowhere_is_told_before_the_first_message() {
+fn unreachable_path_is_reported_before_first_message() {
     let at = |index| Wanted { gid: GidChoice::Index(index), ..device::wanted() };
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
     let shape =
@@ -55,14 +55,14 @@ fn a_way_that_leads_nowhere_is_told_before_the_first_message() {
 /// Root may open every device: run this as another user, after `chmod 600 /dev/infiniband/uverbs0`.
 #[test]
 #[ignore = "needs a user who may not open the device"]
-fn a_device_that_may_not_be_opened_is_told_with_what_to_allow() {
+fn device_that_may_not_be_opened_names_remedy() {
     let error = error(&Shape::default());
     assert!(matches!(error, JoinError::NotPermitted { .. }));
     assert!(error.to_string().contains("/dev/infiniband"));
 }
 
 #[test]
-fn regions_have_names_of_their_own() {
+fn regions_need_distinct_numbers() {
     let memory = |id| (Region(id), 4096);
     for regions in [vec![memory(0)], vec![memory(3), memory(3)]] {
         let error = error(&Shape { regions, ..Shape::default() });
@@ -75,7 +75,7 @@ fn regions_have_names_of_their_own() {
 /// ...'`.
 #[test]
 #[ignore = "needs a process that may lock little"]
-fn memory_that_may_not_be_locked_is_told_with_what_to_set() {
+fn memory_that_cannot_be_locked_names_remedy() {
     let error = error(&Shape { row_bytes: 16 << 20, ..Shape::default() });
     let JoinError::LockedMemory { needed, limit: Some(_), .. } = &error else { panic!("{error}") };
     assert!(*needed >= Some(16 << 20), "the row, and what lies behind it: {error}");

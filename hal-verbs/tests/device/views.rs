@@ -75,7 +75,7 @@ fn loss_of(fabric: &mut Verbs) -> LossCause {
 }
 
 #[test]
-fn writes_of_an_old_view_never_land_in_a_new_one() {
+fn old_views_writes_never_land_in_new_view() {
     let sites = [site(), site()];
     let (mut old_a, mut old_b) = together(&sites, OLD);
     let (mut new_a, new_b) = together(&sites, NEW);
@@ -113,7 +113,7 @@ fn writes_of_an_old_view_never_land_in_a_new_one() {
 }
 
 #[test]
-fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
+fn new_views_key_fails_on_old_connection() {
     let sites = [site(), site()];
     let (mut old_a, mut old_b) = (alone(&sites[0], OLD, A), alone(&sites[1], OLD, B));
     let new_b = alone(&sites[1], NEW, B);
@@ -136,7 +136,7 @@ fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
 }
 
 #[test]
-fn a_member_that_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
+fn early_member_writes_before_its_peer_admits() {
     let sites = [site(), site()];
     let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
     assert_eq!(
@@ -165,7 +165,7 @@ fn a_member_that_is_admitted_first_writes_and_is_answered_once_the_other_knows()
 }
 
 #[test]
-fn a_card_that_is_none_is_a_loss() {
+fn malformed_card_loses_the_peer() {
     let sites = [site(), site()];
     let mut a = alone(&sites[0], NEW, A);
     assert!(!a.fabric.connect(B, b"no card"));
@@ -176,7 +176,7 @@ fn a_card_that_is_none_is_a_loss() {
 }
 
 #[test]
-fn a_view_that_nobody_came_to_is_retired_at_once() {
+fn view_without_peers_retires_at_once() {
     let sites = [site(), site()];
     let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
     assert!(a.fabric.retire(NEW));

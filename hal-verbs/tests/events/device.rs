@@ -45,7 +45,7 @@ fn gid(address: &str) -> GidEntry {
 const IN_USE: u8 = 1;
 
 #[test]
-fn a_device_that_fails_loses_all_peers_of_all_views_though_the_oldest_is_retiring() {
+fn failed_device_loses_peers_of_all_views() {
     let mut members = members(3);
     members.open(SECOND, &[0, 1, 2]);
     // A request in the old view remains unanswered, so the view is still retiring.
@@ -64,7 +64,7 @@ fn a_device_that_fails_loses_all_peers_of_all_views_though_the_oldest_is_retirin
 }
 
 #[test]
-fn a_device_that_is_back_is_opened_again_for_the_next_view() {
+fn returned_device_is_reopened_for_next_view() {
     let mut members = members(2);
     let device = members.devices[0].clone();
     members.network.inject(Fault::DeviceFatal(device.clone()));
@@ -84,7 +84,7 @@ fn a_device_that_is_back_is_opened_again_for_the_next_view() {
 
 /// The memory was made before the failure, and its owner keeps it.
 #[test]
-fn block_memory_outlives_a_failure_of_its_device() {
+fn block_memory_survives_device_failure() {
     let mut members = members(2);
     let store =
         |members: &mut Members, process: usize| members.member(process).fabric.block_store();
@@ -128,7 +128,7 @@ fn block_memory_outlives_a_failure_of_its_device() {
 }
 
 #[test]
-fn what_is_under_way_survives_a_port_that_is_back_within_the_loss_time() {
+fn short_port_loss_keeps_requests_in_flight() {
     let mut members = members(3);
     let device = members.devices[0].clone();
     members.network.inject(Fault::PortDown(device.clone(), 1));
@@ -149,7 +149,7 @@ fn what_is_under_way_survives_a_port_that_is_back_within_the_loss_time() {
 }
 
 #[test]
-fn a_port_that_is_away_for_longer_loses_the_peers_and_is_used_by_the_next_view() {
+fn long_port_loss_loses_peers_until_next_view() {
     let mut members = members(3);
     let device = members.devices[0].clone();
     members.network.inject(Fault::PortDown(device.clone(), 1));
@@ -173,7 +173,7 @@ fn told(members: &mut Members, process: usize) -> String {
 
 /// The device reports only flushes: its event about the port gives the cause.
 #[test]
-fn flushes_of_an_interface_taken_down_name_the_port() {
+fn flushes_of_downed_interface_name_the_port() {
     let mut members =
         members_with(&Profile { fails_without_link: true, ..Profile::soft_roce() }, 3);
     let device = members.devices[0].clone();
@@ -218,7 +218,7 @@ fn figures_count_all_views_and_name_the_device() {
 }
 
 #[test]
-fn the_first_status_names_a_loss_behind_flushes() {
+fn first_status_after_flushes_names_the_loss() {
     let mut members =
         members_with(&Profile { flushes_receives_first: true, ..Profile::strict() }, 2);
     let (from, to) = (members.devices[0].clone(), members.devices[1].clone());
@@ -259,7 +259,7 @@ fn with_addresses(wishes: [Wanted; 2]) -> Members {
 }
 
 #[test]
-fn an_address_that_moves_in_the_table_is_found_by_the_next_view() {
+fn next_view_finds_moved_address() {
     let mut members = with_addresses([Wanted::default(), Wanted::default()]);
     set_gid(&members, 0, 3, "::ffff:10.0.0.1");
     set_gid(&members, 0, IN_USE, "::");
@@ -268,7 +268,7 @@ fn an_address_that_moves_in_the_table_is_found_by_the_next_view() {
 }
 
 #[test]
-fn an_address_that_is_replaced_is_the_one_by_which_the_next_view_connects() {
+fn next_view_uses_replaced_address() {
     let mut members = with_addresses([Wanted::default(), Wanted::default()]);
     set_gid(&members, 0, IN_USE, "::");
     set_gid(&members, 0, 2, "::ffff:10.0.0.9");
@@ -279,7 +279,7 @@ fn an_address_that_is_replaced_is_the_one_by_which_the_next_view_connects() {
 /// Nothing outside the operator's constraints is chosen, and the member finds the address when it
 /// checks again.
 #[test]
-fn an_address_that_is_insisted_on_is_waited_for() {
+fn required_address_is_awaited() {
     let insisted = "10.0.0.1".parse().expect("an address");
     let wanted = Wanted { gid: GidChoice::Address(insisted), ..Wanted::default() };
     let mut members = with_addresses([wanted, Wanted::default()]);
@@ -296,7 +296,7 @@ fn an_address_that_is_insisted_on_is_waited_for() {
 }
 
 #[test]
-fn a_lid_that_changes_is_told_by_the_cards_of_the_next_view() {
+fn next_views_cards_have_changed_lid() {
     let port = PortProfile { link_layer: LinkLayer::InfiniBand, ..PortProfile::default() };
     let mut members = members_with(&Profile { ports: vec![port], ..Profile::strict() }, 2);
     members.network.inject(Fault::Lid(members.devices[0].clone(), 1, 99));
@@ -308,7 +308,7 @@ fn a_lid_that_changes_is_told_by_the_cards_of_the_next_view() {
 }
 
 #[test]
-fn a_packet_size_that_shrinks_is_that_of_the_next_view_whether_it_is_told_or_not() {
+fn next_view_uses_smaller_packet_size() {
     for is_told in [true, false] {
         let mut members = members(2);
         let device = members.devices[0].clone();
@@ -324,7 +324,7 @@ fn a_packet_size_that_shrinks_is_that_of_the_next_view_whether_it_is_told_or_not
 }
 
 #[test]
-fn a_completion_queue_that_overruns_costs_its_own_view_and_no_other() {
+fn completion_queue_overflow_costs_only_its_view() {
     for (failing, is_told) in
         [FIRST, SECOND].into_iter().flat_map(|view| [(view, true), (view, false)])
     {
@@ -350,7 +350,7 @@ fn a_completion_queue_that_overruns_costs_its_own_view_and_no_other() {
 }
 
 #[test]
-fn a_queue_pair_that_fails_without_a_completion_costs_its_own_peer() {
+fn silent_queue_pair_failure_loses_its_peer() {
     let mut members = members(3);
     let context = members.member(0).context;
     // The first connection is the row's to B. A report of an earlier failure may come late.
@@ -371,7 +371,7 @@ fn a_queue_pair_that_fails_without_a_completion_costs_its_own_peer() {
 
 /// Real time passes here, because a thread sleeps.
 #[test]
-fn a_member_that_sleeps_wakes_when_its_device_fails() {
+fn device_failure_wakes_a_sleeping_member() {
     let mut members = members(2);
     assert!(wakes(&mut members));
     members.pass(MILLISECOND_NS);
@@ -421,7 +421,7 @@ fn processor_time() -> Duration {
 
 /// Its memory exists, but losses could not be reported yet.
 #[test]
-fn a_view_that_opens_on_a_device_that_has_failed_meanwhile_is_told_its_losses_then() {
+fn view_opened_after_device_failure_reports_losses() {
     let mut members = members(2);
     let rows = members.make(SECOND, &[0, 1], 0).expect("memory");
     members.network.announce_failure(&members.devices[0]);
@@ -433,7 +433,7 @@ fn a_view_that_opens_on_a_device_that_has_failed_meanwhile_is_told_its_losses_th
 }
 
 #[test]
-fn a_member_whose_device_failed_does_not_tell_the_others_that_they_are_cut_off() {
+fn device_failure_does_not_cut_off_peers() {
     let mut members = members(3);
     members.network.inject(Fault::DeviceFatal(members.devices[0].clone()));
     members.pass(MILLISECOND_NS);

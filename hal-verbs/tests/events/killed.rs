@@ -129,7 +129,7 @@ fn survive(count: usize, kill_after: u64, object_ns: u64) -> Vec<Option<WorkStat
 /// The kernel destroys the newest objects first: block memory is gone while queue pairs still
 /// answer, and they refuse requests.
 #[test]
-fn survivors_of_a_killed_member_go_on_whatever_of_it_is_destroyed_first() {
+fn survivors_continue_with_any_destruction_order() {
     let (mut refused, mut silent) = (0, 0);
     for moment in 0..36 {
         let (count, object_ns) = if moment % 3 == 0 { (5, 20_000) } else { (3, 1 + moment * 300) };
@@ -146,7 +146,7 @@ fn survivors_of_a_killed_member_go_on_whatever_of_it_is_destroyed_first() {
 /// A cut is a message from a live peer: the side channel reports it, whatever the device reported
 /// first.
 #[test]
-fn a_member_that_is_cut_off_learns_it_from_the_side_channel() {
+fn side_channel_informs_cut_off_member() {
     let mut members = Members::new(&Profile::strict(), 2);
     members.open(ViewId(1), &[0, 1]);
     members.losses();

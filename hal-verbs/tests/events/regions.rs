@@ -67,7 +67,7 @@ fn pass(network: &Network, members: &mut [Member; 2]) -> Vec<Event> {
 /// The owner's device reports that its end failed; nothing else happens, and no receive is flushed
 /// there.
 #[test]
-fn a_connection_of_a_region_that_fails_is_made_anew_and_loses_nobody() {
+fn failed_region_connection_is_re_established() {
     let network = Network::new(3, Clock::Virtual);
     let mut members = pair(&network);
     let context = members[0].context;

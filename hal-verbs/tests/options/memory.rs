@@ -17,7 +17,7 @@ fn site(profile: Profile, limits: &Limits) -> Result<(Network, Site), JoinError>
 }
 
 #[test]
-fn queues_are_as_deep_and_requests_as_long_as_is_needed() {
+fn queue_sizes_match_the_requirements() {
     let profile = Profile {
         limits: tramontane_verbs::devices::DeviceLimits {
             inline_bytes_max: 1024,
@@ -37,7 +37,7 @@ fn queues_are_as_deep_and_requests_as_long_as_is_needed() {
 }
 
 #[test]
-fn a_view_says_what_it_costs() {
+fn view_reports_its_cost() {
     let limits = Limits::default();
     let (network, site) = site(Profile::strict(), &limits).expect("a device");
     let before = network.objects();
@@ -65,7 +65,7 @@ fn a_view_says_what_it_costs() {
 
 /// Short writes and guards arrive with every number of granted inline bytes.
 #[test]
-fn writes_arrive_whatever_is_granted_to_go_inline() {
+fn writes_arrive_with_any_inline_grant() {
     for inline in [InlineGrant::AsAsked, InlineGrant::RoundedUp, InlineGrant::Less] {
         for most in [0, 28, 64, 512] {
             let limits = tramontane_verbs::devices::DeviceLimits {
@@ -101,7 +101,7 @@ fn writes_arrive_whatever_is_granted_to_go_inline() {
 /// Allows exactly the memory that each step locks, and then one step more: the error names the
 /// limit, whatever cannot be locked.
 #[test]
-fn whatever_cannot_be_locked_the_error_names_the_limit() {
+fn lock_failure_at_any_step_names_the_limit() {
     let mut actions = BTreeSet::new();
     let mut locked = 0;
     loop {
@@ -119,7 +119,7 @@ fn whatever_cannot_be_locked_the_error_names_the_limit() {
 }
 
 #[test]
-fn block_memory_that_cannot_be_locked_names_the_limit() {
+fn unlockable_block_memory_names_the_limit() {
     let profile = Profile { locked_bytes_max: Some(1 << 20), ..Profile::strict() };
     let (_network, site) = site(profile, &Limits::default()).expect("a device");
     let error = site.block_store().memory(2 << 20, BlockUse::Both).expect_err("too much");
@@ -128,7 +128,7 @@ fn block_memory_that_cannot_be_locked_names_the_limit() {
 
 /// The machine may have huge pages or not.
 #[test]
-fn members_meet_in_huge_pages_or_without_them() {
+fn members_connect_with_or_without_huge_pages() {
     let limits = Limits { huge_pages: true, ..Limits::default() };
     let (_network, site) = site(Profile::strict(), &limits).expect("a device");
     let members = [NodeId(10), NodeId(11)];
@@ -159,7 +159,7 @@ fn view_of(site: &Site, own: Rank, view: u64) -> tramontane_verbs::Verbs {
 }
 
 #[test]
-fn views_are_spread_over_the_completion_vectors_unless_one_is_given() {
+fn views_spread_over_completion_vectors_by_default() {
     for (given, wanted) in [(None, [3, 0, 1]), (Some(2), [2, 2, 2])] {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile::strict());
@@ -171,7 +171,7 @@ fn views_are_spread_over_the_completion_vectors_unless_one_is_given() {
 }
 
 #[test]
-fn a_completion_vector_that_is_not_there_is_refused() {
+fn missing_completion_vector_is_refused() {
     let limits = Limits { completion_vector: Some(4), ..Limits::default() };
     let error = site(Profile::strict(), &limits).expect_err("no vector");
     assert!(matches!(error, JoinError::NoSuchVector { wanted: 4, vectors: 4, .. }), "{error}");

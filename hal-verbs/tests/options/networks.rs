@@ -13,7 +13,7 @@ fn infiniband() -> Profile {
 }
 
 #[test]
-fn members_on_different_link_layers_refuse_each_other_at_once() {
+fn members_on_different_link_layers_refuse_each_other() {
     let profiles = [infiniband(), Profile::strict()];
     let mut two = Two::new(&Shape { profiles, ..Shape::default() });
     assert_eq!(two.connect(), [false, false]);
@@ -29,7 +29,7 @@ fn members_on_different_link_layers_refuse_each_other_at_once() {
 }
 
 #[test]
-fn members_on_infiniband_meet_with_a_global_route_and_without() {
+fn infiniband_members_connect_with_or_without_global_route() {
     for [one, other] in [[false, false], [true, false], [false, true], [true, true]] {
         let wanted = [one, other].map(|has_global_route| Wanted {
             service: Service { has_global_route, ..Service::default() },
@@ -49,7 +49,7 @@ fn members_on_infiniband_meet_with_a_global_route_and_without() {
 }
 
 #[test]
-fn ports_that_require_a_global_route_get_it() {
+fn required_global_route_is_used() {
     for tells_of_global_route in [true, false] {
         let needs = |needs_global_route| {
             let port = PortProfile {
@@ -98,7 +98,7 @@ fn wanting(key: u16) -> Wanted {
 }
 
 #[test]
-fn members_meet_in_the_partition_that_is_given() {
+fn members_connect_in_the_chosen_partition() {
     let profiles = [in_partitions(&[0xffff, 0, 0x8001]), in_partitions(&[0xffff, 0x0001])];
     let wanted = [wanting(0x8001), wanting(0x0001)];
     let mut two = Two::new(&Shape { profiles, wanted, ..Shape::default() });
@@ -110,7 +110,7 @@ fn members_meet_in_the_partition_that_is_given() {
 }
 
 #[test]
-fn members_in_partitions_that_do_not_reach_each_other_refuse_each_other_at_once() {
+fn members_in_separate_partitions_refuse_each_other() {
     for (one, other) in [(0x8001, 0x8002), (0x0001, 0x0001), (0xffff, 0x8001)] {
         let profiles = [in_partitions(&[one]), in_partitions(&[other])];
         let mut two = Two::new(&Shape { profiles, ..Shape::default() });
@@ -128,13 +128,13 @@ fn open(profile: Profile, wanted: &Wanted, limits: &Limits) -> Result<Site, Join
 }
 
 #[test]
-fn a_partition_that_the_port_is_not_in_is_refused() {
+fn partition_missing_at_port_is_refused() {
     let error = open(infiniband(), &wanting(0x8007), &Limits::default()).expect_err("no partition");
     assert!(matches!(error, JoinError::Choice(ChoiceError::NoSuchPartition { .. })), "{error}");
 }
 
 #[test]
-fn transports_other_than_infiniband_and_roce_are_refused_by_name() {
+fn unsupported_transports_are_refused_by_name() {
     let strict = Profile::strict;
     for (profile, transport) in [
         (Profile { transport: 1, ..strict() }, Transport::Iwarp),

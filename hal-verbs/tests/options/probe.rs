@@ -14,7 +14,7 @@ const LONG_NS: u64 = 20 * SECOND_NS;
 const BLACK_HOLE: Link = Link { is_cut: false, loss_per_million: 0, delay_ns: 0, mtu_bytes: 1500 };
 
 #[test]
-fn a_peer_that_full_packets_do_not_reach_is_lost_with_an_error_that_says_so() {
+fn peer_unreachable_by_full_packets_is_reported() {
     let mut two = Two::new(&Shape::default());
     two.link(BLACK_HOLE);
     two.admit();
@@ -28,7 +28,7 @@ fn a_peer_that_full_packets_do_not_reach_is_lost_with_an_error_that_says_so() {
 }
 
 #[test]
-fn with_smaller_packets_the_same_peer_is_reached() {
+fn smaller_packets_reach_the_same_peer() {
     let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
     // One of the two is enough: both use the smaller size.
     for wanted in [[wanted.clone(), Wanted::default()], [Wanted::default(), wanted]] {
@@ -41,7 +41,7 @@ fn with_smaller_packets_the_same_peer_is_reached() {
 }
 
 #[test]
-fn a_peer_that_nothing_reaches_is_lost_without_a_word_about_packets() {
+fn unreachable_peers_error_omits_packet_size() {
     let mut two = Two::new(&Shape::default());
     two.link(Link { is_cut: true, ..Link::default() });
     two.admit();
@@ -50,7 +50,7 @@ fn a_peer_that_nothing_reaches_is_lost_without_a_word_about_packets() {
 }
 
 #[test]
-fn a_few_lost_packets_lose_no_peer() {
+fn few_lost_packets_lose_no_peer() {
     for seed in 0..20 {
         let mut two = Two::new(&Shape { seed, ..Shape::default() });
         two.link(Link { loss_per_million: 250_000, ..Link::default() });
@@ -62,7 +62,7 @@ fn a_few_lost_packets_lose_no_peer() {
 
 /// However late a device reads, and in whatever order it places, probes carry no meaningful bytes.
 #[test]
-fn the_first_writes_change_no_row_and_carry_no_row() {
+fn probes_leave_rows_untouched() {
     for seed in 0..10 {
         let late = Profile {
             late_read_ns: 100_000,
@@ -94,7 +94,7 @@ fn the_first_writes_change_no_row_and_carry_no_row() {
 
 /// The bytes after a row are not part of it: nothing may be posted from or to them.
 #[test]
-fn what_lies_behind_a_row_cannot_be_posted() {
+fn bytes_after_a_row_cannot_be_posted() {
     use tramontane_core::fabric::{Area, ErrorKind, Fabric as _, Kind, Region, Write};
     let mut two = Two::new(&Shape::default());
     two.admit();

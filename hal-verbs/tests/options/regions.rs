@@ -12,7 +12,7 @@ use super::group::beside::{Beside, meet_all_with};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn members_with_several_regions_come_to_be_ready() {
+fn members_with_several_regions_become_ready() {
     for count in [1, 2, 5, 32] {
         let regions: Vec<_> = (1..=count).map(|number| (Region(number), 4096)).collect();
         let mut members = meet_all_with(2, &Limits::default(), 4096, &regions);

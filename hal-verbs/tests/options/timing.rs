@@ -8,7 +8,7 @@ use tramontane_verbs::fake::{Link, Profile};
 use super::{SECOND_NS, Shape, Two};
 
 #[test]
-fn an_adapter_is_asked_for_seven_retries_and_soft_roce_for_fewer() {
+fn nics_use_seven_retries_and_soft_roce_fewer() {
     for (profile, is_adapter) in [(Profile::strict(), true), (Profile::soft_roce(), false)] {
         let profiles = [profile.clone(), profile];
         let mut two = Two::new(&Shape { profiles, ..Shape::default() });
@@ -27,7 +27,7 @@ fn an_adapter_is_asked_for_seven_retries_and_soft_roce_for_fewer() {
 /// For every firmware floor and every delay of retransmissions, a silent peer is given up no
 /// earlier than the report's minimum and no later than its maximum.
 #[test]
-fn a_silent_peer_is_given_up_within_the_times_of_the_report() {
+fn silent_peer_is_given_up_within_reported_times() {
     for kind in [Profile::strict(), Profile::soft_roce()] {
         // A software driver has no firmware.
         let floors: &[u8] = if kind.vendor_id == 0x02c9 { &[0, 12, 16] } else { &[0] };
@@ -61,7 +61,7 @@ fn a_silent_peer_is_given_up_within_the_times_of_the_report() {
 }
 
 #[test]
-fn a_floor_that_is_known_makes_the_longest_time_shorter() {
+fn known_firmware_floor_shortens_longest_time() {
     let longest = |timeout_exponent_floor| {
         let loss_time = Duration::from_millis(10);
         let limits = Limits { timeout_exponent_floor, loss_time, ..Limits::default() };

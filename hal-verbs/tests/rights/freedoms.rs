@@ -56,7 +56,7 @@ fn ensure_write(world: &mut World, value: u8) {
 }
 
 #[test]
-fn a_write_without_the_right_is_denied_on_every_device() {
+fn write_without_right_is_denied_on_every_device() {
     for (what, profile) in profiles() {
         println!("{what}");
         let mut world = World::new(2, 1, &profile);
@@ -85,7 +85,7 @@ fn a_write_without_the_right_is_denied_on_every_device() {
 }
 
 #[test]
-fn what_is_under_way_never_lands_after_the_right_was_taken_back() {
+fn writes_in_flight_never_land_after_revocation() {
     for (what, profile) in profiles() {
         for passed_ns in [0, 500, 1_900, 2_100, 3_000, 5_000, 50_000, 200_000] {
             let mut world = World::new(2, passed_ns, &profile);
@@ -105,7 +105,7 @@ fn what_is_under_way_never_lands_after_the_right_was_taken_back() {
 }
 
 #[test]
-fn a_late_write_does_not_land_with_the_next_right() {
+fn late_write_does_not_land_under_next_right() {
     for (what, profile) in profiles() {
         let mut world = World::new(3, 3, &profile);
         // More often than a device has keys that differ in their lowest byte.
@@ -132,7 +132,7 @@ fn a_late_write_does_not_land_with_the_next_right() {
 }
 
 #[test]
-fn rows_and_other_peers_go_on_when_a_write_is_denied() {
+fn denied_write_leaves_rows_and_peers_unaffected() {
     for (what, profile) in profiles() {
         let mut world = World::new(3, 4, &profile);
         world.grant(B, C);
@@ -154,7 +154,7 @@ fn rows_and_other_peers_go_on_when_a_write_is_denied() {
 }
 
 #[test]
-fn a_connection_is_made_anew_once_many_keys_were_ended_over_it() {
+fn many_ended_keys_re_establish_the_connection() {
     let mut world = World::new(2, 7, &Profile::strict());
     world.grant(A, B);
     world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
@@ -181,7 +181,7 @@ fn a_connection_is_made_anew_once_many_keys_were_ended_over_it() {
 }
 
 #[test]
-fn a_right_outlives_a_break_of_its_connection() {
+fn right_survives_its_connection() {
     for (what, profile) in profiles() {
         let mut world = World::new(2, 6, &profile);
         for value in 1..20 {
@@ -210,7 +210,7 @@ fn a_right_outlives_a_break_of_its_connection() {
 }
 
 #[test]
-fn a_peer_that_is_cut_writes_nothing_more_to_a_region() {
+fn cut_peer_cannot_write_to_a_region() {
     for (what, profile) in profiles() {
         let mut world = World::new(2, 5, &profile);
         ensure_write(&mut world, 1);

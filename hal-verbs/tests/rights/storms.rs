@@ -175,7 +175,7 @@ fn run(seed: u64, profile: &Profile, limits: &Limits, steps: u32) -> (u64, u64, 
 }
 
 #[test]
-fn no_storm_of_rights_lets_a_write_land_without_one() {
+fn random_grants_never_admit_an_unauthorised_write() {
     let seeds = std::env::var("TRAMONTANE_SEEDS").ok().and_then(|it| it.parse().ok());
     let (mut values, mut denied, mut refused) = (0, 0, 0);
     for seed in 0..seeds.unwrap_or(60) {

@@ -23,7 +23,7 @@ fn try_denial(profile: Profile) -> Result<(), JoinError> {
 }
 
 #[test]
-fn on_a_device_of_any_freedoms_ended_keys_are_denied() {
+fn ended_keys_are_denied_on_every_device() {
     for seed in 0..100 {
         try_denial(Profile::drawn(seed)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
@@ -41,7 +41,7 @@ fn a_device_that_places_late_is_not_refused() {
 }
 
 #[test]
-fn a_device_on_which_ended_keys_work_is_refused() {
+fn device_with_working_ended_keys_is_refused() {
     let profile = Profile { keeps_ended_keys: true, ..Profile::strict() };
     let refused = try_denial(profile).expect_err("no way is safe there");
     assert!(matches!(refused, JoinError::NotDenied { .. }), "{refused}");

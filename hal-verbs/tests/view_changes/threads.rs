@@ -51,7 +51,7 @@ fn step(members: &mut [Views], side: &SharedSideNetwork) {
 }
 
 #[test]
-fn a_member_that_ends_while_it_is_connected_waits_for_no_more_than_what_is_under_way() {
+fn ending_while_connecting_waits_only_for_running_commands() {
     let network = Network::new(7, Clock::Real);
     let side = SideNetwork::new(SideProfile::default(), &nodes(), 7).shared();
     let way_ns = u64::try_from(WAY.as_nanos()).expect("short");

@@ -13,7 +13,7 @@ fn chosen(profile: Profile, limits: &Limits) -> (WriteOrder, Promises) {
 }
 
 #[test]
-fn the_device_is_asked_and_the_operator_overrules_it() {
+fn operator_overrules_the_devices_order() {
     let adapter = |data_in_order| Profile { data_in_order, ..Profile::strict() };
     let usual = Limits::default();
     let cases = [
@@ -34,14 +34,14 @@ fn the_device_is_asked_and_the_operator_overrules_it() {
 }
 
 #[test]
-fn updates_promise_nothing_but_order_between_writes() {
+fn updates_promise_nothing_except_write_order() {
     let limits =
         Limits { address_order: Some(true), completion_visible: Some(true), ..by_updates() };
     assert_eq!(chosen(Profile::soft_roce(), &limits).1, Promises::WRITE_ORDER);
 }
 
 #[test]
-fn the_table_says_what_a_device_says() {
+fn device_table_shows_reported_order() {
     for (data_in_order, said) in [
         (DataInOrder::Yes, "order between writes: yes;"),
         (DataInOrder::No, "order between writes: not promised;"),
@@ -55,7 +55,7 @@ fn the_table_says_what_a_device_says() {
 }
 
 #[test]
-fn without_order_and_without_updates_a_site_is_refused() {
+fn site_without_order_or_updates_is_refused() {
     let network = Network::new(1, Clock::Virtual);
     let limits = Limits { allow_updates: false, ..Limits::default() };
     let silent = || Profile { data_in_order: DataInOrder::NotKnown, ..Profile::strict() };
@@ -67,7 +67,7 @@ fn without_order_and_without_updates_a_site_is_refused() {
 }
 
 #[test]
-fn regions_are_refused_where_lists_go_with_updates() {
+fn updates_refuse_regions() {
     let network = Network::new(1, Clock::Virtual);
     let site = site(&network, Profile::strict(), &by_updates()).expect("a site");
     let refused = site.region(REGION, 4096).expect_err("regions");
@@ -75,7 +75,7 @@ fn regions_are_refused_where_lists_go_with_updates() {
 }
 
 #[test]
-fn a_protocol_that_counts_on_completions_is_told_whether_it_can() {
+fn region_check_reports_completion_visibility() {
     let network = Network::new(1, Clock::Virtual);
     let checked =
         |profile, limits: &Limits| site(&network, profile, limits).expect("a site").check_regions();
@@ -90,7 +90,7 @@ fn a_protocol_that_counts_on_completions_is_told_whether_it_can() {
 }
 
 #[test]
-fn members_that_differ_refuse_each_other() {
+fn members_with_different_write_order_refuse_each_other() {
     let network = Network::new(1, Clock::Virtual);
     let sites = [by_updates(), promised()]
         .map(|limits| site(&network, Profile::strict(), &limits).expect("a site"));

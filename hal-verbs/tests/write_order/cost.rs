@@ -62,7 +62,7 @@ impl Alone for Counters {
 }
 
 #[test]
-fn a_list_costs_one_doorbell_either_way_and_one_receive_with_updates() {
+fn list_costs_one_doorbell_and_one_update_receive() {
     // A message of 2,000 B, its counter, and a frontier.
     let long = |slot: usize| {
         vec![content(slot * 2048, 2000), guard(slot * 2048 + 2040, 8), guard(10_240, 16)]
@@ -80,7 +80,7 @@ fn a_list_costs_one_doorbell_either_way_and_one_receive_with_updates() {
 }
 
 #[test]
-fn short_messages_go_with_the_update() {
+fn short_messages_travel_in_the_update() {
     let short =
         |slot: usize| vec![content(slot * 2048, 56), guard(slot * 2048 + 56, 8), guard(10_240, 16)];
     let usual = counted(&promised(), short);

@@ -9,7 +9,7 @@ use super::bench::{
 };
 
 #[test]
-fn a_member_that_does_not_poll_is_sent_no_more_than_its_receives_hold() {
+fn member_that_never_polls_is_not_overrun() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
     let mut posted = 0;
     for round in 1..=100_u64 {
@@ -33,7 +33,7 @@ fn a_member_that_does_not_poll_is_sent_no_more_than_its_receives_hold() {
 }
 
 #[test]
-fn a_member_that_sleeps_on_a_full_queue_is_woken_by_the_room() {
+fn room_in_queue_wakes_the_sleeper() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 1);
     while pair.a.post(B, &[guard(0, 8)]).is_ok() {}
     // Its posts, and the notice that it sleeps, are acknowledged, but free no room.
@@ -55,7 +55,7 @@ fn a_member_that_sleeps_on_a_full_queue_is_woken_by_the_room() {
 }
 
 #[test]
-fn one_poll_takes_all_that_came_however_much_else_came() {
+fn one_poll_applies_all_arrived_updates() {
     let limits = Limits { signal_every: 1, ..by_updates() };
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &limits, 1);
     let mut posted = 0;
@@ -72,7 +72,7 @@ fn one_poll_takes_all_that_came_however_much_else_came() {
 }
 
 #[test]
-fn two_members_that_post_all_they_can_never_wait_for_each_other() {
+fn two_saturated_members_never_deadlock() {
     for seed in 0..5 {
         let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), seed);
         let (mut to_b, mut to_a) = (0, 0);
@@ -99,7 +99,7 @@ fn two_members_that_post_all_they_can_never_wait_for_each_other() {
 }
 
 #[test]
-fn a_long_content_that_meets_itself_waits_for_the_peer_and_no_longer() {
+fn overlapping_long_content_waits_for_the_peer() {
     let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
     let list = [content(0, 2000), guard(4096, 8)];
     assert_eq!(pair.a.post(B, &list), Ok(()));
@@ -119,7 +119,7 @@ fn a_long_content_that_meets_itself_waits_for_the_peer_and_no_longer() {
 }
 
 #[test]
-fn a_long_content_waits_for_short_writes_that_it_meets_too() {
+fn long_content_waits_for_overlapping_short_writes() {
     let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 3);
     for short in [guard(64, 8), content(1995, 30)] {
         assert_eq!(pair.a.post(B, &[short]), Ok(()));
@@ -132,7 +132,7 @@ fn a_long_content_waits_for_short_writes_that_it_meets_too() {
 }
 
 #[test]
-fn guards_never_go_alone_however_much_content_is_beside_them() {
+fn guards_always_travel_in_the_update() {
     let mut pair = Pair::new(Profile::strict(), &by_updates(), 3);
     let contents = (0..8).map(|at| content(at * 256, 256));
     let guards = (0..8).map(|at| guard(8192 + at * 64, 64));
@@ -151,7 +151,7 @@ fn guards_never_go_alone_however_much_content_is_beside_them() {
 }
 
 #[test]
-fn a_list_whose_parts_meet_in_the_wrong_order_is_refused() {
+fn list_with_overlap_in_wrong_order_is_refused() {
     let mut pair = Pair::new(Profile::strict(), &by_updates(), 4);
     let crossed = [guard(64, 8), content(0, 2000)];
     assert_eq!(pair.a.post(B, &crossed), Err(ErrorKind::OutOfRange));
@@ -160,7 +160,7 @@ fn a_list_whose_parts_meet_in_the_wrong_order_is_refused() {
 }
 
 #[test]
-fn the_longest_list_goes_with_its_ring_to_a_peer_that_sleeps() {
+fn longest_list_and_ring_reach_a_sleeper() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 5);
     assert!(pair.b.fabric.arm());
     pair.pass(1_000_000);
@@ -177,7 +177,7 @@ fn the_longest_list_goes_with_its_ring_to_a_peer_that_sleeps() {
 }
 
 #[test]
-fn a_peer_that_says_what_does_not_fit_its_row_is_lost() {
+fn update_outside_the_row_loses_its_sender() {
     let network = Network::new(6, Clock::Virtual);
     // Short packets, so that the full one of the start still lands in B's memory.
     let port = PortProfile { mtu_bytes: 1024, ..PortProfile::default() };
@@ -209,7 +209,7 @@ fn a_peer_that_says_what_does_not_fit_its_row_is_lost() {
 }
 
 #[test]
-fn both_members_retire_with_updates_under_way() {
+fn both_members_retire_with_updates_in_flight() {
     let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 7);
     let mut posted = 0;
     for round in 1..=20_u64 {

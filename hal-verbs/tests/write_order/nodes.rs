@@ -33,7 +33,7 @@ fn deliver_all(limits: Limits) -> Counters {
 }
 
 #[test]
-fn whole_nodes_deliver_every_message_in_order_over_devices_that_keep_none() {
+fn nodes_deliver_in_order_over_unordered_devices() {
     let network = device::take_instead(reordering(Placement::BytesReordered), 1);
     let counters = deliver_all(Limits::default());
     println!("{MESSAGES} messages to {} peers, by updates: {counters:?}", MEMBERS - 1);
@@ -42,7 +42,7 @@ fn whole_nodes_deliver_every_message_in_order_over_devices_that_keep_none() {
 }
 
 #[test]
-fn whole_nodes_send_no_update_where_devices_keep_order() {
+fn nodes_send_no_updates_over_ordered_devices() {
     let network = device::take_instead(tramontane_verbs::fake::Profile::strict(), 1);
     for limits in [Limits::default(), promised()] {
         let counters = deliver_all(limits);
@@ -85,7 +85,7 @@ fn one_at_a_time(limits: Limits) -> [Counters; 2] {
 }
 
 #[test]
-fn a_message_costs_as_many_doorbells_either_way_and_fewer_requests_with_updates() {
+fn updates_need_fewer_requests_per_message() {
     let _network = device::take_instead(tramontane_verbs::fake::Profile::strict(), 1);
     let by_device = one_at_a_time(promised());
     let by_updates = one_at_a_time(by_updates());

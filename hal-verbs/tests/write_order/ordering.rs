@@ -129,7 +129,7 @@ impl super::bench::Member {
 const BOTH: [Placement; 2] = [Placement::WritesReordered, Placement::BytesReordered];
 
 #[test]
-fn a_guard_overtakes_its_content_where_a_promise_of_order_is_not_kept() {
+fn guard_overtakes_content_on_a_dishonest_device() {
     for placement in BOTH {
         let found = (0..4).filter_map(|seed| hunt(placement, &promised(), seed, 100));
         let found: Vec<Breach> = found.collect();
@@ -139,7 +139,7 @@ fn a_guard_overtakes_its_content_where_a_promise_of_order_is_not_kept() {
 }
 
 #[test]
-fn with_updates_no_guard_is_early_and_no_cell_goes_back() {
+fn updates_keep_guards_late_and_cells_monotonic() {
     for placement in BOTH {
         for seed in 0..10 {
             let limits = match seed % 3 {
@@ -153,7 +153,7 @@ fn with_updates_no_guard_is_early_and_no_cell_goes_back() {
 }
 
 #[test]
-fn the_parts_of_a_list_are_seen_in_its_order() {
+fn parts_of_a_list_are_seen_in_order() {
     let mut pair = Pair::new(reordering(Placement::BytesReordered), &by_updates(), 1);
     let list = [guard(0, 8), content(64, 4000), guard(8, 8), content(8192, 200), guard(16, 24)];
     for round in 1..=50_u64 {
@@ -178,7 +178,7 @@ fn the_parts_of_a_list_are_seen_in_its_order() {
 }
 
 #[test]
-fn a_member_that_arms_or_sleeps_has_what_came() {
+fn arming_or_sleeping_applies_arrived_updates() {
     let mut pair = Pair::new(reordering(Placement::WritesReordered), &by_updates(), 2);
     for round in 1..=20_u64 {
         pair.a.publish(0, 2 * round - 1);

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_members_is_at_least_one() {
+    fn half_of_members_is_at_least_one() {
         assert_eq!(Senders::Half.of(1), 1);
         assert_eq!(Senders::Half.of(5), 3);
     }

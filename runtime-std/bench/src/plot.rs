@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_of_one_label_are_one_line_and_all_is_drawn() {
+    fn points_with_one_label_form_one_line() {
         let mut drawing = Drawing::new("T & T".into(), "bytes".into(), "ms".into());
         drawing.is_logarithmic = true;
         let spread = |median: f64| Spread { median, min: median / 2.0, max: median * 2.0 };
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_is_a_drawing_too() {
+    fn single_point_can_be_drawn() {
         let mut drawing = Drawing::new(String::new(), "members".into(), "ms".into());
         drawing.is_logarithmic = true;
         drawing.add("alone".into(), 4.0, Spread::of(&[0.2]));

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_loads_and_says_its_sources() {
+    fn every_profile_loads_with_its_sources() {
         for (name, text) in PROFILES {
             load(name, 0).unwrap_or_else(|error| panic!("{name}: {error}"));
             let Contents { parameters, _about, .. } = toml::from_str(text).expect("read before");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_take_the_rest_from_their_base() {
+    fn profiles_inherit_from_their_base() {
         let of = |name| load(name, 0).expect("it is there");
         let (spindle, sierra) = (of("spindle"), of("sierra"));
         assert_eq!((spindle.port_bytes_per_us, sierra.port_bytes_per_us), (12_500, 4_000));
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn last_assignment_of_a_parameter_counts() {
+    fn last_assignment_of_a_parameter_applies() {
         let set = ["post_ns=5", "post_ns=7"].map(|text| assignment(text).expect("right"));
         let machine = MachineArguments { set: set.into() }.machine("spindle").expect("it is there");
         assert_eq!(machine.post_ns, 7);
     }
 
     #[test]
-    fn assignments_that_set_nothing_are_refused() {
+    fn invalid_parameter_assignments_are_refused() {
         for (given, what) in [
             ("post_ns", "not NAME=VALUE"),
             ("post=1", "no parameter of that name"),

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians() {
+    fn median_of_numbers_is_correct() {
         assert_eq!(median(&[]), 0.0);
         assert_eq!(median(&[3.0]), 3.0);
         assert_eq!(median(&[4.0, 1.0]), 2.5);

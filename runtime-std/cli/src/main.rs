@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_line_is_told_in_one_line() {
+    fn wrong_command_line_is_reported_in_one_line() {
         let wrong: [&[&str]; 6] = [
             &[],
             &["nonsense"],
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn mistyped_names_are_told_with_what_may_be_meant() {
+    fn mistyped_names_are_reported_with_suggestions() {
         let mistyped: [(&[&str], &str); 4] = [
             (&["stauts"], "'status'"),
             (&["node", "--confg", "group.toml"], "'--config'"),

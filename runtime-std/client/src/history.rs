@@ -289,7 +289,7 @@ mod tests {
 
     /// A subscriber that has received nothing yet, at a re-formed group that has less than before.
     #[test]
-    fn shorter_order_is_told_apart_by_earlier_positions() {
+    fn shorter_order_is_distinguished_by_earlier_positions() {
         let old = OrderModel::of(&[1; 50], 2, 0);
         let earlier = vec![old.positions[0], old.positions[2], old.positions[34]];
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_what_is_none_is_named() {
+    fn addresses_are_parsed_and_errors_name_the_text() {
         let members =
             Members::parse(["10.9.0.1:7000", "Alpha:7000", "unix:door-1", "/dev/shm/g/door-2"]);
         let addresses: Vec<String> =
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_clear_is_asked_for() {
+    fn unencrypted_connections_need_permission() {
         let members = |text| Members::parse([text]).expect("an address");
         assert!(matches!(members("10.9.0.1:7000").check(), Err(OpenError::KeyNeeded(_))));
         for good in [

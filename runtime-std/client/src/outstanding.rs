@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_wait_for_their_level_and_are_sent_again_from_what_the_member_says() {
+    fn lines_below_their_level_are_resent_on_request() {
         let mut lines = Outstanding::new(Level::DurableMajority);
         for line in [b"a", b"b", b"c", b"d"] {
             lines.add(line);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_bounded_and_there_is_always_room_for_one() {
+    fn room_is_bounded_but_fits_one_line() {
         let mut lines = Outstanding::new(Level::Delivered);
         assert!(lines.has_room(2 * BYTES_MAX));
         lines.add(&[0; 16]);

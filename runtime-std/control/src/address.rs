@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_on_this_machine_is_told_from_what_does_not() {
+    fn local_and_remote_addresses_are_distinguished() {
         let tcp = |ip: [u8; 4]| Address::from(SocketAddr::from((ip, 4000)));
         assert!(tcp([127, 0, 0, 1]).is_local() && !tcp([10, 9, 0, 1]).is_local());
         assert!(host("localhost:1").is_local() && !host("alpha:1").is_local());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_and_port_zero_are_no_destinations() {
+    fn wildcards_and_port_zero_are_not_destinations() {
         for text in ["10.9.0.1:7000", "[fd00::1]:7000", "alpha:7000", "127.0.0.1:1"] {
             assert!(host(text).is_destination(), "{text}");
         }

@@ -469,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard_and_what_is_cut_or_longer_is_not() {
+    fn messages_round_trip_and_damaged_ones_are_refused() {
         let life = ClientLife { id: ClientId(7), incarnation: 9 };
         let target = Target { group: "log", subgroup: "", name: "feed" };
         let requests = [
@@ -548,7 +548,7 @@ mod tests {
 
     /// A forged length must not cause an allocation.
     #[test]
-    fn a_length_that_cannot_be_takes_no_memory() {
+    fn impossible_length_takes_no_memory() {
         let mut bytes = encode(&ClientRequest::Publish { first: 0, lines: Vec::new() });
         bytes.pop();
         bytes.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);

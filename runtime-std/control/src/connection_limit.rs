@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_connects_again_and_again_takes_slots_from_itself() {
+    fn flooding_host_takes_slots_only_from_itself() {
         let (limit, mut ends) = (ConnectionLimit::new(4, 4), Vec::new());
         let member = connect(&limit, 1, &mut ends);
         let mut flood: Vec<Permit<'_>> = (0..3).map(|_| connect(&limit, 2, &mut ends)).collect();

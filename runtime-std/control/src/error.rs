@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_is_one_line_and_says_what_to_do() {
+    fn errors_are_single_lines_with_a_remedy() {
         let address = || Address::from(SocketAddr::from(([10, 9, 0, 1], 4000)));
         let (peer, id) = (NodeId(3), NodeId(3));
         let io = || std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hellos_survive_the_wire_and_nothing_else_does() {
+    fn only_valid_hellos_survive_the_wire() {
         let (view, digest) = (ViewId(1), u64::MAX);
         let hello = Hello { purpose: Purpose::Ask, view, digest, node: NodeId(7), incarnation: 99 };
         let all = [
@@ -176,7 +176,7 @@ mod tests {
 
     /// If the bytes change, the version must increase, and these bytes must be updated.
     #[test]
-    fn the_bytes_of_a_greeting_belong_to_its_version() {
+    fn greeting_bytes_belong_to_their_version() {
         let hello = Hello {
             purpose: Purpose::Join,
             view: ViewId(0x0102_0304_0506_0708),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn preambles_tell_program_version_and_key_apart() {
+    fn preambles_distinguish_program_version_and_key() {
         let own = Preamble::own(true);
         assert_eq!(own.check(Preamble::decode(&own.encode())), Ok(()));
         assert_eq!(own.check(Some(Preamble::own(false))), Err(Refusal::KeyMode));

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_is_understood_here() {
+    fn valid_greeting_is_accepted_here() {
         // Otherwise the attempts below would end at the first byte.
         let (ours, _end) = saying(&words()[1..]);
         let identity = Identity { node: NodeId(1), incarnation: 1, digest: 7 };
@@ -102,12 +102,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn no_bytes_are_more_than_refused(bytes in vec(any::<u8>(), 0..400)) {
+        fn random_bytes_are_only_refused(bytes in vec(any::<u8>(), 0..400)) {
             greeting(&bytes);
         }
 
         #[test]
-        fn no_greeting_that_was_changed_is_more_than_refused(
+        fn changed_greeting_is_only_refused(
             changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
             cut in any::<prop::sample::Index>(),
             more in vec(any::<u8>(), 0..200),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_hexadecimal_and_of_one_size() {
+    fn keys_are_hexadecimal_and_of_fixed_size() {
         let text = "00ff".repeat(16);
         let key = SharedKey::from_hex(&format!("{text}\n")).expect("a key");
         assert_eq!(key.bytes()[..2], [0, 255]);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_may_read_is_refused() {
+    fn key_readable_by_others_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("key");
         std::fs::write(&path, "ab".repeat(32)).expect("written");

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_came_together_are_taken_one_by_one_and_then_the_end() {
+    fn buffered_messages_are_taken_singly_before_the_end() {
         let (mut queued, other) = pair();
         let mut sender = QueuedSession::new(Stream::Unix(other), None);
         for message in [b"one".as_slice(), b"", b"two"] {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_makes_no_sense_is_an_error() {
+    fn overlong_or_malformed_messages_are_errors() {
         let (mut queued, other) = pair();
         let mut sender = QueuedSession::new(Stream::Unix(other), None);
         sender.put(b"four").expect("no cipher");
@@ -284,7 +284,7 @@ mod tests {
 
     /// Bytes that the other end does not accept are kept, and sending continues where it stopped.
     #[test]
-    fn a_full_socket_keeps_the_rest() {
+    fn full_socket_keeps_the_rest() {
         let (mut queued, other) = pair();
         let mut sender = QueuedSession::new(Stream::Unix(other), None);
         let message = vec![7; 1 << 20];

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_survive_the_wire_under_numbers_that_stay() {
+    fn verdicts_survive_the_wire_under_stable_numbers() {
         let refusals = [
             Refusal::Digest,
             Refusal::View,

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_becomes_shorter_or_longer_meanwhile_is_no_entry() {
+    fn resized_file_is_not_packed() {
         for has_hole in [false, true] {
             // The change is so small that padding would hide it, or large, or truncates the file to
             // nothing.
@@ -259,7 +259,7 @@ mod tests {
 
     /// The file is overwritten immediately after it was made, and its time is set back.
     #[test]
-    fn file_overwritten_meanwhile_is_no_entry() {
+    fn overwritten_file_is_not_packed() {
         for is_set_back in [false, true] {
             let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
             let path = folder.path().join("file");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_stays_as_it_is_arrives_with_its_holes() {
+    fn unchanged_file_arrives_with_its_holes() {
         for has_hole in [false, true] {
             for bytes in [0, 1, 511, 512, 513, 100_000] {
                 let archive = pack(bytes, has_hole, bytes).expect("an archive");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn many_holes_take_headers_of_their_own() {
+    fn many_holes_take_extra_headers() {
         let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let path = folder.path().join("file");
         let file = File::create(&path).expect("a file");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_that_nobody_may_write_to_arrive_as_they_are() {
+    fn read_only_directories_arrive_unchanged() {
         let (source, to) =
             (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let archive = archived(source.path());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_moved_goes_whatever_may_be_written_to() {
+    fn unmoved_read_only_directories_are_removed() {
         let (source, to) =
             (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let archive = archived(source.path());

@@ -96,12 +96,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
         #[test]
-        fn no_bytes_change_what_is_there(bytes in vec(any::<u8>(), 0..2000)) {
+        fn random_bytes_change_no_existing_file(bytes in vec(any::<u8>(), 0..2000)) {
             archive(&bytes);
         }
 
         #[test]
-        fn no_entries_change_what_is_there(entries in vec(any_entry(), 0..8)) {
+        fn random_entries_change_no_existing_file(entries in vec(any_entry(), 0..8)) {
             archive(&[entries.concat(), vec![0; 1024]].concat());
         }
     }

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_receivers_as_a_group_has_members_have_room() {
+    fn largest_group_of_receivers_fits() {
         for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
             for receivers in [1, 3, 511, 1023] {
                 let description = job(receivers, carrier).describe().expect("it is a group");

@@ -69,7 +69,7 @@ fn send(mut job: Job, names: &[&str], archive: &[u8]) {
 }
 
 #[test]
-fn what_the_manifest_names_arrives() {
+fn named_entries_arrive() {
     let victim = Victim::new();
     let archive =
         [directory("tree/"), link("tree/link", "../private"), file("tree/file"), vec![0; 1024]]
@@ -83,7 +83,7 @@ fn what_the_manifest_names_arrives() {
 type Attack = (&'static str, &'static [&'static str], Vec<Vec<u8>>);
 
 #[test]
-fn nothing_that_is_there_changes_whatever_is_sent() {
+fn hostile_archives_change_no_existing_file() {
     let long = "x".repeat(5000);
     let mut wrong_size = header(EntryType::Regular, "file", 0o644, "", 0);
     // This is a 64-bit number in binary form.
@@ -183,7 +183,7 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
 
 /// An endless name is refused long before it is in memory.
 #[test]
-fn a_name_without_end_takes_little_memory() {
+fn endless_name_takes_little_memory() {
     let victim = Victim::new();
     let mut place = TargetDirectory::take(&victim.to()).expect("a place");
     place.expect(&Manifest { names: vec!["file".into()], bytes: 0 }).expect("nothing is there");
@@ -216,7 +216,7 @@ impl std::io::Read for Counted<'_> {
 }
 
 #[test]
-fn what_arrives_can_be_opened_by_nobody_else_before_it_is_in_place() {
+fn unpacked_files_are_private_until_moved() {
     let victim = Victim::new();
     let place = TargetDirectory::take(&victim.to()).expect("a place");
     let mode = fs::metadata(victim.to().join(UNPACKED)).expect("it is there").mode();

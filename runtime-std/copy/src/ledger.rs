@@ -293,7 +293,7 @@ mod tests {
     /// Covers each row of the table of outcomes that one member can see: the event, and the
     /// decision.
     #[test]
-    fn the_first_of_a_commit_a_failure_and_a_loss_decides() {
+    fn first_outcome_notice_decides() {
         let committed = Decision::Commit(sum());
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_before_all_are_ready_with_the_same_is_none() {
+    fn commit_before_readiness_does_not_count() {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Ready(sum()));
         ledger.apply(0, Notice::Commit(sum()));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_receiver_limits_how_many_chunks_all_have_taken() {
+    fn slowest_receiver_limits_taken_chunks() {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Taken { chunks: 3, bytes: 300 });
         assert_eq!(ledger.chunks_taken(), None, "one has not accepted the manifest");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_every_receiver_has_it_in_place_or_never_will() {
+    fn copy_ends_with_every_receivers_result() {
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
         ledger.apply(1, Notice::Placed { files: 5 });
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_many_names_comes_whole() {
+    fn manifest_of_many_names_arrives_complete() {
         let mut ledger = Ledger::new(0, [1], SILENCE);
         let names: Vec<String> = (0..5000).map(|number| format!("file-{number}")).collect();
         let manifest = Manifest { names, bytes: 9 };

@@ -81,7 +81,7 @@ mod tests {
     use tramontane_local::exit::Status;
 
     #[test]
-    fn what_is_waited_for_is_blamed() {
+    fn stall_blames_the_cause_of_waiting() {
         let (start, pace) = (Instant::now(), Pace::default());
         let limit = Duration::from_secs(60);
         let mut ledger = Ledger::new(0, [1, 2], limit);

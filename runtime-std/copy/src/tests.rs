@@ -70,7 +70,7 @@ fn is_placed(to: &Path) -> bool {
 }
 
 #[test]
-fn members_that_live_are_heard_when_one_went_while_it_moved() {
+fn survivors_report_after_loss_during_move() {
     let copy = Copy::to_receivers(2);
     let (gone, is_gone) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn members_that_live_are_heard_when_one_went_while_it_moved() {
 }
 
 #[test]
-fn a_receiver_that_goes_when_it_is_ready_leaves_the_others_with_one_decision() {
+fn loss_of_ready_receiver_leaves_one_decision() {
     for round in (0..40).step_by(4) {
         let copy = Copy::to_receivers(3);
         let (sent, others) = std::thread::scope(|scope| {
@@ -148,7 +148,7 @@ fn a_receiver_that_goes_when_it_is_ready_leaves_the_others_with_one_decision() {
 }
 
 #[test]
-fn the_only_receiver_has_nothing_if_the_sender_goes_before_it_commits() {
+fn only_receiver_has_nothing_without_commit() {
     let copy = Copy::to_receivers(1);
     let told = std::thread::scope(|scope| {
         let copy = &copy;
@@ -169,7 +169,7 @@ fn the_only_receiver_has_nothing_if_the_sender_goes_before_it_commits() {
 }
 
 #[test]
-fn the_sender_alone_says_that_its_only_receiver_may_have_it() {
+fn sender_reports_that_lost_receiver_may_have_file() {
     let copy = Copy::to_receivers(1);
     let failure = std::thread::scope(|scope| {
         let copy = &copy;

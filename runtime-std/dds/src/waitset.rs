@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_ends_with_the_condition_and_without_it_with_the_time() {
+    fn wait_ends_on_condition_or_timeout() {
         let (one, other) = (GuardCondition::new(), GuardCondition::new());
         let mut set = WaitSet::new();
         set.attach(Arc::<GuardCondition>::clone(&one));

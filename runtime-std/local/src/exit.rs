@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_distinct_and_can_be_read_back() {
+    fn statuses_have_distinct_codes() {
         for (index, (status, _)) in Status::ALL.iter().enumerate() {
             assert_eq!(Status::of(status.code()), *status);
             assert!(Status::ALL[..index].iter().all(|(other, _)| other.code() != status.code()));
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_name_holds_the_text_stays_one_line() {
+    fn failure_text_is_always_one_line() {
         let failure = Failure::input("cannot read a\nb\r\u{1b}[1m", "take another");
         assert_eq!(failure.text(), "cannot read a b  [1m; take another");
     }
 
     #[test]
-    fn what_ran_out_is_told_from_what_went_wrong() {
+    fn exhausted_resources_have_their_own_status() {
         let status =
             |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
         use rustix::io::Errno;

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_thread_is_a_lack_of_resources() {
+    fn missing_thread_reports_lack_of_resources() {
         let panic = std::panic::catch_unwind(|| {
             std::thread::scope(|scope| {
                 // No address space has room for this stack.

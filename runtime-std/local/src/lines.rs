@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_taken_as_they_are_however_they_come() {
+    fn lines_are_unchanged_for_any_buffer_size() {
         for buffer in 1..12 {
             assert_eq!(cut(b"", 3, buffer), []);
             let lines: [&[u8]; 4] = [b"", b"", b"ab\r", b"\xff"];
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_known_by_its_number_and_those_behind_it_are_taken() {
+    fn lines_after_too_long_line_are_taken() {
         for buffer in 1..12 {
             let whole = |number, line: &[u8]| (number, Some(line.to_vec()));
             assert_eq!(
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_seen() {
+    fn incomplete_line_is_noticed() {
         let mut cutter = Cutter::new(3);
         assert!(cutter.next(&mut &b"ab"[..]).is_none());
         assert!(cutter.is_begun() && cutter.number() == 1);

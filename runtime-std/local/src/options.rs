@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loss_times_are_what_devices_can_count() {
+    fn loss_times_are_limited_to_device_range() {
         assert_eq!(loss_timeout("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["0", "-1", "NaN", "inf", "1e9", "x"] {
             assert!(loss_timeout(bad).is_err(), "{bad}");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_a_device_is_taken_and_told_by_its_name() {
+    fn device_options_are_parsed_and_named() {
         let command = <Program as clap::CommandFactory>::command();
         let names: Vec<String> = command
             .get_arguments()
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_device_has_are_refused() {
+    fn impossible_device_numbers_are_refused() {
         for (option, value) in [
             ("--service-level", "16"),
             ("--traffic-class", "256"),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fabric_has_its_name_among_the_options() {
+    fn every_fabric_name_is_an_option() {
         for wanted in Carrier::ALL {
             let mut command = clap::Command::new("test")
                 .arg(clap::Arg::new("fabric").long("fabric").value_parser(carrier()));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_seconds() {
+    fn times_are_parsed_as_seconds() {
         assert_eq!(seconds("2"), Ok(Duration::from_secs(2)));
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["", "x", "-1", "NaN", "inf", "1e300", "2s"] {

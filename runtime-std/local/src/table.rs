@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_go_right_and_text_left() {
+    fn numbers_align_right_and_text_left() {
         let mut table = Table::new("count  what", &[1]);
         table.row(["7".into(), "a".into()]);
         table.row(["123456".into(), "bcdefg".into()]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_one_line_unless_a_terminal_is_too_narrow_for_it() {
+    fn rows_wrap_only_on_narrow_terminals() {
         let mut table = Table::new("name  count  what", &[0, 2]);
         table.row(["x".repeat(30), "123456".into(), "word ".repeat(30).trim().to_owned()]);
         table.row(["y".into(), "7".into(), String::new()]);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_at_spaces_and_others_stay() {
+    fn only_long_lines_are_wrapped() {
         let long = format!("{} end", "word ".repeat(20).trim());
         let text = wrapped_to(&format!("short\n\n  {long}\n{}\n", "x".repeat(100)), 80);
         assert!(text.starts_with("short\n\n  word") && text.contains("\n  word"), "{text}");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_the_unit_that_suits_them() {
+    fn rates_have_suitable_units() {
         assert_eq!(scaled(12_345_678.0), "12.35 M");
         assert_eq!(scaled(999.0), "999.00 ");
         assert_eq!(scaled(2.5e9), "2.50 G");

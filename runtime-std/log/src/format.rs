@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newer_version_is_told_from_damage() {
+    fn newer_version_is_distinguished_from_damage() {
         let mut bytes = [0; PREFIX_BYTES];
         put_prefix(&mut bytes, FileKind::Segment);
         assert_eq!(read_prefix(&bytes, FileKind::Segment), Prefix::Known);

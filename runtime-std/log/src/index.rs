@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_found_in_the_batch_that_has_them() {
+    fn records_are_found_in_their_batch() {
         let mut index = Index::starting_at(Sequence(10));
         index.add(place(1, 10, 3));
         index.add(place(2, 13, 1));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_comes_again_makes_void_what_was_there() {
+    fn overlapping_batch_makes_earlier_records_void() {
         let mut index = Index::starting_at(Sequence(0));
         index.add(place(1, 0, 4));
         index.add(place(2, 4, 4));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_between_two_batches_is_damaged_until_it_is_repaired() {
+    fn gap_between_batches_is_damaged_until_repaired() {
         let mut index = Index::starting_at(Sequence(0));
         index.add(place(1, 0, 2));
         index.add(place(2, 6, 2));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_let_go_is_forgotten_and_no_more() {
+    fn only_discarded_records_are_forgotten() {
         let mut index = Index::starting_at(Sequence(0));
         for number in 0..5 {
             index.add(place(10 * number, 3 * number, 3));

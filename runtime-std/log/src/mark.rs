@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn either_mark_says_all() {
+    fn either_mark_describes_the_whole_batch() {
         let segment = segment();
         for role in [Role::Header, Role::Trailer] {
             let at = mark().at(role) as usize;
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_counts_only_where_it_was_written() {
+    fn mark_is_valid_only_where_it_was_written() {
         let mut segment = segment();
         segment.copy_within(4096..8192, 8192);
         assert_eq!(Mark::read(&segment, 8192, Role::Header, KEY), None);
     }
 
     #[test]
-    fn every_flipped_bit_is_noticed() {
+    fn flipped_bit_of_a_mark_is_detected() {
         let whole = segment();
         for bit in 0..8 * MARK_BYTES {
             let mut segment = whole.clone();

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_for_its_log_and_its_number() {
+    fn header_belongs_to_its_log_and_number() {
         let key = SegmentKey { log: 5, number: 12 };
         let header = SegmentHeader { key, incarnation: 2, first: Sequence(77) };
         let block = header.encode();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_numbers() {
+    fn segment_names_contain_their_numbers() {
         assert_eq!(segment_number(&segment_name(123)), Some(123));
         assert_eq!(segment_number(&segment_name(1 << 40)), Some(1 << 40));
         assert_eq!(segment_number(&spare_name(123)), None);

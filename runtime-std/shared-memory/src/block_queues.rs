@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_posted_and_answered_is_read_as_it_was() {
+    fn entries_and_answers_are_read_back() {
         let file = tempfile::tempfile().expect("a file");
         let whole = 4096 + bytes(3);
         file.set_len(whole as u64).expect("its length");

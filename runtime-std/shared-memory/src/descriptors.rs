@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_comes_as_it_was_and_nothing_else_is_taken_for_one() {
+    fn only_valid_descriptor_messages_are_decoded() {
         let view = ViewId(u64::MAX);
         for subject in [
             Subject::Row { view, digest: 7 },

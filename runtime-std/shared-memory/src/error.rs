@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_is_one_line_and_says_what_to_do() {
+    fn every_error_is_one_line_with_remedy() {
         let path = PathBuf::from("/dev/shm/x");
         let group = String::from("g");
         let errors = [
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_the_unit_that_suits_them() {
+    fn sizes_are_printed_in_suitable_units() {
         assert_eq!(Bytes(1023).to_string(), "1023 B");
         assert_eq!(Bytes(1536).to_string(), "1.5 KiB");
         assert_eq!(Bytes(5 << 30).to_string(), "5.0 GiB");

@@ -233,7 +233,7 @@ mod tests {
     use crate::mounted::Mounted;
 
     #[test]
-    fn a_folder_without_room_for_a_members_file_is_an_error_and_nothing_is_left() {
+    fn full_folder_is_an_error_without_remains() {
         let Some(place) = Mounted::new("files") else {
             println!("skipped: this user may not mount a small file system");
             return;

@@ -175,7 +175,7 @@ mod tests {
     use crate::doorbell::AWAKE;
 
     #[test]
-    fn a_ring_stays_until_it_is_taken() {
+    fn ring_stays_until_taken() {
         let word = AtomicU32::new(AWAKE);
         let machine = Linux { sleeper_pays: Fences::Sleeper.sleeper_barrier() };
         let bell = Doorbell::new(&machine, &word);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_ends_with_its_timeout() {
+    fn sleep_ends_with_its_timeout() {
         let word = AtomicU32::new(AWAKE);
         let machine = Linux { sleeper_pays: false };
         let bell = Doorbell::new(&machine, &word);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_in_the_word_is_a_ring() {
+    fn garbage_in_the_word_counts_as_ring() {
         let word = AtomicU32::new(77);
         let machine = Linux { sleeper_pays: false };
         let bell = Doorbell::new(&machine, &word);

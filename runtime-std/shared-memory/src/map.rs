@@ -174,7 +174,7 @@ mod tests {
     const BYTES: usize = 3 * 4096;
 
     #[test]
-    fn a_place_is_zeros_until_a_file_is_there_and_is_never_a_gap() {
+    fn reserved_range_is_zeros_until_file_is_mapped() {
         let place = Map::reserve(BYTES).expect("addresses");
         let last = place.cell(BYTES - 8);
         assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);

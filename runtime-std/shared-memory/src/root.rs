@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_no_folder_of_ours_are_refused() {
+    fn invalid_group_names_are_refused() {
         for good in ["a", "prices.v2", "A-1_b", &"x".repeat(64)] {
             assert!(GroupName::new(good).is_ok(), "{good}");
         }

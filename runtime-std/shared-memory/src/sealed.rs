@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_descriptor_cannot_write_shorten_or_lengthen_the_memory() {
+    fn descriptor_holder_cannot_change_memory() {
         let SealedMemory { file, map } = SealedMemory::new(BYTES, Writers::Owner).expect("made");
         for length in [0, 4096, 1 << 20] {
             assert_eq!(ftruncate(&file, length), Err(Errno::PERM), "{length}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doorbell_can_be_written_and_keeps_its_length() {
+    fn doorbell_is_writable_with_fixed_length() {
         let bell = SealedMemory::new(BYTES, Writers::All).expect("made");
         assert!(is_mapped_writable(&bell.file));
         assert_eq!(ftruncate(&bell.file, 0), Err(Errno::PERM));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sealed_whole_memory_is_refused() {
+    fn unsealed_or_partial_memory_is_refused() {
         let sealing = MemfdFlags::ALLOW_SEALING;
         let owners = Writers::Owner.seals();
         let refused = |file: OwnedFd| check(file.as_fd(), Writers::Owner).expect_err("refused");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_cannot_be_is_an_error() {
+    fn impossible_memory_length_is_an_error() {
         let error = SealedMemory::new(usize::MAX, Writers::Owner).expect_err("too long");
         assert!(matches!(error, Error::NoMemory { .. }), "{error}");
     }

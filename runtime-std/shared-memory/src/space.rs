@@ -58,13 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_takes_whole_pages_and_a_bell_a_member() {
+    fn group_takes_whole_pages_and_bells() {
         assert_eq!(group_bytes([4096, 4097].into_iter()), 4096 + 8192 + 2 * 4096);
         assert_eq!(group_bytes([usize::MAX, usize::MAX].into_iter()), u64::MAX);
     }
 
     #[test]
-    fn what_is_held_already_is_not_missing() {
+    fn held_memory_is_not_counted_as_missing() {
         assert!(check_space(u64::MAX, || u64::MAX).is_ok());
         assert!(check_space(4096, || u64::MAX).is_ok());
         let error = check_space(u64::MAX, || 4096).expect_err("too much");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_how_much_memory_it_can_give() {
+    fn kernel_reports_available_memory() {
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -125,7 +125,7 @@ mod tests {
 
     /// Therefore, the second of two members whose rows just fit is not refused.
     #[test]
-    fn what_live_members_hold_of_a_view_counts() {
+    fn memory_of_live_members_counts_as_held() {
         let place = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let (root, group) = (Root::under(place.path()), GroupName::new("held").expect("a name"));
         let never = AtomicBool::new(false);

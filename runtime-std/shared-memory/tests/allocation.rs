@@ -55,7 +55,7 @@ fn nothing_is_allocated_after_start() {
 }
 
 #[test]
-fn nothing_is_allocated_for_a_list_to_a_region_once_its_right_was_met() {
+fn region_lists_allocate_nothing_after_first_right() {
     const LOG: Region = Region(1);
     let (place, nodes) = (Place::new(), [NodeId(1), NodeId(2)]);
     let mut fabrics = nodes.map(|node| {
@@ -112,7 +112,7 @@ fn nothing_is_allocated_for_a_list_to_a_region_once_its_right_was_met() {
 }
 
 #[test]
-fn nothing_is_allocated_for_a_block_once_its_channel_and_memory_were_used() {
+fn blocks_allocate_nothing_after_first_use() {
     let place = Place::new();
     let mut members = carriers(&place.root(), "allocation-of-blocks", 2, 4 << 20);
     let [one, two] = members.as_mut_slice() else { panic!("two members") };

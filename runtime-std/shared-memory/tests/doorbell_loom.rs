@@ -137,14 +137,14 @@ fn one_sleeper(ringers: usize, rounds: u32, fences: Fences, preemptions: Option<
 }
 
 #[test]
-fn doorbell_one_ringer_twice() {
+fn doorbell_wakes_for_one_ringer_twice() {
     let explored = one_sleeper(1, 2, BOTH, None);
     println!("one ringer, twice: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
-fn doorbell_two_ringers() {
+fn doorbell_wakes_for_two_ringers() {
     // It also passes without the bound, in a minute and 1.8 million interleavings.
     let explored = one_sleeper(2, 1, BOTH, Some(4));
     println!("two ringers: {explored} interleavings");
@@ -152,7 +152,7 @@ fn doorbell_two_ringers() {
 }
 
 #[test]
-fn doorbell_ring_without_data_is_taken_or_refuses_the_sleep() {
+fn doorbell_ring_without_data_is_not_missed() {
     let explored = explore(None, || {
         let shared = Shared::new(0, BOTH);
         let ringer = Arc::clone(&shared);
@@ -173,12 +173,12 @@ fn doorbell_ring_without_data_is_taken_or_refuses_the_sleep() {
 /// The model is detailed enough to show a lost wakeup, and each of the two fences is needed.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn doorbell_without_the_ringers_fence_loses_a_wake_up() {
+fn doorbell_without_ringers_fence_loses_wakeup() {
     one_sleeper(1, 1, Fences { ringer: false, ..BOTH }, None);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn doorbell_without_the_sleepers_fence_loses_a_wake_up() {
+fn doorbell_without_sleepers_fence_loses_wakeup() {
     one_sleeper(1, 1, Fences { sleeper: false, ..BOTH }, None);
 }

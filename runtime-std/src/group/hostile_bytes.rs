@@ -105,21 +105,21 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn no_bytes_are_more_than_refused(bytes in vec(any::<u8>(), 0..200)) {
+        fn arbitrary_group_bytes_are_at_most_refused(bytes in vec(any::<u8>(), 0..200)) {
             control(&bytes);
             group_file(&bytes);
         }
 
         /// Numbers as encoded in messages, mostly small ones.
         #[test]
-        fn no_message_is_more_than_refused(
+        fn arbitrary_group_messages_are_at_most_refused(
             bytes in vec(prop_oneof![4 => 0..6_u8, 1 => any::<u8>()], 0..60),
         ) {
             control(&bytes);
         }
 
         #[test]
-        fn no_group_file_is_more_than_refused(
+        fn arbitrary_group_files_are_at_most_refused(
             lines in vec(line(), 0..14),
             has_nodes in any::<bool>(),
         ) {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_took_long_is_seen_and_what_did_not_costs_no_reading() {
+    fn clock_is_read_only_after_long_work() {
         let mut clock = Clock::new();
         let before = clock.read();
         std::thread::sleep(Duration::from_millis(20));

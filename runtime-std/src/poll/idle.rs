@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleep_is_due_once_patience_is_out_and_not_before_the_spins() {
+    fn sleep_is_due_after_spins_and_patience() {
         let mut idle = Idle::new(Duration::ZERO);
         let spins = (1..).find(|_| idle.pause());
         assert_eq!(spins, Some(SPINS_MAX));

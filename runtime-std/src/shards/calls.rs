@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_agree_on_a_view_and_one_that_gives_it_up_is_called_again() {
+    fn given_up_two_member_view_is_renewed() {
         let (called, caller) = two();
         caller.calls.call(NodeId(1));
         let mut views = Vec::new();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_which_a_later_one_is_known_is_told_so() {
+    fn outdated_process_is_rejected() {
         let (called, caller) = two();
         assert!(called.calls.lives.comes(NodeId(2), Life { life: 21, incarnation: 2 }));
         caller.calls.call(NodeId(1));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_lost_what_it_knew_is_told_so_by_its_caller() {
+    fn caller_rejects_process_that_lost_its_memory() {
         let (called, caller) = two();
         assert!(caller.calls.lives.comes(NodeId(1), Life { life: 9, incarnation: 1 }));
         caller.calls.call(NodeId(1));

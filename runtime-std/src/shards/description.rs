@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused_by_name() {
+    fn invalid_tree_is_refused_with_group_name() {
         let group = |name: &str, parent: &str| {
             let parent =
                 if parent.is_empty() { String::new() } else { format!("parent = \"{parent}\"\n") };
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_go_with_their_fabric() {
+    fn only_network_fabrics_have_addresses() {
         let over = |fabric: &str, replicas: &str| {
             let group = format!("[[groups]]\nname = \"a\"\nreplicas = {replicas}\n");
             groups(&format!("fabric = \"{fabric}\"\n{group}"))
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_has_its_ids_in_the_order_of_the_file() {
+    fn group_ids_follow_file_order() {
         let description = Description::local("bank", &BASE, 3);
         let overlay = description.overlay().expect("a tree");
         let g8 = description.group("g8").expect("a group");
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_part_of_the_overlay_and_of_its_digest() {
+    fn reference_size_is_part_of_overlay_digest() {
         let copied = Description::local("bank", &BASE, 3);
         let mut referred = copied.clone();
         referred.references_from = Some(1_024);
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_changes_the_digest_and_what_is_each_ones_own_does_not() {
+    fn only_shared_settings_change_overlay_digest() {
         let own = Description::local("bank", &BASE, 3);
         let mut other = own.clone();
         other.key_file = Some("key".into());

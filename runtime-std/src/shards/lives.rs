@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incarnation_is_of_one_life_and_only_grows() {
+    fn each_process_gets_a_higher_incarnation() {
         let lives = Lives::new(Duration::ZERO);
         assert_eq!(lives.stand(X, 70, 0), 1);
         assert_eq!(lives.stand(X, 70, 0), 1, "the same life asks again");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_held_by_one_client_at_a_time() {
+    fn client_place_has_one_holder_at_a_time() {
         let (lives, places) = (Lives::new(Duration::from_secs(60)), places());
         let node = places.client_node(ClientNumber(0));
         let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 2 });
@@ -253,7 +253,7 @@ mod tests {
 
     /// Two clients want one place, and a minority gives it to the client that does not get it.
     #[test]
-    fn a_claim_that_came_to_nothing_keeps_nobody_out() {
+    fn failed_claim_does_not_block_client_place() {
         let lives = Lives::new(Duration::from_secs(60));
         let node = places().client_node(ClientNumber(0));
         let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 1 });
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_is_over_frees_the_place() {
+    fn expired_lease_frees_client_place() {
         let lives = Lives::new(Duration::ZERO);
         let node = places().client_node(ClientNumber(1));
         assert!(lives.comes(node, Life { life: 1, incarnation: 4 }));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_that_comes_back_learns_of_clients() {
+    fn returning_replica_learns_of_clients() {
         let (lives, places) = (Lives::new(Duration::from_secs(60)), places());
         let node = places.client_node(ClientNumber(2));
         lives.comes(node, Life { life: 9, incarnation: 3 });

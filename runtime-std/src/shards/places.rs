@@ -162,7 +162,7 @@ mod tests {
     use crate::shards::description::Replicas;
 
     #[test]
-    fn each_place_has_one_node_id_and_one_name() {
+    fn every_place_has_unique_id_and_name() {
         let mut description = Description::local("bank", &[None, Some(0), Some(0)], 3);
         description.groups[1].replicas = Replicas::Count(2);
         let overlay = description.overlay().expect("a tree");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_said() {
+    fn unknown_overlay_names_are_reported() {
         let description = Description::local("bank", &[None, Some(0)], 3);
         let places = Places::new(&description, description.overlay().expect("a tree"));
         assert_eq!(places.destinations(["g1", "g2"]).map(|set| set.0), Ok(3));

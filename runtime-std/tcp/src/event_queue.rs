@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_right_that_comes_and_goes_the_last_of_each_is_told() {
+    fn only_last_permission_events_are_reported() {
         let (view, peer, region) = (ViewId(1), Rank(1), Region(1));
         let (denied, restored) = (
             PermissionEvent::Denied { view, peer, region },

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_survive_the_wire() {
+    fn encoded_frames_decode_unchanged() {
         for frame in frames() {
             let bytes = frame.encode();
             assert_eq!(
@@ -251,7 +251,7 @@ mod tests {
 
     /// If these bytes change, the greeting needs a new version, and this list must be updated.
     #[test]
-    fn the_bytes_of_frames_belong_to_the_version_of_the_greeting() {
+    fn frame_bytes_match_greeting_version() {
         let view = ViewId(0x0102_0304_0506_0708);
         let frames = [
             Frame::Open { view, row_bytes: 0x1112, digest: 0x2122_2324_2526_2728 },
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn meaningless_bytes_are_refused() {
         for kind in (0..=u8::MAX).filter(|kind| !(OPEN..=ANSWER).contains(kind)) {
             let mut bytes = [0; HEADER];
             bytes[0] = kind;

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_lands_here() {
+    fn valid_write_is_stored() {
         // Otherwise, what is tried below ends at the first frame.
         let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
         let regions = regions();
@@ -180,12 +180,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn no_bytes_touch_somebody_elses_row(bytes in vec(any::<u8>(), 0..600)) {
+        fn random_bytes_touch_no_other_row(bytes in vec(any::<u8>(), 0..600)) {
             frames(&bytes);
         }
 
         #[test]
-        fn no_frames_touch_somebody_elses_row(piece in any::<u8>(), said in vec(frame(), 0..8)) {
+        fn random_frames_touch_no_other_row(piece in any::<u8>(), said in vec(frame(), 0..8)) {
             let open = Frame::Open { view: VIEW, row_bytes: ROW_BYTES as u64, digest: DIGEST };
             frames(&[&[piece], &open.encode()[..], &said.concat()].concat());
         }

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_layout_at_both_ends_is_ready() {
+    fn view_is_ready_only_with_equal_layouts() {
         let mut views = Landings::default();
         assert!(!opened(&mut views, VIEW, LAYOUT));
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_said_of_a_view_is_remembered_while_it_is_opened_anew_here() {
+    fn peers_open_is_kept_across_local_reopen() {
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_that_was_used_is_opened_anew_by_nobody() {
+    fn used_view_cannot_be_opened_anew() {
         let used_by: [fn(&mut Landings); 2] =
             [|views| views.note_post(VIEW), |views| assert!(lands(views, VIEW))];
         for use_it in used_by {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_that_has_ended_takes_nothing_and_one_that_is_ahead_neither() {
+    fn ended_and_future_views_accept_nothing() {
         let mut views = Landings::default();
         opened(&mut views, NEXT, LAYOUT);
         assert!(views.take_open(NEXT, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_ended_is_over_there_until_it_opens_it_anew() {
+    fn view_is_over_until_peer_reopens_it() {
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(views.take_close(VIEW).is_err(), "it did not open it");

@@ -231,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_seen_in_the_row() {
+    fn stored_bytes_are_visible_in_row() {
         let rows = rows_of(1, &[64, 64]);
         rows.store(Rank(1), 8, &7_u64.to_ne_bytes()).expect("in the row");
         assert_eq!(rows.rows()[1].cell(8).expect("a cell").load(), 7);
     }
 
     #[test]
-    fn a_row_that_no_machine_has_is_an_error() {
+    fn impossible_row_size_is_an_error() {
         let members = [NodeId(1)];
         let plan = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[usize::MAX], 1);
         let error = Rows::new(&plan).expect_err("as long as the address space");

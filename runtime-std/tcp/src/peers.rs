@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_peer_that_is_gone_is_taken_by_another() {
+    fn slot_of_gone_peer_is_reused() {
         let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
         let (stays, _stays) = connection();
         fabric.add_peer(NodeId(2), stays).expect("a fresh one");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_goes_through_those_alone_that_do_something() {
+    fn poll_visits_only_busy_connections() {
         let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
         let mut ends = Vec::new();
         for number in 2..20 {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_told_that_its_process_was_replaced_unless_it_was_cut_off() {
+    fn view_reports_replaced_process_unless_cut_off() {
         let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
         let (peer, ways) = (NodeId(2), [connection(), connection(), connection()]);
         let (ways, _ends): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_peer_is_kept_while_a_view_leads_there_or_its_loss_is_not_told() {
+    fn slot_is_kept_until_loss_is_reported() {
         let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
         let peers = [NodeId(2), NodeId(3), NodeId(4)];
         open(&mut fabric, ViewId(2), peers[0]);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bell_wakes_a_thread_only_if_it_raised_the_flag() {
+    fn bell_wakes_only_threads_that_raised_flag() {
         let watch = Watch::new().expect("descriptors");
         let bell = watch.bell().clone();
         bell.ring_if_asleep();

@@ -269,7 +269,7 @@ fn tcp_with_small_buffers_keeps_the_contract() {
 }
 
 #[test]
-fn tcp_with_a_key_keeps_the_contract() {
+fn keyed_tcp_keeps_the_contract() {
     assert_kept(
         "with a key",
         &Connected { key: key(), settings: Settings::default(), rounds: 2_000 },
@@ -278,7 +278,7 @@ fn tcp_with_a_key_keeps_the_contract() {
 }
 
 #[test]
-fn tcp_with_a_key_and_small_buffers_keeps_the_contract() {
+fn keyed_tcp_with_small_buffers_keeps_contract() {
     assert_kept(
         "with a key, small buffers",
         &Connected { key: key(), settings: small(), rounds: 1_000 },
@@ -344,7 +344,7 @@ impl Actor<AnyFabric> for Draining<'_> {
 /// Under load, two clauses hung once in ten runs, because an actor that was done no longer
 /// transferred its data.
 #[test]
-fn what_was_posted_last_arrives_although_its_sender_is_done() {
+fn last_posts_of_finished_actor_arrive() {
     Connected { key: None, settings: small(), rounds: 1 }.with(|group| {
         for member in (0..MEMBERS).map(Rank) {
             group.open(member).expect("a fresh view");

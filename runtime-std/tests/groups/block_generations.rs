@@ -86,7 +86,7 @@ impl Begun {
 }
 
 #[test]
-fn groups_of_many_generations_follow_each_other_whatever_is_under_way_when_one_ends() {
+fn generations_advance_with_blocks_in_flight() {
     Crowd::each(3, |crowd| {
         let mut dice = Dice(13);
         let mut begun = VecDeque::new();
@@ -104,7 +104,7 @@ fn groups_of_many_generations_follow_each_other_whatever_is_under_way_when_one_e
 }
 
 #[test]
-fn a_group_that_stays_open_holds_up_those_far_above_it_and_they_go_on_when_it_is_over() {
+fn open_group_delays_much_higher_group_numbers() {
     Crowd::each(2, |crowd| {
         let both = [0, 1];
         let first = crowd.create_all(0, &both, OPTIONS);
@@ -157,7 +157,7 @@ fn role_take_part_until_killed() {
 }
 
 #[test]
-fn a_process_that_is_killed_between_many_groups_ends_its_own_and_the_others_go_on() {
+fn killed_process_ends_only_its_own_groups() {
     const LAST: u64 = GENERATION + 10;
     for fabric in carriers_of_processes() {
         let mut meeting = Meeting::new(fabric, 3);

@@ -16,7 +16,7 @@ use tramontane_runtime::blocks::{
 use tramontane_runtime::member::Stopped;
 
 #[test]
-fn every_message_reaches_everybody_whole_and_in_order() {
+fn every_member_receives_whole_messages_in_order() {
     let sizes = [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 7 * BLOCK + 3, 100 * BLOCK];
     let racks = std::num::NonZeroU16::new(2).expect("two");
     let algorithms = [
@@ -48,7 +48,7 @@ fn every_message_reaches_everybody_whole_and_in_order() {
 }
 
 #[test]
-fn groups_that_overlap_run_at_once_and_late_members_are_waited_for() {
+fn overlapping_groups_wait_for_late_members() {
     Crowd::each(3, |crowd| {
         let rotations = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
         let roots: Vec<Part> = (0..)
@@ -81,7 +81,7 @@ fn groups_that_overlap_run_at_once_and_late_members_are_waited_for() {
 }
 
 #[test]
-fn a_member_without_memory_ends_that_group_for_all_and_no_other() {
+fn member_without_memory_ends_only_that_group() {
     Crowd::each(3, |crowd| {
         let members = [0, 1, 2];
         let other = crowd.create_all(7, &members, OPTIONS);
@@ -107,7 +107,7 @@ fn a_member_without_memory_ends_that_group_for_all_and_no_other() {
 }
 
 #[test]
-fn a_node_that_goes_ends_its_groups_and_the_others_go_on() {
+fn leaving_node_ends_only_its_groups() {
     Crowd::each(4, |mut crowd| {
         let with = crowd.create_all(0, &[0, 1, 2, 3], OPTIONS);
         let without = crowd.create_all(1, &[1, 0, 2], OPTIONS);
@@ -142,7 +142,7 @@ fn a_node_that_goes_ends_its_groups_and_the_others_go_on() {
 }
 
 #[test]
-fn what_is_refused_says_why_and_gives_the_buffer_back() {
+fn refused_block_send_returns_reason_and_buffer() {
     Crowd::each(2, |crowd| {
         let parts = crowd.create_all(0, &[0, 1], OPTIONS);
         let refused =
@@ -175,7 +175,7 @@ fn what_is_refused_says_why_and_gives_the_buffer_back() {
 }
 
 #[test]
-fn a_group_that_closes_takes_no_more_messages() {
+fn closing_block_group_refuses_messages() {
     Crowd::each(2, |crowd| {
         let root = crowd.create(0, 3, &[0, 1], OPTIONS, usize::MAX);
         let bytes = content(1, 3 * BLOCK);
@@ -195,7 +195,7 @@ fn a_group_that_closes_takes_no_more_messages() {
 }
 
 #[test]
-fn a_window_that_no_fabric_takes_is_refused_and_the_number_stays_free() {
+fn excessive_window_is_refused_and_frees_number() {
     Crowd::each(2, |crowd| {
         let both = [NodeId(0), NodeId(1)];
         let wrong = |window| {
@@ -240,7 +240,7 @@ impl Recipient for Slow {
 /// Two members know that the group is closed and leave while the third is stalled: it finds the
 /// decision and their departure at once.
 #[test]
-fn a_member_that_leaves_a_closed_group_makes_it_fail_for_no_other() {
+fn leaving_closed_group_does_not_fail_others() {
     Crowd::each(3, |mut crowd| {
         let root = crowd.create(0, 0, &[0, 1, 2], OPTIONS, usize::MAX);
         let third = crowd.create(2, 0, &[0, 1, 2], OPTIONS, usize::MAX);
@@ -276,7 +276,7 @@ impl Recipient for Careless {
 }
 
 #[test]
-fn an_application_that_panics_ends_its_node_and_waiting_callers_are_told() {
+fn application_panic_ends_node_and_waits() {
     Crowd::each(2, |mut crowd| {
         let asked = Arc::new(Mutex::new(false));
         let both = [NodeId(0), NodeId(1)];

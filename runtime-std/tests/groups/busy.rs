@@ -125,7 +125,7 @@ fn send_on(mut sender: Sender, is_over: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn a_node_that_is_slower_than_the_group_is_let_in_all_the_same() {
+fn slow_node_joins_busy_group() {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let root = Root::under(folder.path());
     let mut description = Description::local("busy", 3, 100, MESSAGE_BYTES as u32);

@@ -25,7 +25,7 @@ fn all_members_deliver_one_order() {
 }
 
 #[test]
-fn a_member_that_dies_is_removed_and_nothing_of_the_others_is_lost() {
+fn dead_member_is_removed_without_message_loss() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
@@ -47,7 +47,7 @@ fn a_member_that_dies_is_removed_and_nothing_of_the_others_is_lost() {
 }
 
 #[test]
-fn a_member_leaves_and_comes_back_with_the_state() {
+fn returning_member_restores_group_state() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
@@ -66,7 +66,7 @@ fn a_member_leaves_and_comes_back_with_the_state() {
 }
 
 #[test]
-fn the_last_of_two_halts_when_the_other_dies_and_goes_on_when_it_leaves() {
+fn last_member_halts_only_after_peer_death() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 2);
         crowd.start_all(&[0, 1]);
@@ -84,7 +84,7 @@ fn the_last_of_two_halts_when_the_other_dies_and_goes_on_when_it_leaves() {
 }
 
 #[test]
-fn a_slot_that_is_held_through_a_change_is_sent_in_the_next_view_before_what_came_after() {
+fn slot_held_across_view_change_keeps_order() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
@@ -105,7 +105,7 @@ fn a_slot_that_is_held_through_a_change_is_sent_in_the_next_view_before_what_cam
 }
 
 #[test]
-fn after_two_died_at_once_both_may_come_back() {
+fn two_members_return_after_simultaneous_deaths() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 5);
         crowd.start_all(&[0, 1, 2, 3, 4]);
@@ -122,7 +122,7 @@ fn after_two_died_at_once_both_may_come_back() {
 }
 
 #[test]
-fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
+fn closed_member_returns_undelivered_messages() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 2);
         crowd.start_all(&[0, 1]);

@@ -6,7 +6,7 @@ use crate::group_support::{Crowd, PATIENCE, carriers};
 
 /// All members have the messages of all views on disk, in the one order.
 #[test]
-fn all_members_log_what_they_deliver_in_its_order_through_views() {
+fn members_log_deliveries_in_order_across_views() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3).logged();
         crowd.start_all(&[0, 1, 2]);
@@ -36,7 +36,7 @@ fn all_members_log_what_they_deliver_in_its_order_through_views() {
 
 /// Nothing is delayed, and nothing is synced twice: at a low rate a message is one commit.
 #[test]
-fn at_a_low_rate_each_message_is_one_commit_at_each_member() {
+fn low_rate_messages_are_committed_one_by_one() {
     let mut crowd = Crowd::of(tramontane_runtime::carrier::Carrier::SharedMemory, 3).logged();
     crowd.start_all(&[0, 1, 2]);
     let mut sender = crowd.logged_sender(0);
@@ -57,7 +57,7 @@ fn at_a_low_rate_each_message_is_one_commit_at_each_member() {
 
 /// A member that is killed and returns has what it missed, and continues its log.
 #[test]
-fn a_member_that_comes_back_logs_what_the_others_log() {
+fn returning_member_logs_the_same_records() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3).logged();
         crowd.start_all(&[0, 1, 2]);
@@ -89,7 +89,7 @@ fn a_member_that_comes_back_logs_what_the_others_log() {
 
 /// Others keep sending while a member joins: the restored and the delivered messages form one log.
 #[test]
-fn a_log_has_no_gap_where_a_member_joins_a_busy_group() {
+fn joiner_log_has_no_gap_in_busy_group() {
     for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3).logged();
         crowd.start_all(&[0, 1, 2]);

@@ -38,7 +38,7 @@ fn crowd(carrier: Carrier) -> Crowd {
 }
 
 #[test]
-fn a_message_reaches_each_level_and_each_includes_those_before_it() {
+fn message_reaches_every_level_in_order() {
     for carrier in carriers() {
         let crowd = crowd(carrier);
         let mut sender = crowd.logged_sender(1);
@@ -63,7 +63,7 @@ fn a_message_reaches_each_level_and_each_includes_those_before_it() {
 
 /// Waiting for durability without a log is prevented: the logged sender is refused.
 #[test]
-fn durability_cannot_be_asked_for_in_a_subgroup_that_is_not_logged() {
+fn unlogged_subgroup_refuses_logged_sender() {
     let mut crowd = Crowd::of(Carrier::SharedMemory, 2);
     crowd.start_all(&[0, 1]);
     let refused = crowd.sender(0).logged().expect_err("it is not logged");
@@ -86,7 +86,7 @@ fn waits<L: Level>(
 }
 
 #[test]
-fn a_member_that_stops_ends_all_waits_with_the_reason() {
+fn stopped_member_ends_all_receipt_waits() {
     for carrier in carriers() {
         let mut crowd = crowd(carrier);
         let first = crowd.logged_sender(0).send(&message(0, 0), PATIENCE).expect("it is sent");
@@ -126,7 +126,7 @@ fn a_member_that_stops_ends_all_waits_with_the_reason() {
 
 /// Tasks that are given up leave nothing behind that would prevent others from waking.
 #[test]
-fn many_tasks_wait_for_many_messages_and_some_give_up() {
+fn abandoned_waits_do_not_block_others() {
     let crowd = crowd(Carrier::SharedMemory);
     std::thread::scope(|scope| {
         for node in 0..3 {

@@ -21,7 +21,7 @@ fn shape(nodes: u32, window: u32, message_max: u32) -> DescriptionBuilder {
 }
 
 #[test]
-fn members_deliver_what_several_threads_send_in_one_order() {
+fn messages_of_several_threads_have_one_order() {
     const EACH: u64 = 500;
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 3);
@@ -70,7 +70,7 @@ fn members_deliver_what_several_threads_send_in_one_order() {
 }
 
 #[test]
-fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
+fn upcall_panic_stops_member_and_informs_others() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
@@ -103,7 +103,7 @@ fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
 /// read nothing further from it once they know that it left, so it stays until the other has
 /// delivered the same as it.
 #[test]
-fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
+fn leave_ends_fixed_group_and_returns_undelivered_messages() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let both_delivered = Barrier::new(2);
@@ -145,7 +145,7 @@ fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
 }
 
 #[test]
-fn a_group_that_rests_sleeps_wakes_and_posts_nothing() {
+fn idle_fixed_group_sleeps_and_posts_nothing() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 3);
         let running = meeting.run(shape(3, 8, 64), 3, |node, description, options| {
@@ -182,7 +182,7 @@ fn a_group_that_rests_sleeps_wakes_and_posts_nothing() {
 }
 
 #[test]
-fn a_queue_gives_messages_at_the_takers_pace() {
+fn delivery_queue_follows_receivers_pace() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let taken = meeting.run(shape(2, 4, 16).senders(1), 2, |node, description, options| {
@@ -208,7 +208,7 @@ fn a_queue_gives_messages_at_the_takers_pace() {
 }
 
 #[test]
-fn settling_gets_its_turn_whatever_the_polling_thread_does() {
+fn settle_gets_turn_from_polling_thread() {
     // Regression: the polling thread held the turn while it paused and slept, so that a settle
     // could wait indefinitely.
     let meeting = Meeting::new(Carrier::SharedMemory, 1);
@@ -227,7 +227,7 @@ fn settling_gets_its_turn_whatever_the_polling_thread_does() {
 }
 
 #[test]
-fn all_nodes_must_come_and_have_the_same_description() {
+fn fixed_group_needs_all_nodes_and_one_description() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let mut options = meeting.options(0);
@@ -249,7 +249,7 @@ fn all_nodes_must_come_and_have_the_same_description() {
 
 /// Running members are not disturbed by a process that comes late.
 #[test]
-fn a_process_that_comes_to_a_group_that_runs_is_refused() {
+fn late_process_cannot_join_fixed_group() {
     let meeting = Meeting::new(Carrier::Tcp, 2);
     let replica = |_: &mut Messages<'_, '_>| {};
     let running = meeting.run(shape(2, 8, 16), 2, |_, description, options| {

@@ -47,7 +47,7 @@ fn start_role(meeting: &Meeting) -> Child {
 }
 
 #[test]
-fn a_killed_process_ends_the_others_which_name_it() {
+fn fixed_members_name_the_killed_process() {
     for fabric in carriers_of_processes() {
         let mut meeting = Meeting::new(fabric, 3);
         meeting.leave_listening_to_another(KILLED);

@@ -212,7 +212,7 @@ fn publish(publisher: &Publisher, lines: std::ops::Range<u32>) {
 /// Followers come at any moment and at any member, and one member ends. In the end each follower
 /// knows what a member knows that was there all the time, in its order.
 #[test]
-fn followers_know_what_members_know_also_when_their_member_is_lost() {
+fn followers_match_members_after_member_loss() {
     for carrier in [Carrier::SharedMemory, Carrier::Tcp] {
         let place = Place::new(carrier);
         let mut running = place.start_all();
@@ -258,7 +258,7 @@ fn followers_know_what_members_know_also_when_their_member_is_lost() {
 /// follower of the earlier group is not mistaken for one of the new group. It learns of the new
 /// group, and receives its state, whether that is longer or shorter than what it knows.
 #[test]
-fn follower_learns_of_new_group_and_takes_its_state() {
+fn follower_restores_state_of_new_group() {
     for lines in [2, 20] {
         let place = Place::new(Carrier::Tcp);
         let running = place.start_all();

@@ -112,7 +112,7 @@ fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
 }
 
 #[test]
-fn a_cancel_ends_a_join_in_the_middle_of_a_state() {
+fn cancel_ends_join_during_state_transfer() {
     for state in [State::WithoutEnd, State::Silent] {
         let (joined, took, _) = join(state, LONG, true);
         assert!(matches!(joined, Err(StartError::Cancelled)), "{state:?}");
@@ -121,7 +121,7 @@ fn a_cancel_ends_a_join_in_the_middle_of_a_state() {
 }
 
 #[test]
-fn the_time_limit_ends_a_join_in_the_middle_of_a_state() {
+fn time_limit_ends_join_during_state_transfer() {
     for state in [State::WithoutEnd, State::Silent] {
         // On a busy machine one second may not be enough to get there.
         let mut limits =

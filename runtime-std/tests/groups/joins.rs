@@ -14,7 +14,7 @@ const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 /// Only nodes 2 and 3 belong to "two". Node 3 is slow to take over the state of "all", and node 2
 /// joins meanwhile.
 #[test]
-fn a_subgroup_that_comes_alive_during_a_transfer_is_taken_over_too() {
+fn subgroup_populated_during_transfer_is_restored() {
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 4, &[0, 1], &[2, 3]);
         nodes.start_all(&[0, 1]);
@@ -42,7 +42,7 @@ fn a_subgroup_that_comes_alive_during_a_transfer_is_taken_over_too() {
 /// Nodes 2 and 3 are both slow, and continue at the same moment: both have the same state, no
 /// matter which joins first.
 #[test]
-fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
+fn simultaneous_joiners_begin_subgroup_with_same_state() {
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 4, &[0, 1], &[2, 3]);
         nodes.start_all(&[0, 1]);
@@ -71,7 +71,7 @@ fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
 /// Node 2 supplies node 3 with "two", and dies when the group was asked to admit node 3, but cannot
 /// yet.
 #[test]
-fn a_supplier_that_dies_when_the_joiner_is_wished_for_is_replaced_and_the_joiner_is_not_removed() {
+fn supplier_that_dies_before_admission_is_replaced() {
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 5, &[0, 1, 2, 4], &[2, 3, 4]);
         nodes.start_all(&[0, 1, 2, 4]);

@@ -34,7 +34,7 @@ impl Dice {
 }
 
 #[test]
-fn large_and_small_messages_of_all_have_one_order() {
+fn large_and_small_messages_share_one_order() {
     for carrier in carriers() {
         let mut crowd = crowd(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
@@ -53,7 +53,7 @@ fn large_and_small_messages_of_all_have_one_order() {
 
 /// Even if no message is longer than a block, a pipeline sends two blocks.
 #[test]
-fn the_longest_message_may_be_one_short_block() {
+fn longest_large_message_may_fit_one_block() {
     for carrier in carriers() {
         let mut crowd = Crowd::with_large(carrier, 3, 10_240);
         crowd.start_all(&[0, 1, 2]);
@@ -183,7 +183,7 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn a_member_that_dies_in_the_middle_of_large_messages_ends_none_of_the_others() {
+fn death_during_large_messages_spares_other_members() {
     let seed = seed();
     println!("TRAMONTANE_LARGE_SEED={seed}");
     let rounds = [Death::Closed, Death::Stuck, Death::Closed, Death::Stuck];
@@ -198,7 +198,7 @@ fn a_member_that_dies_in_the_middle_of_large_messages_ends_none_of_the_others() 
 }
 
 #[test]
-fn a_joiner_is_given_large_messages_and_takes_part_in_the_next() {
+fn joiner_receives_and_sends_large_messages() {
     for carrier in carriers() {
         let mut crowd = crowd(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
@@ -229,8 +229,7 @@ fn a_joiner_is_given_large_messages_and_takes_part_in_the_next() {
 }
 
 #[test]
-fn as_many_are_under_way_as_the_window_says_and_a_closed_member_gives_back_what_it_has_not_delivered()
- {
+fn large_window_bounds_messages_in_flight() {
     let mut crowd = crowd(Carrier::SharedMemory, 2);
     crowd.start_all(&[0, 1]);
     let told = std::sync::Arc::clone(&crowd.told[&1]);
@@ -255,7 +254,7 @@ fn as_many_are_under_way_as_the_window_says_and_a_closed_member_gives_back_what_
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_its_buffer() {
+fn refused_large_send_returns_buffer() {
     let mut crowd = crowd(Carrier::SharedMemory, 1);
     crowd.start(0);
     let mut sender = crowd.sender(0);
@@ -273,7 +272,7 @@ fn what_cannot_be_sent_is_refused_with_its_buffer() {
 }
 
 #[test]
-fn without_an_order_large_messages_come_whole_and_each_senders_in_its_own() {
+fn unordered_large_messages_keep_sender_order() {
     for carrier in carriers() {
         let mut crowd = crowd(carrier, 3).unordered();
         crowd.start_all(&[0, 1, 2]);

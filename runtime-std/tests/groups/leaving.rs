@@ -23,7 +23,7 @@ fn tries() -> u64 {
 
 /// Node 0 supplies node 2, and leaves a moment after that has begun: slightly later with each try.
 #[test]
-fn a_leave_during_a_join_ends_neither_the_join_nor_the_group() {
+fn leave_during_join_breaks_nothing() {
     for carrier in CARRIERS {
         for attempt in 0..tries() {
             let nodes = Nodes::of(carrier, 3, &[0, 1], &[0, 1, 2]);
@@ -46,7 +46,7 @@ fn a_leave_during_a_join_ends_neither_the_join_nor_the_group() {
 /// The only member of a group, and of a subgroup, is asked to leave while it supplies another node:
 /// it stays until that node is admitted.
 #[test]
-fn the_last_member_leaves_once_the_node_that_it_supplies_is_in() {
+fn last_member_stays_until_joiner_is_admitted() {
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 2, &[0], &[0, 1]);
         nodes.start(0);
@@ -69,7 +69,7 @@ fn the_last_member_leaves_once_the_node_that_it_supplies_is_in() {
 
 /// Each node in turn leaves and returns at once, while the previous one may still be joining.
 #[test]
-fn all_members_restart_one_after_the_other_without_a_pause() {
+fn rolling_restart_keeps_group_state() {
     const ROUNDS: u64 = 5;
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 3, &[0, 1, 2], &[0, 1, 2]);
@@ -111,7 +111,7 @@ fn all_members_restart_one_after_the_other_without_a_pause() {
 /// nodes that come next, this node looks like a running member. Like them, it has to look for the
 /// group again, and nothing is left of the state that it had taken over.
 #[test]
-fn a_node_that_has_lost_all_members_as_it_joined_forms_the_group_with_those_that_come() {
+fn joiner_without_members_forms_group_with_newcomers() {
     for carrier in CARRIERS {
         let nodes = Nodes::of(carrier, 3, &[0, 1, 2], &[0, 1, 2]);
         nodes.start_all(&[0, 1, 2]);

@@ -99,7 +99,7 @@ fn read(reader: &mut LogReader, to: u64) -> (u64, Vec<Told>) {
 
 /// Reads with and without clients: with clients, the log has more than messages.
 #[test]
-fn a_member_reads_its_log_from_any_place_and_is_told_what_is_gone() {
+fn log_reader_reports_discarded_places() {
     for clients in [false, true] {
         let alone = Alone::new(clients);
         let publish = |count| if clients { alone.publish(count) } else { alone.send(count) };

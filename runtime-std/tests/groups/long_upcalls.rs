@@ -157,16 +157,16 @@ fn run(carrier: Carrier, batching: bool) {
 }
 
 #[test]
-fn a_slow_member_stays_over_shared_memory() {
+fn slow_upcalls_keep_member_over_shared_memory() {
     run(Carrier::SharedMemory, true);
 }
 
 #[test]
-fn a_slow_member_stays_over_shared_memory_if_each_message_is_a_call() {
+fn slow_unbatched_upcalls_keep_member_over_shared_memory() {
     run(Carrier::SharedMemory, false);
 }
 
 #[test]
-fn a_slow_member_stays_over_tcp() {
+fn slow_upcalls_keep_member_over_tcp() {
     run(Carrier::Tcp, true);
 }

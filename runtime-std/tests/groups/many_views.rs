@@ -196,12 +196,12 @@ fn live_through(carrier: Carrier) {
 /// `cargo test --test groups -- --ignored --test-threads 1 many_views`.
 #[test]
 #[ignore = "takes minutes, and must run alone"]
-fn ten_thousand_view_changes_leave_nothing_behind_over_shared_memory() {
+fn view_changes_over_shared_memory_leak_nothing() {
     live_through(Carrier::SharedMemory);
 }
 
 #[test]
 #[ignore = "takes minutes, and must run alone"]
-fn ten_thousand_view_changes_leave_nothing_behind_over_tcp() {
+fn view_changes_over_tcp_leak_nothing() {
     live_through(Carrier::Tcp);
 }

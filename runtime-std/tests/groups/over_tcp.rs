@@ -69,7 +69,7 @@ fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
 }
 
 #[test]
-fn members_deliver_the_same_in_clear() {
+fn members_deliver_the_same_unencrypted() {
     run(&Meeting::new(Carrier::Tcp, MEMBERS), group(100, 2_048), 2_048);
 }
 

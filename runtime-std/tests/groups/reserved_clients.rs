@@ -187,7 +187,7 @@ fn publisher(members: Members) -> Publisher {
 /// The subgroup is closed while lines flow, and opened again: the client with the same id is a
 /// different one, and nothing of the earlier one arrives.
 #[test]
-fn a_reserved_subgroup_is_another_one_for_clients_each_time_that_it_is_opened() {
+fn reopened_subgroup_has_no_earlier_clients() {
     for carrier in CARRIERS {
         let crowd = Crowd::new(carrier, &[0, 1]);
         let mut members = crowd.start_all(&[0, 1]);
@@ -247,7 +247,7 @@ fn a_reserved_subgroup_is_another_one_for_clients_each_time_that_it_is_opened() 
 /// The follower's member is lost, and the subgroup is closed before the follower finds another
 /// member: it still receives the rest.
 #[test]
-fn a_follower_is_told_the_rest_of_a_closed_subgroup_by_another_member() {
+fn follower_receives_rest_of_closed_subgroup_elsewhere() {
     for carrier in CARRIERS {
         let crowd = Crowd::new(carrier, &[0, 1, 2]);
         let mut members = crowd.start_all(&[0, 1, 2]);

@@ -82,7 +82,7 @@ fn with_slow_member<T>(
 }
 
 #[test]
-fn a_slow_member_is_named_with_those_that_wait_for_it_until_it_is_as_fast_as_they() {
+fn slow_member_is_named_until_it_catches_up() {
     let description = description(0);
     let was_named = AtomicBool::new(false);
     with_slow_member(&description, |running, is_slow| {
@@ -101,7 +101,7 @@ fn a_slow_member_is_named_with_those_that_wait_for_it_until_it_is_as_fast_as_the
 }
 
 #[test]
-fn a_slow_member_is_removed_where_the_group_says_so_and_the_others_go_on() {
+fn slow_member_is_evicted_if_configured() {
     let description = description(2_000);
     with_slow_member(&description, |running, _| {
         let (status, stopped) = (running[0].status(), running[2].stopped());

@@ -62,7 +62,7 @@ fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<V
 }
 
 #[test]
-fn a_member_waits_for_its_callers_steps() {
+fn stepped_member_waits_for_its_caller() {
     let all = with_members(|node, mut member| {
         let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         for number in 0..2 {
@@ -86,7 +86,7 @@ fn a_member_waits_for_its_callers_steps() {
 }
 
 #[test]
-fn every_way_to_send_gives_a_receipt_that_says_what_became_of_it() {
+fn every_send_method_returns_a_valid_receipt() {
     with_members(|node, mut member| {
         let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         if node == 1 {
@@ -121,7 +121,7 @@ fn every_way_to_send_gives_a_receipt_that_says_what_became_of_it() {
 }
 
 #[test]
-fn a_member_that_sleeps_wakes_for_a_message_and_leaves_once_all_is_delivered() {
+fn sleeping_member_wakes_for_message_and_leaves() {
     let ends = with_members(|node, mut member| {
         let start = Instant::now();
         let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");

@@ -27,7 +27,7 @@ fn connect(description: &Description, limit: Duration) -> Result<Client, StartEr
 }
 
 #[test]
-fn clients_that_come_at_once_have_places_of_their_own_and_give_them_back() {
+fn simultaneous_clients_get_and_return_separate_places() {
     let (description, started, _folder) = running(|description| description.clients_max = 3);
     let clients: Vec<Client> = std::thread::scope(|scope| {
         let threads = [(); 3].map(|()| scope.spawn(|| connect(&description, LONG)));
@@ -54,7 +54,7 @@ fn clients_that_come_at_once_have_places_of_their_own_and_give_them_back() {
 }
 
 #[test]
-fn a_client_that_goes_without_a_word_frees_its_place_after_its_lease() {
+fn lost_client_frees_place_after_lease() {
     let (description, _started, _folder) = running(|description| {
         description.clients_max = 1;
         description.client_lease_ms = 300;
@@ -70,7 +70,7 @@ fn a_client_that_goes_without_a_word_frees_its_place_after_its_lease() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_by_name_and_nothing_is_lost() {
+fn refused_multicast_names_cause_and_loses_nothing() {
     let (description, started, _folder) = running(|description| {
         description.message_max = 8;
         description.client_window = 2;

@@ -38,7 +38,7 @@ fn start_all(network: &Network, description: &Description) -> Vec<(DeviceName, S
 }
 
 #[test]
-fn a_group_goes_on_without_the_leader_whose_device_fails_and_takes_it_back() {
+fn group_survives_and_readmits_leader_with_failed_device() {
     let folder = tempfile::tempdir().expect("a folder");
     let description = overlay(Carrier::Verbs, &[None], folder.path());
     let network = Network::new(1, Clock::Real);
@@ -88,7 +88,7 @@ fn refusals(profile: Profile, order: Option<RdmaOrder>) -> [StartError; 2] {
 }
 
 #[test]
-fn a_device_that_does_not_promise_what_shards_need_is_refused_before_anybody_is_met() {
+fn unsuitable_rdma_device_is_refused_before_meeting() {
     let silent = || Profile { data_in_order: DataInOrder::NotKnown, ..Profile::strict() };
     for error in refusals(silent(), None) {
         assert!(

@@ -47,27 +47,27 @@ fn comes_back(carrier: Carrier, overlay: fn(Carrier, &[Option<usize>], &Path) ->
 }
 
 #[test]
-fn replicas_come_back_over_shared_memory() {
+fn replicas_return_over_shared_memory() {
     comes_back(Carrier::SharedMemory, overlay);
 }
 
 #[test]
-fn replicas_come_back_over_tcp() {
+fn replicas_return_over_tcp() {
     comes_back(Carrier::Tcp, overlay);
 }
 
 #[test]
-fn replicas_come_back_over_rdma() {
+fn replicas_return_over_rdma() {
     comes_back(Carrier::Verbs, overlay);
 }
 
 #[test]
-fn replicas_come_back_by_reference_over_shared_memory() {
+fn replicas_return_by_reference_over_shared_memory() {
     comes_back(Carrier::SharedMemory, overlay_by_reference);
 }
 
 #[test]
-fn replicas_come_back_by_reference_over_tcp() {
+fn replicas_return_by_reference_over_tcp() {
     comes_back(Carrier::Tcp, overlay_by_reference);
 }
 
@@ -79,7 +79,7 @@ fn one_group(folder: &Path) -> (Description, Vec<ReplicaId>) {
 }
 
 #[test]
-fn a_group_that_loses_a_majority_at_once_says_so_everywhere() {
+fn group_without_majority_reports_it_everywhere() {
     let folder = tempfile::tempdir().expect("a folder");
     let (description, replicas) = one_group(folder.path());
     let mut started = start_these(&description, replicas.iter().copied());
@@ -99,7 +99,7 @@ fn a_group_that_loses_a_majority_at_once_says_so_everywhere() {
 }
 
 #[test]
-fn a_replica_that_starts_alone_says_for_whom_it_waits() {
+fn lone_replica_names_missing_replicas() {
     let folder = tempfile::tempdir().expect("a folder");
     let (description, replicas) = one_group(folder.path());
     let mut options = StartOptions::default();

@@ -98,7 +98,7 @@ mod tests {
     /// The second incarnation is killed while it replays, and must not lower the first one's
     /// position.
     #[test]
-    fn a_start_that_is_killed_while_it_replays_does_not_put_the_place_back() {
+    fn kill_during_replay_keeps_the_position() {
         let folder = tempfile::tempdir().expect("a folder");
         for (delivers, before) in [(5, None), (2, Some(5)), (7, Some(5)), (0, Some(7))] {
             let place = Place::open(folder.path()).expect("a file");

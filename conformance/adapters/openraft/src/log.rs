@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_written_is_there_after_a_restart_and_half_a_line_is_not() {
+    async fn restart_keeps_entries_and_drops_incomplete_line() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = Log::open(folder.path()).expect("a new one");
         log.write(vec![entry(1, 0), entry(1, 1), entry(1, 2)]).expect("it is written");

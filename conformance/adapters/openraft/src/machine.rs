@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_message_that_is_in_the_log_twice_is_handed_on_once() {
+    async fn duplicate_log_entry_is_delivered_once() {
         let (sender, deliveries) = std::sync::mpsc::channel();
         let mut machine = Machine::new(sender);
         let entry = |index, message: &str| Entry {

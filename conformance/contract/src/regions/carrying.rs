@@ -60,8 +60,9 @@ fn guard_as_posted<T: RegionBench>(bench: &mut T) -> Outcome {
         fill(&scene, 100 + round);
         scene.settle()?;
         for (offset, length) in [(1024, 8), (2000, 24), (4096, longest)] {
-            let what =
-                format!("a guard of {length} bytes whose source changed from {round} after the call");
+            let what = format!(
+                "a guard of {length} bytes whose source changed from {round} after the call"
+            );
             ensure_same(&scene.look(B, LOG, offset, length), &vec![round; length], &what)?;
         }
     }
@@ -94,7 +95,8 @@ fn until_completed<T: RegionBench>(bench: &mut T) -> Outcome {
         scene.settle()?;
         for write in &list {
             let seen = scene.look(B, LOG, write.target.offset, write.length);
-            let what = format!("content whose source changed from {round} after its list had completed");
+            let what =
+                format!("content whose source changed from {round} after its list had completed");
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }
@@ -119,7 +121,8 @@ fn completion_visible<T: RegionBench>(bench: &mut T) -> Outcome {
         await_completion(&mut scene, u64::from(round))?;
         for write in &list {
             let seen = scene.look(B, LOG, write.target.offset, write.length);
-            let what = format!("list {round} has completed, but its write at {}", write.target.offset);
+            let what =
+                format!("list {round} has completed, but its write at {}", write.target.offset);
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }

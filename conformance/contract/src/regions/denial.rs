@@ -73,7 +73,8 @@ fn is_final<T: RegionBench>(bench: &mut T) -> Outcome {
         let before = scene.snapshot(B, LOG);
         for steppers in [&[A][..], &[B], &[A, B]] {
             scene.settle_with(steppers)?;
-            let what = format!("round {round}: the region after its writer's permission was revoked");
+            let what =
+                format!("round {round}: the region after its writer's permission was revoked");
             ensure_same(&scene.snapshot(B, LOG), &before, &what)?;
         }
         scene.fill(B, LOG, 0, &vec![0; before.len()]);

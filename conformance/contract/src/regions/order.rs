@@ -93,7 +93,9 @@ fn hunt<T: RegionBench>(bench: &mut T, lists: Lists) -> Outcome {
             match fabric.post(link.view, to, list, Some(token)).map_err(|error| error.kind()) {
                 Ok(()) => posted += 1,
                 Err(ErrorKind::QueueFull) => break,
-                Err(kind) => return Err(Breach(format!("a post with permission was refused: {kind}"))),
+                Err(kind) => {
+                    return Err(Breach(format!("a post with permission was refused: {kind}")));
+                }
             }
         }
         Ok(Next::Turn)

@@ -229,7 +229,9 @@ impl<'b, T: RegionBench> Scene<'b, T> {
                 Ok(()) => Ok(true),
                 // The writer's fabric may not know of the permission yet.
                 Err(ErrorKind::QueueFull | ErrorKind::Revoked) => Ok(false),
-                Err(kind) => Err(Breach(format!("a post of {from} in {} was refused: {kind}", link.view))),
+                Err(kind) => {
+                    Err(Breach(format!("a post of {from} in {} was refused: {kind}", link.view)))
+                }
             }
         })?;
         ensure!(passed, "{from} has the right in {}, and a post stays {last:?}", link.view);
@@ -251,7 +253,9 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             }
             self.pass(&[from])?;
         }
-        last.map_err(|kind| Breach(format!("a post of {from} in {} was refused: {kind}", link.view)))
+        last.map_err(|kind| {
+            Breach(format!("a post of {from} in {} was refused: {kind}", link.view))
+        })
     }
 
     /// Grants the other member of a view permission to write to the owner's region.

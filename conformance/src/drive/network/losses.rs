@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn some_is_lost_and_the_sender_is_not_told() {
+    fn packets_are_lost_without_notifying_the_sender() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         if let Err(why) = network.lose(0, 30) {
             return eprintln!("skipped: {why}");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_is_overtaken() {
+    fn delayed_packets_are_overtaken() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         let slowness = match network.slow(0, 20) {
             Ok(slowness) => slowness,

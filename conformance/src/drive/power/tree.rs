@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back_unless_anything_was_synced_later() {
+    fn names_return_unless_a_later_sync_occurred() {
         let mut tree = Tree::new();
         let old = file(&mut tree, b"state");
         tree.write(old, 0, b"old").expect("there is room");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_is_zeros() {
+    fn unwritten_ranges_are_zeros() {
         let mut tree = Tree::new();
         let log = file(&mut tree, b"log");
         tree.extend(log, 10_000).expect("a file");

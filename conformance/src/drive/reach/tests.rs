@@ -64,7 +64,7 @@ fn tells(reach: &Reach, yes: &[&str], no: &[&str]) {
 }
 
 #[test]
-fn what_all_delivered() {
+fn deliveries_by_all_are_recognised() {
     let yes = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 2 n2 a 1"];
     tells(&Reach::DeliveredByAll { count: 1 }, &yes, &yes[..3]);
     tells(&Reach::Size { bytes: 40 }, &yes, &yes[..3]);
@@ -77,7 +77,7 @@ fn what_all_delivered() {
 }
 
 #[test]
-fn what_comes_in_turns() {
+fn alternating_deliveries_are_recognised() {
     let sent = ["m 1 n0 a g0 40", "m 1 n1 b g0 40", "m 1 n0 c g0 40"];
     let yes = [&sent[..], &["d 2 n2 a 1", "d 3 n2 b 1", "d 4 n2 c 1"]].concat();
     let no = [&sent[..], &["d 2 n2 a 1", "d 3 n2 c 1", "d 4 n2 b 1"]].concat();
@@ -89,14 +89,14 @@ fn what_comes_in_turns() {
 }
 
 #[test]
-fn what_is_under_way_at_once() {
+fn messages_in_flight_are_counted() {
     let yes = ["m 1 n0 a g1 40", "d 2 n0 a 1", "m 3 n0 b g1 40", "d 4 n1 a 1"];
     let no = ["m 1 n0 a g1 40", "d 2 n0 a 1", "d 2 n1 a 1", "m 3 n0 b g1 40"];
     tells(&Reach::UnderWay { count: 2 }, &yes, &no);
 }
 
 #[test]
-fn silent_and_late_members() {
+fn silent_and_late_members_are_recognised() {
     let history = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 3 n1 b g0 40"];
     tells(&Reach::Silent { nodes: vec![1, 2] }, &history[..2], &history);
     let early = ["m 1 n0 a g0 40", "m 1 n1 b g0 40", "d 2 n1 a 1"];
@@ -104,7 +104,7 @@ fn silent_and_late_members() {
 }
 
 #[test]
-fn what_waits_for_a_slow_one() {
+fn backlog_of_slow_member_is_recognised() {
     let reach = Reach::Backlog { node: 1, ms: 100, count: 1 };
     let yes = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 3 n0 b g0 40", "d 120 n1 b 1"];
     // The node waited because there was no message.
@@ -113,7 +113,7 @@ fn what_waits_for_a_slow_one() {
 }
 
 #[test]
-fn what_is_quiet() {
+fn silence_between_counts_is_recognised() {
     let yes = ["m 1 n0 a g0 40", "p 600 n0", "p 1200 n0"];
     tells(&Reach::Quiet, &yes, &["m 101 n0 a g0 40", "p 600 n0", "p 1200 n0"]);
     assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "p 1000 n0"])), "too short");
@@ -125,7 +125,7 @@ fn what_is_quiet() {
 }
 
 #[test]
-fn joins_and_leaves_under_load() {
+fn joins_and_leaves_under_load_are_recognised() {
     let mut left = recorded(&["m 1 n0 a g1 40", "d 2 n0 a 1", "d 9 n1 a 1", "e 10 n2"]);
     let reach = Reach::LeftUnderLoad { node: 2 };
     assert!(!reach.is_reached(&left), "nobody told it to");
@@ -144,7 +144,7 @@ fn joins_and_leaves_under_load() {
 }
 
 #[test]
-fn a_member_killed_midway() {
+fn kill_with_messages_in_flight_is_recognised() {
     let yes = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "f 5 kill n0"];
     let no = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 4 n2 a 1", "f 5 kill n0"];
     tells(&Reach::KilledSending { node: 0 }, &yes, &no);
@@ -159,7 +159,7 @@ fn a_member_killed_midway() {
 }
 
 #[test]
-fn a_member_killed_while_a_view_changes() {
+fn kill_during_view_change_is_recognised() {
     let without = Reach::KilledBeforeViewWithout { node: 1, gone: 2 };
     let first = ["v 1 n0 n0,n1,n2", "f 3 kill n2", "f 6 kill n1", "v 7 n0 n0"];
     let second = ["v 1 n0 n0,n1,n2", "f 3 kill n2", "v 5 n0 n0,n1", "f 6 kill n1"];
@@ -171,7 +171,7 @@ fn a_member_killed_while_a_view_changes() {
 }
 
 #[test]
-fn members_that_came_back() {
+fn restarted_members_are_recognised() {
     let reach = Reach::Restarted { nodes: vec![2] };
     let sent = ["m 1 n0 a g0 40", "m 1 n0 b g0 40", "m 1 n0 c g0 40", "d 2 n2 a 1", "f 3 kill n2"];
     let between = [&sent[..], &["d 4 n0 b 1"]].concat();
@@ -184,7 +184,7 @@ fn members_that_came_back() {
 }
 
 #[test]
-fn members_that_sent_while_others_could_not_receive() {
+fn sending_to_unreachable_members_is_recognised() {
     let stopped = ["f 1 stop n2", "m 2 n0 a g0 40", "f 3 continue n2"];
     let late = ["f 1 stop n2", "f 3 continue n2", "m 4 n0 a g0 40"];
     tells(&Reach::SentWhileStopped { node: 2 }, &stopped, &late);
@@ -194,7 +194,7 @@ fn members_that_sent_while_others_could_not_receive() {
 }
 
 #[test]
-fn messages_for_one_group_and_for_several_in_turns() {
+fn alternating_single_and_multi_group_messages_are_recognised() {
     let sent = ["m 1 n2 a g0 40", "m 1 n2 b g0,g1 40", "m 1 n2 c g0 40"];
     let yes = [&sent[..], &["d 2 n0 a 1", "d 3 n0 b 1", "d 4 n0 c 1"]].concat();
     let no = [&sent[..], &["d 2 n0 a 1", "d 3 n0 c 1", "d 4 n0 b 1"]].concat();
@@ -205,7 +205,7 @@ fn messages_for_one_group_and_for_several_in_turns() {
 }
 
 #[test]
-fn a_leader_killed_and_one_that_only_was() {
+fn kill_of_current_leader_is_recognised() {
     let led = ["l 1 n0 g0 1", "m 2 n2 a g0 40", "f 5 kill n0"];
     let after = ["l 6 n1 g0 2", "m 7 n2 b g0 40", "d 8 n1 b 1"];
     let reach = Reach::LeaderKilled { group: 0 };
@@ -223,7 +223,7 @@ fn a_leader_killed_and_one_that_only_was() {
 }
 
 #[test]
-fn a_follower_killed() {
+fn kill_of_follower_is_recognised() {
     let yes = ["l 1 n0 g0 1", "m 2 n2 a g0 40", "f 5 kill n1", "m 7 n2 b g0 40", "d 8 n0 b 1"];
     let reach = Reach::FollowerKilled { group: 0 };
     for place in [1, 3, 4] {
@@ -237,7 +237,7 @@ fn a_follower_killed() {
 }
 
 #[test]
-fn a_leader_paused_until_another_leads() {
+fn suspension_until_new_leader_is_recognised() {
     let yes = ["l 1 n0 g0 1", "f 2 stop n0", "m 3 n2 a g0 40", "l 4 n1 g0 2", "f 5 continue n0"];
     let reach = Reach::LeaderPaused { group: 0 };
     for place in 0..yes.len() {
@@ -250,7 +250,7 @@ fn a_leader_paused_until_another_leads() {
 }
 
 #[test]
-fn clients_killed_in_the_middle_and_back() {
+fn killed_and_returning_clients_are_recognised() {
     let reach = Reach::KilledAcross { node: 2 };
     let yes = ["m 1 n2 a g0,g1 40", "d 2 n0 a 1", "f 5 kill n2"];
     tells(&reach, &yes, &["m 1 n2 a g1 40", "d 2 n0 a 1", "f 5 kill n2"]);
@@ -262,7 +262,7 @@ fn clients_killed_in_the_middle_and_back() {
 }
 
 #[test]
-fn members_that_came_back_and_delivered() {
+fn new_deliveries_after_return_are_counted() {
     let sent = ["m 1 n0 a g0 40", "f 3 kill n2", "s 5 n2 2"];
     let yes = [&sent[..], &["d 6 n2 a 2"]].concat();
     tells(&Reach::CameBack { count: 1 }, &yes, &sent);
@@ -270,7 +270,7 @@ fn members_that_came_back_and_delivered() {
 }
 
 #[test]
-fn groups_that_went_on_without_those_that_were_cut_off() {
+fn progress_without_partitioned_members_is_recognised() {
     // "n2" is a member of "g0" only.
     let reach = Reach::WentOnWhileParted { side: vec![2] };
     let yes = ["f 1 partition n2", "m 2 n0 a g0 40", "d 3 n1 a 1", "f 5 heal n2", "d 6 n2 a 1"];

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats_its_plan_and_another_makes_another() {
+    fn plan_is_determined_by_its_seed() {
         for scenario in SCENARIOS {
             for nodes in scenario.nodes_min..=7 {
                 let plan = |seed| scenario.plan(terms(seed, nodes, 0));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_overlap_share_an_order_where_that_is_claimed() {
+    fn overlapping_groups_share_an_order_if_claimed() {
         let overlapping = named("overlapping-groups").expect("there is one");
         let across = [Feature::OrderAcrossGroups];
         for (claims, order) in [(&across[..], GroupOrder::Total), (&[], GroupOrder::Group)] {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn each_node_is_cut_off_suspended_and_killed_alone_in_some_round() {
+    fn each_node_gets_each_fault_in_some_round() {
         for nodes in 3..9 {
             let done = |name: &str, to: fn(&Step) -> Vec<usize>| -> HashSet<usize> {
                 let scenario = named(name).expect("there is one");
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_sentences_are_sentences() {
+    fn scenario_names_are_unique_and_sentences_well_formed() {
         let names: HashSet<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), SCENARIOS.len());
         for scenario in SCENARIOS {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn only_senders_send_and_only_with_the_sizes_that_are_claimed() {
+    fn plans_use_only_senders_and_claimed_sizes() {
         for (scenario, nodes, plan) in plans(8, 11) {
             let large = scenario.needs.contains(&Feature::LargeMessages);
             let huge = scenario.needs.contains(&Feature::HugeMessages);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_majority_of_a_group_is_never_taken_away_for_good() {
+    fn plans_keep_a_majority_of_each_group() {
         for (scenario, nodes, plan) in plans(14, 5) {
             let mut away = Away::default();
             for step in &plan.steps {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_plan_without_some_of_its_faults_keeps_the_others() {
+    fn omitting_random_faults_keeps_the_others() {
         let random = named(RANDOM).expect("there is one");
         let mut kinds = HashSet::new();
         for seed in 0..200 {
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_disjoint_and_clients_are_members_of_none() {
+    fn shards_are_disjoint_and_clients_are_not_members() {
         for (scenario, nodes, plan) in plans(28, 6) {
             if !scenario.name.starts_with("shards") {
                 continue;

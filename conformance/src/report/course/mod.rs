@@ -169,7 +169,7 @@ mod tests {
         r#"{"ev":"group","group":"g0","members":["n0","n1"],"senders":["n0","n1"]}"#;
 
     #[test]
-    fn a_view_lasts_until_the_next_one_and_a_kill_ends_it() {
+    fn stay_ends_at_next_view_or_kill() {
         let lines = [
             GROUP,
             r#"{"ev":"start","t_ns":1000,"node":"n0","inc":1}"#,
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_delivered_nothing_has_no_course() {
+    fn unreadable_or_empty_history_has_no_course() {
         assert!(Course::of(Path::new("/dev/null")).is_none());
         assert!(course(&[GROUP, r#"{"ev":"start","t_ns":1,"node":"n0","inc":1}"#]).is_none());
     }
 
     #[test]
-    fn a_picture_shows_the_faults_and_the_views() {
+    fn chart_shows_faults_and_views() {
         let course = Course::of(&fixture("good/suspended")).expect("a history");
         let svg = draw(&course).expect("it can be drawn");
         assert!(svg.starts_with("<svg") && svg.contains("stop n"), "{svg}");

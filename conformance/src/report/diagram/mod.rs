@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_arrows_from_their_multicast_to_each_delivery() {
+    fn arrows_lead_from_multicast_to_each_delivery() {
         let picture = picture("bad/total-order-two-orders", CheckId::TotalOrder, &[6, 7, 8, 9]);
         let picture = picture.expect("a picture");
         assert_eq!(count(&picture, "<g class=\"arrow m"), 4, "{picture}");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_is_drawn_too() {
+    fn missing_delivery_is_drawn() {
         let missing =
             picture("bad/agreement-one-lacks", CheckId::Agreement, &[4, 5, 7]).expect("a picture");
         assert_eq!(count(&missing, "class=\"absent\""), 1, "{missing}");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_lines_are_named_there_is_a_picture_or_none_and_no_panic() {
+    fn drawing_never_panics_for_any_lines() {
         let folder = fixture("bad/total-order-two-orders");
         let folder = folder.parent().and_then(Path::parent).expect("the folder of histories");
         let mut drawn = 0;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_stays_small_however_much_happened() {
+    fn diagram_size_is_bounded() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history.jsonl");
         let mut text =

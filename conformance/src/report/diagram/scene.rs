@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_in_the_order_of_their_numbers() {
+    fn nodes_are_sorted_by_number() {
         let mut names = ["n10", "n2", "a", "n1", "b3"];
         names.sort_by(|one, other| by_number(one, other));
         assert_eq!(names, ["a", "b3", "n1", "n2", "n10"]);

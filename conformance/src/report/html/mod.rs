@@ -186,7 +186,9 @@ fn appearance(outcome: &Outcome, strength: Strength) -> Appearance {
     let (class, symbol, word) = match (outcome, strength) {
         (Outcome::Held { .. }, _) => ("passed", "✓", "holds"),
         (Outcome::Broken { .. }, Strength::Must) => ("failed", "✗", "broken"),
-        (Outcome::Broken { .. }, Strength::Should) => ("should", "!", "broken, but only recommended"),
+        (Outcome::Broken { .. }, Strength::Should) => {
+            ("should", "!", "broken, but only recommended")
+        }
         (Outcome::Inconclusive(_), _) => ("inconclusive", "?", "inconclusive"),
         (Outcome::NotJudged(_), _) => ("not-judged", "·", "not judged"),
     };
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_ends_where_it_should() {
+    fn html_elements_are_properly_nested() {
         let page = render(&everything());
         let mut open = Vec::new();
         for tag in tags(&page) {
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_from_outside_becomes_part_of_the_page() {
+    fn untrusted_text_never_becomes_markup() {
         let page = render(&everything());
         assert!(page.contains("&lt;script&gt;alert(1)"), "the text itself is shown");
         assert!(!tags(&page).iter().any(|tag| tag.eq_ignore_ascii_case("script")));
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_needs_nothing_but_itself() {
+    fn page_is_self_contained() {
         let page = render(&everything());
         for foreign in
             ["http://", "https://", " src=", "<link", "@import", "url(", " onload=", " onerror="]
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_overview_has_a_cell_for_each_case_and_check_that_leads_somewhere() {
+    fn overview_cells_link_to_existing_sections() {
         let cases = (0..12).map(|index| {
             case(&format!("case-{index}"), Some(fixture("good/suspended")), verdict(&[]))
         });
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_has_a_section_with_a_picture_and_its_witnesses() {
+    fn broken_check_section_has_picture_and_witnesses() {
         let page = render(&everything());
         let section = page.split("id=\"case-0-total-order\"").nth(1).expect("a section");
         let section = section.split("</article>").next().expect("its end");

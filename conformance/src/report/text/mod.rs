@@ -79,8 +79,7 @@ fn implementation(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let Some(adapter) = &run.adapter else {
         return Ok(());
     };
-    let name =
-        run.implementation.as_deref().unwrap_or("an implementation without a name");
+    let name = run.implementation.as_deref().unwrap_or("an implementation without a name");
     let adapter = printable(adapter, TEXT_CHARACTERS_MAX);
     writeln!(out, "{STRONG}{}{STRONG:#}, by {adapter}", printable(name, TEXT_CHARACTERS_MAX))?;
     if !run.features.is_empty() {
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_was_promised_what_happened_and_what_shows_it() {
+    fn finding_shows_promise_event_and_witnesses() {
         let text = plain(&everything());
         for part in [
             "total-order (must) is broken 3 times",
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_from_outside_reaches_the_terminal_as_it_is() {
+    fn untrusted_text_is_escaped_on_the_terminal() {
         let text = plain(&everything());
         assert!(text.contains("\\u{1b}[2J"), "{text}");
         assert!(
@@ -366,17 +365,20 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_should_passes_and_is_said_clearly() {
+    fn broken_recommended_promise_passes_with_notice() {
         let only = verdict(&[(CheckId::Quiescence, finding("n0 posted", &[1]))]);
         let text = plain(&run(vec![case("quiet", None, verdict(&[])), case("chatty", None, only)]));
         assert!(text.contains("chatty: passed, but a recommended promise is broken"), "{text}");
         assert!(text.contains("quiescence (should) is broken"), "{text}");
         let last = text.lines().last().unwrap_or_default();
-        assert!(last.starts_with("PASSED") && last.contains("one recommended promise is broken"), "{last}");
+        assert!(
+            last.starts_with("PASSED") && last.contains("one recommended promise is broken"),
+            "{last}"
+        );
     }
 
     #[test]
-    fn of_many_cases_those_that_passed_take_a_line_each() {
+    fn passed_cases_take_one_line_each() {
         let cases =
             (0..12).map(|index| case(&format!("case-{index}"), None, verdict(&[]))).collect();
         let text = plain(&run(cases));

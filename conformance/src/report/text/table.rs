@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_below_each_other_whatever_the_script_and_style() {
+    fn columns_align_in_every_script_and_style() {
         let mut table = Table::default();
         let bold = Style::new().bold();
         table.row([Cell::text("case"), Cell::number("events"), Cell::text("result")]);

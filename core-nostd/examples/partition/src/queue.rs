@@ -65,7 +65,7 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn it_is_a_queue_of_bounded_length() {
+    fn bounded_queue_matches_model() {
         let (mut queue, mut model) = (Queue::<u32, 3>::new(), VecDeque::new());
         let mut random = 7_u32;
         for item in 0..10_000 {

@@ -18,7 +18,7 @@ fn a_thousand_messages_agree() {
 }
 
 #[test]
-fn a_restart_at_any_step_is_reported_and_nothing_is_delivered_after_it() {
+fn restart_at_any_step_stops_both() {
     let mut run = Run::new(MESSAGES);
     run.finish().unwrap();
     let steps = run.steps;

@@ -66,7 +66,7 @@ fn exchange(a: (&mut Partition<'_>, &mut Told), b: (&mut Partition<'_>, &mut Tol
 }
 
 #[test]
-fn whichever_is_first_waits_for_the_other() {
+fn first_partition_waits_for_its_partner() {
     for first in Channel::BOTH {
         let mut run = Run::new(100);
         for _ in 0..50 {
@@ -77,7 +77,7 @@ fn whichever_is_first_waits_for_the_other() {
 }
 
 #[test]
-fn a_partner_with_another_group_is_reported_once_and_never_begun_with() {
+fn partner_of_another_group_is_reported_once() {
     let (mut a, mut ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     exchange((&mut a, &mut ports), (&mut b, &mut b_ports), 0);
@@ -92,7 +92,7 @@ fn a_partner_with_another_group_is_reported_once_and_never_begun_with() {
 }
 
 #[test]
-fn a_life_that_has_not_seen_this_one_is_not_begun_with() {
+fn session_waits_until_both_incarnations_are_seen() {
     let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
@@ -110,7 +110,7 @@ fn a_life_that_has_not_seen_this_one_is_not_begun_with() {
 }
 
 #[test]
-fn frames_that_come_before_the_partner_is_seen_to_begin_are_kept() {
+fn frames_before_the_partners_hello_are_kept() {
     let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
@@ -131,7 +131,7 @@ fn frames_that_come_before_the_partner_is_seen_to_begin_are_kept() {
 
 #[cfg(feature = "views")]
 #[test]
-fn a_partition_that_the_other_went_on_without_begins_again_with_its_state() {
+fn excluded_partition_rejoins_with_the_partners_state() {
     let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     let mut now = 0;
@@ -171,7 +171,7 @@ fn a_partition_that_the_other_went_on_without_begins_again_with_its_state() {
 }
 
 #[test]
-fn a_message_larger_than_the_ports_goes_in_parts() {
+fn message_larger_than_a_port_is_split() {
     let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     let (mut longest, mut frames) = (0, 0);
@@ -187,7 +187,7 @@ fn a_message_larger_than_the_ports_goes_in_parts() {
 }
 
 #[test]
-fn a_frame_that_is_lost_stops_the_partition_and_is_reported() {
+fn lost_frame_stops_the_partition_with_a_report() {
     for lost in 0..12 {
         let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
         let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
@@ -206,7 +206,7 @@ fn a_frame_that_is_lost_stops_the_partition_and_is_reported() {
 }
 
 #[test]
-fn bytes_that_are_no_frame_of_this_session_change_nothing() {
+fn foreign_frames_and_noise_are_ignored() {
     let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     for now in 0..60 {
@@ -222,7 +222,7 @@ fn bytes_that_are_no_frame_of_this_session_change_nothing() {
 }
 
 #[test]
-fn a_port_that_fails_stops_the_partition() {
+fn failing_port_stops_the_partition() {
     let (mut a, mut ports) = (life(Channel::A, 1), Told { fails: true, ..Told::default() });
     assert_eq!(a.step(Time(0), &mut ports), Phase::Stopped(Why::Port));
     assert_eq!(ports.reports, [Report::Stopped(Why::Port)]);
@@ -230,7 +230,7 @@ fn a_port_that_fails_stops_the_partition() {
 }
 
 #[test]
-fn silence_is_reported_and_so_is_its_end() {
+fn silence_and_its_end_are_reported() {
     let mut run = Run::new(100);
     run.finish().unwrap();
     for _ in 0..10_000 {

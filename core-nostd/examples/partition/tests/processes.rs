@@ -22,6 +22,6 @@ fn two_processes_agree() {
 }
 
 #[test]
-fn two_processes_of_which_one_is_killed_now_and_then_agree() {
+fn two_processes_agree_despite_kills() {
     pair("1000", "4");
 }

@@ -26,7 +26,7 @@ fn kinds(reports: &[Report]) -> Vec<HealthKind> {
 }
 
 #[test]
-fn a_thousand_messages_agree_over_queues_that_are_full() {
+fn thousand_messages_agree_over_full_queues() {
     let mut run = Run::new(MESSAGES);
     run.finish().unwrap();
     assert!(run.wires.full() > 100, "the queues were full {} times", run.wires.full());
@@ -37,7 +37,7 @@ fn a_thousand_messages_agree_over_queues_that_are_full() {
 
 /// The restart follows the kill at once, or after the partner has made some steps without it.
 #[test]
-fn either_restarts_at_any_step() {
+fn either_partition_restarts_at_any_step() {
     let steps = steps_of_a_run();
     assert!(steps > 300, "a run of {steps} steps");
     println!("a run of {steps} steps");
@@ -70,7 +70,7 @@ fn either_restarts_at_any_step() {
 
 /// They restart repeatedly, in all phases of rejoining, and sometimes both.
 #[test]
-fn they_restart_again_while_they_take_part_again() {
+fn partitions_restart_while_they_rejoin() {
     for seed in 0..400_u64 {
         let mut run = Run::new(MESSAGES);
         let mut random = seed;
@@ -99,7 +99,7 @@ fn they_restart_again_while_they_take_part_again() {
 }
 
 #[test]
-fn a_survivor_goes_on_alone_and_the_partner_takes_over_its_state() {
+fn restarted_partner_takes_over_the_survivors_state() {
     let mut run = Run::new(MESSAGES);
     while run.count(Channel::A) < 200 {
         run.step(Channel::A);

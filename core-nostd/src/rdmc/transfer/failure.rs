@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_survives_its_cell_and_nothing_else_is_one() {
+    fn only_encoded_failures_decode() {
         let lost = [
             LossCause::Exited,
             LossCause::Left,

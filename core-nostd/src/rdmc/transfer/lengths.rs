@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receiver_that_notes_what_the_root_has_knows_as_much() {
+    fn receiver_learns_all_lengths_of_the_root() {
         for blocks_min in [1, 2] {
             for bytes in 0..50 {
                 let (root, blocks) = Lengths::of(bytes, 10, blocks_min);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_no_root_sends_are_refused() {
+    fn impossible_block_lengths_are_refused() {
         let noted = |blocks, blocks_min, lengths: &[(u32, usize)]| {
             let mut known = Lengths::unknown(blocks, 10, blocks_min);
             lengths.iter().all(|(block, length)| known.note(Block(*block), *length))

@@ -118,13 +118,13 @@ fn setup() -> Setup {
 }
 
 #[test]
-fn two_members_of_whom_one_sends() {
+fn two_members_with_one_sender() {
     must_refine(&Scope::of(2, 1, &[2]), setup());
     must_refine(&Scope::of(2, 2, &[3]), setup());
 }
 
 #[test]
-fn two_members_of_whom_one_lags() {
+fn two_members_with_one_lagging() {
     let met = must_refine(&Scope::of(2, 1, &[0, 2]), setup());
     assert!(met.nulls > 0);
 }
@@ -135,13 +135,13 @@ fn two_members_that_both_send() {
 }
 
 #[test]
-fn three_members_of_whom_one_sends() {
+fn three_members_with_one_sender() {
     must_refine(&Scope::of(3, 1, &[1]), setup());
 }
 
 #[test]
 #[ignore = "whole searches, which take a minute: .ci/full"]
-fn two_members_whose_rings_wrap() {
+fn rings_of_two_members_wrap() {
     must_refine(&Scope::of(2, 1, &[2, 2]), setup());
     must_refine(&Scope::of(2, 2, &[3, 1]), setup());
 }

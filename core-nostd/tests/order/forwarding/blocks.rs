@@ -103,12 +103,12 @@ fn call_blocks(fabric: &mut impl HostBlocks) -> Answers {
 }
 
 #[test]
-fn a_borrowed_fabric_hands_each_call_and_answer_about_blocks_on() {
+fn borrowed_fabric_forwards_block_calls_and_answers() {
     is_handed_on(6, call_blocks, |mut recorder| call_blocks(&mut recorder));
 }
 
 /// A store's memory may be reused at once, unless the store says otherwise.
 #[test]
-fn memory_of_blocks_does_not_fill_late_unless_its_store_says_so() {
+fn block_memory_does_not_fill_late_by_default() {
     assert!(!OneLine.fills_late());
 }

@@ -102,7 +102,7 @@ fn is_handed_on(
 }
 
 #[test]
-fn a_borrowed_fabric_hands_each_call_and_answer_on() {
+fn borrowed_fabric_forwards_calls_and_answers() {
     is_handed_on(11, call_fabric, |mut recorder| call_fabric(&mut recorder));
     is_handed_on(6, call_permissions, |mut recorder| call_permissions(&mut recorder));
     is_handed_on(8, call_host, |mut recorder| call_host(&mut recorder));
@@ -114,14 +114,14 @@ fn routed(fabric: &mut Recorder) -> impl Permissions {
 }
 
 #[test]
-fn a_routed_fabric_hands_each_call_and_answer_on() {
+fn routed_fabric_forwards_calls_and_answers() {
     is_handed_on(11, call_fabric, |recorder| call_fabric(&mut routed(recorder)));
     is_handed_on(6, call_permissions, |recorder| call_permissions(&mut routed(recorder)));
 }
 
 /// The host keeps the events of the other view.
 #[test]
-fn the_host_of_a_routed_fabric_chooses_its_events() {
+fn host_of_a_routed_fabric_chooses_its_events() {
     let ready = Event::Ready { view: VIEW, peer: PEER };
     let mut others = Vec::new();
     let poll = |fabric: &mut Recorder| {
@@ -140,7 +140,7 @@ fn the_host_of_a_routed_fabric_chooses_its_events() {
 /// A member without work keeps polling for the millisecond of Spindle II-D, unless its fabric names
 /// another time. This holds for a borrowed fabric too.
 #[test]
-fn a_fabric_that_names_no_time_is_polled_for_a_millisecond_without_work() {
+fn default_idle_time_is_one_millisecond() {
     let mut fabric = Unhurried;
     assert_eq!(fabric.idle_time(), Duration::from_millis(1));
     let mut borrowed = &mut fabric;

@@ -7,7 +7,7 @@ use tramontane_core::layout::{
 };
 
 #[test]
-fn channels_stand_before_the_subgroups_at_one_place_in_every_row() {
+fn channels_precede_subgroups_in_every_row() {
     let nodes = [NodeId(3), NodeId(4)];
     let layout = Layout::of_channels(&nodes, 3).expect("members");
     let offsets: Vec<_> = (0..4).map(|channel| layout.channel_offset(Channel(channel))).collect();
@@ -32,7 +32,7 @@ fn channels_stand_before_the_subgroups_at_one_place_in_every_row() {
 /// RDM-7: each sender of a subgroup with large messages has a channel, identified by a 16-bit
 /// number.
 #[test]
-fn more_senders_of_large_messages_than_there_are_channels_are_refused() {
+fn too_many_senders_of_large_messages_are_refused() {
     let nodes: Vec<NodeId> = (0..1024).map(NodeId).collect();
     let ranks: Vec<Rank> = (0..1024).map(Rank).collect();
     let subgroup = Subgroup {

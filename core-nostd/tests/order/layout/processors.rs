@@ -91,7 +91,7 @@ proptest! {
 }
 
 #[test]
-fn memory_of_rows_begins_on_the_largest_line() {
+fn row_memory_begins_on_the_largest_line() {
     let rows = [const { RowStorage::<2>::new() }; 3];
     assert!(rows.iter().all(|row| std::ptr::from_ref(row).addr().is_multiple_of(128)));
     assert_eq!(size_of_val(&rows), 3 * 128);
@@ -100,7 +100,7 @@ fn memory_of_rows_begins_on_the_largest_line() {
 /// A cell is read in the processor's byte order, so bytes from a processor with the other order
 /// would be read as another number. The refusal above prevents that.
 #[test]
-fn a_cell_in_the_other_order_is_another_number() {
+fn cell_in_the_other_byte_order_differs() {
     let row = RowStorage::<2>::new();
     let counted = 3_u64;
     row.writer().apply(0, &counted.swap_bytes().to_ne_bytes()).expect("in the row");

@@ -12,7 +12,7 @@ use crate::world::World;
 /// of the payload of the first entry that replica 0 lacks. Then replica 0 reads replica 2's log,
 /// where it must not find the old entry's header together with the new payload.
 #[test]
-fn a_slot_whose_payload_is_replaced_has_no_longer_the_entry_of_before() {
+fn replaced_payload_invalidates_the_old_entry() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let others = [P[1], P[2], three, four];
@@ -39,7 +39,7 @@ fn a_slot_whose_payload_is_replaced_has_no_longer_the_entry_of_before() {
 /// A replica returns after the log has wrapped a few times. The leader gives it the entries that
 /// the log still has, and no earlier ones.
 #[test]
-fn a_replica_that_comes_back_late_is_given_what_is_kept() {
+fn late_returning_replica_gets_the_kept_entries() {
     let mut script = Script::new(&[None]);
     let messages = 3 * script.world.settings.log_entries;
     script.go_on(&P, 0, messages);
@@ -52,7 +52,7 @@ fn a_replica_that_comes_back_late_is_given_what_is_kept() {
 /// The fabric sometimes refuses a candidate's reads of payloads that it lacks. The candidate must
 /// not lead with a header whose payload it has not read.
 #[test]
-fn a_payload_whose_read_is_refused_is_read_later() {
+fn refused_payload_read_is_retried() {
     let mut refusals = 0;
     for percent in [20, 50, 80] {
         let mut script = Script::new(&[None]);
@@ -72,7 +72,7 @@ fn a_payload_whose_read_is_refused_is_read_later() {
 /// needs a snapshot too, and until it has one it must keep its entries, because they may have been
 /// counted.
 #[test]
-fn a_candidate_that_lacks_a_snapshot_keeps_its_entries() {
+fn candidate_without_a_snapshot_keeps_its_entries() {
     for by_snapshot in [true, false] {
         let mut script = Script::of(&[None], 5);
         let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });

@@ -23,7 +23,7 @@ fn asks(script: &mut Script, id: ReplicaId, among: &[ReplicaId]) {
 /// X's position and crashes when the payload of Y has landed. Leader 0 returns with X. Replica 1
 /// must not mistake the payload of Y for that of X.
 #[test]
-fn a_payload_whose_place_another_was_read_into_is_not_delivered() {
+fn overwritten_payload_is_not_delivered() {
     let mut script = Script::by_reference_of(5, 2);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let place = script.world.log_control(P[0])[TAIL];
@@ -51,7 +51,7 @@ fn a_payload_whose_place_another_was_read_into_is_not_delivered() {
 /// A child's leader waits for the payload of one message, which finally arrives, and then for that
 /// of the next. It asks the parent for neither, because it has not yet waited long for the second.
 #[test]
-fn a_child_waits_for_each_payload_anew() {
+fn child_waits_for_each_payload_separately() {
     const WANTED: usize = 24;
     let mut script = Script::by_reference(&[None, Some(0)]);
     let all = script.world.ids();
@@ -79,7 +79,7 @@ fn a_child_waits_for_each_payload_anew() {
 
 /// No entry of these logs refers to a payload.
 #[test]
-fn a_follower_that_keeps_no_payloads_shows_none() {
+fn follower_without_payloads_shows_no_payload() {
     let mut script = Script::by_reference(&[None]);
     script.moves(&P, &P, 4);
     let shown = |cell: usize| script.world.shown(P[1], LinkId(0), cell);
@@ -91,7 +91,7 @@ fn a_follower_that_keeps_no_payloads_shows_none() {
 /// while replica 1 still has the same payloads. It must show them again, because they are counted
 /// per term.
 #[test]
-fn what_a_follower_has_shown_to_a_leader_is_shown_anew_when_that_one_leads_again() {
+fn follower_shows_its_payloads_again_each_term() {
     let mut script = Script::by_reference_of(5, 2);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let a = script.multicast(0, here());
@@ -112,7 +112,7 @@ fn what_a_follower_has_shown_to_a_leader_is_shown_anew_when_that_one_leads_again
 /// A step takes the payload of one message, and delivers that message in the same step if it is
 /// decided.
 #[test]
-fn a_step_that_takes_no_more_payloads_delivers_what_it_has_taken() {
+fn step_delivers_the_one_payload_it_takes() {
     let mut script = Script::by_reference_one_a_step(&[None]);
     let a = script.multicast(0, here());
     script.delivers(P[1], a, &P[..2], &[0]);
@@ -130,7 +130,7 @@ fn a_step_that_takes_no_more_payloads_delivers_what_it_has_taken() {
 /// A follower has three payloads, and the header of one of the first two is corrupt in its log. Its
 /// leader must not count the later payloads, because the follower does not know which one it lacks.
 #[test]
-fn a_follower_shows_no_payloads_behind_a_header_that_is_spoilt() {
+fn payloads_after_a_corrupt_header_are_not_shown() {
     for spoilt in [0, 1] {
         let mut script = Script::by_reference(&[None]);
         let place = script.world.log_control(P[0])[TAIL];

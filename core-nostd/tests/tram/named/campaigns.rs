@@ -11,7 +11,7 @@ use crate::world::World;
 /// others fill the log once around under leader 1. Then replica 0 campaigns, and copies the entries
 /// that it lacks over A. Replica 4 must not deliver A with the bytes of another message.
 #[test]
-fn a_candidate_copies_nothing_over_what_its_writes_under_way_read() {
+fn candidate_does_not_overwrite_sources_of_pending_writes() {
     let mut script = Script::of(&[None], 5);
     let [three, last] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let four = [P[0], P[1], P[2], three];
@@ -37,7 +37,7 @@ fn a_candidate_copies_nothing_over_what_its_writes_under_way_read() {
 
 /// TRM-4: a candidate without writes in flight waits only for a quorum.
 #[test]
-fn a_candidate_that_has_no_writes_under_way_leads_without_a_wait() {
+fn candidate_without_writes_in_flight_leads_at_once() {
     let mut script = Script::new(&[None]);
     let before = script.world.replicas[&P[1]].replica.promised();
     script.among(&P[1..], &[], |world| world.replicas[&P[1]].replica.promised() > before);
@@ -54,7 +54,7 @@ fn a_candidate_that_has_no_writes_under_way_leads_without_a_wait() {
 /// campaign, longer each time, up to 64 heartbeats; otherwise two such replicas could depose each
 /// other indefinitely. Once it has decided something, it no longer waits.
 #[test]
-fn a_leader_that_decides_nothing_waits_for_longer_before_each_campaign() {
+fn unsuccessful_leader_waits_longer_before_each_campaign() {
     const PROMISED: usize = 32;
     let mut script = Script::new(&[None]);
     let message = script.multicast(0, here());

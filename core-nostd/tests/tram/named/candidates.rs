@@ -43,7 +43,7 @@ fn decided_by_one_that_is_gone(
 /// 3 lacks, or whether replica 2 has it, and the connection ends before the answer arrives. Replica
 /// 0 hears enough others to continue. It must not conclude that the payload is lost everywhere.
 #[test]
-fn a_payload_is_not_given_up_because_the_replica_that_was_asked_is_out_of_reach() {
+fn payload_is_kept_although_its_holder_is_unreachable() {
     for is_payload in [false, true] {
         let script = Script::by_reference_of(5, 2);
         let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
@@ -66,7 +66,7 @@ fn a_payload_is_not_given_up_because_the_replica_that_was_asked_is_out_of_reach(
 /// Replica 0 asks replica 2 for the payload repeatedly, because the connection keeps ending. A read
 /// of an earlier campaign completes while the next campaign waits for the same payload.
 #[test]
-fn what_is_done_late_counts_for_no_later_campaign() {
+fn late_completion_does_not_count_for_later_campaigns() {
     let script = Script::by_reference(&[None]);
     let (mut script, message) = decided_by_one_that_is_gone(script, &P[1..], &[P[0], P[2]]);
     let reader = script.world.process_of(P[0]).expect("it runs");
@@ -99,7 +99,7 @@ fn what_is_done_late_counts_for_no_later_campaign() {
 /// Replica 0 lacks messages that the others have. It leads once it has read all their payloads, in
 /// whatever order they arrive, and not when it has merely asked for them.
 #[test]
-fn a_candidate_waits_for_all_payloads_in_whatever_order_they_come() {
+fn candidate_waits_for_all_payloads_in_any_order() {
     let mut script = Script::new(&[None]);
     script.leads(P[1], &P[1..]);
     let last = script.go_on(&P[1..], 1, 3);
@@ -131,7 +131,7 @@ fn asks_again() -> (Script, [ReplicaId; 3]) {
 /// A write in flight to replica 3 reads the log of replica 0, which therefore waits before it leads
 /// again. It gives up the connection after exactly one heartbeat.
 #[test]
-fn a_candidate_waits_a_heartbeat_for_what_reads_its_log() {
+fn candidate_waits_a_heartbeat_for_log_readers() {
     let (mut script, reached) = asks_again();
     let began = script.world.now - 200;
     script.does_come(&reached, &[], 15, |_| false);
@@ -148,7 +148,7 @@ fn a_candidate_waits_a_heartbeat_for_what_reads_its_log() {
 
 /// Replica 3 has refused the write meanwhile, so replica 0 need not wait for it.
 #[test]
-fn a_candidate_waits_for_no_write_that_was_refused() {
+fn candidate_does_not_wait_for_refused_writes() {
     let (mut script, reached) = asks_again();
     let three = ReplicaId { rank: Rank(3), ..P[0] };
     script.world.allow_only(&[P[0], three], &[]);
@@ -165,7 +165,7 @@ fn a_candidate_waits_for_no_write_that_was_refused() {
 /// Leader 0 is gone, and no replica has the payload of a message that all have delivered, as after
 /// snapshots. The next leader continues without it.
 #[test]
-fn a_payload_of_what_was_delivered_is_not_needed_to_lead() {
+fn delivered_payloads_are_not_needed_to_lead() {
     let mut script = Script::by_reference(&[None]);
     let message = script.multicast(0, here());
     P.iter().for_each(|id| script.delivers(*id, message, &P, &[0]));
@@ -184,7 +184,7 @@ fn a_payload_of_what_was_delivered_is_not_needed_to_lead() {
 /// whole. Reads may overtake each other. Meanwhile replica 2 gives its log to replica 0, and keeps
 /// another payload in that slot. Replica 1 must not mistake it for the first.
 #[test]
-fn a_payload_that_was_replaced_while_it_was_fetched_is_not_delivered() {
+fn payload_replaced_during_a_fetch_is_not_delivered() {
     let mut script = Script::by_reference_of(5, 2);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let (others, first, second) =

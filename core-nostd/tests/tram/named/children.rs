@@ -12,7 +12,7 @@ use crate::world::World;
 /// leader decides another message in its position. The child must replace the first, and deliver it
 /// only once the parent has ordered it again.
 #[test]
-fn a_child_takes_one_message_of_two_parents_leaders() {
+fn child_takes_one_message_from_two_parent_leaders() {
     let mut script = Script::new(&[None, Some(0)]);
     let m = script.ordered_by(P[0], 0, both());
     let tails = C.map(|id| script.world.log_control(id)[TAIL]);
@@ -30,7 +30,7 @@ fn a_child_takes_one_message_of_two_parents_leaders() {
 /// passed on early. Its rows towards the child must not show one message decided in place of
 /// another.
 #[test]
-fn a_parents_leader_that_leads_again_does_not_rewrite_its_rows() {
+fn returning_parent_leader_does_not_rewrite_its_rows() {
     let mut script = Script::new(&[None, Some(0)]);
     script.ordered_by(P[0], 0, both());
     let tails = C.map(|id| script.world.log_control(id)[TAIL]);
@@ -48,7 +48,7 @@ fn a_parents_leader_that_leads_again_does_not_rewrite_its_rows() {
 /// TRM-6: a child is unreachable for longer than its parent's log lasts. The entries kept for the
 /// child limit the messages that the parent accepts.
 #[test]
-fn a_log_keeps_what_a_child_has_not_taken() {
+fn log_keeps_entries_that_a_child_lacks() {
     let mut script = Script::new(&[None, Some(0)]);
     let entries = u64::from(script.world.settings.log_entries);
     let first = script.multicast(0, both());
@@ -87,7 +87,7 @@ fn full_log() -> (Script, MessageId, u64) {
 /// TRM-6: the parent's next leader owes its children a null, which has to wait because it would
 /// replace that message.
 #[test]
-fn a_new_leaders_null_waits_until_there_is_room() {
+fn new_leaders_null_waits_for_room() {
     let (mut script, first, tail) = full_log();
     script.leads(P[1], &P[1..]);
     script.does_come(&P[1..], &[], 40, |_| false);
@@ -98,7 +98,7 @@ fn a_new_leaders_null_waits_until_there_is_room() {
 
 /// TRM-5, TRM-6: the admission of a returning replica does not replace it either.
 #[test]
-fn an_admission_waits_until_there_is_room() {
+fn admission_waits_for_room() {
     let (mut script, first, tail) = full_log();
     script.world.crash_replica(P[2]);
     script.world.start_replica(P[2], false);
@@ -114,7 +114,7 @@ fn an_admission_waits_until_there_is_room() {
 /// A full log is not the fault of a silent peer either. Replica 2 falls silent when everything
 /// written to its log has landed: it does not hold up the log, and keeps its connection.
 #[test]
-fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
+fn full_log_ends_no_innocent_peers_connection() {
     let (mut script, _, _) = full_log();
     let message = script.multicast(1, here());
     script.world.allow_only(&P, &[ClientNumber(1)]);
@@ -142,7 +142,7 @@ fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
 /// TRM-6: the parent's leader begins a new term, and its row has the messages that it passed on
 /// before, at the same positions. The connection to the child stays open.
 #[test]
-fn a_parents_leader_that_leads_again_keeps_a_row_that_is_right() {
+fn returning_parent_leader_keeps_a_matching_row() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
@@ -163,7 +163,7 @@ fn a_parents_leader_that_leads_again_keeps_a_row_that_is_right() {
 /// TRM-9: a child's replica asks for the payload of a position that it has already taken. Its slot
 /// now holds a later message, whose payload must not be replaced.
 #[test]
-fn what_a_child_asks_for_late_replaces_no_other_payload() {
+fn late_request_of_a_child_replaces_no_payload() {
     const WRITTEN: usize = 0;
     const WANTED: usize = 24;
     let mut script = Script::by_reference(&[None, Some(0)]);
@@ -189,7 +189,7 @@ fn what_a_child_asks_for_late_replaces_no_other_payload() {
 
 /// TRM-1: messages need no round trip to the child, as long as it has room for them.
 #[test]
-fn a_parent_passes_on_a_whole_window_at_once() {
+fn parent_passes_on_a_whole_window_at_once() {
     const WRITTEN: usize = 0;
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
@@ -210,7 +210,7 @@ fn a_parent_passes_on_a_whole_window_at_once() {
 /// TRM-6: replica 0 has a snapshot, but not yet the earlier entry that the child lacks. It must not
 /// lead before it has that entry.
 #[test]
-fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
+fn replica_with_a_snapshot_needs_whole_log() {
     let mut script = Script::new(&[None, Some(0)]);
     script.leads(P[1], &P[1..]);
     // The child has all messages before M.
@@ -236,7 +236,7 @@ fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
 /// client. The parent passes on nothing more to the child. A message that a client multicasts only
 /// to the child must not wait for the lost message.
 #[test]
-fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
+fn lost_early_message_does_not_block_child() {
     let mut script = Script::new(&[None, Some(0)]);
     let tail = script.world.log_control(C[0])[TAIL];
     script.multicast(0, both());
@@ -256,7 +256,7 @@ fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
 /// leader orders a null at the position of the first, and nothing at that of the second. The child
 /// must not take the second, because messages multicast only to the child would wait for it.
 #[test]
-fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
+fn deposed_leaders_message_after_null_is_ignored() {
     let mut script = Script::new(&[None, Some(0)]);
     let tail = script.world.log_control(P[0])[TAIL];
     for _ in 0..2 {
@@ -274,7 +274,7 @@ fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
 /// TRM-1: only a child's leader can use a message of its parent, so only that leader is served, and
 /// before all others. A replica that leads later gets the messages that its group lacks.
 #[test]
-fn a_childs_leader_alone_is_served_and_before_all_others() {
+fn childs_leader_is_served_first() {
     for leader in [0, 1] {
         let mut script = Script::new(&[None, Some(0)]);
         let all = script.world.ids();
@@ -296,7 +296,7 @@ fn a_childs_leader_alone_is_served_and_before_all_others() {
 
 /// TRM-1: the child's leader shows a returning replica that it leads.
 #[test]
-fn a_parents_leader_that_is_new_to_a_child_serves_its_leader_first() {
+fn new_parent_leader_serves_the_childs_leader_first() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.world.crash_replica(P[0]);
@@ -311,7 +311,7 @@ fn a_parents_leader_that_is_new_to_a_child_serves_its_leader_first() {
 /// TRM-1: when a child's replica leads again, the parent does not go through every entry that it
 /// has ordered since: the child's group has decided the entries that the log has dropped.
 #[test]
-fn a_child_that_follows_another_leader_is_served_at_once() {
+fn new_leader_of_child_is_served_immediately() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     for _ in 0..20 * script.world.settings.log_entries {
@@ -331,7 +331,7 @@ fn a_child_that_follows_another_leader_is_served_at_once() {
 /// TRM-1: if all replicas of a child are served, as in the paper, the others get a message once it
 /// is decided, and the next leader among them needs nothing more from the parent.
 #[test]
-fn a_childs_other_replicas_may_be_served_too() {
+fn childs_followers_can_be_served_too() {
     let mut script = Script::serving_all(&[None, Some(0)]);
     let (leader, message) = served_first(&mut script);
     assert_eq!(leader, C[0]);
@@ -346,7 +346,7 @@ fn a_childs_other_replicas_may_be_served_too() {
 /// many it has taken before that room is full; otherwise the parent would wait for the child's next
 /// heartbeat.
 #[test]
-fn a_child_makes_room_for_its_parent_without_a_heartbeat() {
+fn child_makes_room_without_a_heartbeat() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

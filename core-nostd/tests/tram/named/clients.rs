@@ -10,7 +10,7 @@ use crate::world::LEASE_NS;
 /// show their replies over the new connections; so does a replica that restored a snapshot instead
 /// of delivering the message.
 #[test]
-fn a_client_that_was_away_is_told_who_delivered() {
+fn reconnected_client_learns_delivering_replicas() {
     let mut script = Script::new(&[None]);
     let a = script.multicast_for(0, here(), Answers::All);
     let tail = script.world.log_control(P[0])[TAIL];
@@ -32,7 +32,7 @@ fn a_client_that_was_away_is_told_who_delivered() {
 /// TRM-7: replica 2 delivers a client's message after the client has restarted. Its reply must not
 /// answer the message with the same number that the client multicasts now.
 #[test]
-fn a_reply_to_a_former_self_answers_nothing() {
+fn reply_to_an_earlier_incarnation_answers_nothing() {
     let mut script = Script::new(&[None]);
     let number = ClientNumber(0);
     script.world.crash_client(number);
@@ -60,7 +60,7 @@ fn a_reply_to_a_former_self_answers_nothing() {
 /// TRM-7: a client's message is in the log of the next leader, which has not delivered it, and in
 /// the client's ring there. It is ordered only once.
 #[test]
-fn a_clients_message_is_ordered_once_by_two_leaders() {
+fn message_is_ordered_once_by_two_leaders() {
     let mut script = Script::new(&[None]);
     let a = script.multicast(0, here());
     let before = script.world.log_control(P[1]);
@@ -76,7 +76,7 @@ fn a_clients_message_is_ordered_once_by_two_leaders() {
 /// TRM-7: a client has written a message only to one replica when it restarts elsewhere. That
 /// replica leads next, and has not met the client's new incarnation. The message is void.
 #[test]
-fn what_an_old_incarnation_left_unordered_is_void() {
+fn unordered_message_of_an_old_incarnation_is_void() {
     let mut script = Script::new(&[None]);
     let client = ClientNumber(0);
     let x = script.multicast(0, here());
@@ -96,7 +96,7 @@ fn what_an_old_incarnation_left_unordered_is_void() {
 /// TRM-7: a client's new connections take longer to open than its lease lasts. The client is still
 /// there, so its registration is not closed.
 #[test]
-fn a_client_whose_connections_open_slowly_keeps_its_place() {
+fn client_with_slow_connections_stays_registered() {
     let mut script = Script::new(&[None]);
     let number = ClientNumber(0);
     script.world.network.borrow_mut().is_slow_to_open = true;
@@ -114,7 +114,7 @@ fn a_client_whose_connections_open_slowly_keeps_its_place() {
 
 /// TRM-7: a client is gone. Its registration is kept for its lease, and then closed.
 #[test]
-fn the_place_of_a_client_that_is_gone_is_kept_for_its_lease() {
+fn lost_clients_registration_lasts_for_its_lease() {
     let mut script = Script::new(&[None]);
     script.world.crash_client(ClientNumber(0));
     script.world.allow_only(&[], &[]);
@@ -133,7 +133,7 @@ fn the_place_of_a_client_that_is_gone_is_kept_for_its_lease() {
 /// the leader's reply is not answered yet. A message that asks for any replica's reply is answered,
 /// even if an earlier message still waits for the leader.
 #[test]
-fn a_followers_reply_answers_those_alone_that_wait_for_no_leader() {
+fn followers_reply_answers_messages_for_any_replica() {
     let mut script = Script::new(&[None]);
     script.does_come(&P, &[0, 1], 40, |_| false);
     let [first, second] =
@@ -156,7 +156,7 @@ fn a_followers_reply_answers_those_alone_that_wait_for_no_leader() {
 /// A client waits for its reply, whereas no one waits for the number of messages that the followers
 /// may deliver. So the reply is posted first.
 #[test]
-fn a_leader_replies_before_it_tells_its_followers_what_is_decided() {
+fn leader_replies_before_it_informs_followers() {
     let mut script = Script::new(&[None]);
     script.does_come(&P, &[0, 1], 40, |_| false);
     let message = script.ordered_by(P[0], 0, here());

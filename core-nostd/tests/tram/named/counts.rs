@@ -9,7 +9,7 @@ use super::script::{C, P, Script, here};
 
 /// TRM-6: followers make room in the log.
 #[test]
-fn followers_make_room_in_their_leaders_log_without_a_heartbeat() {
+fn followers_free_log_entries_without_a_heartbeat() {
     let mut script = Script::new(&[None]);
     script.does_come(&P, &[0, 1], 400, |_| false);
     let mut last = None;
@@ -24,7 +24,7 @@ fn followers_make_room_in_their_leaders_log_without_a_heartbeat() {
 /// TRM-7: a group orders messages that only its children deliver, so it does not reply to them. It
 /// still makes room in its client's ring.
 #[test]
-fn a_group_that_delivers_nothing_makes_room_for_its_client_without_a_heartbeat() {
+fn group_that_delivers_nothing_frees_ring_slots() {
     let mut script = Script::new(&[None, Some(0), Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

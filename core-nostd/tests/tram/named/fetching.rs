@@ -25,7 +25,7 @@ fn lacking_at_the_first() -> (Script, MessageId) {
 }
 
 #[test]
-fn a_fetch_that_the_fabric_refuses_is_tried_again() {
+fn refused_fetch_is_retried() {
     let mut refusals = 0;
     for percent in [20, 40, 60, 80] {
         let (mut script, a) = lacking_at_the_first();
@@ -41,7 +41,7 @@ fn a_fetch_that_the_fabric_refuses_is_tried_again() {
 
 /// The replica that was asked crashes during the fetch. The other one has the payload too.
 #[test]
-fn a_fetch_ends_with_the_replica_that_was_asked() {
+fn fetch_ends_with_the_replica_asked() {
     let (mut script, a) = lacking_at_the_first();
     script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
     script.world.crash_replica(P[2]);
@@ -54,7 +54,7 @@ fn a_fetch_ends_with_the_replica_that_was_asked() {
 /// Replica 1 crashes while replica 0 fetches from replica 2. Replica 1 was not asked for its log,
 /// so its entries are not needed, and the campaign continues.
 #[test]
-fn a_fetch_goes_on_without_a_replica_that_was_not_asked() {
+fn fetch_survives_loss_of_an_unasked_replica() {
     let (mut script, a) = lacking_at_the_first();
     script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
     let promised = script.world.replicas[&P[0]].replica.promised();
@@ -77,7 +77,7 @@ fn a_fetch_goes_on_without_a_replica_that_was_not_asked() {
 /// No replica has the payload, and a voter shows that it has delivered the entry. The replica
 /// therefore lacks a decided message, and must not lead without it.
 #[test]
-fn a_reference_that_somebody_has_delivered_is_not_given_up() {
+fn delivered_reference_is_not_given_up() {
     const DELIVERED: usize = 40;
     let mut script = Script::by_reference(&[None]);
     let tails = P.map(|id| script.world.log_control(id)[TAIL]);
@@ -101,7 +101,7 @@ fn a_reference_that_somebody_has_delivered_is_not_given_up() {
 /// A child's replica asks for positions of short messages and nulls, for positions that it took
 /// long ago, and for positions that do not exist yet.
 #[test]
-fn what_a_child_asks_for_without_lacking_it_harms_nobody() {
+fn needless_request_of_a_child_does_no_harm() {
     const WANTED: usize = 24;
     for refuses in [0, 40] {
         let mut script = Script::by_reference(&[None, Some(0)]);
@@ -129,7 +129,7 @@ fn what_a_child_asks_for_without_lacking_it_harms_nobody() {
 /// The client reaches only the parent and dies, and the fabric sometimes refuses the payloads that
 /// the parent carries.
 #[test]
-fn what_is_carried_to_a_child_is_carried_again_if_it_was_refused() {
+fn refused_payload_is_carried_to_a_child_again() {
     let mut refusals = 0;
     for percent in [10, 30, 50] {
         let mut script = Script::by_reference(&[None, Some(0)]);
@@ -167,7 +167,7 @@ fn passed_by_a_snapshot() -> Script {
 /// The replica shows later entries only once it has the payload that it lacks. So its leader
 /// carries that payload.
 #[test]
-fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
+fn payload_covered_by_a_snapshot_is_still_carried() {
     let mut script = passed_by_a_snapshot();
     script.world.crash_replica(P[1]);
     let message = script.multicast(1, here());
@@ -180,7 +180,7 @@ fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
 /// The leader lacks the payload too, as it may after a snapshot. The payload is no longer needed,
 /// so later entries count without it.
 #[test]
-fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
+fn lost_payload_covered_by_a_snapshot_blocks_nothing() {
     let mut script = passed_by_a_snapshot();
     script.world.crash_replica(P[1]);
     // The leader learns that replica 2 has delivered the entry.
@@ -211,7 +211,7 @@ fn a_payload_is_asked_for_once() {
 /// longer has it when its fabric accepts posts again. Later the replica asks for another payload,
 /// whose client has died meanwhile. The leader carries that one.
 #[test]
-fn a_payload_that_is_gone_before_it_is_carried_holds_up_no_other() {
+fn lost_payload_does_not_delay_the_next() {
     let mut refusals = 0;
     for (percent, rounds) in [60, 80, 90].into_iter().flat_map(|one| (1..6).map(move |r| (one, r)))
     {

@@ -9,7 +9,7 @@ const NUMBER: ClientNumber = ClientNumber(0);
 
 /// TRM-7: a client that waits for all replicas waits only for those that it is connected to.
 #[test]
-fn a_client_waits_for_no_replica_that_it_has_lost() {
+fn client_does_not_wait_for_lost_replicas() {
     let mut script = Script::new(&[None]);
     script.world.crash_replica(P[2]);
     let message = script.multicast_for(0, here(), Answers::All);
@@ -23,7 +23,7 @@ fn a_client_waits_for_no_replica_that_it_has_lost() {
 
 /// TRM-7: a client stays registered until it says that it leaves, whichever incarnation it is.
 #[test]
-fn a_client_that_has_come_again_and_does_not_leave_keeps_its_place() {
+fn restarted_client_stays_registered_until_it_leaves() {
     let mut script = Script::new(&[None]);
     for _ in 2..=4 {
         script.world.crash_client(NUMBER);
@@ -41,7 +41,7 @@ fn a_client_that_has_come_again_and_does_not_leave_keeps_its_place() {
 /// TRM-7: a client has left once its own registration is closed. An earlier closed registration
 /// under the same number does not count.
 #[test]
-fn a_client_has_not_left_where_a_former_self_has() {
+fn earlier_incarnations_departure_does_not_count() {
     const OPENED: usize = 8;
     let mut script = Script::new(&[None]);
     for _ in 0..3 {

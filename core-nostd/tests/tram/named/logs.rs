@@ -11,7 +11,7 @@ use crate::world::World;
 /// TRM-4: leader 1 puts A only on its own log, and leader 2 puts B only on its own. Leader 3 takes
 /// A and delivers it. Leader 4 finds A and B, and must take A.
 #[test]
-fn what_a_third_leader_took_from_the_first_goes_before_what_the_second_had() {
+fn third_leaders_choice_outranks_the_seconds_entry() {
     let mut script = Script::new(&[None]);
     let a = script.ordered_by(P[0], 0, here());
     script.leads(P[1], &P[1..]);
@@ -25,7 +25,7 @@ fn what_a_third_leader_took_from_the_first_goes_before_what_the_second_had() {
 /// TRM-4: leader 1 alone has X and Y. Leader 2 decides Y in X's position. Leader 3, which is the
 /// first again, must take Y once.
 #[test]
-fn a_message_that_stands_in_two_logs_at_two_places_is_taken_once() {
+fn message_at_two_log_positions_is_taken_once() {
     let mut script = Script::new(&[None]);
     script.ordered_by(P[0], 0, here());
     let y = script.ordered_by(P[0], 1, here());
@@ -38,7 +38,7 @@ fn a_message_that_stands_in_two_logs_at_two_places_is_taken_once() {
 /// TRM-3: a deposed leader has a dead entry, and grants its log late. It then sees a decided count,
 /// which must not make it deliver that entry.
 #[test]
-fn a_dead_entry_is_not_delivered_by_a_replica_that_grants_late() {
+fn late_granting_replica_delivers_no_dead_entry() {
     let mut script = Script::new(&[None]);
     script.ordered_by(P[0], 0, here());
     script.leads(P[1], &P[1..]);
@@ -55,7 +55,7 @@ fn a_dead_entry_is_not_delivered_by_a_replica_that_grants_late() {
 /// TRM-3: a leader dies while it writes its stamp to a follower's log. A log with its stamp must
 /// have all entries decided before.
 #[test]
-fn a_log_that_has_a_stamp_has_all_before_it() {
+fn stamped_log_has_all_earlier_entries() {
     let mut script = Script::new(&[None]);
     for _ in 0..3 {
         let message = script.multicast(0, here());
@@ -75,7 +75,7 @@ fn a_log_that_has_a_stamp_has_all_before_it() {
 /// Leader 2 fills the logs once around, including that of leader 1. Replica 4 must not deliver A
 /// with the bytes of another message.
 #[test]
-fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
+fn write_in_flight_ignores_the_next_leaders_entries() {
     let mut script = Script::of(&[None], 5);
     let [three, last] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let four = [P[0], P[1], P[2], three];
@@ -106,7 +106,7 @@ fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
 /// TRM-3: leader 1 alone has X and Y, and leader 2 has Y and Z. Leader 2 is cut off when it has
 /// replaced X by Y in the log of leader 1, whose old entries must no longer count.
 #[test]
-fn a_log_that_is_being_replaced_does_not_count() {
+fn partly_replaced_log_does_not_count() {
     let mut script = Script::new(&[None]);
     let place = script.world.log_control(P[0])[TAIL];
     script.ordered_by(P[0], 0, here());
@@ -123,7 +123,7 @@ fn a_log_that_is_being_replaced_does_not_count() {
 /// which is not a quorum. Leader 1 is cut off when it has copied B. In its next campaign, without
 /// B, it must not lead with X and the bytes of B.
 #[test]
-fn a_log_that_is_copied_over_does_not_count() {
+fn partly_copied_log_does_not_count() {
     let mut script = Script::of(&[None], 5);
     let [third, last] = [3, 4].map(|rank| ReplicaId { group: GroupId(0), rank: Rank(rank) });
     script.ordered_by(P[0], 0, here());
@@ -142,7 +142,7 @@ fn a_log_that_is_copied_over_does_not_count() {
 /// TRM-5: A is on replicas 0 and 1. Replica 1 returns without memory. Without replica 0 it must not
 /// lead, nor let replica 2 lead.
 #[test]
-fn a_replica_without_memory_makes_no_quorum_that_leads() {
+fn replica_without_memory_elects_no_leader() {
     let mut script = Script::new(&[None]);
     let a = script.multicast(0, here());
     script.delivers(P[0], a, &P[..2], &[0]);
@@ -161,7 +161,7 @@ fn a_replica_without_memory_makes_no_quorum_that_leads() {
 /// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 returns without memory, and gives its
 /// log to replica 0, which does not know that it was deposed. They must decide nothing.
 #[test]
-fn a_replica_without_memory_makes_no_quorum_that_decides() {
+fn replica_without_memory_decides_nothing() {
     let mut script = Script::new(&[None]);
     script.leads(P[1], &P[1..]);
     let b = script.multicast(1, here());
@@ -183,7 +183,7 @@ fn a_replica_without_memory_makes_no_quorum_that_decides() {
 /// The others fill the log once around. A write that lands later must not carry entries of the next
 /// lap.
 #[test]
-fn a_slot_is_not_reused_while_a_write_reads_it() {
+fn slot_is_not_reused_during_its_reads() {
     let mut script = Script::new(&[None]);
     script.world.network.borrow_mut().reads_late = true;
     for _ in 0..script.world.settings.log_entries + 4 {
@@ -196,7 +196,7 @@ fn a_slot_is_not_reused_while_a_write_reads_it() {
 /// TRM-6: replica 2 is stalled, and writes to its log still land. Until its heartbeat is overdue,
 /// the leader reuses no slot whose entry replica 2 has not delivered.
 #[test]
-fn a_slot_is_not_reused_while_a_replica_that_is_heard_has_not_delivered_it() {
+fn live_replicas_undelivered_slot_is_not_reused() {
     let mut script = Script::new(&[None]);
     let delivered = script.world.log_control(P[2])[DECIDED];
     let limit = delivered + u64::from(script.world.settings.log_entries);
@@ -217,7 +217,7 @@ fn a_slot_is_not_reused_while_a_replica_that_is_heard_has_not_delivered_it() {
 
 /// TRM-6: its peers reuse only slots below that count.
 #[test]
-fn a_replica_shows_what_it_has_delivered_in_the_step_that_delivers_it() {
+fn replica_shows_deliveries_in_the_same_step() {
     const DELIVERED: usize = 40;
     let mut script = Script::new(&[None]);
     let message = script.multicast(0, here());
@@ -232,7 +232,7 @@ fn a_replica_shows_what_it_has_delivered_in_the_step_that_delivers_it() {
 /// when that log is given to replica 0. Replica 0 fills the log once around. Replica 1 must not
 /// lead with the payloads that it reads then.
 #[test]
-fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
+fn payload_of_a_later_leader_is_not_copied() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let (others, first, second) =
@@ -258,7 +258,7 @@ fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
 /// the entries before the log is granted and the stamp of leader 2 afterwards, or X would count as
 /// decided.
 #[test]
-fn a_log_is_not_read_before_it_is_granted() {
+fn log_is_not_read_before_it_is_granted() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     script.leads(P[1], &[P[1], P[2], three]);
@@ -285,7 +285,7 @@ fn a_log_is_not_read_before_it_is_granted() {
 /// Replica 1 copies the log of replica 2, which loses its memory and returns. Replica 1 must not
 /// use the new log of replica 2 as the rest of the copy.
 #[test]
-fn a_copy_ends_with_the_replica_that_it_was_made_of() {
+fn copy_ends_with_its_source() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three, four]);
@@ -306,7 +306,7 @@ fn a_copy_ends_with_the_replica_that_it_was_made_of() {
 /// its log. It gives its log away only once the reads have landed, because they would replace the
 /// next leader's entries.
 #[test]
-fn a_log_is_given_away_once_what_is_read_into_it_has_landed() {
+fn log_is_granted_after_its_reads_have_landed() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three]);
@@ -351,7 +351,7 @@ fn reads_of(messages: u32) -> (Script, MessageId) {
 
 /// The reads of a campaign are bounded, however much it copies.
 #[test]
-fn a_candidate_reads_sixteen_payloads_at_a_time() {
+fn candidate_reads_sixteen_payloads_at_a_time() {
     let (mut script, last) = reads_of(20);
     let most = Cell::new(0);
     script.among(&[P[0], P[2]], &[], |world| {
@@ -366,7 +366,7 @@ fn a_candidate_reads_sixteen_payloads_at_a_time() {
 /// other campaign begins before all of them have landed, because they would land in a log with
 /// other entries.
 #[test]
-fn a_campaign_is_not_begun_anew_before_what_is_read_is_there() {
+fn next_campaign_waits_for_reads_to_land() {
     for landed in 0..3 {
         let (mut script, last) = reads_of(3);
         let promised = |world: &World| world.replicas[&P[0]].replica.promised();
@@ -395,7 +395,7 @@ fn a_campaign_is_not_begun_anew_before_what_is_read_is_there() {
 /// The replica that is read falls silent, and the candidate gives up its connection. A read lands
 /// during that very step. It must not count for a later campaign, whose payloads have not arrived.
 #[test]
-fn what_lands_as_its_connection_is_given_up_counts_for_no_later_campaign() {
+fn read_landing_on_disconnect_does_not_count() {
     let (mut script, last) = reads_of(3);
     let before = script.world.replicas[&P[0]].replica.promised();
     let [reader, silent] = [P[0], P[2]].map(|id| script.world.process_of(id).expect("it runs"));
@@ -424,7 +424,7 @@ fn what_lands_as_its_connection_is_given_up_counts_for_no_later_campaign() {
 /// A copied header is gone when the entries are taken over. The replica does not lead with the
 /// rest, but copies everything again.
 #[test]
-fn a_copied_header_that_is_spoilt_ends_the_campaign() {
+fn corrupt_copied_header_ends_the_campaign() {
     let (mut script, last) = reads_of(3);
     let before = script.world.replicas[&P[0]].replica.promised();
     let place = script.world.log_control(P[2])[TAIL] - 2;
@@ -440,7 +440,7 @@ fn a_copied_header_that_is_spoilt_ends_the_campaign() {
 /// time it has reached that position with a snapshot, the log has advanced. It must learn the new
 /// position; otherwise it would wait for entries that no replica has.
 #[test]
-fn a_replica_that_is_behind_again_is_told_so_again() {
+fn replica_that_falls_behind_again_is_informed_again() {
     const DELIVERED: usize = 40;
     const KEPT_FROM: usize = 56;
     let mut script = Script::new(&[None]);

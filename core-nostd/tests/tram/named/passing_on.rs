@@ -40,7 +40,7 @@ fn marks(script: &Script, id: ReplicaId) -> Vec<u64> {
 /// message at a position. It passes on its messages in a new view, because the child has no other
 /// leader that could be served instead.
 #[test]
-fn a_row_with_another_message_is_given_up_though_the_child_keeps_its_leader() {
+fn conflicting_row_is_abandoned_for_a_new_view() {
     let mut script = Script::new(&[None, Some(0)]);
     script.ordered_by(P[0], 0, both());
     let tails = C.map(|id| script.world.log_control(id)[TAIL]);
@@ -69,7 +69,7 @@ fn a_row_with_another_message_is_given_up_though_the_child_keeps_its_leader() {
 /// TRM-6: the parent's next leader has entries in its log that the child's leader has taken. It
 /// passes on only what follows them: its null.
 #[test]
-fn a_new_leader_of_the_parent_passes_on_nothing_that_the_child_has_taken() {
+fn new_parent_leader_skips_messages_already_taken() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     // Replica 1 restarts, so its rows contain nothing from a time when it led.
@@ -97,7 +97,7 @@ fn a_new_leader_of_the_parent_passes_on_nothing_that_the_child_has_taken() {
 /// although no remaining replica has shown it to that leader: the entries kept for the child begin
 /// after the message.
 #[test]
-fn a_childs_next_leader_learns_that_what_the_parent_has_dropped_is_decided() {
+fn childs_next_leader_learns_of_dropped_decisions() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
@@ -124,7 +124,7 @@ fn a_childs_next_leader_learns_that_what_the_parent_has_dropped_is_decided() {
 /// TRM-6: only a child's next leader needs to know that the child has taken a message, so that
 /// information goes out with the next message.
 #[test]
-fn a_child_is_not_told_at_once_how_much_it_is_seen_to_have_taken() {
+fn childs_progress_is_not_echoed_at_once() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);

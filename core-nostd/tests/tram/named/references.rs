@@ -17,7 +17,7 @@ fn known_to_the_leader_alone(script: &mut Script, to: Destinations) -> MessageId
 /// The client reaches only the leader and dies, and the leader delivers and dies. A quorum must
 /// have the payload, and not only the header.
 #[test]
-fn what_the_leader_alone_has_is_not_delivered_by_it() {
+fn leader_does_not_deliver_an_unreplicated_payload() {
     let mut script = Script::by_reference(&[None]);
     let a = known_to_the_leader_alone(&mut script, here());
     script.delivers(P[0], a, &P, &[]);
@@ -33,7 +33,7 @@ fn what_the_leader_alone_has_is_not_delivered_by_it() {
 /// and dies. The next leader finds the header there, but no replica has the payload: the entry was
 /// never decided.
 #[test]
-fn a_reference_whose_payload_nobody_has_is_given_up() {
+fn reference_with_a_lost_payload_is_given_up() {
     let mut script = Script::by_reference(&[None]);
     let tails = P.map(|id| script.world.log_control(id)[TAIL]);
     let a = known_to_the_leader_alone(&mut script, here());
@@ -50,7 +50,7 @@ fn a_reference_whose_payload_nobody_has_is_given_up() {
 /// The client reaches two of three replicas and dies. The third gets the header, and must not
 /// deliver the message before it has the payload.
 #[test]
-fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
+fn follower_gets_a_missing_payload_before_delivery() {
     let mut script = Script::by_reference(&[None]);
     let a = script.multicast(0, here());
     script.delivers(P[1], a, &P[..2], &[0]);
@@ -64,7 +64,7 @@ fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
 /// The client lives but gives nothing to the third replica, which therefore asks for nothing. The
 /// leader carries the payload once its patience ends, long before the client's lease does.
 #[test]
-fn a_payload_that_its_client_does_not_give_is_carried_unasked() {
+fn withheld_payload_is_carried_without_a_request() {
     let mut script = Script::by_reference(&[None]);
     let a = script.multicast(0, here());
     script.delivers(P[1], a, &P[..2], &[0]);
@@ -78,7 +78,7 @@ fn a_payload_that_its_client_does_not_give_is_carried_unasked() {
 /// Two messages lack their payloads, and a list to a log is so short that it carries only one. The
 /// other payload goes with the next list.
 #[test]
-fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
+fn payload_without_room_goes_with_the_next_list() {
     let mut script = Script::by_reference_in_short_lists(&[None]);
     let mut long = || script.world.multicast(ClientNumber(0), here(), 190).expect("there is room");
     let messages = [long(), long()];
@@ -97,7 +97,7 @@ fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
 /// Two of three replicas have delivered a message. Its client dies, and one of the two is gone. The
 /// third leads: it takes the header from the other's log, and must fetch the payload.
 #[test]
-fn a_new_leader_fetches_the_payloads_of_its_log() {
+fn new_leader_fetches_the_payloads_of_its_log() {
     let mut script = Script::by_reference(&[None]);
     script.leads(P[1], &P[1..]);
     let a = script.multicast(0, here());
@@ -115,7 +115,7 @@ fn a_new_leader_fetches_the_payloads_of_its_log() {
 /// The client reaches the parent and dies. The child's leader finds a reference in the parent's
 /// ring, and no replica of the child has the payload, so the parent carries it.
 #[test]
-fn a_child_that_lacks_a_payload_gets_it_from_its_parent() {
+fn child_gets_a_missing_payload_from_its_parent() {
     let mut script = Script::by_reference(&[None, Some(0)]);
     let a = script.multicast(0, both());
     script.delivers(P[0], a, &P, &[0]);
@@ -133,7 +133,7 @@ fn a_child_that_lacks_a_payload_gets_it_from_its_parent() {
 /// lacks and whose client is dead. Then the last replica that had the message dies. The child must
 /// still get it.
 #[test]
-fn what_a_snapshot_stands_for_is_there_for_a_child() {
+fn child_gets_messages_covered_by_a_snapshot() {
     let mut script = Script::by_reference(&[None, Some(0)]);
     let a = script.multicast(0, both());
     for id in &P[..2] {
@@ -157,7 +157,7 @@ fn what_a_snapshot_stands_for_is_there_for_a_child() {
 /// answer this message, and a further window of messages. The client must not give another body in
 /// its place.
 #[test]
-fn a_body_is_not_replaced_before_its_replica_has_delivered_it() {
+fn undelivered_body_is_not_replaced() {
     let mut script = Script::by_reference(&[None]);
     script.world.network.borrow_mut().reads_late = true;
     let window = script.world.settings.window;
@@ -185,7 +185,7 @@ fn a_body_is_not_replaced_before_its_replica_has_delivered_it() {
 /// waits: if the leader carried payloads that a client is still giving, each long message would be
 /// sent twice.
 #[test]
-fn a_follower_asks_for_no_payload_that_its_client_may_be_giving() {
+fn follower_waits_for_the_client_before_asking() {
     const ASKS: usize = 16;
     let mut script = Script::by_reference(&[None]);
     let a = script.multicast(0, here());
@@ -203,7 +203,7 @@ fn a_follower_asks_for_no_payload_that_its_client_may_be_giving() {
 /// A follower lacks payloads that a dead client has not given, and one that another client may be
 /// giving. A list carries as many of the first as it has room for, and not the other.
 #[test]
-fn a_list_carries_all_that_was_asked_for_and_nothing_else() {
+fn list_carries_only_the_payloads_asked_for() {
     for lost in [1, 2] {
         let mut script = Script::by_reference(&[None]);
         let gone: Vec<MessageId> = (0..lost).map(|_| script.multicast(0, here())).collect();
@@ -232,7 +232,7 @@ fn a_list_carries_all_that_was_asked_for_and_nothing_else() {
 /// A child's leader finds a reference in its parent's ring. It asks the parent for the payload only
 /// after waiting for the client too long.
 #[test]
-fn a_child_asks_for_no_payload_before_it_has_waited_for_its_client() {
+fn child_waits_for_its_client_before_asking() {
     const WANTED: usize = 24;
     let mut script = Script::by_reference(&[None, Some(0)]);
     let all = script.world.ids();
@@ -252,7 +252,7 @@ fn a_child_asks_for_no_payload_before_it_has_waited_for_its_client() {
 /// Two messages are at all replicas. A follower takes the payload of the first, and leaves the
 /// other to its next step. Its leader must not count the other as present.
 #[test]
-fn a_follower_shows_no_payload_that_it_has_left_to_its_next_step() {
+fn payload_left_for_later_is_not_shown() {
     let mut script = Script::by_reference_one_a_step(&[None]);
     let messages = [script.multicast(0, here()), script.multicast(0, here())];
     script.world.allow_only(&P, &[ClientNumber(0)]);
@@ -273,7 +273,7 @@ fn a_follower_shows_no_payload_that_it_has_left_to_its_next_step() {
 /// by B as before. X's client dies before it has reached replica 2, which asks for X, but not for
 /// B, because it has B.
 #[test]
-fn a_follower_asks_for_those_payloads_alone_that_it_lacks() {
+fn follower_asks_only_for_the_payloads_it_lacks() {
     const ASKS: usize = 16;
     let mut script = Script::by_reference_of(5, 3);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });

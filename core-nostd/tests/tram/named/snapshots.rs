@@ -10,7 +10,7 @@ use crate::world::World;
 /// Two followers, one after the other, are away for longer than a log lasts, and restore snapshots.
 /// Their leader brings their logs up to date. When it is gone, one of them leads.
 #[test]
-fn followers_that_took_snapshots_lead_when_their_leader_is_gone() {
+fn followers_with_snapshots_can_lead() {
     for (tree, child) in [(&[None][..], &C[..0]), (&[None, Some(0)], &C)] {
         let mut script = Script::new(tree);
         let with_child = |ids: [ReplicaId; 2]| [&ids[..], child].concat();
@@ -40,7 +40,7 @@ fn followers_that_took_snapshots_lead_when_their_leader_is_gone() {
 
 /// A host may give a replica a snapshot that it does not need, or no longer needs.
 #[test]
-fn a_replica_that_needs_no_snapshot_takes_none() {
+fn needless_snapshot_is_refused() {
     let mut script = Script::new(&[None]);
     script.go_on(&P[..2], 0, 1);
     let before = script.world.replicas[&P[2]].replica.delivered();
@@ -56,7 +56,7 @@ fn a_replica_that_needs_no_snapshot_takes_none() {
 /// Replica 2 returns by a snapshot, and then leads. Its log has the entry that replica 4 lacks
 /// next, but a gap after that, so replica 4 needs a snapshot too.
 #[test]
-fn a_leader_with_a_gap_in_its_log_sends_nothing_from_below_it() {
+fn leader_sends_nothing_from_below_a_log_gap() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let delivered = |script: &Script, id| script.world.replicas[&id].replica.delivered();
@@ -80,7 +80,7 @@ fn a_leader_with_a_gap_in_its_log_sends_nothing_from_below_it() {
 /// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 returns by a snapshot once
 /// the log has wrapped, and then leads. It must not give X to replica 0.
 #[test]
-fn a_leader_gives_nobody_what_its_log_had_before_its_snapshot() {
+fn leader_gives_no_entry_preceding_its_snapshot() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let place = script.world.log_control(P[0])[TAIL];
@@ -108,7 +108,7 @@ fn a_leader_gives_nobody_what_its_log_had_before_its_snapshot() {
 /// none of them. It restores a snapshot past them, and its log is brought up to date from there on.
 /// Replica 0 reads that log, and must not regard X and Y as decided.
 #[test]
-fn a_candidate_takes_from_a_log_nothing_that_is_below_its_owners_snapshot() {
+fn candidate_ignores_entries_below_an_owners_snapshot() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let delivered = |world: &World, id| world.replicas[&id].replica.delivered();
@@ -143,7 +143,7 @@ fn a_candidate_takes_from_a_log_nothing_that_is_below_its_owners_snapshot() {
 /// Replica 2 learns that it lacks entries that its leader no longer has. The next leader has them.
 /// Once replica 2 has delivered them, it needs no snapshot and asks for none.
 #[test]
-fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
+fn replica_that_catches_up_needs_no_snapshot() {
     const KEPT_FROM: usize = 56;
     let mut script = Script::new(&[None]);
     script.world.gives_snapshots = false;
@@ -166,7 +166,7 @@ fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
 /// Here the group has a child, which has taken the null of leader 1 in the position of X. Then
 /// replica 2 leads, and must not pass on Y, although Y is at the child's next position.
 #[test]
-fn a_parents_leader_passes_on_nothing_that_its_log_had_before_its_snapshot() {
+fn parent_passes_on_nothing_preceding_its_snapshot() {
     let mut script = Script::of(&[None, Some(0)], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let child: Vec<ReplicaId> =

@@ -14,7 +14,7 @@ const KEPT_FROM: usize = 56;
 
 /// TRM-3: all entries that a follower lacks are posted in one step, in as many lists as needed.
 #[test]
-fn a_step_posts_all_lists_that_a_follower_lacks() {
+fn step_posts_all_lists_that_a_follower_lacks() {
     let mut script = Script::new(&[None]);
     script.does_come(&P, &[0, 1], 400, |_| false);
     let before = script.world.log_control(P[2])[TAIL];
@@ -36,7 +36,7 @@ fn a_step_posts_all_lists_that_a_follower_lacks() {
 /// TRM-3: a log counts once the list with its stamp has landed. Later lists are constantly in
 /// flight, and the leader need not wait for them.
 #[test]
-fn a_log_counts_once_its_stamp_is_there_though_later_lists_are_under_way() {
+fn log_counts_once_its_stamp_has_landed() {
     let mut script = Script::new(&[None]);
     let before = script.world.log_control(P[1]);
     // Replica 1 has a message that is not decided.
@@ -68,7 +68,7 @@ fn a_log_counts_once_its_stamp_is_there_though_later_lists_are_under_way() {
 /// them it takes new messages, whose entries replace the first of those. These are no longer
 /// needed, so replica 1 gives replica 2 only the others.
 #[test]
-fn what_a_log_lacks_and_nobody_needs_any_more_is_left_out() {
+fn unneeded_log_entries_are_left_out() {
     let mut script = Script::of(&[None], 5);
     let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
     let others = [P[0], P[2], three, four];
@@ -104,7 +104,7 @@ fn what_a_log_lacks_and_nobody_needs_any_more_is_left_out() {
 /// replica that has delivered more than this leader has. It writes nothing there, and does not ask
 /// it to restore a snapshot.
 #[test]
-fn a_deposed_leader_writes_to_no_log_that_is_ahead_of_its_own() {
+fn deposed_leader_does_not_write_to_longer_logs() {
     let mut script = Script::new(&[None]);
     script.leads(P[1], &P[1..]);
     let last = script.go_on(&P[1..], 1, 3);

@@ -6,7 +6,7 @@ use super::*;
 /// A value for a column that the row lacks is not published, and the column reads as if it had
 /// never been published.
 #[test]
-fn a_column_that_a_layout_has_not_is_published_nowhere() {
+fn column_missing_in_a_layout_is_not_published() {
     let plain = Layout::with_views(GROUP).expect("a good group");
     for layout in [plain, plain.with_checks().expect("small")] {
         let bytes = layout.row_bytes(Rank(1));
@@ -28,7 +28,7 @@ fn a_column_that_a_layout_has_not_is_published_nowhere() {
 /// A cell that fails its check during a step reads as not yet written, or as an impossible value,
 /// but never as a promise.
 #[test]
-fn a_cell_that_fails_its_check_is_read_as_nothing_or_as_nonsense() {
+fn corrupt_cell_reads_as_empty_or_impossible() {
     let layout = Layout::with_views(GROUP).and_then(Layout::with_checks).expect("small");
     let lines: Vec<Line> = (0..layout.row_bytes(Rank(0)) / 64).map(|_| Line::new()).collect();
     let rows = [Row::from_lines(&lines); 3];
@@ -53,7 +53,7 @@ fn a_cell_that_fails_its_check_is_read_as_nothing_or_as_nonsense() {
 /// FLT-2: a word of suspicions takes two cells with checks. If a suspicion in the second cell were
 /// missed, it would not spread.
 #[test]
-fn a_suspicion_of_any_of_many_members_is_read_with_checks_and_without() {
+fn suspicion_of_any_member_is_read_with_checks() {
     let members: Vec<NodeId> = (1..=70).map(NodeId).collect();
     let plain =
         Layout::with_views(Group { members: &members, subgroups: &SUBGROUPS }).expect("good");

@@ -6,7 +6,7 @@ use super::*;
 /// A leader shows a decision on its list before that is sealed, or with other trims or another
 /// member than it sealed.
 #[test]
-fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
+fn impossible_decision_makes_its_owner_suspected() {
     let own = Ballot(1);
     let (join, seal) = (Change::Join(NodeId(8)).encode(own), Change::Seal.encode(own));
     for (count, trim, node, decides) in
@@ -36,7 +36,7 @@ fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
 /// A member that learns of a decision before its memory of the next view is ready waits for that
 /// memory, and does not accuse the owner.
 #[test]
-fn a_decision_waits_for_the_memory_of_the_next_view() {
+fn decision_waits_for_the_next_views_memory() {
     let mut victim = Victim::new();
     victim.step();
     victim.is_shown_a_sealed_list();
@@ -54,7 +54,7 @@ fn a_decision_waits_for_the_memory_of_the_next_view() {
 /// A message has changed before the log kept it. A member that therefore cannot promise halts, at
 /// whichever call it notices, and has accepted nothing.
 #[test]
-fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
+fn member_halts_if_its_log_cannot_seal() {
     let halted = Status::Halted(Halt::ChangedBy(Rank(2)));
     let mut halts = 0;
     for (is_reported, is_decided) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -89,7 +89,7 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
 /// Here the member has already accepted the seal, which is the decision that it learns. It still
 /// halts.
 #[test]
-fn a_member_that_halts_as_it_learns_of_a_decision_does_not_go_on() {
+fn member_halting_on_a_decision_does_not_continue() {
     let mut victim = Victim::new();
     victim.step();
     victim.is_shown_a_sealed_list();
@@ -109,7 +109,7 @@ fn a_member_that_halts_as_it_learns_of_a_decision_does_not_go_on() {
 /// VIE-9: a leaving member is needed until all members that stay have installed the next view, but
 /// by no others. If it waited for a lost member, or for one that leaves too, it would never finish.
 #[test]
-fn a_member_that_leaves_waits_for_those_alone_that_stay_and_live() {
+fn leaver_waits_only_for_live_members_that_stay() {
     const LEAVE: [Change; 2] = [Change::Leave(Rank(1)), Change::Leave(Rank(2))];
     for (changes, suspected, is_lost, leaves) in [
         (&LEAVE[..1], 0, false, false),
@@ -143,7 +143,7 @@ fn a_member_that_leaves_waits_for_those_alone_that_stay_and_live() {
 /// VIE-5: a list that all have accepted is committed, and closed to new requests even if it cannot
 /// be sealed yet. A list that each new request extended might never be sealed.
 #[test]
-fn a_list_that_is_committed_takes_no_more_wishes() {
+fn committed_list_takes_no_more_requests() {
     let mut victim = leading();
     victim.host.is_unprepared = true;
     victim.put(2, ViewColumn::Wedged(SubgroupId(0)), 6);

@@ -8,7 +8,7 @@ use super::*;
 /// ballot. If that were accepted, a list could count that no leader proposed, or one of a leader
 /// that this member has promised not to follow.
 #[test]
-fn of_a_peer_that_is_lost_the_present_leaders_own_list_alone_is_accepted() {
+fn only_the_current_leaders_own_list_is_accepted() {
     let join = Change::Join(NodeId(8));
     // This member, as the leader's successor, begins with the leader's own list. It must not accept
     // it if the list was proposed without a member that is not suspected here.
@@ -32,7 +32,7 @@ fn of_a_peer_that_is_lost_the_present_leaders_own_list_alone_is_accepted() {
 /// VIE-6: a member outside a subgroup has received nothing there, but still copies its trim for the
 /// subgroup's members. It does not pass on a value that cannot be a sequence position.
 #[test]
-fn a_trim_of_a_foreign_subgroup_must_be_a_place_that_there_can_be() {
+fn trim_of_a_foreign_subgroup_must_be_possible() {
     const OTHERS: [Rank; 2] = [Rank(0), Rank(2)];
     const TWO: [Subgroup<'static>; 2] =
         [SUBGROUPS[0], Subgroup { members: &OTHERS, senders: &OTHERS, ..SUBGROUPS[0] }];
@@ -65,7 +65,7 @@ fn a_trim_of_a_foreign_subgroup_must_be_a_place_that_there_can_be() {
 /// HAL-1: values that a guard covers are read after a barrier, or they may be older than the guard.
 /// The table of these tests refuses earlier reads.
 #[test]
-fn a_barrier_stands_behind_each_guard_of_a_peer_and_nowhere_else() {
+fn barrier_follows_each_guard_and_nothing_else() {
     let mut victim = Victim::new();
     victim.step();
     let steady = victim.host.barriers.get();

@@ -22,7 +22,7 @@ fn timed() -> Victim {
 /// rarely has read none meanwhile: of a pause longer than half a timeout, only a quarter of a
 /// timeout counts.
 #[test]
-fn a_member_is_missed_when_its_heartbeat_is_overdue_and_not_before() {
+fn member_is_suspected_once_its_heartbeat_is_overdue() {
     for (pause, missed_at) in [
         (1, 1 + HEARTBEAT + TIMEOUT + 1),
         // Half a timeout is not a pause yet.
@@ -50,7 +50,7 @@ fn a_member_is_missed_when_its_heartbeat_is_overdue_and_not_before() {
 /// A member that knows the decision and falls silent before installing the next view will never
 /// install it. A leaving member must not wait for it forever.
 #[test]
-fn a_member_that_knows_the_decision_and_has_not_gone_on_is_found_silent() {
+fn silent_member_that_knows_the_decision_is_found() {
     let mut victim = timed();
     let own = Ballot(1);
     let accepted = Accepted { ballot: own, count: 2 };

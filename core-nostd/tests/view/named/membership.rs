@@ -5,7 +5,7 @@ use super::*;
 use tramontane_core::layout::JOINS_MAX;
 
 #[test]
-fn a_joiner_that_dies_during_its_state_transfer_is_not_let_in() {
+fn joiner_dying_during_state_transfer_is_not_admitted() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(2, NodeId(9));
@@ -19,7 +19,7 @@ fn a_joiner_that_dies_during_its_state_transfer_is_not_let_in() {
 }
 
 #[test]
-fn a_joiner_that_dies_once_it_is_let_in_is_removed_again() {
+fn joiner_dying_after_its_admission_is_removed() {
     let options = ViewOptions {
         heartbeat_interval_ns: 1,
         failure_timeout_ns: 10,
@@ -41,7 +41,7 @@ fn a_joiner_that_dies_once_it_is_let_in_is_removed_again() {
 }
 
 #[test]
-fn two_joiners_at_once_come_in_with_one_change() {
+fn two_simultaneous_joins_take_one_change() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.wish(1, NodeId(8));
@@ -52,7 +52,7 @@ fn two_joiners_at_once_come_in_with_one_change() {
 }
 
 #[test]
-fn more_joins_than_there_is_room_for_wait() {
+fn joins_beyond_the_capacity_wait() {
     let mut arena = group_with(4, ViewOptions { members_max: 6, ..timeless() });
     settle(&mut arena, &[0, 1, 2, 3]);
     for rank in 0..4 {
@@ -63,7 +63,7 @@ fn more_joins_than_there_is_room_for_wait() {
 }
 
 #[test]
-fn a_node_that_two_members_ask_for_joins_once() {
+fn node_requested_by_two_members_joins_once() {
     let mut arena = group(3);
     arena.wish(0, NodeId(9));
     arena.wish(1, NodeId(9));
@@ -72,7 +72,7 @@ fn a_node_that_two_members_ask_for_joins_once() {
 }
 
 #[test]
-fn a_wish_that_is_taken_back_does_not_cancel_another_members_wish_for_that_node() {
+fn withdrawn_request_does_not_cancel_anothers() {
     for (first, second) in [(1, 2), (2, 1)] {
         let mut arena = group(3);
         settle(&mut arena, &[0, 1, 2]);
@@ -89,7 +89,7 @@ fn a_wish_that_is_taken_back_does_not_cancel_another_members_wish_for_that_node(
 }
 
 #[test]
-fn the_last_majority_splits_evenly_and_both_halves_halt() {
+fn evenly_split_group_halts_on_both_sides() {
     let mut arena = group(4);
     settle(&mut arena, &[0, 1, 2, 3]);
     for (here, there) in [([0, 1], [2, 3]), ([2, 3], [0, 1])] {
@@ -105,7 +105,7 @@ fn the_last_majority_splits_evenly_and_both_halves_halt() {
 }
 
 #[test]
-fn a_majority_goes_on_and_a_minority_halts() {
+fn majority_continues_and_minority_halts() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
     for lost in [2, 3, 4] {
@@ -121,7 +121,7 @@ fn a_majority_goes_on_and_a_minority_halts() {
 }
 
 #[test]
-fn two_become_one_by_a_leave_and_not_by_a_crash() {
+fn pair_shrinks_by_leave_not_by_crash() {
     for leaver in [0, 1] {
         let stays = 1 - leaver;
         let mut arena = group(2);
@@ -142,7 +142,7 @@ fn two_become_one_by_a_leave_and_not_by_a_crash() {
 }
 
 #[test]
-fn a_leaver_learns_of_the_decision_together_with_the_loss_of_the_member_that_made_it() {
+fn leaver_learns_the_decision_with_its_makers_loss() {
     for leaver in [0, 1] {
         let stays = 1 - leaver;
         let mut arena = group(2);
@@ -164,7 +164,7 @@ fn a_leaver_learns_of_the_decision_together_with_the_loss_of_the_member_that_mad
 
 /// DUR-12: a group that logs is restarted by the members of its last view.
 #[test]
-fn everyone_may_leave_at_once() {
+fn all_members_may_leave_at_once() {
     for (crashed, joins, last) in
         [(None, false, vec![1, 2, 3]), (None, true, vec![1, 2, 3]), (Some(0), true, vec![2, 3])]
     {
@@ -207,7 +207,7 @@ fn last_leavers_wait_for_each_other() {
 }
 
 #[test]
-fn a_crash_a_leave_and_a_join_go_in_one_change() {
+fn crash_leave_and_join_share_one_change() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
     arena.crash_now(1);
@@ -222,7 +222,7 @@ fn a_crash_a_leave_and_a_join_go_in_one_change() {
 }
 
 #[test]
-fn a_failure_during_a_change_goes_into_the_same_change() {
+fn failure_during_a_change_joins_that_change() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
     arena.crash_now(4);
@@ -239,7 +239,7 @@ fn a_failure_during_a_change_goes_into_the_same_change() {
 /// VIE-3: if a denied member suspected the members that cut it off, it would take down the first
 /// member that reads its suspicions.
 #[test]
-fn a_member_that_is_denied_halts_and_suspects_nobody() {
+fn denied_member_halts_without_suspecting_others() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     arena.deny(1, 0);
@@ -254,7 +254,7 @@ fn a_member_that_is_denied_halts_and_suspects_nobody() {
 
 /// A mistake of the host, or a late event.
 #[test]
-fn a_report_of_a_member_that_there_is_not_changes_nothing() {
+fn report_about_a_nonexistent_member_changes_nothing() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);
     let before = arena.fingerprint();
@@ -267,7 +267,7 @@ fn a_report_of_a_member_that_there_is_not_changes_nothing() {
 
 /// VIE-9: if no majority is required, each half of a group continues.
 #[test]
-fn without_a_majority_each_part_of_a_group_goes_on_by_itself() {
+fn without_a_majority_rule_each_part_continues() {
     let options = ViewOptions { majority: false, ..timeless() };
     for (part, members) in [([0], nodes(&[1])), ([1], nodes(&[2]))] {
         let mut arena = group_with(2, options);
@@ -284,7 +284,7 @@ fn without_a_majority_each_part_of_a_group_goes_on_by_itself() {
 
 /// VIE-3: suspicions of more than 64 members take several cells.
 #[test]
-fn a_group_of_more_members_than_a_cell_has_flags_drops_one_that_fails() {
+fn large_group_drops_a_failed_member() {
     let everyone: Vec<usize> = (0..67).collect();
     for lost in [3, 66] {
         let mut arena = group(67);
@@ -303,7 +303,7 @@ fn a_group_of_more_members_than_a_cell_has_flags_drops_one_that_fails() {
 
 /// VIE-10: one change admits a limited number of joins; the others wait for the next change.
 #[test]
-fn more_joins_than_a_change_takes_wait() {
+fn joins_beyond_one_changes_limit_wait() {
     let most = JOINS_MAX;
     let mut arena = group((most + 2) as u16);
     let everyone: Vec<usize> = (0..most + 2).collect();

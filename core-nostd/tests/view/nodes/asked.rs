@@ -16,7 +16,7 @@ use tramontane_core::view::{Halt, PeerState, RequestError, Status, Table, ViewOp
 
 /// VIE-4, VIE-6: all members that stay agree on the leader, and on the end of the view.
 #[test]
-fn a_member_says_who_leads_and_where_its_view_ends() {
+fn member_reports_leader_and_end_of_view() {
     let mut run = Run::new(3, true, 5);
     run.run(5, true);
     for member in &run.members {
@@ -38,7 +38,7 @@ fn a_member_says_who_leads_and_where_its_view_ends() {
 
 /// VIE-3: a denied member is suspected, and accuses no other.
 #[test]
-fn a_member_that_hears_that_it_was_denied_halts() {
+fn denied_member_halts() {
     let mut run = Run::new(3, false, 5);
     run.run(5, false);
     run.members[0].node.denied_by(Rank(2));
@@ -49,7 +49,7 @@ fn a_member_that_hears_that_it_was_denied_halts() {
 
 /// VIE-10: a withdrawn request admits no node.
 #[test]
-fn a_join_that_was_withdrawn_in_time_is_not_made() {
+fn join_withdrawn_in_time_has_no_effect() {
     let mut run = Run::new(3, true, 5);
     run.run(5, false);
     let member = &mut run.members[0].node;
@@ -65,7 +65,7 @@ fn a_join_that_was_withdrawn_in_time_is_not_made() {
 }
 
 #[test]
-fn a_member_does_not_ask_for_joins_without_end() {
+fn number_of_join_requests_is_bounded() {
     let mut run = Run::new(3, true, 5);
     let member = &mut run.members[0].node;
     let asked = (0..100_000).map(|_| member.request_join(NodeId(9)));
@@ -85,7 +85,7 @@ fn outbox(member: &NodeMember) -> Outbox<'static> {
 
 /// VIE-7: each kind of reservation is carried over as it ended, in order, once all have ended.
 #[test]
-fn what_a_view_ended_without_is_carried_over_as_it_was() {
+fn undelivered_messages_are_carried_over_unchanged() {
     let mut run = Run::new(3, true, 5);
     run.stopped.insert(3);
     run.run(5, false);
@@ -123,7 +123,7 @@ fn what_a_view_ended_without_is_carried_over_as_it_was() {
 }
 
 #[test]
-fn what_does_not_fit_into_the_next_view_is_refused_and_stays() {
+fn messages_that_do_not_fit_remain() {
     let mut run = Run::new(3, true, 5);
     run.stopped.insert(3);
     run.run(5, false);
@@ -142,7 +142,7 @@ fn what_does_not_fit_into_the_next_view_is_refused_and_stays() {
 /// VIE-7: if the host passes the outbox of a view other than the one that ended, nothing is read
 /// there: its slots may still be being built, or hold messages of another view.
 #[test]
-fn of_another_views_outbox_nothing_is_carried_over() {
+fn nothing_is_carried_over_from_another_views_outbox() {
     let ended_with = |window, says: u8| {
         let ids = [NodeId(1), NodeId(2)];
         let laid = Laid { window, ..Laid::default() };
@@ -174,7 +174,7 @@ fn of_another_views_outbox_nothing_is_carried_over() {
 /// RDM-7: as with fixed membership.
 #[cfg(feature = "blocks")]
 #[test]
-fn a_large_message_waits_for_its_blocks_in_a_view_too() {
+fn large_message_waits_for_blocks_in_a_view() {
     use tramontane_core::ids::SenderRank;
     let mut run = Run::new(3, true, 5);
     let laid = Laid { is_large: true, ..Laid::default() };
@@ -197,7 +197,7 @@ fn a_large_message_waits_for_its_blocks_in_a_view_too() {
 /// DUR-1: as with fixed membership.
 #[cfg(feature = "durable")]
 #[test]
-fn what_all_have_made_durable_in_a_view_is_durable_everywhere() {
+fn message_durable_at_all_members_is_durable_everywhere() {
     use tramontane_core::ids::DurableCount;
     for shared in [true, false] {
         let mut run = Run::new(3, shared, 5);
@@ -279,7 +279,7 @@ fn opened(lent: Lent) -> Option<ViewError> {
 
 /// VIE-11: opening a view requires enough memory and state, and a fabric that can carry it.
 #[test]
-fn a_node_opens_no_view_on_less_than_it_needs() {
+fn view_does_not_open_on_too_little() {
     let limits = Capabilities {
         promises: Promises::WRITE_ORDER,
         writes_max: 4,

@@ -47,7 +47,7 @@ fn change_the_slot(run: &Run) {
 }
 
 #[test]
-fn a_member_that_cannot_deliver_up_to_the_trim_any_more_halts_and_names_the_cause() {
+fn member_that_cannot_deliver_the_trim_halts() {
     let mut run = received_and_not_delivered();
     change_the_slot(&run);
     run.stopped.insert(1);
@@ -58,7 +58,7 @@ fn a_member_that_cannot_deliver_up_to_the_trim_any_more_halts_and_names_the_caus
 }
 
 #[test]
-fn a_slot_that_changes_while_a_trim_is_delivered_is_not_waited_for() {
+fn slot_changed_during_trim_delivery_is_not_awaited() {
     let mut run = received_and_not_delivered();
     run.members[1].node.peer_lost(Rank(0));
     run.members[2].node.peer_lost(Rank(0));
@@ -80,7 +80,7 @@ fn a_slot_that_changes_while_a_trim_is_delivered_is_not_waited_for() {
 /// continues.
 #[cfg(feature = "durable")]
 #[test]
-fn a_member_that_logs_and_cannot_deliver_up_to_the_trim_does_not_echo() {
+fn logging_member_that_cannot_deliver_does_not_echo() {
     let mut run = received_and_not_logged();
     change_the_slot(&run);
     run.stopped.insert(1);
@@ -91,7 +91,7 @@ fn a_member_that_logs_and_cannot_deliver_up_to_the_trim_does_not_echo() {
 
 /// The view is ending for another reason, and the next view's memory is not ready yet.
 #[test]
-fn a_slot_that_changes_once_the_view_ends_makes_its_owner_suspected() {
+fn slot_changed_while_a_view_ends_is_reported() {
     let mut run = received_and_not_delivered();
     let mut lost = None;
     run.members[1].node.leave();
@@ -109,7 +109,7 @@ fn a_slot_that_changes_once_the_view_ends_makes_its_owner_suspected() {
 /// VIE-6: messages delivered here cannot be beyond the end of the view. A leader that sets a lower
 /// trim would make the others deliver less.
 #[test]
-fn a_trim_that_is_below_what_a_node_has_delivered_makes_its_leader_suspected() {
+fn trim_below_a_nodes_deliveries_makes_leader_suspected() {
     for (is_below, suspected) in [(false, false), (true, true)] {
         let mut run = Run::new(3, true, 5);
         run.run(3, false);

@@ -31,7 +31,7 @@ fn flip(run: &Run, column: ViewColumn, bit: usize) {
 }
 
 #[test]
-fn every_flipped_bit_of_a_column_is_reported_after_the_stated_steps() {
+fn flipped_column_bit_is_reported_in_time() {
     let columns = [
         (ViewColumn::Leaving, 64),
         (ViewColumn::JoinRequest, 64),
@@ -69,7 +69,7 @@ fn every_flipped_bit_of_a_column_is_reported_after_the_stated_steps() {
 
 /// The next heartbeat rewrites the cell.
 #[test]
-fn a_flipped_heartbeat_mends_itself_and_costs_nobody_the_group() {
+fn flipped_heartbeat_recovers_without_suspicion() {
     for bit in 0..64 {
         let mut run = steady();
         flip(&run, ViewColumn::Heartbeat, bit);
@@ -84,7 +84,7 @@ fn a_flipped_heartbeat_mends_itself_and_costs_nobody_the_group() {
 }
 
 #[test]
-fn a_member_dies_under_load_and_the_others_go_on_with_checks() {
+fn survivors_with_checks_continue_after_a_death() {
     for seed in 0..20 {
         let mut run = Run::new(4, seed % 2 == 0, seed);
         run.members = open_laid(1, &run.ids, run.shared, seed, checked());
@@ -98,7 +98,7 @@ fn a_member_dies_under_load_and_the_others_go_on_with_checks() {
 
 /// The others no longer need to agree with the lost member.
 #[test]
-fn a_damaged_cell_of_a_member_that_is_lost_holds_up_nobody_and_is_not_reported() {
+fn lost_members_damaged_cell_blocks_nothing() {
     let mut run = steady();
     report_loss_of_the_first(&mut run);
     flip(&run, ViewColumn::Heartbeat, 7);
@@ -110,7 +110,7 @@ fn a_damaged_cell_of_a_member_that_is_lost_holds_up_nobody_and_is_not_reported()
 }
 
 #[test]
-fn a_damaged_cell_of_a_member_that_others_suspect_is_not_reported() {
+fn damaged_cell_of_a_suspected_member_is_ignored() {
     let mut run = steady();
     report_loss_of_the_first(&mut run);
     for rank in [1, 1, 2] {
@@ -133,7 +133,7 @@ fn report_loss_of_the_first(run: &mut Run) {
 
 /// Otherwise the wedged member would sleep, and would neither see the cell repaired nor report it.
 #[test]
-fn a_wedged_member_steps_on_while_a_cell_of_messages_fails_its_check() {
+fn wedged_member_steps_while_a_cell_is_damaged() {
     let mut run = steady();
     run.members[0].node.request_join(NodeId(9)).expect("a stranger");
     run.now += 1_000;

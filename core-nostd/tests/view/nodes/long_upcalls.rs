@@ -117,7 +117,7 @@ fn members(count: u32, batching: bool) -> Vec<NodeMember> {
 }
 
 #[test]
-fn any_number_of_long_upcalls_is_survived() {
+fn member_survives_repeated_long_upcalls() {
     for batching in [true, false] {
         for slow_rank in 0..3 {
             let mut members = members(3, batching);
@@ -144,7 +144,7 @@ fn any_number_of_long_upcalls_is_survived() {
 }
 
 #[test]
-fn long_upcalls_under_a_trim_are_survived() {
+fn member_survives_long_upcalls_during_a_trim() {
     for batching in [true, false] {
         for slow_rank in 0..3 {
             let mut members = members(4, batching);
@@ -176,7 +176,7 @@ fn long_upcalls_under_a_trim_are_survived() {
 /// A wedged member delivers the stable messages of all its subgroups in one step. Without a
 /// heartbeat between those upcalls, the others would suspect it and continue without it.
 #[test]
-fn long_upcalls_of_what_is_stable_when_a_view_ends_are_survived() {
+fn member_survives_long_upcalls_when_a_view_ends() {
     for batching in [true, false] {
         let mut members = members(3, batching);
         let mut slow = members.remove(2);
@@ -211,7 +211,7 @@ fn long_upcalls_of_what_is_stable_when_a_view_ends_are_survived() {
 }
 
 #[test]
-fn who_shows_life_between_long_calls_is_not_missed_and_who_does_not_is() {
+fn heartbeats_between_long_calls_prevent_suspicion() {
     for shows_life in [true, false] {
         let mut members = members(3, true);
         let mut slow = members.remove(2);
@@ -238,7 +238,7 @@ fn who_shows_life_between_long_calls_is_not_missed_and_who_does_not_is() {
 
 /// VIE-2: for an application without a clock, no time passes during a step.
 #[test]
-fn an_application_without_a_clock_answers_with_the_time_of_its_step() {
+fn application_without_a_clock_returns_its_steps_time() {
     let mut application = |_: &mut Batch<'_>| {};
     assert_eq!(application.now(Time(7)), Time(7));
 }

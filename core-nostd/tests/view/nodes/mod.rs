@@ -204,7 +204,7 @@ impl Run {
 }
 
 #[test]
-fn a_member_dies_under_load_and_the_others_lose_nothing() {
+fn survivors_of_a_death_under_load_lose_nothing() {
     let (mut resent, mut sent) = (0, 0);
     for shared in [true, false] {
         for seed in 0..60 {
@@ -236,7 +236,7 @@ fn a_member_dies_under_load_and_the_others_lose_nothing() {
 /// DEL-3: an unordered subgroup has no position at which a view ends. Its messages are delivered
 /// while the view lasts, and a change does not wait for them.
 #[test]
-fn a_subgroup_without_order_has_no_trim_and_holds_up_no_change() {
+fn unordered_subgroup_has_no_trim_or_delay() {
     const UNORDERED: SubgroupId = SubgroupId(1);
     for seed in 0..20 {
         let shared = seed % 2 == 0;
@@ -272,7 +272,7 @@ fn a_subgroup_without_order_has_no_trim_and_holds_up_no_change() {
 
 /// VIE-3: a view does not distinguish why a peer is gone.
 #[test]
-fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
+fn member_reported_lost_by_the_fabric_is_dropped() {
     for cause in [LossCause::Exited, LossCause::Left, LossCause::Unreachable] {
         let mut run = Run::new(3, false, 11);
         run.run(5, true);
@@ -293,7 +293,7 @@ fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
 
 /// VIE-3: several members lost in one step are not mistaken for members that shut this one out.
 #[test]
-fn two_members_that_are_lost_in_one_step_are_both_dropped() {
+fn two_members_lost_together_are_both_dropped() {
     let mut run = Run::new(5, false, 13);
     run.run(5, true);
     let lost = [4, 3].map(|peer| Event::PeerLost {
@@ -315,7 +315,7 @@ fn two_members_that_are_lost_in_one_step_are_both_dropped() {
 
 /// A mistake of the host: no member has that rank.
 #[test]
-fn a_report_of_a_member_that_there_is_not_ends_no_view() {
+fn report_about_a_nonexistent_member_ends_no_view() {
     let mut run = Run::new(3, false, 5);
     run.run(5, true);
     run.members[0].node.peer_lost(Rank(3));
@@ -325,7 +325,7 @@ fn a_report_of_a_member_that_there_is_not_ends_no_view() {
 }
 
 #[test]
-fn a_member_that_is_cut_off_halts_and_accuses_nobody() {
+fn member_that_is_cut_off_accuses_no_other() {
     for sending in [true, false] {
         let mut run = Run::new(4, false, 3);
         run.run(5, sending);
@@ -337,7 +337,7 @@ fn a_member_that_is_cut_off_halts_and_accuses_nobody() {
 }
 
 #[test]
-fn a_member_that_is_told_by_several_that_it_is_cut_off_accuses_none_of_them() {
+fn member_cut_off_by_several_accuses_no_other() {
     let mut run = Run::new(4, false, 3);
     run.run(5, false);
     // The first report does not name the first in rank order.
@@ -353,7 +353,7 @@ fn a_member_that_is_told_by_several_that_it_is_cut_off_accuses_none_of_them() {
 }
 
 #[test]
-fn a_member_that_lost_most_of_the_others_takes_nobody_with_it() {
+fn member_losing_most_others_removes_only_itself() {
     for shared in [true, false] {
         for seed in 0..20 {
             let mut run = Run::new(5, shared, seed * 31 + 1);
@@ -381,7 +381,7 @@ fn a_member_that_lost_most_of_the_others_takes_nobody_with_it() {
 }
 
 #[test]
-fn a_joiner_that_never_came_does_not_hold_the_old_memory() {
+fn absent_joiner_does_not_hold_the_old_memory() {
     for seed in 0..10 {
         let mut run = Run::new(4, false, seed + 1);
         for member in &mut run.members {
@@ -398,7 +398,7 @@ fn a_joiner_that_never_came_does_not_hold_the_old_memory() {
 }
 
 #[test]
-fn a_member_leaves_under_load_and_delivers_what_the_others_deliver() {
+fn leaver_under_load_delivers_like_the_others() {
     for shared in [true, false] {
         for seed in 0..30 {
             let mut run = Run::new(3, shared, seed * 104_729 + 5);
@@ -424,7 +424,7 @@ fn a_member_leaves_under_load_and_delivers_what_the_others_deliver() {
 }
 
 #[test]
-fn two_nodes_join_under_load_while_a_member_dies() {
+fn two_nodes_join_under_load_during_a_death() {
     for shared in [true, false] {
         for seed in 0..30 {
             let mut run = Run::new(3, shared, seed * 15_485_863 + 3);
@@ -453,7 +453,7 @@ fn two_nodes_join_under_load_while_a_member_dies() {
 }
 
 #[test]
-fn a_stopped_member_wakes_after_its_removal_and_halts() {
+fn member_waking_after_its_removal_halts() {
     for seed in 0..20 {
         let mut run = Run::new(3, true, seed + 77);
         run.run(10, true);
@@ -468,7 +468,7 @@ fn a_stopped_member_wakes_after_its_removal_and_halts() {
 }
 
 #[test]
-fn a_member_that_is_left_alone_halts_and_delivers_nothing_more() {
+fn last_remaining_member_halts_without_delivering_more() {
     let mut run = Run::new(3, true, 9);
     run.run(10, true);
     run.stopped.extend([1, 2]);

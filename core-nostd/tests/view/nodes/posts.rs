@@ -33,7 +33,7 @@ fn about_to_wedge() -> Run {
 /// VIE-6: messages that became stable before a view ended are delivered without waiting for the
 /// decision, so each peer has to learn what was received here.
 #[test]
-fn a_wedged_member_posts_what_a_full_queue_has_held_back() {
+fn wedged_member_posts_writes_a_full_queue_delayed() {
     let mut run = about_to_wedge();
     assert_eq!(run.step(1), Status::Wedged);
     assert!(!is_shown_everywhere(&run, 1) && !run.members[1].node.is_all_posted());
@@ -45,7 +45,7 @@ fn a_wedged_member_posts_what_a_full_queue_has_held_back() {
 /// A peer that reads where this member's part in the view ends has already been sent everything
 /// before that.
 #[test]
-fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
+fn view_columns_are_posted_after_everything_else() {
     let mut run = about_to_wedge();
     run.members[1].fabric.full_percent = 0;
     run.members[1].fabric.posted.clear();
@@ -63,7 +63,7 @@ fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
 /// VIE-2: a steady view is checked a few times per heartbeat, and costs other steps nothing; once
 /// the view is ending, each step advances it.
 #[test]
-fn a_steady_view_is_looked_at_now_and_then_and_one_that_ends_in_each_step() {
+fn ending_view_is_checked_in_every_step() {
     let mut run = about_to_wedge();
     let looks = |run: &mut Run, rank: usize| {
         let before = run.members[rank].fabric.barriers.get();
@@ -84,7 +84,7 @@ fn a_steady_view_is_looked_at_now_and_then_and_one_that_ends_in_each_step() {
 /// VIE-3: a suspected member is cut off at the fabric, whoever suspected it first, and the caller
 /// gets one report.
 #[test]
-fn whoever_is_suspected_is_cut_off_and_the_caller_is_told() {
+fn suspected_member_is_cut_off_and_reported() {
     let mut run = Run::new(4, false, 5);
     run.run(5, false);
     run.members[0].node.peer_lost(Rank(3));

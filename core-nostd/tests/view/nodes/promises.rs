@@ -82,7 +82,7 @@ fn step(
 }
 
 #[test]
-fn what_a_view_ends_with_is_shown_to_each_log_before_the_view_is_sealed() {
+fn logs_see_final_messages_before_the_seal() {
     let mut behind = 0;
     for seed in 0..40_u64 {
         let ids: Vec<NodeId> = (1..=4).map(NodeId).collect();

@@ -19,7 +19,7 @@ fn shows_life(run: &mut Run, rank: usize) -> u32 {
 /// VIE-2: a heartbeat before the first step would announce a member that has not begun, and one
 /// after the last step a member that is no longer needed.
 #[test]
-fn a_member_shows_life_in_its_view_alone_and_no_more_often_than_it_has_to() {
+fn member_sends_heartbeats_only_in_its_view() {
     let mut run = Run::new(3, false, 5);
     run.now = 5 * HEARTBEAT;
     assert_eq!(shows_life(&mut run, 0), 0, "its view has not begun");
@@ -44,7 +44,7 @@ fn a_member_shows_life_in_its_view_alone_and_no_more_often_than_it_has_to() {
 /// VIE-2: the clock may have any value when a view begins. A member that has not started yet has
 /// the first timeout, as at any other time; a member that had started has the shorter one.
 #[test]
-fn a_silent_member_is_missed_after_its_timeout_whenever_the_view_began() {
+fn silent_member_is_suspected_after_its_timeout() {
     for began in [0, 1_000_000_000] {
         for (was_there, timeout) in [(false, FIRST_TIMEOUT), (true, FAILURE_TIMEOUT)] {
             let mut run = Run::new(3, true, 5);
@@ -66,7 +66,7 @@ fn a_silent_member_is_missed_after_its_timeout_whenever_the_view_began() {
 
 /// VIE-3: a fabric may detect the loss of a peer before the view begins here.
 #[test]
-fn a_loss_that_was_reported_before_the_first_step_is_not_forgotten() {
+fn loss_reported_before_the_first_step_is_kept() {
     let mut run = Run::new(3, true, 5);
     run.members[0].node.peer_lost(Rank(2));
     run.step(0);
@@ -75,7 +75,7 @@ fn a_loss_that_was_reported_before_the_first_step_is_not_forgotten() {
 
 /// IDL-1: a node that only sends heartbeats may sleep between them.
 #[test]
-fn a_step_that_shows_life_alone_counts_as_no_work() {
+fn heartbeat_by_itself_is_not_work() {
     let mut run = Run::new(3, true, 5);
     for member in &mut run.members {
         member.fabric.full_percent = 0;

@@ -8,7 +8,7 @@ use tramontane_core::multicast::Batch;
 use tramontane_core::view::Status;
 
 #[test]
-fn columns_of_a_view_are_read_behind_a_barrier() {
+fn view_columns_are_read_after_a_barrier() {
     let ids: Vec<NodeId> = (1..=4).map(NodeId).collect();
     for victim in 0..4_usize {
         let mut members = open(1, &ids, false, victim as u64);

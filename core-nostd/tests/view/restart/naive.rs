@@ -298,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_verdict_is_what_the_model_says(
+    fn verdict_matches_the_model(
         (disks, subgroups) in disks(),
         with_less in prop::bool::weighted(0.2),
     ) {

@@ -42,7 +42,7 @@ fn goes_on(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> GoesOn {
 }
 
 #[test]
-fn a_promise_that_one_of_the_majority_made_is_found_and_its_own_majority_waited_for() {
+fn one_found_promise_makes_its_majority_awaited() {
     // View {1..5}; the next view, {3, 4, 5}, is decided at 3 and 4. Node 5 has promised it.
     let old = Disk::of(1, &ALL, &[Some((1, 3))]);
     let promised = old.clone().promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
@@ -56,7 +56,7 @@ fn a_promise_that_one_of_the_majority_made_is_found_and_its_own_majority_waited_
 }
 
 #[test]
-fn the_members_that_go_on_have_all_that_the_seal_ended_with() {
+fn continuing_members_have_everything_before_the_seal() {
     // The fourth message, m, is at 1, 2 and 3. Nodes 4 and 5 promised {3, 4, 5}, so they have it.
     let old = Disk::of(1, &ALL, &[Some((1, 4))]);
     let promised = old.promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
@@ -97,7 +97,7 @@ fn a_new_disk_counts_in_no_majority() {
 }
 
 #[test]
-fn the_latest_of_two_promises_is_adopted_and_the_tail_of_the_other_is_not_taken() {
+fn latest_promise_is_adopted_without_the_others_tail() {
     // Node 1 sealed {1, 2} with a trim after the sixth message, and died. Node 2 sealed {2, 3} with
     // a trim after the fourth.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
@@ -123,7 +123,7 @@ fn the_latest_of_two_promises_is_adopted_and_the_tail_of_the_other_is_not_taken(
 
 /// DUR-12: earlier versions promised a view without members if all left at once.
 #[test]
-fn promise_of_nobody_blocks_no_restart() {
+fn promise_without_members_blocks_no_restart() {
     // Node 1 leads, and seals {2, 3} at the fourth message. Node 2 takes over, and finds that all
     // leave.
     let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
@@ -141,7 +141,7 @@ fn promise_of_nobody_blocks_no_restart() {
 }
 
 #[test]
-fn a_member_that_missed_the_adoption_of_its_view_lends_no_log() {
+fn member_missing_its_views_adoption_lends_no_log() {
     // A restart adopted {2, 3, 4} without 3, which has the tail of a failed proposal.
     let knows = Disk::of(2, &[2, 3, 4], &[Some((1, 4))]);
     let three = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
@@ -157,7 +157,7 @@ fn a_member_that_missed_the_adoption_of_its_view_lends_no_log() {
 }
 
 #[test]
-fn two_new_members_without_the_state_wait_for_one_that_has_it() {
+fn new_members_without_state_wait_for_it() {
     // View {1, 2}; 2 leaves, 3 and 4 join. The first message, m, was at 1 and 2. Nodes 3 and 4 were
     // admitted, but their state is incomplete.
     let joining = Disk { logs: vec![Some(OwnedLog::new(1, 0))], ..Disk::default() };
@@ -178,7 +178,7 @@ fn two_new_members_without_the_state_wait_for_one_that_has_it() {
 }
 
 #[test]
-fn a_view_whose_decision_one_member_alone_knows_restarts_once_a_majority_is_there() {
+fn decision_known_to_one_member_needs_a_majority() {
     // View {1, 2} admitted 3, 4 and 5. Node 1 noted the decision; then power was lost. Only two of
     // the five have promised the view; the others count as well, and 1 or 2 lends its log.
     let two = Disk::of(1, &[1, 2], &[Some((1, 4))]).promising(FIRST, 2, &ALL, &[Some(4)]);
@@ -192,7 +192,7 @@ fn a_view_whose_decision_one_member_alone_knows_restarts_once_a_majority_is_ther
 }
 
 #[test]
-fn the_first_view_restarts_though_one_member_alone_knows_that_it_is_decided() {
+fn first_view_restarts_with_one_knowing_member() {
     // Power was lost just after the group was formed. Nodes 2 and 3 have noted that it was formed,
     // and have empty logs: they are not new nodes.
     let knows = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
@@ -211,7 +211,7 @@ fn the_first_view_restarts_though_one_member_alone_knows_that_it_is_decided() {
 }
 
 #[test]
-fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
+fn damaged_record_is_copied_from_another_or_awaited() {
     let members = [1, 2, 3];
     let subgroups = [members.to_vec()];
     let whole = Disk::of(1, &members, &[Some((1, 8))]);
@@ -274,7 +274,7 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
 
 /// Otherwise such a node would be awaited although it can add nothing, and it may be gone for good.
 #[test]
-fn a_node_that_is_in_no_view_that_matters_neither_promises_nor_is_waited_for() {
+fn irrelevant_node_is_not_asked_or_awaited() {
     let members = [1, 2, 3];
     // Node 4 was removed earlier, and still knows only the first view. Node 5 may belong to the
     // subgroup, and has never appeared.
@@ -301,7 +301,7 @@ fn a_node_that_is_in_no_view_that_matters_neither_promises_nor_is_waited_for() {
 /// DUR-7: otherwise a group could never continue although its operator says that the others will
 /// not return.
 #[test]
-fn with_less_a_damaged_record_that_others_may_have_is_given_up() {
+fn with_less_gives_up_a_damaged_record() {
     let members = [1, 2, 3];
     let mut one = Disk::of(1, &members, &[Some((1, 8))]);
     one.logs[0].as_mut().expect("a log").damaged = vec![(2, 4)];
@@ -326,7 +326,7 @@ fn with_less_a_damaged_record_that_others_may_have_is_given_up() {
 
 /// DUR-7: an operator cannot waive records that no returned node ever had.
 #[test]
-fn with_less_somebody_of_the_view_and_of_each_subgroup_is_needed_still() {
+fn with_less_still_needs_each_subgroup() {
     let disk = Disk::of(1, &[1, 2, 3], &[None]);
     let subgroups = [vec![2, 3]];
     for (node, want) in [(4, Want::Majority), (1, Want::SubgroupMajority(0))] {
@@ -351,7 +351,7 @@ fn waits_beside(disks: &[(u32, &Disk)]) -> (Want, Vec<u32>, Vec<u32>) {
 
 /// All messages were durable everywhere; the logs of 1 and 2 are gone, but their notes are not.
 #[test]
-fn a_lost_log_counts_in_no_majority_and_is_not_lent() {
+fn lost_log_is_not_counted_or_lent() {
     let members = [1, 2, 3];
     let whole = Disk::of(1, &members, &[Some((1, 6))]).noting(note(6, 6, 6));
     let emptied = Disk::of(1, &members, &[Some((0, 0))]).noting(note(6, 6, 6));
@@ -382,7 +382,7 @@ fn a_lost_log_counts_in_no_majority_and_is_not_lent() {
 }
 
 #[test]
-fn a_disk_older_than_what_it_had_shown_does_not_count() {
+fn disk_older_than_its_notes_does_not_count() {
     let members = [1, 2, 3];
     let seen = Disk::of(2, &members, &[Some((2, 6))]).noting(note(6, 6, 5));
     // A copy from an earlier time: in the same view, or in the one before it.
@@ -405,7 +405,7 @@ fn a_disk_older_than_what_it_had_shown_does_not_count() {
 
 /// The end of a log looks torn, and others had seen that it was durable at a majority.
 #[test]
-fn records_durable_at_a_majority_are_waited_for_until_a_log_has_them() {
+fn records_durable_at_a_majority_are_awaited() {
     let members = [1, 2, 3];
     let behind = Disk::of(1, &members, &[Some((1, 4))]).noting(note(4, 6, 4));
     let torn = Disk::of(1, &members, &[Some((1, 5))]).noting(note(5, 5, 4));
@@ -417,7 +417,7 @@ fn records_durable_at_a_majority_are_waited_for_until_a_log_has_them() {
 }
 
 #[test]
-fn a_view_that_one_node_alone_knows_does_not_win_by_itself() {
+fn view_known_to_one_node_does_not_win() {
     let members = [1, 2, 3];
     // Node 1 was removed; its note of view 1 now says view 9.
     let removed = Disk::of(9, &members, &[Some((1, 2))]);

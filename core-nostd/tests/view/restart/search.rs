@@ -39,13 +39,13 @@ fn joins() -> Scope {
 }
 
 #[test]
-fn three_members_die_during_a_change_and_again_as_they_restart() {
+fn members_die_during_a_change_and_its_restart() {
     let met = must_hold("a crash and a total restart", &one_crash(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
 #[test]
-fn members_die_during_a_change_that_lets_nodes_in() {
+fn members_die_during_a_change_with_joins() {
     let met = must_hold("joins and a total restart", &joins(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
@@ -86,7 +86,7 @@ fn changed_disks_lose_nothing_durable() {
 
 #[test]
 #[ignore = "a whole search, which takes minutes: .ci/full"]
-fn all_die_twice_more_as_they_restart() {
+fn members_die_twice_more_during_restarts() {
     for (name, scope) in [("a crash", one_crash()), ("joins", joins()), ("all leave", all_leave())]
     {
         let met = must_hold(name, &scope, 2);
@@ -96,7 +96,7 @@ fn all_die_twice_more_as_they_restart() {
 
 #[test]
 #[ignore = "whole searches, which take a minute: .ci/full"]
-fn each_sync_that_a_host_leaves_out_is_found() {
+fn each_omitted_sync_is_found() {
     use Fault::{
         BaseNotNoted, DecisionNotSynced, HeardNotNoted, LogNotSynced, RestartNotPromised,
         StateNotSynced,

@@ -4,7 +4,7 @@ use super::*;
 use crate::adapter::State;
 
 #[test]
-fn a_write_lands_and_completes_after_a_journey_there_and_back() {
+fn write_completes_after_one_round_trip() {
     let mut two = Two::new(Profile::strict());
     two.a.fill(64, &[7; 5000]);
     two.write(1, 64, 5000);
@@ -20,7 +20,7 @@ fn a_write_lands_and_completes_after_a_journey_there_and_back() {
 }
 
 #[test]
-fn a_read_fetches_and_a_send_is_received_with_its_length() {
+fn reads_fetch_and_sends_report_their_length() {
     let mut two = Two::new(Profile::strict());
     two.b.fill(100, &[5; 300]);
     let source = two.b.target(100);
@@ -38,7 +38,7 @@ fn a_read_fetches_and_a_send_is_received_with_its_length() {
 }
 
 #[test]
-fn at_most_so_many_reads_are_under_way() {
+fn reads_in_flight_are_bounded() {
     let mut two = Two::new(Profile::strict());
     let source = two.b.target(0);
     for name in 0..9 {
@@ -51,7 +51,7 @@ fn at_most_so_many_reads_are_under_way() {
 }
 
 #[test]
-fn an_immediate_value_comes_with_its_bytes_and_takes_a_receive() {
+fn immediate_write_consumes_a_receive() {
     let mut two = Two::new(Profile::strict());
     two.b.pair.post_receive(3, None).expect("room");
     two.a.fill(0, &[1; 40]);
@@ -64,7 +64,7 @@ fn an_immediate_value_comes_with_its_bytes_and_takes_a_receive() {
 }
 
 #[test]
-fn states_have_their_moves_and_no_others() {
+fn only_defined_state_transitions_succeed() {
     let mut two = Two::unconnected(1, Profile::strict());
     let route = two.a.route_to(&two.b, 100);
     let target = two.b.target(0);
@@ -96,7 +96,7 @@ fn states_have_their_moves_and_no_others() {
 }
 
 #[test]
-fn silence_is_given_up_after_all_retries_and_what_follows_is_flushed_in_order() {
+fn silence_gives_peer_up_and_flushes_later_requests() {
     let mut two = Two::new(Profile::strict());
     two.b.pair.reset().expect("from any state");
     two.a.pair.post_receive(50, None).expect("room");
@@ -111,7 +111,7 @@ fn silence_is_given_up_after_all_retries_and_what_follows_is_flushed_in_order() 
 }
 
 #[test]
-fn a_peer_without_a_receive_is_tried_again_and_given_up() {
+fn missing_receive_is_retried_then_given_up() {
     let mut two = Two::new(Profile::strict());
     let target = two.b.target(0);
     two.a.post(1, Operation::WriteWithImmediate(target, 5), None).expect("room");
@@ -127,7 +127,7 @@ fn a_peer_without_a_receive_is_tried_again_and_given_up() {
 }
 
 #[test]
-fn a_receive_that_is_too_short_breaks_both_ends() {
+fn short_receive_breaks_both_ends() {
     let mut two = Two::new(Profile::strict());
     let into = Some((&*two.b.region, 0, 10));
     two.b.pair.post_receive(9, into).expect("room");
@@ -138,7 +138,7 @@ fn a_receive_that_is_too_short_breaks_both_ends() {
 }
 
 #[test]
-fn packets_of_another_number_are_not_taken() {
+fn packets_with_wrong_number_are_ignored() {
     let mut two = Two::unconnected(1, Profile::strict());
     two.a.fill(0, &[1; 8]);
     // One number is ahead of the expected one; the other looks like a repetition.
@@ -157,7 +157,7 @@ fn packets_of_another_number_are_not_taken() {
 }
 
 #[test]
-fn a_connection_that_is_made_anew_takes_nothing_from_before() {
+fn reconnected_pair_ignores_earlier_packets() {
     let mut two = Two::new(Profile { latency_ns: 10 * MS, ..Profile::strict() });
     two.a.fill(0, &[1; 8]);
     two.write(1, 0, 8);
@@ -179,7 +179,7 @@ fn a_connection_that_is_made_anew_takes_nothing_from_before() {
 }
 
 #[test]
-fn one_end_that_names_another_queue_pair_hears_nothing() {
+fn pair_connected_elsewhere_receives_nothing() {
     let two = Two::new(Profile::strict());
     let mut third = End::new(&two.devices[0]);
     third.connect(&two.b, FULL, &TIMES);
@@ -191,7 +191,7 @@ fn one_end_that_names_another_queue_pair_hears_nothing() {
 }
 
 #[test]
-fn addresses_of_infiniband_are_local_identifiers() {
+fn infiniband_routes_by_local_identifier() {
     let port = super::super::PortProfile {
         link_layer: crate::devices::LinkLayer::InfiniBand,
         ..Default::default()
@@ -212,7 +212,7 @@ fn addresses_of_infiniband_are_local_identifiers() {
 }
 
 #[test]
-fn the_send_queue_has_room_again_once_a_completion_is_taken() {
+fn taken_completion_frees_send_queue_slots() {
     let mut two = Two::new(Profile::strict());
     let target = two.b.target(0);
     for name in 0..64 {
@@ -226,7 +226,7 @@ fn the_send_queue_has_room_again_once_a_completion_is_taken() {
 }
 
 #[test]
-fn a_completion_queue_that_runs_over_ends_all_that_reports_to_it() {
+fn overflowing_completion_queue_fails_its_queue_pairs() {
     let network = Network::new(1, Clock::Virtual);
     let device = network.add_device(Profile::strict());
     let (mut a, mut b) = (End::with(&device, LIMITS, 2), End::new(&device));
@@ -243,7 +243,7 @@ fn a_completion_queue_that_runs_over_ends_all_that_reports_to_it() {
 }
 
 #[test]
-fn a_descriptor_is_readable_once_for_each_time_it_was_armed() {
+fn descriptor_is_readable_once_per_arm() {
     let mut two = Two::new(Profile::strict());
     two.write(1, 0, 8);
     two.run(MS);
@@ -258,7 +258,7 @@ fn a_descriptor_is_readable_once_for_each_time_it_was_armed() {
 }
 
 #[test]
-fn the_same_seed_makes_the_same_run() {
+fn same_seed_repeats_the_run() {
     let run = |seed| {
         let profile = Profile {
             jitter_ns: 5_000,

@@ -25,14 +25,14 @@ fn assert_denied(mut two: Two, operation: Operation, length: usize, status: u32)
 }
 
 #[test]
-fn a_wrong_key_is_denied() {
+fn wrong_key_is_denied() {
     let two = Two::new(Profile::strict());
     let target = Target { key: two.b.region.remote_key() + 1, ..two.b.target(0) };
     assert_denied(two, Operation::Write(target), 8, 10);
 }
 
 #[test]
-fn what_lies_outside_is_denied() {
+fn out_of_bounds_access_is_denied() {
     let two = Two::new(Profile::strict());
     let target = two.b.target(BYTES - 7);
     assert_denied(two, Operation::Write(target), 8, 10);
@@ -45,7 +45,7 @@ fn what_lies_outside_is_denied() {
 }
 
 #[test]
-fn a_region_of_another_domain_is_denied() {
+fn region_of_another_domain_is_denied() {
     let two = Two::new(Profile::strict());
     let other = ProtectionDomain::new(&two.b.context).expect("a domain");
     let pages = Arc::new(Pages::new(BYTES).expect("memory"));
@@ -55,7 +55,7 @@ fn a_region_of_another_domain_is_denied() {
 }
 
 #[test]
-fn a_region_that_may_not_be_written_is_denied() {
+fn write_to_read_only_region_is_denied() {
     let two = Two::new(Profile::strict());
     let pages = Arc::new(Pages::new(BYTES).expect("memory"));
     let access = Access::LOCAL_WRITE | Access::REMOTE_READ;
@@ -65,7 +65,7 @@ fn a_region_that_may_not_be_written_is_denied() {
 }
 
 #[test]
-fn a_registration_that_ended_is_denied() {
+fn ended_registration_is_denied() {
     let two = Two::new(Profile::strict());
     let pages = Arc::new(Pages::new(BYTES).expect("memory"));
     let region = MemoryRegion::new(&two.b.domain, &pages, BYTES, FULL).expect("a region");
@@ -75,7 +75,7 @@ fn a_registration_that_ended_is_denied() {
 }
 
 #[test]
-fn the_rights_of_the_queue_pair_count_too() {
+fn queue_pair_rights_are_enforced() {
     let connected = |access| {
         let mut two = Two::unconnected(1, Profile::strict());
         two.connect(access);
@@ -93,7 +93,7 @@ fn the_rights_of_the_queue_pair_count_too() {
 }
 
 #[test]
-fn rights_change_without_a_break() {
+fn rights_change_while_connected() {
     let mut two = Two::new(Profile::strict());
     two.a.fill(0, &[1; 8]);
     two.write(1, 0, 8);
@@ -107,7 +107,7 @@ fn rights_change_without_a_break() {
 }
 
 #[test]
-fn writes_before_the_denied_one_are_done() {
+fn writes_before_a_denied_one_complete() {
     let mut two = Two::new(Profile::strict());
     two.a.fill(0, &[1; 8]);
     two.write(1, 0, 8);
@@ -120,7 +120,7 @@ fn writes_before_the_denied_one_are_done() {
 }
 
 #[test]
-fn a_key_of_no_bytes_is_not_looked_at() {
+fn key_of_empty_request_is_not_checked() {
     let mut two = Two::new(Profile::strict());
     let nowhere = Target { address: 0, key: 0 };
     two.a.post(1, Operation::Write(nowhere), None).expect("room");
@@ -129,7 +129,7 @@ fn a_key_of_no_bytes_is_not_looked_at() {
 }
 
 #[test]
-fn a_local_range_without_rights_is_told_after_what_was_posted_before() {
+fn local_access_error_follows_earlier_completions() {
     let mut two = Two::new(Profile::strict());
     let pages = Arc::new(Pages::new(BYTES).expect("memory"));
     let read_only = MemoryRegion::new(&two.a.domain, &pages, BYTES, Access::empty());
@@ -146,7 +146,7 @@ fn a_local_range_without_rights_is_told_after_what_was_posted_before() {
 }
 
 #[test]
-fn remote_rights_need_local_ones() {
+fn remote_write_right_requires_local_write() {
     let two = Two::new(Profile::strict());
     let pages = Arc::new(Pages::new(BYTES).expect("memory"));
     assert!(MemoryRegion::new(&two.a.domain, &pages, BYTES, Access::REMOTE_WRITE).is_err());

@@ -9,7 +9,7 @@ fn link(two: &Two, from: usize, to: usize, link: Link) -> Fault {
 }
 
 #[test]
-fn a_killed_process_loses_its_newest_objects_first() {
+fn killed_process_loses_newest_objects_first() {
     let mut two = Two::unconnected(1, Profile::strict());
     two.connect(FULL);
     let pages = Arc::new(Pages::new(64).expect("memory"));
@@ -29,7 +29,7 @@ fn a_killed_process_loses_its_newest_objects_first() {
 }
 
 #[test]
-fn a_killed_process_may_lose_its_oldest_objects_first() {
+fn killed_process_may_lose_oldest_objects_first() {
     let mut two = Two::new(Profile::strict());
     let context = two.network.contexts(&two.devices[1])[0];
     let target = two.b.target(0);
@@ -45,7 +45,7 @@ fn a_killed_process_may_lose_its_oldest_objects_first() {
 }
 
 #[test]
-fn all_objects_of_a_killed_process_may_go_at_once() {
+fn killed_process_may_lose_all_objects_at_once() {
     let mut two = Two::new(Profile::strict());
     let context = two.network.contexts(&two.devices[1])[0];
     let before = two.network.objects();
@@ -57,7 +57,7 @@ fn all_objects_of_a_killed_process_may_go_at_once() {
 }
 
 #[test]
-fn a_fatal_device_says_so_flushes_all_and_refuses_calls() {
+fn fatal_device_reports_flushes_and_refuses_calls() {
     let mut two = Two::new(Profile::strict());
     two.write(1, 0, 8);
     two.network.inject(Fault::DeviceFatal(two.devices[0].clone()));
@@ -73,7 +73,7 @@ fn a_fatal_device_says_so_flushes_all_and_refuses_calls() {
 }
 
 #[test]
-fn a_port_that_goes_and_comes_is_told_and_traffic_goes_on_if_it_was_quick() {
+fn short_port_loss_is_reported_and_traffic_resumes() {
     let mut two = Two::new(Profile::strict());
     two.network.inject(Fault::PortDown(two.devices[1].clone(), 1));
     assert_eq!(two.b.context.take_event(), Some(AsyncEvent::PortError(1)));
@@ -89,7 +89,7 @@ fn a_port_that_goes_and_comes_is_told_and_traffic_goes_on_if_it_was_quick() {
 }
 
 #[test]
-fn addresses_that_change_are_told_and_lead_nowhere_from_then_on() {
+fn changed_address_is_reported_and_unreachable() {
     let changes: [fn(DeviceName) -> Fault; 2] = [
         |device| Fault::Gid {
             device,
@@ -121,7 +121,7 @@ fn addresses_that_change_are_told_and_lead_nowhere_from_then_on() {
 }
 
 #[test]
-fn a_change_of_partition_keys_or_of_the_packet_size_is_told() {
+fn partition_key_and_mtu_changes_are_reported() {
     let two = Two::new(Profile::strict());
     two.network.inject(Fault::Pkey(two.devices[0].clone(), 1));
     two.network.inject(Fault::Mtu(two.devices[0].clone(), 1, 1024));
@@ -131,7 +131,7 @@ fn a_change_of_partition_keys_or_of_the_packet_size_is_told() {
 }
 
 #[test]
-fn a_path_with_shorter_packets_than_its_ports_carries_short_writes_alone() {
+fn path_with_small_mtu_drops_long_writes() {
     let mut two = Two::new(Profile::strict());
     two.network.inject(link(&two, 0, 1, Link { mtu_bytes: 1024, ..Link::default() }));
     two.write(1, 0, 1024);
@@ -144,7 +144,7 @@ fn a_path_with_shorter_packets_than_its_ports_carries_short_writes_alone() {
 }
 
 #[test]
-fn a_link_may_be_cut_one_way() {
+fn fake_link_can_be_cut_one_way() {
     for (from, to) in [(0, 1), (1, 0)] {
         let mut two = Two::new(Profile::strict());
         two.network.inject(link(&two, from, to, Link { is_cut: true, ..Link::default() }));
@@ -159,7 +159,7 @@ fn a_link_may_be_cut_one_way() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_once_and_in_order() {
+fn lost_requests_are_resent_once_in_order() {
     let lossy = Link { loss_per_million: 100_000, ..Link::default() };
     let (mut sent_again, mut seen_twice) = (0, 0);
     for seed in 0..10 {
@@ -183,7 +183,7 @@ fn what_is_lost_is_sent_again_once_and_in_order() {
 }
 
 #[test]
-fn a_slow_link_takes_longer() {
+fn slow_link_delays_messages() {
     let mut two = Two::new(Profile::strict());
     two.network.inject(link(&two, 0, 1, Link { delay_ns: MS, ..Link::default() }));
     two.write(1, 0, 8);
@@ -194,7 +194,7 @@ fn a_slow_link_takes_longer() {
 }
 
 #[test]
-fn names_are_gone_with_the_network_and_what_is_open_goes_on() {
+fn open_devices_survive_their_network() {
     let Two { network, devices, mut a, b } = Two::new(Profile::strict());
     let second = network.clone();
     drop(network);

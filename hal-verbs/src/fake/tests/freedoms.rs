@@ -9,7 +9,7 @@ use crate::devices::DataInOrder;
 const TICK: u64 = 500;
 
 #[test]
-fn writes_may_be_placed_in_any_order_and_each_at_once() {
+fn writes_may_be_placed_in_any_order() {
     let placement = Placement::WritesReordered;
     let mut two = Two::new(Profile { placement, ..Profile::strict() });
     let mut overtaken = 0;
@@ -30,7 +30,7 @@ fn writes_may_be_placed_in_any_order_and_each_at_once() {
 }
 
 #[test]
-fn the_bytes_of_one_write_may_come_in_any_order() {
+fn bytes_of_a_write_may_be_reordered() {
     let placement = Placement::BytesReordered;
     let mut two = Two::new(Profile { placement, ..Profile::strict() });
     two.a.fill(0, &[1; 1024]);
@@ -48,7 +48,7 @@ fn the_bytes_of_one_write_may_come_in_any_order() {
 }
 
 #[test]
-fn a_completion_waits_for_visibility_unless_that_is_waived() {
+fn completion_waits_for_visibility_unless_waived() {
     for completes_before_visible in [false, true] {
         let profile = Profile {
             placement: Placement::BytesReordered,
@@ -70,7 +70,7 @@ fn a_completion_waits_for_visibility_unless_that_is_waived() {
 }
 
 #[test]
-fn an_immediate_value_comes_after_all_earlier_writes_whatever_their_order() {
+fn immediate_value_follows_all_earlier_writes() {
     for placement in [Placement::InOrder, Placement::WritesReordered, Placement::BytesReordered] {
         let profile = Profile {
             placement,
@@ -94,7 +94,7 @@ fn an_immediate_value_comes_after_all_earlier_writes_whatever_their_order() {
 }
 
 #[test]
-fn a_read_sees_what_was_written_before_it() {
+fn read_sees_earlier_writes() {
     let profile = Profile {
         placement: Placement::BytesReordered,
         placement_delay_ns: MS,
@@ -111,7 +111,7 @@ fn a_read_sees_what_was_written_before_it() {
 }
 
 #[test]
-fn content_is_read_late_and_read_again_when_it_is_sent_again() {
+fn late_content_is_reread_on_retransmission() {
     let mut two = Two::new(Profile { late_read_ns: MS, ..Profile::strict() });
     two.a.fill(0, &[1; 64]);
     let target = two.b.target(0);
@@ -133,7 +133,7 @@ fn content_is_read_late_and_read_again_when_it_is_sent_again() {
 }
 
 #[test]
-fn a_strict_device_reads_at_the_post_and_not_again() {
+fn strict_device_reads_content_once_at_post() {
     let mut two = Two::new(Profile::strict());
     two.network.inject(super::super::Fault::PortDown(two.devices[1].clone(), 1));
     two.a.fill(0, &[1; 64]);
@@ -157,7 +157,7 @@ fn access_flags_may_deny_nothing() {
 }
 
 #[test]
-fn a_reset_may_revoke_nothing_until_the_queue_pair_is_destroyed_or_connected() {
+fn reset_may_revoke_nothing_until_reconnection() {
     let mut two = Two::new(Profile { reset: ResetMeans::NothingRevoked, ..Profile::strict() });
     two.b.pair.reset().expect("from any state");
     assert_eq!(two.b.pair.state(), State::Reset);
@@ -174,7 +174,7 @@ fn a_reset_may_revoke_nothing_until_the_queue_pair_is_destroyed_or_connected() {
 }
 
 #[test]
-fn a_reset_may_be_an_error_that_flushes_and_has_to_be_repeated() {
+fn reset_may_flush_and_need_repeating() {
     let mut two = Two::new(Profile { reset: ResetMeans::Error, ..Profile::strict() });
     two.b.pair.post_receive(7, None).expect("room");
     two.b.pair.reset().expect("from any state");
@@ -186,7 +186,7 @@ fn a_reset_may_be_an_error_that_flushes_and_has_to_be_repeated() {
 }
 
 #[test]
-fn completions_from_before_a_reset_may_stay() {
+fn completions_may_survive_a_reset() {
     for keeps_completions in [false, true] {
         let mut two = Two::new(Profile { keeps_completions, ..Profile::strict() });
         two.write(1, 0, 8);
@@ -198,7 +198,7 @@ fn completions_from_before_a_reset_may_stay() {
 }
 
 #[test]
-fn inline_sizes_are_granted_as_the_device_likes() {
+fn inline_grant_follows_the_profile() {
     let granted = |inline, asked| {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile { inline, ..Profile::strict() });
@@ -215,7 +215,7 @@ fn inline_sizes_are_granted_as_the_device_likes() {
 }
 
 #[test]
-fn more_inline_than_was_granted_is_refused() {
+fn inline_above_the_grant_is_refused() {
     let mut two = Two::new(Profile::strict());
     let target = two.b.target(0);
     let mut post =
@@ -224,7 +224,7 @@ fn more_inline_than_was_granted_is_refused() {
 }
 
 #[test]
-fn commands_take_their_time_which_the_driver_of_a_run_takes() {
+fn command_time_is_reported_to_the_test() {
     let profile = Profile { command_ns: 1_000, ready_to_receive_ns: 50_000, ..Profile::strict() };
     let network = Network::new(1, Clock::Virtual);
     let device = network.add_device(profile);
@@ -246,7 +246,7 @@ fn commands_take_their_time_which_the_driver_of_a_run_takes() {
 }
 
 #[test]
-fn timeouts_have_a_floor_and_may_be_stretched() {
+fn timeouts_have_floor_and_stretch() {
     let lost_after = |profile: Profile| {
         let mut two = Two::new(profile);
         two.b.pair.reset().expect("from any state");
@@ -266,7 +266,7 @@ fn timeouts_have_a_floor_and_may_be_stretched() {
 }
 
 #[test]
-fn seven_retries_are_seven_or_never_end() {
+fn seven_retries_end_or_last_forever() {
     for (seven_retries, completed) in
         [(SevenRetries::Seven, vec![(1, 12)]), (SevenRetries::ForEver, vec![])]
     {
@@ -282,7 +282,7 @@ fn seven_retries_are_seven_or_never_end() {
 }
 
 #[test]
-fn keys_are_new_or_drawn_or_come_again() {
+fn keys_are_new_or_reused() {
     let keys = |keys| {
         let network = Network::new(1, Clock::Virtual);
         let device = network.add_device(Profile { keys, ..Profile::strict() });
@@ -304,7 +304,7 @@ fn keys_are_new_or_drawn_or_come_again() {
 }
 
 #[test]
-fn the_device_says_of_order_what_it_likes() {
+fn device_reports_the_configured_order() {
     for data_in_order in [DataInOrder::Yes, DataInOrder::No, DataInOrder::NotKnown] {
         let two = Two::new(Profile { data_in_order, ..Profile::strict() });
         assert_eq!(two.a.pair.data_in_order(), data_in_order);
@@ -312,7 +312,7 @@ fn the_device_says_of_order_what_it_likes() {
 }
 
 #[test]
-fn seeds_draw_every_freedom() {
+fn seeds_draw_every_device_freedom() {
     let drawn: Vec<Profile> = (0..100).map(Profile::drawn).collect();
     assert_eq!(drawn[3], Profile::drawn(3));
     let some = |of: &dyn Fn(&Profile) -> bool| {

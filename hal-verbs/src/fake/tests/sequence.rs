@@ -25,7 +25,7 @@ fn jitter_does_not_reorder_a_connection() {
 }
 
 #[test]
-fn a_port_sends_no_faster_than_it_can() {
+fn port_sends_at_its_bandwidth() {
     let mut two = Two::new(Profile { bytes_per_us: 1, ..Profile::strict() });
     two.write(1, 0, 1000);
     two.write(2, 0, 1000);
@@ -38,7 +38,7 @@ fn a_port_sends_no_faster_than_it_can() {
 }
 
 #[test]
-fn a_receiver_asks_for_what_is_missing_before_any_timer_ends() {
+fn receiver_requests_missing_packets_before_timeout() {
     let mut two = Two::new(Profile::strict());
     for round in 0..3 {
         two.write(3 * round, 0, 8);
@@ -52,7 +52,7 @@ fn a_receiver_asks_for_what_is_missing_before_any_timer_ends() {
 }
 
 #[test]
-fn a_read_whose_answer_is_lost_is_asked_again_when_a_later_answer_comes() {
+fn lost_read_answer_is_requested_again() {
     let mut two = Two::new(Profile::strict());
     two.b.fill(0, &[4; 8]);
     let source = two.b.target(0);
@@ -66,7 +66,7 @@ fn a_read_whose_answer_is_lost_is_asked_again_when_a_later_answer_comes() {
 }
 
 #[test]
-fn an_answer_does_not_pass_a_port_that_is_down() {
+fn answer_is_lost_at_downed_port() {
     let mut two = Two::new(Profile::strict());
     two.write(1, 0, 8);
     two.run(3_000);
@@ -80,7 +80,7 @@ fn an_answer_does_not_pass_a_port_that_is_down() {
 }
 
 #[test]
-fn patience_with_a_peer_without_a_receive_begins_anew_with_each_success() {
+fn receiver_not_ready_retries_restart_after_success() {
     let mut two = Two::new(Profile::strict());
     let target = two.b.target(0);
     for name in 0..4 {
@@ -94,7 +94,7 @@ fn patience_with_a_peer_without_a_receive_begins_anew_with_each_success() {
 }
 
 #[test]
-fn a_message_longer_than_the_port_takes_is_a_local_error() {
+fn message_above_port_maximum_is_local_error() {
     let port = PortProfile { message_bytes_max: 100, ..PortProfile::default() };
     let mut two = Two::new(Profile { ports: vec![port], ..Profile::strict() });
     two.write(1, 0, 100);
@@ -104,7 +104,7 @@ fn a_message_longer_than_the_port_takes_is_a_local_error() {
 }
 
 #[test]
-fn an_answer_from_before_a_reset_says_nothing_of_what_is_posted_after_it() {
+fn stale_answer_does_not_complete_new_requests() {
     let mut two = Two::new(Profile { latency_ns: MS, ..Profile::strict() });
     two.write(1, 0, 8);
     two.network.run_until(MS + 1);
@@ -119,7 +119,7 @@ fn an_answer_from_before_a_reset_says_nothing_of_what_is_posted_after_it() {
 }
 
 #[test]
-fn receives_from_before_a_reset_are_gone() {
+fn reset_drops_posted_receives() {
     let mut two = Two::new(Profile::strict());
     two.b.pair.post_receive(1, None).expect("room");
     two.a.pair.reset().expect("from any state");
@@ -132,7 +132,7 @@ fn receives_from_before_a_reset_are_gone() {
 }
 
 #[test]
-fn completions_from_before_a_reset_make_no_room_after_it() {
+fn stale_completions_free_no_slots() {
     let mut two = Two::new(Profile { keeps_completions: true, ..Profile::strict() });
     let target = two.b.target(0);
     (0..64).for_each(|name| two.a.post(name, Operation::Write(target), None).expect("room"));
@@ -146,7 +146,7 @@ fn completions_from_before_a_reset_make_no_room_after_it() {
 }
 
 #[test]
-fn what_was_acknowledged_lands_before_memory_or_connection_end() {
+fn acknowledged_writes_land_before_destruction() {
     let profile = Profile {
         placement: super::super::Placement::BytesReordered,
         placement_delay_ns: 100 * MS,
@@ -178,7 +178,7 @@ fn what_was_acknowledged_lands_before_memory_or_connection_end() {
 }
 
 #[test]
-fn a_queue_pair_on_another_port_hears_nothing() {
+fn queue_pair_on_another_port_receives_nothing() {
     let ports = vec![PortProfile::default(), PortProfile::default()];
     let mut two = Two::unconnected(1, Profile { ports, ..Profile::strict() });
     two.a.connect(&two.b, FULL, &TIMES);
@@ -191,7 +191,7 @@ fn a_queue_pair_on_another_port_hears_nothing() {
 }
 
 #[test]
-fn an_address_that_looks_right_may_lead_nowhere() {
+fn valid_address_may_be_unreachable() {
     let mut two = Two::new(Profile::strict());
     let remote_gid = two.b.context.gid(1, 0).expect("an address");
     let route = Route { remote_gid, ..two.a.route_to(&two.b, 100) };
@@ -206,7 +206,7 @@ fn an_address_that_looks_right_may_lead_nowhere() {
 
 /// In real time a sleeper wakes although the device is not called.
 #[test]
-fn a_sleepers_descriptor_becomes_readable_by_itself() {
+fn descriptor_becomes_readable_without_calls() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let network = Network::new(1, Clock::Real);
     let devices =

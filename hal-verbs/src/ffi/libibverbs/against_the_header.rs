@@ -80,7 +80,7 @@ impl Comparison {
 
 #[test]
 #[ignore = "needs libibverbs-dev and a C compiler: .ci/full"]
-fn structures_are_those_of_the_header() {
+fn structures_match_the_header() {
     let mut comparison = Comparison::default();
     for declared in structures::DECLARED {
         let kind = format!("struct {}", declared.name);
@@ -109,7 +109,7 @@ fn structures_are_those_of_the_header() {
 
 #[test]
 #[ignore = "needs libibverbs-dev and a C compiler: .ci/full"]
-fn numbers_are_those_of_the_header() {
+fn numbers_match_the_header() {
     let mut comparison = Comparison::default();
     for (name, value) in numbers::DECLARED {
         comparison.number(name, usize::try_from(*value).expect("32 bits"), name);
@@ -146,7 +146,7 @@ fn c_type(rust: &str) -> String {
 /// C allows a second declaration if it is identical, and rejects any other.
 #[test]
 #[ignore = "needs libibverbs-dev and a C compiler: .ci/full"]
-fn functions_are_those_of_the_header() {
+fn functions_match_the_header() {
     let mut text = format!("{HEAD}#undef ibv_reg_mr\n#undef ibv_query_port\n");
     for (name, arguments, result) in functions::Functions::DECLARED {
         let arguments: Vec<String> = arguments.iter().map(|kind| c_type(kind)).collect();
@@ -161,6 +161,6 @@ fn functions_are_those_of_the_header() {
 
 #[test]
 #[ignore = "needs libibverbs: .ci/full"]
-fn the_library_of_this_machine_has_all_functions() {
+fn installed_library_has_all_functions() {
     assert_eq!(super::open(), Ok(()));
 }

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_is_not_there_is_named_with_its_package() {
+    fn missing_library_error_names_its_package() {
         let error = Library::open(c"libibverbs-that-nobody-has.so.1").err();
         assert_eq!(error, Some(NoLibrary::NotInstalled));
         let text = NoLibrary::NotInstalled.to_string();
@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_misses_another_is_not_taken_for_missing() {
+    fn missing_dependency_differs_from_missing_library() {
         let reason = "libnl-3.so.200: cannot open shared object file: No such file or directory";
         let error = why_not("libibverbs.so.1", reason.to_owned());
         assert_eq!(error, NoLibrary::CannotOpen { reason: reason.to_owned() });
     }
 
     #[test]
-    fn a_file_that_is_no_library_is_told_with_what_the_loader_says() {
+    fn invalid_library_error_quotes_the_loader() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("libibverbs.so.1");
         std::fs::write(&file, "no library").expect("it is written");
@@ -162,7 +162,7 @@ mod tests {
 
     /// The C library always exists, and contains no verbs.
     #[test]
-    fn a_library_without_verbs_is_told_with_the_function_that_it_lacks() {
+    fn library_without_verbs_error_names_missing_function() {
         let error = Functions::find(&Library::open(c"libc.so.6").expect("it is there")).err();
         let lacks = NoLibrary::Lacks { function: "ibv_get_device_list", version: "IBVERBS_1.1" };
         assert_eq!(error, Some(lacks.clone()));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_found_by_its_version() {
+    fn function_is_found_by_version() {
         let library = Library::open(c"libc.so.6").expect("it is there");
         let version = if cfg!(target_arch = "x86_64") { "GLIBC_2.2.5" } else { "GLIBC_2.17" };
         assert!(library.find("getpid", version).is_ok());
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_call_gave_stays() {
+    fn library_is_opened_once() {
         assert_eq!(open(), open());
     }
 }

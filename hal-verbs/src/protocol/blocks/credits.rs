@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn receives_suffice_and_nobody_waits_for_ever(
+        fn credits_never_overrun_receives_or_deadlock(
             steps in prop::collection::vec((0..2_usize, 0..4_u8), 0..2000),
         ) {
             let mut ends = Ends::default();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_was_not_taken() {
+    fn count_above_sent_messages_is_rejected() {
         let mut credits = Credits::default();
         assert!(!credits.take(1));
         credits.send();

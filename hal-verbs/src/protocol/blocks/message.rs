@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_survive_the_wire() {
+    fn block_messages_round_trip() {
         for envelope in samples() {
             assert_eq!(Envelope::decode(&envelope.encode()), Some(envelope));
         }
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn malformed_block_messages_are_refused() {
         assert_eq!(Envelope::decode(&[0; MESSAGE_BYTES]), None);
         assert_eq!(Envelope::decode(&[0xff; MESSAGE_BYTES]), None);
         for envelope in samples() {

@@ -289,7 +289,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 
 proptest! {
     #[test]
-    fn blocks_come_in_order_whole_and_once_and_closed_channels_hold_nothing(steps in steps()) {
+    fn blocks_match_the_model_on_every_channel(steps in steps()) {
         let mut model = Model::new();
         for (at, step) in steps {
             model.step(at, step);
@@ -299,7 +299,7 @@ proptest! {
     }
 
     #[test]
-    fn no_message_breaks_anything(messages in prop::collection::vec(any_message(), 0..200)) {
+    fn arbitrary_messages_break_no_invariant(messages in prop::collection::vec(any_message(), 0..200)) {
         let mut end = End::new(1);
         for channel in 0..CHANNELS_USED {
             let receive = Receive { _memory: 0, address: 1, key: 2, length: 10, token: Token(3) };
@@ -322,7 +322,7 @@ proptest! {
 }
 
 #[test]
-fn what_waits_for_receives_at_the_peer_goes_later() {
+fn blocks_without_a_receive_wait() {
     let mut model = Model::new();
     let all = || (0..CHANNELS_USED).flat_map(|channel| [channel; RECEIVES_MAX]);
     for at in [0, 1] {

@@ -35,7 +35,7 @@ fn hear(
 }
 
 #[test]
-fn what_no_correct_member_says_loses_it() {
+fn invalid_message_loses_its_sender() {
     let cases: [(&[(u16, Message)], LossCause); 9] = [
         (&[(CHANNELS, Message::Over)], LossCause::Misbehaved),
         (&[(1, Message::Offer { serial: 1, place: PLACE })], LossCause::Misbehaved),
@@ -68,7 +68,7 @@ fn what_no_correct_member_says_loses_it() {
 }
 
 #[test]
-fn more_offers_than_receives_can_be_lose_their_sender() {
+fn excess_offers_lose_their_sender() {
     let (mut exchange, mut events) = end();
     for serial in 0..RECEIVES_MAX as u64 {
         assert_eq!(
@@ -102,7 +102,7 @@ fn channels_take_turns_by_blocks() {
 }
 
 #[test]
-fn few_writes_are_under_way_and_a_block_that_does_not_fit_is_none() {
+fn writes_are_bounded_and_oversized_block_is_refused() {
     let (mut exchange, mut events) = end();
     for serial in 0..8 {
         let offer = (1, Message::Offer { serial, place: PLACE });

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn lab_command_line_is_well_formed() {
         <Lab as clap::CommandFactory>::command().debug_assert();
     }
 }

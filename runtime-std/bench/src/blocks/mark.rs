@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_another_message_is_seen() {
+    fn page_of_another_message_is_detected() {
         let mut message = vec![0; 3 * MARK_INTERVAL + 1];
         mark(&mut message, 7);
         assert!(is_marked(&message, 7) && !is_marked(&message, 8));

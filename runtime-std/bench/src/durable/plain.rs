@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_writer_goes_on_in_its_file_round_by_round() {
+    fn plain_writers_append_to_their_files_every_round() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut writers = PlainWriters::create(folder.path(), 2).expect("they are made");
         for round in 1..=2 {

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits_that_count() {
+    fn numbers_have_three_significant_digits() {
         let texts: Vec<_> = [1234.6, 97.64, 9.704, 0.5, 0.0123].into_iter().map(short).collect();
         assert_eq!(texts, ["1235", "97.6", "9.7", "0.5", "0.0123"]);
     }

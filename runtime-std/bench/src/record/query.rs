@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_bind_as_usual_and_go_element_by_element() {
+    fn operators_have_usual_precedence_and_work_elementwise() {
         for (query, words) in [
             ("1 + 2 * 3", "7"),
             ("(1 + 2) * 3 - 4 / 2", "7"),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_are_of_the_whole() {
+    fn directions_are_judged_over_the_whole_series() {
         for (query, holds) in [
             ("falls([900, 800, 801, 500])", true),
             ("falls([900, 800, 850, 500])", false),
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_queries_are_refused_with_their_place() {
+    fn invalid_queries_are_refused_with_a_position() {
         for (query, what) in [
             ("1 +", "there is no ( at '' in the query"),
             ("1 2", "no operator at '2'"),

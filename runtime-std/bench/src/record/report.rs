@@ -216,7 +216,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn summary_counts_numbers_and_directions_apart() {
+    fn summary_counts_numbers_and_directions_separately() {
         let rows = [
             row(Verdict::Held, false),
             row(Verdict::Held, false),
@@ -236,7 +236,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_in_view_are_counted_apart() {
+    fn numbers_in_view_are_counted_separately() {
         let in_view = |verdict| Row { is_in_view: true, ..row(verdict, false) };
         let rows = [
             in_view(Verdict::Held),
@@ -253,7 +253,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn stated_numbers_have_their_units() {
+    fn stated_numbers_show_their_units() {
         let of = |bound, unit| stated(Some(Stated::Bound(bound)), unit);
         assert_eq!(of(Bound::Between(20.0, 50.0), "%"), "20 to 50 %");
         assert_eq!(of(Bound::AtLeast(30.0), "%"), "at least 30 %");

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_an_id_and_one_way_to_answer_it() {
+    fn every_row_has_an_id_and_one_query() {
         let mut ids = BTreeSet::new();
         for (_, claim) in all() {
             let Claim { id, measure, holds, input, not_modelled, .. } = &claim;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_of_each_paper_is_fitted() {
+    fn spindle_and_rdmc_each_fit_one_number() {
         let fitted = |paper| all().filter(|(of, claim)| *of == paper && claim.fitted).count();
         assert_eq!(Paper::ALL.map(fitted), [1, 1, 0, 0]);
     }

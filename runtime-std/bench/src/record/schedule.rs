@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slack_is_that_of_the_papers_formula() {
+    fn slack_matches_the_papers_formula() {
         for members in [8_u16, 64] {
             let l = f64::from(members.ilog2());
             let members = f64::from(members);

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_systems_have_figures_of_one_run() {
+    fn both_systems_report_figures() {
         for is_core in [false, true] {
             let case = Sending { bytes: 100, nodes: 3, is_core, ..Sending::default() };
             let figures = case.run(&Profile::default(), 1).expect("it ran");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn run_that_stalls_has_no_figures() {
+    fn stalled_run_has_no_figures() {
         let wait = Wait::ForEver(ForEver::ForEver);
         let case = Sending { variant: Variant::Batching, nodes: 3, wait, ..Sending::default() };
         let told = case.run(&Profile::default(), 1).expect_err("it stalls");

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_of_apt_are_placed_by_chance() {
+    fn apt_members_are_placed_at_random() {
         let on = |machine, seed| Transfer { machine, ..Transfer::default() }.hosts(seed);
         let in_order: Vec<usize> = (0..16).collect();
         assert_eq!(on(BlockMachine::Fractus, 1), in_order);

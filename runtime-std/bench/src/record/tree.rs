@@ -55,7 +55,7 @@ mod tests {
         Limits { clients: 1, log_entries: 4, client_window: 1, parent_window: 1, payload_max: 8 };
 
     #[test]
-    fn a_message_to_all_takes_more_levels_in_a_deeper_tree() {
+    fn deeper_tree_takes_more_levels() {
         let levels = |tree: Tree| {
             let overlay = tree.overlay(3, LIMITS).expect("a tree");
             let level = |group| {

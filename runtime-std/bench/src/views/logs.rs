@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_receipts_of_an_ended_process_call_delivered_the_others_have() {
+    fn survivors_have_messages_promised_by_ended_members() {
         let folder = tempfile::tempdir().expect("a folder");
         let all = [process(0, 0), process(1, 0), process(2, 0)];
         let mut delivered = Delivered::default();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_go_on_have_all_and_others_a_part_from_the_start() {
+    fn continuing_logs_match_and_others_are_prefixes() {
         let all = [process(0, 0), process(1, 4), process(2, 1)];
         assert_eq!(judged(&[(0, 0), (1, 0), (0, 1), (2, 0)], &all).expect("all the same"), 12);
         assert_eq!(judged(&[(0, 0), (1, 0)], &all[..2]).expect("a part of it"), 10);

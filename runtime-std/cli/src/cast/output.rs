@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_place_and_sender_and_takes_any_bytes() {
+    fn json_has_position_sender_and_any_bytes() {
         assert_eq!(
             formatted(Format::Jsonl, b"a\"\n"),
             "{\"place\":7,\"sender\":2,\"text\":\"a\\\"\\n\"}\n"

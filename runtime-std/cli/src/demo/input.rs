@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_input_gives_back_what_was_put_in() {
+    fn input_returns_pushed_records() {
         let folder = tempfile::tempdir().expect("a folder");
         let long = vec![7; 3 * CHUNK];
         let records: [&[u8]; 5] = [b"abc", b"", &long, b"\xff\n", b""];
@@ -284,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_refused_with_advice() {
+    fn missing_folder_is_refused_with_advice() {
         let failure = InputWriter::new(Path::new("/nowhere/at/all")).expect_err("nowhere");
         assert_eq!(failure.status, tramontane_local::exit::Status::Resources);
         assert!(failure.text().contains("TRAMONTANE_SHM_DIR"), "{}", failure.text());
     }
 
     #[test]
-    fn an_input_of_another_length_is_not_mapped() {
+    fn input_of_wrong_length_is_not_mapped() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut writer = InputWriter::new(folder.path()).expect("an input");
         writer.push(b"abc").expect("room");

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_at_newlines_and_at_the_end() {
+    fn lines_end_at_newlines_and_input_end() {
         let lines = |input: &[u8]| records(input, Cut::Lines, 4).expect("lines");
         assert_eq!(lines(b""), Vec::<Vec<u8>>::new());
         assert_eq!(lines(b"\n"), [b""]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_as_large_as_the_limit_is_taken_and_no_larger_one() {
+    fn only_lines_up_to_limit_are_accepted() {
         assert_eq!(
             records(b"abcd\nabcd", Cut::Lines, 4),
             Ok(vec![b"abcd".to_vec(), b"abcd".to_vec()])
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_one_size_but_for_the_last() {
+    fn all_blocks_but_last_have_one_size() {
         let blocks = Cut::Blocks(NonZeroUsize::new(3).expect("not zero"));
         let expected = [&b"a\nb"[..], b"c"].map(<[u8]>::to_vec).to_vec();
         assert_eq!(records(b"a\nbc", blocks, 3), Ok(expected));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_ends_the_cutting() {
+    fn refusal_ends_the_cutting() {
         let outcome = cut(&b"a\nb\n"[..], Cut::Lines, 4, |_| Err("enough"));
         assert!(matches!(outcome, Err(CutError::Refused("enough"))));
     }

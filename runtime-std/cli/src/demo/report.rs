@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_delivered_all_alike_agree() {
+    fn identical_deliveries_agree() {
         let outcome = compare(&plan(), 10, &[report(3), report(3)]);
         assert!(outcome.verdict().is_ok());
         let json = serde_json::to_string(&outcome).expect("JSON");

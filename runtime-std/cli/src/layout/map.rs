@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_has_a_ring_and_a_mere_member_has_none() {
+    fn only_senders_have_a_ring() {
         let map = map(Description::builder("g").nodes(3).senders(2));
         let ring = What::Ring { subgroup: 0, slots: 100, stride: 10_256, message_max: 10_240 };
         let control = What::Control { subgroup: 0, unordered: false };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_row_fill_it_whatever_the_subgroups() {
+    fn parts_fill_row_for_any_subgroups() {
         let subgroup = |name, members: &[u32], senders: &[u32], unordered| SubgroupDescription {
             members: Some(members.to_vec()),
             senders: Some(senders.to_vec()),

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_an_earlier_life_is_kept_where_the_group_starts_anew_and_replaced_where_it_runs() {
+    fn old_log_is_kept_or_replaced_by_state() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
@@ -363,7 +363,7 @@ mod tests {
 
     /// A node whose lines are in a durable log fills its file from that log, from the beginning.
     #[test]
-    fn a_state_of_no_bytes_is_the_beginning() {
+    fn empty_state_is_the_initial_state() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_rotated_is_handed_on_whole_or_not_at_all() {
+    fn rotated_log_is_transferred_completely_or_fails() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let log = open(&path);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_behind_a_link_is_replaced_and_the_link_stays() {
+    fn log_behind_link_is_replaced_and_link_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, link) = (folder.path().join("log"), folder.path().join("link"));
         std::os::unix::fs::symlink(&path, &link).expect("a link");
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_a_log_is_no_way_to_another_file() {
+    fn link_at_joining_path_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("log"), folder.path().join("other"));
         std::fs::write(&other, "precious\n").expect("a file");
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_one_process() {
+    fn log_is_locked_by_one_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         let _first = LogFile::open(&path).expect("it is free");

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_answered_and_what_is_no_request_is_not() {
+    fn only_valid_requests_are_answered() {
         let address = serving();
         let page = ask(address, b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n");
         assert!(
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn many_silent_connections_keep_no_other_out() {
+    fn silent_connections_keep_no_request_out() {
         let address = serving();
         let connect = || TcpStream::connect(address).expect("it listens");
         let mut silent: Vec<TcpStream> = Vec::new();
@@ -225,7 +225,7 @@ mod tests {
 
     /// A client that reads slowly is answered, however many others connect meanwhile.
     #[test]
-    fn a_connection_with_a_request_is_not_closed_for_silent_ones() {
+    fn connection_with_request_stays_open_under_load() {
         let (began, has_begun) = std::sync::mpsc::channel();
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_what_the_standard_has() {
+    fn metrics_text_follows_the_standard() {
         let subgroup =
             |name: &str| SubgroupStatus { name: name.into(), delivered: 7, ..Default::default() };
         let status = GroupStatus {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_found() {
+    fn promlint_faults_are_found() {
         let text = "# HELP a_ms Some.\n# TYPE a_ms gauge\na_ms 1\n# TYPE b counter\nb_total 1\n";
         let faults = faults(text);
         assert_eq!(

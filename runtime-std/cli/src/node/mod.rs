@@ -420,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_is_a_group_file_and_names_every_field() {
+    fn example_group_file_names_every_field() {
         let mut description: Description = toml::from_str(EXAMPLE).expect("it parses");
         description.complete().expect("it is right");
         let defaults = "name = \"log\"\nnodes = [{ id = 0 }, { id = 1 }, { id = 2 }]\n";

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_named_by_their_numbers_where_some_were_refused() {
+    fn advice_numbers_lines_across_refusals() {
         // Line 3 was refused, and lines 1 and 2 are delivered.
         let mut sent_lines = sent_lines(&[(1, 0), (2, 1), (4, 2), (5, 3), (6, 4)]);
         assert_eq!(sent_lines.advice(&[]), [""; 0]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_kept_than_a_member_may_end_without() {
+    fn sent_lines_are_bounded() {
         let mut sent_lines = SentLines::new(2);
         (0..9).for_each(|number| sent_lines.add(number + 1, Ordinal(number)));
         assert_eq!(sent_lines.lines.len(), 2);

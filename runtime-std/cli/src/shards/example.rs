@@ -42,7 +42,7 @@ mod tests {
     use tramontane_runtime::shards::Description;
 
     #[test]
-    fn the_examples_are_what_a_program_gets_by_default() {
+    fn example_overlays_match_defaults() {
         for tree in [Tree::Base, Tree::Breadth, Tree::Depth] {
             let text = file(tree);
             let parsed = Description::parse(Path::new("overlay.toml"), &text).expect("right");

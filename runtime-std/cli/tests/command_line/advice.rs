@@ -46,7 +46,7 @@ fn wipe(group: &Group, id: usize) {
 }
 
 #[test]
-fn with_less_restores_all_when_two_of_three_disks_are_wiped() {
+fn restart_with_less_restores_lines_of_one_disk() {
     for carrier in Carrier::ALL {
         let (group, nodes) = logged_ten(carrier);
         kill_all(nodes);
@@ -66,7 +66,7 @@ fn with_less_restores_all_when_two_of_three_disks_are_wiped() {
 }
 
 #[test]
-fn node_whose_time_is_up_names_with_less_too() {
+fn timed_out_node_advises_restart_with_less() {
     let (group, nodes) = logged_ten(Carrier::SharedMemory);
     kill_all(nodes);
     wipe(&group, 0);
@@ -90,7 +90,7 @@ fn node_whose_time_is_up_names_with_less_too() {
 }
 
 #[test]
-fn other_key_is_named_each_time_and_nothing_else_is_advised() {
+fn other_key_is_the_only_advice() {
     for is_logged in [true, false] {
         let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
         let start = |config: &str, more: &[&str]| {
@@ -108,7 +108,8 @@ fn other_key_is_named_each_time_and_nothing_else_is_advised() {
         let mut strange = start(&other, &["--time-limit", "12"]);
         wait_for("the cause, again and again", || {
             let errors = strange.errors();
-            (errors.matches("another key; give all processes the same key file").count() > 1).then_some(())
+            (errors.matches("another key; give all processes the same key file").count() > 1)
+                .then_some(())
         });
         let (code, errors) = strange.ended();
         assert_eq!(code, Some(5), "{errors}");
@@ -146,7 +147,7 @@ fn key_is_changed_while_all_nodes_are_stopped() {
 }
 
 #[test]
-fn changed_file_beside_running_members_is_the_cause() {
+fn changed_group_file_is_named_as_cause() {
     let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
     nodes.pop().expect("the last").kill();
     group.await_members(&[0, 1]);
@@ -163,7 +164,7 @@ fn changed_file_beside_running_members_is_the_cause() {
 }
 
 #[test]
-fn empty_membership_file_is_moved_away_and_nothing_is_lost() {
+fn empty_membership_file_is_set_aside_without_loss() {
     let (group, nodes) = logged_ten(Carrier::SharedMemory);
     kill_all(nodes);
     let view = group.place.path().join("data-1/view");
@@ -199,7 +200,7 @@ fn node_without_majority_advises_to_start_all_again() {
 }
 
 #[test]
-fn unlogged_group_is_formed_anew_and_files_are_kept() {
+fn unlogged_group_reforms_and_keeps_files() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let start = |more: &[&str]| -> Vec<Node> { (0..3).map(|id| group.node(id, more)).collect() };
     let mut nodes = start(&[]);
@@ -229,7 +230,7 @@ fn unlogged_group_is_formed_anew_and_files_are_kept() {
 /// A group of shards that ended as a whole: its replicas report that, as do the others, and all
 /// logs are kept when they are started anew.
 #[test]
-fn overlay_with_a_lost_group_ends_and_its_logs_are_kept() {
+fn overlay_with_lost_group_ends_keeping_logs() {
     let overlay = Overlay::new("shm");
     let mut replicas = overlay.start_all();
     overlay.await_leader("g1");

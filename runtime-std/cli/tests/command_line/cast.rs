@@ -48,7 +48,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn three_members_write_the_same_merge_of_their_inputs() {
+fn three_members_write_the_same_merge() {
     let place = Place::new();
     // The window wraps many times, and inputs of very different lengths mix.
     let inputs = [numbered(0, 20_000), numbered(1, 3), numbered(2, 5_000)];
@@ -67,7 +67,7 @@ fn three_members_write_the_same_merge_of_their_inputs() {
 }
 
 #[test]
-fn any_bytes_may_be_a_record() {
+fn record_may_have_any_bytes() {
     let place = Place::new();
     let input = b"first\n\n\xff\xfe\0\r\n\nlast".to_vec();
     for output in cast_all(&place, &[], &[input.clone(), Vec::new()]) {
@@ -102,7 +102,7 @@ fn any_bytes_may_be_a_record() {
 }
 
 #[test]
-fn a_record_goes_out_at_once() {
+fn single_record_is_printed_at_once() {
     let place = Place::new();
     let seen = place.path().join("seen");
     let mut command = place.command(&["cast", "--group", "prompt", "--id", "0", "--nodes", "1"]);
@@ -120,7 +120,7 @@ fn a_record_goes_out_at_once() {
 }
 
 #[test]
-fn a_member_stays_until_every_input_has_ended() {
+fn member_stays_until_every_input_ended() {
     let place = Place::new();
     let mut members = running(&place, "stay", 3);
     members[0].end_input();
@@ -136,7 +136,7 @@ fn a_member_stays_until_every_input_has_ended() {
 }
 
 #[test]
-fn a_killed_member_is_named_by_all_others() {
+fn killed_member_is_named_by_all_others() {
     let place = Place::new();
     let mut members = running(&place, "killed", 3);
     let killed = Instant::now();
@@ -152,7 +152,7 @@ fn a_killed_member_is_named_by_all_others() {
 }
 
 #[test]
-fn interrupted_a_member_leaves() {
+fn interrupted_member_leaves() {
     let place = Place::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut members = running(&place, "left", 3);
@@ -169,7 +169,7 @@ fn interrupted_a_member_leaves() {
 }
 
 #[test]
-fn interrupted_while_it_waits_a_member_leaves_nothing() {
+fn interrupted_waiting_member_leaves_no_files() {
     let place = Place::new();
     let mut alone = cast(&place, "waiting", 0, 2, &[]);
     wait_for("it", || (place.members() == 1).then_some(()));
@@ -179,7 +179,7 @@ fn interrupted_while_it_waits_a_member_leaves_nothing() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_refused_by_its_number_and_the_group_goes_on() {
+fn cast_continues_after_too_long_line() {
     let place = Place::new();
     let members: Vec<Process> =
         (0..2).map(|id| cast(&place, "large", id, 2, &["--message-max", "5"])).collect();
@@ -199,7 +199,7 @@ fn a_line_that_is_too_long_is_refused_by_its_number_and_the_group_goes_on() {
 }
 
 #[test]
-fn groups_that_cannot_be_are_told() {
+fn impossible_groups_are_reported() {
     let place = Place::new();
     cast(&place, "late", 0, 3, &["--join-timeout", "0.3"])
         .wait()
@@ -225,7 +225,7 @@ fn groups_that_cannot_be_are_told() {
 }
 
 #[test]
-fn a_reader_that_goes_ends_a_member_without_a_word() {
+fn closed_output_ends_member_silently() {
     let place = Place::new();
     let mut command = place.command(&["cast", "--group", "head", "--id", "0", "--nodes", "1"]);
     let mut member = command
@@ -244,7 +244,7 @@ fn a_reader_that_goes_ends_a_member_without_a_word() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn full_disk_is_reported() {
     let place = Place::new();
     let mut command = place.command(&["cast", "--group", "full", "--id", "0", "--nodes", "1"]);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
@@ -260,7 +260,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-fn a_member_that_nobody_reads_can_still_be_interrupted() {
+fn member_with_unread_output_can_be_interrupted() {
     let place = Place::new();
     let mut command = place.command(&["cast", "--group", "stuck", "--id", "0", "--nodes", "1"]);
     let mut member =

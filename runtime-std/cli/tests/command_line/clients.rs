@@ -30,7 +30,7 @@ fn await_subscribed(subscriber: &Node) {
 
 /// Members and clients publish at the same time, over both kinds of socket.
 #[test]
-fn lines_of_members_and_of_clients_are_one_order_for_all() {
+fn member_and_client_lines_share_one_order() {
     for carrier in Carrier::ALL {
         let group = group_of(carrier, "");
         let mut nodes = start(&group);
@@ -63,7 +63,7 @@ fn lines_of_members_and_of_clients_are_one_order_for_all() {
 
 /// Publisher and subscriber use a node that is killed in the middle and then returns.
 #[test]
-fn a_member_that_is_killed_costs_no_line_and_doubles_none() {
+fn killed_member_loses_and_duplicates_no_line() {
     const LINES: usize = 10_000;
     for carrier in Carrier::ALL {
         let group = group_of(carrier, "");
@@ -117,7 +117,7 @@ fn a_member_that_is_killed_costs_no_line_and_doubles_none() {
 
 /// A client connects to a node that joined later, and resends lines that it has sent before.
 #[test]
-fn a_node_that_joined_later_knows_what_was_delivered_of_a_client() {
+fn later_node_drops_resent_client_lines() {
     let group = group_of(Carrier::SharedMemory, "");
     let mut nodes = start(&group);
     let mut client = RawClient::at(&group, 0);
@@ -140,7 +140,7 @@ fn a_node_that_joined_later_knows_what_was_delivered_of_a_client() {
 /// The table also detects duplicates that a client's member has already sent: the client leaves a
 /// member that still has its lines, and resends them at another.
 #[test]
-fn lines_that_are_sent_at_two_members_are_delivered_once() {
+fn lines_sent_at_two_members_are_delivered_once() {
     let group = group_of(Carrier::SharedMemory, "");
     let _nodes = start(&group);
     let lines: Vec<String> = (0..1_000).map(|number| format!("twice-{number}")).collect();
@@ -162,7 +162,7 @@ fn lines_that_are_sent_at_two_members_are_delivered_once() {
 
 /// The library in a program: many threads in blocking and in async calls.
 #[test]
-fn two_hundred_clients_at_once() {
+fn two_hundred_clients_publish_concurrently() {
     const CLIENTS: usize = 200;
     let group = group_of(Carrier::SharedMemory, "");
     let _nodes = start(&group);
@@ -223,7 +223,7 @@ fn futures_wait<F: Future>(future: F) -> F::Output {
 
 /// A node that joined has nothing from before. A subscriber there gets a gap.
 #[test]
-fn a_subscriber_whose_place_is_gone_is_told_the_gap() {
+fn subscriber_of_lost_position_gets_a_gap() {
     let group = group_of(Carrier::SharedMemory, "");
     let mut nodes = start(&group);
     nodes[0].write(&crate::support::group::lines(0, 0..20));

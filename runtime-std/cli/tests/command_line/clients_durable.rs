@@ -17,7 +17,7 @@ fn start(group: &Group) -> Vec<Node> {
 }
 
 #[test]
-fn lines_are_waited_for_until_they_are_durable_also_where_a_member_is_killed() {
+fn publisher_waits_for_durability_despite_killed_member() {
     const LINES: usize = 2_000;
     let group = logged_group(Carrier::SharedMemory, 3);
     let mut nodes = start(&group);
@@ -67,7 +67,7 @@ fn lines_are_waited_for_until_they_are_durable_also_where_a_member_is_killed() {
 
 /// Reads more than a member keeps in memory, also at a node that has returned with its log.
 #[test]
-fn a_subscriber_gets_from_the_log_what_is_not_in_memory_any_more() {
+fn subscriber_reads_older_messages_from_log() {
     const LINES: u64 = 2_400;
     let group = logged_group(Carrier::SharedMemory, 3);
     let mut nodes = start(&group);

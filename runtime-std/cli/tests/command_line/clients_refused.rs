@@ -20,7 +20,7 @@ use tramontane_control::{OpenSessionError, Refusal};
 
 /// A subscriber is stopped, and more is published than a member keeps for it.
 #[test]
-fn a_client_that_is_stopped_is_cut_by_name_and_the_others_go_on() {
+fn stopped_client_is_cut_and_others_continue() {
     const LINES: u64 = 2_400;
     let group = group_of(Carrier::SharedMemory, "");
     let _nodes = start(&group);
@@ -61,7 +61,7 @@ fn a_client_that_is_stopped_is_cut_by_name_and_the_others_go_on() {
 }
 
 #[test]
-fn another_key_or_none_is_refused_and_garbage_disturbs_nobody() {
+fn wrong_key_and_garbage_are_refused() {
     let group = group_of(Carrier::TcpWithKey, "");
     let _nodes = start(&group);
     group.key("other", "3e");
@@ -102,7 +102,7 @@ fn another_key_or_none_is_refused_and_garbage_disturbs_nobody() {
 }
 
 #[test]
-fn a_group_that_takes_no_clients_says_what_to_do() {
+fn group_without_clients_says_how_to_permit_them() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let _nodes = start(&group);
     let command = ["publish", "--config", &group.config, "line"];
@@ -116,7 +116,7 @@ fn a_group_that_takes_no_clients_says_what_to_do() {
 }
 
 #[test]
-fn what_a_subgroup_does_not_have_is_refused_by_its_name() {
+fn unavailable_subgroup_features_are_refused_by_name() {
     let group = group_of(Carrier::SharedMemory, "members = [0, 1, 2]\nsenders = [1]\n");
     let _nodes = start(&group);
     let base = ["subscribe", "--config", &group.config];
@@ -136,7 +136,7 @@ fn what_a_subgroup_does_not_have_is_refused_by_its_name() {
 }
 
 #[test]
-fn an_id_that_is_taken_is_refused_at_every_member() {
+fn used_client_id_is_refused_at_every_member() {
     let group = group_of(Carrier::SharedMemory, "");
     let _nodes = start(&group);
     let options = PublisherOptions { id: Some(ClientId(42)), ..PublisherOptions::default() };
@@ -156,7 +156,7 @@ fn an_id_that_is_taken_is_refused_at_every_member() {
 
 /// The member of one client continues, and that of another is killed. Both leases end, each once.
 #[test]
-fn a_lease_ends_for_all_members_and_a_client_that_comes_back_later_is_told() {
+fn client_that_returns_after_lease_is_refused() {
     let group = group_of(Carrier::SharedMemory, "client_lease_ms = 1000\n");
     group.write(&group.text().replace("failure_timeout_ms = 3000", "failure_timeout_ms = 500"));
     let mut nodes = start(&group);
@@ -193,7 +193,7 @@ fn a_lease_ends_for_all_members_and_a_client_that_comes_back_later_is_told() {
 /// A client whose members are out of reach for longer than its lease learns that its messages may
 /// have been delivered. A client whose members never appear reports the reason.
 #[test]
-fn a_publisher_without_a_member_ends_when_its_lease_has() {
+fn unreachable_publisher_ends_with_its_lease() {
     let group = group_of(Carrier::SharedMemory, "client_lease_ms = 6000\n");
     let nodes = start(&group);
     let publisher = Publisher::open(members_from(&group, 0), PublisherOptions::default());

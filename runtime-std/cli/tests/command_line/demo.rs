@@ -85,7 +85,7 @@ fn every_group_delivers_every_record_once() {
 }
 
 #[test]
-fn one_senders_digest_is_that_of_its_records_in_order() {
+fn single_sender_digest_covers_records_in_order() {
     let place = Place::new();
     let input = lines();
     let path = place.file("input", &input);
@@ -108,7 +108,7 @@ fn one_senders_digest_is_that_of_its_records_in_order() {
 }
 
 #[test]
-fn json_has_the_given_shape() {
+fn demo_json_has_documented_shape() {
     let place = Place::new();
     let path = place.file("input", b"a\nb\n");
     let result = demo(&place, &["--nodes", "2", "--input", path.to_str().expect("a path")]);
@@ -132,7 +132,7 @@ fn json_has_the_given_shape() {
 }
 
 #[test]
-fn without_arguments_recorded_air_traffic_is_told_as_a_table() {
+fn default_demo_prints_table_of_air_traffic() {
     let place = Place::new();
     let text = String::from_utf8(place.run(&["demo"]).succeeded()).expect("text");
     for words in [
@@ -188,7 +188,7 @@ fn large_records_fill_small_windows() {
 }
 
 #[test]
-fn two_runs_at_once_do_not_meet() {
+fn concurrent_demos_do_not_meet() {
     let place = Place::new();
     let path = place.file("input", &lines());
     let path = path.to_str().expect("a path");
@@ -216,7 +216,7 @@ fn two_runs_at_once_do_not_meet() {
 }
 
 #[test]
-fn nothing_is_said_but_the_result_unless_asked_for() {
+fn demo_logs_only_on_request() {
     let place = Place::new();
     let path = place.file("input", b"a\n");
     let path = path.to_str().expect("a path");
@@ -246,7 +246,7 @@ fn help_has_examples_and_exit_statuses() {
 }
 
 #[test]
-fn a_member_is_started_by_a_demo_alone() {
+fn only_demo_can_start_its_members() {
     let place = Place::new();
     place.run(&["demo-member", "{}"]).failed(2, &["tramontane demo"]);
 }

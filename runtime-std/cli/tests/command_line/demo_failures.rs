@@ -31,7 +31,7 @@ fn all_end(members: &[u32]) {
 }
 
 #[test]
-fn wrong_arguments_are_told_in_one_line() {
+fn wrong_arguments_are_reported_in_one_line() {
     let place = Place::new();
     let wrong: [(&[&str], &str); 15] = [
         (&["--nodes", "0"], "--nodes"),
@@ -58,7 +58,7 @@ fn wrong_arguments_are_told_in_one_line() {
 }
 
 #[test]
-fn bad_input_is_told_in_one_line() {
+fn bad_input_is_reported_in_one_line() {
     let place = Place::new();
     let file = |name, content| place.file(name, content).to_str().expect("a path").to_owned();
     let (empty, long) = (file("empty", b""), file("long", &[b'x'; 10_241]));
@@ -79,7 +79,7 @@ fn bad_input_is_told_in_one_line() {
 }
 
 #[test]
-fn more_than_the_machine_has_is_refused() {
+fn input_larger_than_memory_is_refused() {
     let place = Place::new();
     place
         .run(&["demo", "--window", "1048576", "--message-max", "268435456"])
@@ -92,7 +92,7 @@ fn more_than_the_machine_has_is_refused() {
 }
 
 #[test]
-fn a_full_output_is_an_error() {
+fn full_output_is_an_error() {
     let place = Place::new();
     let path = place.file("input", b"a\n");
     let mut command = place.command(&["demo", "--input", path.to_str().expect("a path")]);
@@ -125,7 +125,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn a_full_file_system_is_told() {
+fn full_file_system_is_reported() {
     let place = Place::new();
     let Some(small) = Small::mount(&place) else {
         eprintln!("not run: this user may not mount a file system");
@@ -139,7 +139,7 @@ fn a_full_file_system_is_told() {
 }
 
 #[test]
-fn a_killed_member_is_named() {
+fn demo_names_killed_member() {
     let place = Place::new();
     let (mut demo, members) = endless(&place);
     send(members[1], Signal::KILL);
@@ -152,7 +152,7 @@ fn a_killed_member_is_named() {
 }
 
 #[test]
-fn a_stalled_member_is_named() {
+fn demo_names_stalled_member() {
     let place = Place::new();
     let (mut demo, members) = endless(&place);
     send(members[2], Signal::STOP);
@@ -163,7 +163,7 @@ fn a_stalled_member_is_named() {
 }
 
 #[test]
-fn interrupted_it_cleans_up() {
+fn interrupted_demo_cleans_up() {
     let place = Place::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let (mut demo, members) = endless(&place);
@@ -179,7 +179,7 @@ fn interrupted_it_cleans_up() {
 }
 
 #[test]
-fn a_terminals_interrupt_reaches_all_and_still_cleans_up() {
+fn terminal_interrupt_reaches_all_and_cleans_up() {
     let place = Place::new();
     let (mut demo, members) = endless(&place);
     for pid in members.iter().chain([&demo.pid()]) {
@@ -192,7 +192,7 @@ fn a_terminals_interrupt_reaches_all_and_still_cleans_up() {
 }
 
 #[test]
-fn killed_it_leaves_no_process_and_the_next_run_leaves_no_file() {
+fn killed_demo_leaves_no_process() {
     let place = Place::new();
     let (demo, members) = endless(&place);
     // This holds even for a stopped process.
@@ -207,7 +207,7 @@ fn killed_it_leaves_no_process_and_the_next_run_leaves_no_file() {
 }
 
 #[test]
-fn what_a_crash_left_is_gone_after_the_next_run() {
+fn next_run_removes_files_of_crash() {
     let place = Place::new();
     let (demo, members) = endless(&place);
     // All are killed at once, so that no member can clean up after another.

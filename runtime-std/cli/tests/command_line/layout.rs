@@ -30,7 +30,7 @@ fn layout(place: &Place, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_numbers_are_the_cores() {
+fn layout_numbers_match_the_core() {
     let place = Place::new();
     let map =
         layout(&place, &["--nodes", "4", "--senders", "2", "--window", "9", "--message-max", "77"]);
@@ -53,7 +53,7 @@ fn the_numbers_are_the_cores() {
 }
 
 #[test]
-fn a_group_may_come_from_a_file() {
+fn layout_reads_group_file() {
     let place = Place::new();
     let toml = place.file("group.toml", TOML.as_bytes());
     let map = layout(&place, &["--config", toml.to_str().expect("a path")]);
@@ -66,7 +66,7 @@ fn a_group_may_come_from_a_file() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_one_line() {
+fn wrong_layout_options_are_reported_in_one_line() {
     let place = Place::new();
     place.run(&["layout", "--nodes", "0"]).failed(2, &["--nodes"]);
     place.run(&["layout", "--nodes", "2", "--senders", "3"]).failed(2, &["3 senders"]);
@@ -94,7 +94,7 @@ fn what_is_wrong_is_told_in_one_line() {
 }
 
 #[test]
-fn a_group_file_is_taken_in_a_view_of_all_its_nodes() {
+fn layout_of_group_file_includes_all_nodes() {
     let place = Place::new();
     let example = place.run(&["node", "--example-config"]).succeeded();
     let path = place.file("group.toml", &example);

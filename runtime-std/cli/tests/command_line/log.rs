@@ -60,7 +60,7 @@ fn messages_are_printed_in_their_order() {
 }
 
 #[test]
-fn a_check_says_what_there_is() {
+fn check_summarises_log() {
     let place = Place::new();
     let folder = filled(&place, 105);
     let mut log = open(&folder);
@@ -82,7 +82,7 @@ fn a_check_says_what_there_is() {
 }
 
 #[test]
-fn a_damaged_record_is_named_and_not_printed() {
+fn damaged_record_is_named_but_not_printed() {
     let place = Place::new();
     let folder = filled(&place, 100);
     let segment = folder.join("segment-00000001");
@@ -103,7 +103,7 @@ fn a_damaged_record_is_named_and_not_printed() {
 }
 
 #[test]
-fn what_is_no_log_or_is_in_use_is_told_in_one_line() {
+fn unusable_log_is_reported_in_one_line() {
     let place = Place::new();
     run(&place, Path::new("/nowhere"), &[]).failed(3, &["/nowhere"]);
     run(&place, place.path(), &["--check"]).failed(3, &["has no log"]);

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 #[test]
-fn nodes_come_in_any_order_and_their_logs_are_the_same_bytes() {
+fn logs_are_identical_for_any_start_order() {
     for (carrier, order) in [(Carrier::SharedMemory, [2, 0, 1]), (Carrier::TcpWithKey, [1, 2, 0])] {
         let group = Group::of(carrier, 3);
         let mut nodes: Vec<_> = order
@@ -35,7 +35,7 @@ fn nodes_come_in_any_order_and_their_logs_are_the_same_bytes() {
 }
 
 #[test]
-fn a_killed_node_is_removed_and_gets_all_it_missed_when_it_comes_back() {
+fn killed_node_returns_and_gets_missed_lines() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
@@ -65,7 +65,7 @@ fn a_killed_node_is_removed_and_gets_all_it_missed_when_it_comes_back() {
 /// A line that fits no slot goes by block multicast. No node sees a difference, not even one that
 /// joins later.
 #[test]
-fn lines_of_megabytes_stand_in_the_order_of_all_others() {
+fn megabyte_lines_keep_the_common_order() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let large = "\n[[subgroups]]\nname = \"log\"\nmessage_max = 64\nlarge_max = 3000000\n";
@@ -91,7 +91,7 @@ fn lines_of_megabytes_stand_in_the_order_of_all_others() {
 }
 
 #[test]
-fn a_node_leaves_when_it_is_terminated_and_when_its_input_ends() {
+fn node_leaves_on_sigterm_and_at_input_end() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let mut nodes: Vec<_> = [&[][..], &[], &["--leave-at-end"]]
         .iter()
@@ -120,7 +120,7 @@ fn a_node_leaves_when_it_is_terminated_and_when_its_input_ends() {
 }
 
 #[test]
-fn a_second_signal_ends_a_node_that_cannot_leave() {
+fn second_signal_ends_node_that_cannot_leave() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].await_errors("view 1: 0 1");
@@ -140,7 +140,7 @@ fn a_second_signal_ends_a_node_that_cannot_leave() {
 }
 
 #[test]
-fn deliveries_and_views_are_printed_as_text_and_as_json() {
+fn deliveries_and_views_print_as_text_and_json() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let start = |id: &str, more: &[&str]| {
         let base = ["node", "--config", &group.config, "--id", id];
@@ -164,7 +164,7 @@ fn deliveries_and_views_are_printed_as_text_and_as_json() {
 }
 
 #[test]
-fn a_group_that_starts_anew_keeps_the_logs_of_the_one_before() {
+fn new_group_keeps_previous_logs() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].write("first\n");
@@ -181,7 +181,7 @@ fn a_group_that_starts_anew_keeps_the_logs_of_the_one_before() {
 }
 
 #[test]
-fn groups_of_one_name_under_two_roots_have_nothing_to_do_with_each_other() {
+fn equal_names_under_two_roots_are_separate_groups() {
     let (one, other) = (Group::of(Carrier::SharedMemory, 1), Group::of(Carrier::SharedMemory, 1));
     let (mut first, mut second) = (one.node(0, &[]), other.node(0, &[]));
     first.write("one\n");

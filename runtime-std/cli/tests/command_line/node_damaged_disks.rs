@@ -201,7 +201,7 @@ fn case(seed: u64) {
 }
 
 #[test]
-fn damaged_disks_lose_nothing_in_silence() {
+fn damaged_disks_lose_nothing_silently() {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let first = number("TRAMONTANE_SEED").unwrap_or(1);
     for seed in first..first + number("TRAMONTANE_SEEDS").unwrap_or(4) {

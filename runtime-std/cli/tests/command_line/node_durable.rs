@@ -54,7 +54,7 @@ pub fn logged(group: &Group, id: usize) -> String {
 }
 
 #[test]
-fn a_node_reports_what_is_durable_and_each_count_only_grows() {
+fn reported_durable_counts_only_grow() {
     for carrier in Carrier::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
@@ -92,7 +92,7 @@ fn a_node_reports_what_is_durable_and_each_count_only_grows() {
 
 /// A node that is killed while lines flow comes back, and both of its logs have all lines.
 #[test]
-fn a_killed_node_comes_back_and_shows_all_lines_in_order() {
+fn killed_node_returns_with_all_lines_in_order() {
     for carrier in Carrier::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();

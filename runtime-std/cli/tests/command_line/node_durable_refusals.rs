@@ -15,7 +15,7 @@ fn refused(group: &Group, id: usize, more: &[&str], status: i32, parts: &[&str])
 }
 
 #[test]
-fn a_log_and_a_folder_belong_together() {
+fn data_options_match_logged_subgroups() {
     let group = logged_group(Carrier::SharedMemory, 1);
     // Without --log, the folder is next to the group file.
     let mut alone =
@@ -59,7 +59,7 @@ fn a_log_and_a_folder_belong_together() {
 }
 
 #[test]
-fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
+fn foreign_durable_log_is_refused_unchanged() {
     let group = logged_group(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -135,7 +135,7 @@ fn logged_in(group: &Group, folder: &str) -> usize {
 }
 
 #[test]
-fn a_full_disk_ends_its_node_and_what_was_durable_stays() {
+fn full_disk_ends_node_and_keeps_durable_lines() {
     let group = logged_group(Carrier::SharedMemory, 3);
     // This is enough for one segment of 64 MiB, but not quite for two.
     let Some(disk) = Disk::mount(&group, "100m") else { return };
@@ -163,7 +163,7 @@ fn a_full_disk_ends_its_node_and_what_was_durable_stays() {
 }
 
 #[test]
-fn a_sync_that_fails_ends_its_node_and_what_was_durable_stays() {
+fn failed_sync_ends_node_and_keeps_durable_lines() {
     let group = logged_group(Carrier::SharedMemory, 3);
     let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
     let data = group.place.path().join("data-2");
@@ -211,7 +211,7 @@ fn await_durable_somewhere(node: &Node, majority: u64) {
 }
 
 #[test]
-fn a_folder_that_may_only_be_read_is_refused_and_stays() {
+fn read_only_data_folder_is_refused_unchanged() {
     let group = logged_group(Carrier::SharedMemory, 1);
     let Some(disk) = Disk::mount(&group, "100m") else { return };
     let folder = disk.folder();

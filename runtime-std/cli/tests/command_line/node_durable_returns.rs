@@ -44,7 +44,7 @@ fn assert_back(group: &Group, mut nodes: Vec<Node>, two: Node, count: usize) {
 }
 
 #[test]
-fn a_tail_that_the_group_went_on_without_is_set_aside_and_named() {
+fn replaced_log_tail_is_set_aside_and_named() {
     for carrier in Carrier::ALL {
         let (group, nodes) = group_that_went_on(carrier, &lines(1, 0..10));
         nodes.iter().for_each(|node| await_durable(node, 20));
@@ -81,7 +81,7 @@ fn a_tail_that_the_group_went_on_without_is_set_aside_and_named() {
 }
 
 #[test]
-fn damaged_records_are_named_and_repaired_by_a_member() {
+fn damaged_records_are_repaired_from_a_member() {
     let (group, nodes) = group_that_went_on(Carrier::SharedMemory, &lines(1, 0..10));
     nodes.iter().for_each(|node| await_durable(node, 20));
     let folder = log_folder(&group, 2);
@@ -107,7 +107,7 @@ fn damaged_records_are_named_and_repaired_by_a_member() {
 
 /// The node lacks far more than fits in one message, or than could be left to the end of a join.
 #[test]
-fn a_node_that_missed_a_lot_fetches_it_while_the_group_goes_on() {
+fn late_node_fetches_log_while_group_continues() {
     let line = format!("{}\n", "y".repeat(8_000));
     let (group, mut nodes) = group_that_went_on(Carrier::TcpWithKey, &line.repeat(2_000));
     nodes.iter().for_each(|node| await_durable(node, 2_010));
@@ -121,7 +121,7 @@ fn a_node_that_missed_a_lot_fetches_it_while_the_group_goes_on() {
 /// A node whose folder is gone counts as new: it takes over everything, and stores it on its own
 /// disk.
 #[test]
-fn a_node_with_an_empty_folder_joins_as_new() {
+fn node_with_empty_folder_joins_as_new() {
     let (group, nodes) = group_that_went_on(Carrier::SharedMemory, &lines(1, 0..10));
     nodes.iter().for_each(|node| await_durable(node, 20));
     std::fs::remove_dir_all(log_folder(&group, 2)).expect("it is there");
@@ -138,7 +138,7 @@ fn bytes_of(folder: &Path) -> u64 {
 /// Dropped records are covered by a snapshot. The node returns with the snapshot and the remaining
 /// records, again and again.
 #[test]
-fn a_bounded_log_stays_bounded_and_its_node_comes_back() {
+fn node_with_bounded_log_returns() {
     let group = logged_group(Carrier::SharedMemory, 3);
     let start = |id: usize| {
         let data = group.place.path().join(format!("data-{id}"));

@@ -41,7 +41,7 @@ fn until_the_last_is_alone(group: &Group, start: impl Fn(&Group, usize) -> Node)
 }
 
 #[test]
-fn who_left_a_group_that_goes_on_does_not_form_it_again_and_is_let_in_when_a_member_answers() {
+fn node_that_left_rejoins_instead_of_forming() {
     for carrier in Carrier::ALL {
         let group = two_of_three(carrier);
         let mut last = until_the_last_is_alone(&group, |group, id| group.node(id, &[]));
@@ -69,7 +69,7 @@ fn who_left_a_group_that_goes_on_does_not_form_it_again_and_is_let_in_when_a_mem
 
 /// On shared memory, a live member's lock is enough, although no node has stored anything.
 #[test]
-fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state() {
+fn live_member_prevents_forming_group_again() {
     let group = two_of_three(Carrier::SharedMemory);
     let last = until_the_last_is_alone(&group, |group, id| without_log(group, id, &[]));
     last.signal(Signal::STOP);
@@ -89,7 +89,7 @@ fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state()
 /// All members ended, or the majority was lost: each node has its log, and none continues by
 /// itself.
 #[test]
-fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
+fn ended_group_reforms_with_new_group_everywhere() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let start = |more: [&[&str]; 3]| -> Vec<Node> {
@@ -136,7 +136,7 @@ fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
 }
 
 #[test]
-fn on_a_network_a_node_that_remembers_nothing_forms_no_group_by_itself() {
+fn network_node_without_state_forms_no_group() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let start =
         |more: &[&str]| -> Vec<Node> { (0..2).map(|id| without_log(&group, id, more)).collect() };
@@ -170,7 +170,7 @@ fn on_a_network_a_node_that_remembers_nothing_forms_no_group_by_itself() {
 }
 
 #[test]
-fn a_state_of_another_node_and_a_damaged_one_are_told() {
+fn foreign_and_damaged_states_are_reported() {
     let group = Group::of(Carrier::SharedMemory, 1);
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0");
@@ -189,7 +189,7 @@ fn a_state_of_another_node_and_a_damaged_one_are_told() {
 }
 
 #[test]
-fn who_waits_says_for_whom_on_standard_error_and_to_operators() {
+fn waiting_node_names_missing_nodes() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let node = group.node(0, &[]);
@@ -212,7 +212,7 @@ fn who_waits_says_for_whom_on_standard_error_and_to_operators() {
 }
 
 #[test]
-fn a_node_that_does_not_form_the_group_says_who_does() {
+fn joining_node_names_nodes_that_form_group() {
     for carrier in Carrier::ALL {
         let group = two_of_three(carrier);
         let node = group.node(2, &[]);
@@ -224,7 +224,7 @@ fn a_node_that_does_not_form_the_group_says_who_does() {
 /// Otherwise, a member would remove peers that beat more slowly than it allows, or be removed by
 /// them.
 #[test]
-fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_time_is_up() {
+fn different_heartbeat_is_reported_early() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 4);
         group.write(
@@ -265,7 +265,7 @@ fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_ti
 
 /// Any process may listen at a port of this machine before the member does. It has no key.
 #[test]
-fn a_squatter_at_a_peers_port_does_not_end_a_node_that_starts() {
+fn squatter_at_peer_port_does_not_end_node() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let text = group.text();
     let address =

@@ -12,7 +12,7 @@ use crate::support::wait_for;
 use rustix::process::Signal;
 
 #[test]
-fn a_line_that_is_too_long_is_refused_by_its_number_and_the_node_goes_on() {
+fn node_continues_after_too_long_line() {
     let group = Group::of(Carrier::SharedMemory, 2);
     group.write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nmessage_max = 8\n"));
     let mut nodes = [group.node(0, &[]), group.node(1, &["--leave-at-end"])];
@@ -37,7 +37,7 @@ fn a_line_that_is_too_long_is_refused_by_its_number_and_the_node_goes_on() {
 }
 
 #[test]
-fn a_node_that_sends_nowhere_refuses_lines_and_goes_on() {
+fn node_without_sender_refuses_lines_and_continues() {
     let group = Group::of(Carrier::SharedMemory, 2);
     group.write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nsenders = [0]\n"));
     let mut nodes = [group.node(0, &[]), group.node(1, &[])];
@@ -48,7 +48,7 @@ fn a_node_that_sends_nowhere_refuses_lines_and_goes_on() {
 }
 
 #[test]
-fn what_was_read_and_not_sent_is_told_to_the_line() {
+fn unsent_input_lines_are_named() {
     let group = Group::of(Carrier::SharedMemory, 2);
     group.write(&group.text().replace("= 3000", "= 600000"));
     group
@@ -76,7 +76,7 @@ fn what_was_read_and_not_sent_is_told_to_the_line() {
 }
 
 #[test]
-fn a_node_that_is_told_to_leave_has_let_go_of_its_log_and_address() {
+fn leave_returns_after_log_and_address_are_free() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let text = group.text();
     let address = text
@@ -119,7 +119,7 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_node_whose_output_nobody_reads_leaves_and_holds_nobody_up_for_long() {
+fn node_with_unread_output_leaves() {
     let group = logged_group(Carrier::SharedMemory, 3);
     // The timeout is so long that a node that waited for its removal would not end in time.
     group.write(&group.text().replace("= 3000", "= 40000"));
@@ -144,7 +144,7 @@ fn a_node_whose_output_nobody_reads_leaves_and_holds_nobody_up_for_long() {
 }
 
 #[test]
-fn a_node_whose_output_nobody_reads_ends_on_sigterm() {
+fn node_with_unread_output_ends_on_sigterm() {
     let group = logged_group(Carrier::SharedMemory, 2);
     let child = unread(&group, "1");
     let mut node = group.node(0, &[]);

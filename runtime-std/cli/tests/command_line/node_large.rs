@@ -17,7 +17,7 @@ fn write_on(mut input: ChildStdin, is_over: &AtomicBool) {
 /// The node wakes amid blocks that no member accepts any longer. It must not blame its memory or
 /// the others.
 #[test]
-fn a_node_that_is_stopped_amid_large_lines_and_woken_is_out_of_the_group() {
+fn node_stopped_amid_large_lines_is_removed() {
     let group = Group::of(Carrier::TcpWithKey, 3);
     let large = "\n[[subgroups]]\nname = \"log\"\nmessage_max = 64\nlarge_max = 3000000\n";
     group.write(&(group.text() + large));

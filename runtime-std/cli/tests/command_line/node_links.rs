@@ -44,7 +44,7 @@ fn marked_node(group: &Group, id: usize) -> Node {
 }
 
 #[test]
-fn node_that_not_all_members_reach_waits() {
+fn node_waits_until_all_members_reach_it() {
     let group = Group::of(Carrier::TcpWithKey, 3);
     let text = group.text().replace("= 3000", "= 1000");
     group.write(&format!("initial = [0, 1]\n{text}"));

@@ -17,7 +17,7 @@ fn rotate(group: &Group, node: &Node, id: usize) -> String {
 }
 
 #[test]
-fn sighup_reopens_log_and_joiner_takes_lines_since() {
+fn joiner_takes_lines_since_sighup() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -40,7 +40,7 @@ fn sighup_reopens_log_and_joiner_takes_lines_since() {
 }
 
 #[test]
-fn rotated_log_of_durable_group_is_whole_after_restart() {
+fn rotated_durable_log_is_whole_after_restart() {
     let group = logged_group(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     nodes[0].await_errors("the durable log is in ");

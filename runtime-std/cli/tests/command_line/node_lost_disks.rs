@@ -102,7 +102,7 @@ const LOSSES: [Loss; 5] = [
 ];
 
 #[test]
-fn a_lost_log_comes_from_the_others() {
+fn lost_log_is_restored_from_others() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
         let (group, all) = killed_group(Carrier::ALL[at % 2], 60);
         lose(&group, at % 3);
@@ -114,7 +114,7 @@ fn a_lost_log_comes_from_the_others() {
 /// Reported with 6,000 lines: the first two logs began without any, and the third was truncated to
 /// nothing.
 #[test]
-fn logs_lost_at_a_majority_are_waited_for_and_named() {
+fn group_waits_for_logs_lost_at_majority() {
     for (at, (what, lose)) in LOSSES.iter().enumerate() {
         let (group, all) = killed_group(Carrier::ALL[at % 2], 60);
         lose(&group, 0);
@@ -144,7 +144,7 @@ fn flip(file: &Path, bit: usize) {
 }
 
 #[test]
-fn a_damaged_state_copy_is_repaired_and_two_are_refused() {
+fn one_damaged_state_copy_of_two_is_repaired() {
     let (group, all) = killed_group(Carrier::SharedMemory, 60);
     flip(&state_folder(&group, 0).join(COPIES[0]), 8 * 70);
     std::fs::write(state_folder(&group, 1).join(COPIES[1]), "").expect("a file");
@@ -170,7 +170,7 @@ fn a_damaged_state_copy_is_repaired_and_two_are_refused() {
 
 /// Reported with one flipped bit in a file without a checksum: the removed node's log won.
 #[test]
-fn a_removed_node_claiming_a_later_view_does_not_win() {
+fn removed_node_with_later_view_does_not_win() {
     let group = logged_group(Carrier::TcpWithKey, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
@@ -224,7 +224,7 @@ fn damage_last_batch(group: &Group, id: usize, all: &str, is_random: bool) {
 }
 
 #[test]
-fn a_damaged_last_batch_is_not_taken_for_a_torn_one() {
+fn damaged_last_batch_is_not_treated_as_torn() {
     for is_random in [false, true] {
         let (group, all) = killed_group(Carrier::SharedMemory, 60);
         damage_last_batch(&group, 1, &all, is_random);
@@ -267,7 +267,7 @@ pub fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn an_older_backup_of_a_node_does_not_count() {
+fn older_backup_of_node_does_not_count() {
     let (group, _) = killed_group(Carrier::TcpWithKey, 30);
     let data = group.place.path().join("data-0");
     let backup = group.place.path().join("backup");
@@ -292,7 +292,7 @@ fn an_older_backup_of_a_node_does_not_count() {
 
 /// A node has only its logs. They are neither set aside nor overwritten by a new group.
 #[test]
-fn logs_without_any_state_restart_from_the_node_that_is_told() {
+fn logs_without_state_restart_from_chosen_node() {
     let (group, all) = killed_group(Carrier::SharedMemory, 60);
     for id in 0..3 {
         std::fs::remove_dir_all(state_folder(&group, id)).expect("a folder");

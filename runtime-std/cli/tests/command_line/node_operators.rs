@@ -10,7 +10,7 @@ use crate::support::{free_addresses, wait_for};
 use serde_json::Value;
 
 #[test]
-fn status_says_how_all_nodes_are() {
+fn status_reports_all_nodes() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         group.run("status", &[]).failed_after_output(5, &["no node is running"]);
@@ -34,12 +34,19 @@ fn status_says_how_all_nodes_are() {
         assert_eq!(status["nodes"][0]["status"]["state"], "steady", "{status}");
         assert_eq!(status["nodes"][1]["status"]["delivered"], 7, "{status}");
         assert_eq!(status["nodes"][2]["status"], Value::Null, "{status}");
-        assert!(status["nodes"][2]["error"].as_str().expect("a text").contains("no process is listening"));
+        assert!(
+            status["nodes"][2]["error"]
+                .as_str()
+                .expect("a text")
+                .contains("no process is listening")
+        );
         group
             .run("status", &["--expect-all"])
             .failed_after_output(10, &["not members of view 2: 2"]);
         group.run("status", &["--id", "1"]).succeeded();
-        group.run("status", &["--id", "2"]).failed_after_output(5, &["node 2", "no process is listening"]);
+        group
+            .run("status", &["--id", "2"])
+            .failed_after_output(5, &["node 2", "no process is listening"]);
         let other = group.variant("name = \"log\"", "name = \"glo\"");
         if carrier == Carrier::TcpWithKey {
             let ended = group.place.run(&["status", "--config", &other]);
@@ -49,7 +56,7 @@ fn status_says_how_all_nodes_are() {
 }
 
 #[test]
-fn a_watch_says_what_changes_until_it_is_interrupted() {
+fn watch_reports_changes_until_interrupted() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1]);
@@ -75,7 +82,7 @@ fn a_watch_says_what_changes_until_it_is_interrupted() {
 }
 
 #[test]
-fn a_stopped_member_of_the_newest_view_is_missed() {
+fn status_fails_for_stopped_member() {
     let group = Group::of(Carrier::SharedMemory, 3);
     group.write(&group.text().replace("= 3000", "= 60000"));
     let nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
@@ -86,7 +93,7 @@ fn a_stopped_member_of_the_newest_view_is_missed() {
 }
 
 #[test]
-fn a_node_is_told_to_leave() {
+fn leave_command_ends_node() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 3);
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
@@ -102,7 +109,7 @@ fn a_node_is_told_to_leave() {
 }
 
 #[test]
-fn metrics_are_served_in_the_format_that_prometheus_reads() {
+fn metrics_have_prometheus_format() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let [address, other] = free_addresses(2).try_into().expect("two");
     let mut nodes =
@@ -171,7 +178,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_ends_its_node_and_the_others_go_on() {
+fn full_disk_ends_node_and_others_continue() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let Some(disk) = SmallDisk::mount(group.place.path().join("disk")) else {
         eprintln!("inconclusive: this user may not mount a file system");

@@ -199,11 +199,11 @@ fn live(is_logged: bool, count: u64) -> usize {
 }
 
 #[test]
-fn nodes_that_die_leave_and_start_at_random_come_back_to_one_group() {
+fn nodes_with_random_restarts_return_to_one_group() {
     live(false, 4);
 }
 
 #[test]
-fn nodes_that_log_and_die_leave_and_start_at_random_lose_nothing_that_was_durable() {
+fn random_restarts_lose_no_durable_line() {
     assert!(live(true, 3) > 0, "no life had durable lines");
 }

@@ -13,7 +13,7 @@ fn short(id: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_wrong_group_file_is_told_with_what_to_do() {
+fn wrong_group_file_is_reported_with_remedy() {
     let group = Group::without_file();
     let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
     for (text, words) in [
@@ -64,7 +64,7 @@ fn a_wrong_group_file_is_told_with_what_to_do() {
 }
 
 #[test]
-fn another_key_and_another_description_are_told_with_the_node_that_has_them() {
+fn other_key_and_description_are_reported_with_node() {
     let group = Group::of(Carrier::TcpWithKey, 3);
     group.key("other", "3c");
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
@@ -84,7 +84,7 @@ fn another_key_and_another_description_are_told_with_the_node_that_has_them() {
 }
 
 #[test]
-fn nodes_that_meet_with_different_files_name_each_other() {
+fn nodes_with_different_files_name_each_other() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 2);
         let other = group.variant("[[nodes]]\nid = 0", "majority = false\n[[nodes]]\nid = 0");
@@ -99,7 +99,7 @@ fn nodes_that_meet_with_different_files_name_each_other() {
 }
 
 #[test]
-fn who_is_missing_is_named_and_one_of_two_alone_forms_no_group() {
+fn single_node_of_two_names_missing_node() {
     let group = Group::of(Carrier::SharedMemory, 3);
     group.run("node", &short("0")).failed(5, &["1", "2"]);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
@@ -112,7 +112,7 @@ fn who_is_missing_is_named_and_one_of_two_alone_forms_no_group() {
 }
 
 #[test]
-fn a_minority_comes_back_while_the_majority_runs() {
+fn minority_returns_while_majority_runs() {
     let group = Group::of(Carrier::TcpWithKey, 5);
     let mut nodes: Vec<_> = (0..5).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..50));
@@ -129,7 +129,7 @@ fn a_minority_comes_back_while_the_majority_runs() {
 
 /// Two folders, each with an example file: the groups have the same name.
 #[test]
-fn group_of_another_folder_is_named_as_the_cause() {
+fn group_in_another_folder_is_named_as_cause() {
     let (group, other) = (Group::of(Carrier::SharedMemory, 2), Group::without_file());
     let (here, there) = (group.place.path(), other.place.path());
     let mut first = group.place.command(&["node", "--config", "group.toml", "--id", "0"]);
@@ -148,7 +148,7 @@ fn group_of_another_folder_is_named_as_the_cause() {
 }
 
 #[test]
-fn one_id_is_one_process() {
+fn node_id_belongs_to_one_process() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 2);
         let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
@@ -163,7 +163,7 @@ fn one_id_is_one_process() {
 }
 
 #[test]
-fn garbage_at_the_port_disturbs_nobody() {
+fn garbage_at_port_is_ignored() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1]);
@@ -189,7 +189,7 @@ fn garbage_at_the_port_disturbs_nobody() {
 }
 
 #[test]
-fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
+fn log_must_be_a_regular_file() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let in_place = |name: &str| group.place.path().join(name).to_str().expect("a path").to_owned();
     rustix::fs::mkfifoat(
@@ -232,7 +232,7 @@ fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
 }
 
 #[test]
-fn who_waits_on_shared_memory_is_told_of_other_users_folders() {
+fn waiting_node_reports_folders_of_other_users() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let node = group.node(0, &[]);
     let other = group.place.path().join("tramontane-4000000000");

@@ -14,7 +14,7 @@ fn folder(group: &Group) -> PathBuf {
 }
 
 #[test]
-fn removed_folder_costs_no_member() {
+fn removed_folder_loses_no_member() {
     let group = Group::of(Carrier::SharedMemory, 5);
     let mut nodes: Vec<Node> = (0..5).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2, 3, 4]);

@@ -24,7 +24,7 @@ fn await_company(group: &Group, id: usize) {
 }
 
 #[test]
-fn each_node_leaves_and_comes_back_at_once_and_nothing_is_lost() {
+fn rolling_restart_loses_no_line() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, NODES);
         let mut nodes: Vec<Node> = (0..NODES).map(|id| group.node(id, &[])).collect();

@@ -11,7 +11,7 @@ const ROUNDS: u64 = 16;
 /// When a node is admitted, it calls all members. One of them is dead just then, and its next
 /// process starts before the call times out.
 #[test]
-fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else() {
+fn quick_restart_during_join_loses_no_other_node() {
     let group = Group::of(Carrier::TcpWithKey, 4);
     group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"));
     let mut nodes: Vec<Option<Node>> = (0..3).map(|id| Some(group.node(id, &[]))).collect();

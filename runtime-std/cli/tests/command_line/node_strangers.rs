@@ -59,7 +59,7 @@ fn resident_kib(pid: u32) -> u64 {
 }
 
 #[test]
-fn ids_that_the_group_file_does_not_name_cost_a_node_no_memory() {
+fn unlisted_node_ids_cost_no_memory() {
     const VISITS: u32 = 3000;
     const GROWTH_MAX_KIB: u64 = 24 << 10;
     let group = Group::of(Carrier::TcpWithKey, 3);
@@ -84,7 +84,7 @@ fn ids_that_the_group_file_does_not_name_cost_a_node_no_memory() {
 }
 
 #[test]
-fn visits_in_the_name_of_a_node_that_does_not_run_cost_bounded_memory() {
+fn repeated_peer_connections_cost_bounded_memory() {
     const VISITS: u32 = 500;
     const GROWTH_MAX_KIB: u64 = 24 << 10;
     let group = Group::of(Carrier::TcpWithKey, 3);
@@ -106,7 +106,7 @@ fn visits_in_the_name_of_a_node_that_does_not_run_cost_bounded_memory() {
 
 /// Traffic that is encrypted on the wire must not be in a file that other users can read.
 #[test]
-fn logs_of_a_group_with_a_key_are_their_owners_alone() {
+fn logs_of_keyed_group_are_private() {
     let group = Group::of(Carrier::TcpWithKey, 3);
     let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
     nodes[0].write(&lines(0, 0..10));
@@ -140,7 +140,7 @@ fn scrape(metrics: SocketAddr) -> std::io::Result<String> {
 }
 
 #[test]
-fn silent_visitors_keep_out_neither_operators_nor_members_nor_scrapers() {
+fn silent_connections_keep_no_client_out() {
     const SILENT: usize = 150;
     let group = Group::of(Carrier::TcpWithKey, 3);
     let metrics = free_addresses(1).remove(0);

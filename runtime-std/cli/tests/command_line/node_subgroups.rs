@@ -29,7 +29,7 @@ fn await_same(group: &Group, ids: [usize; 3], subgroup: &str, count: usize) -> S
 }
 
 #[test]
-fn each_subgroup_has_a_log_and_who_comes_back_takes_over_those_of_its_own() {
+fn returning_node_takes_over_its_subgroup_logs() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 5);
         group.write(&(group.text() + SUBGROUPS));
@@ -63,7 +63,7 @@ fn each_subgroup_has_a_log_and_who_comes_back_takes_over_those_of_its_own() {
 }
 
 #[test]
-fn who_may_not_send_in_a_subgroup_is_told() {
+fn non_sender_exits_with_status_2() {
     let group = Group::of(Carrier::SharedMemory, 5);
     group.write(&(group.text() + SUBGROUPS));
     for (id, subgroup, words) in [
@@ -79,7 +79,7 @@ fn who_may_not_send_in_a_subgroup_is_told() {
 /// continues in another subgroup. They return, and then all nodes are stopped and started as they
 /// advise.
 #[test]
-fn logged_subgroup_outlives_absence_of_its_members() {
+fn logged_subgroup_survives_absence_of_its_members() {
     const LOGGED: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1]\nlogged = true\n\
                           [[subgroups]]\nname = \"right\"\nmembers = [2, 3, 4]\nlogged = true\n";
     for (carrier, signal) in Carrier::ALL.into_iter().zip([Signal::TERM, Signal::KILL]) {

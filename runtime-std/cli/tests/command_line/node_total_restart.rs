@@ -58,7 +58,7 @@ fn ids(nodes: &[(usize, Node)]) -> Vec<u64> {
 }
 
 #[test]
-fn all_nodes_are_killed_under_load_and_start_again_in_any_order() {
+fn nodes_killed_under_load_restart_in_any_order() {
     for carrier in Carrier::ALL {
         let group = logged_group(carrier, 3);
         let mut nodes = start(&group, &[0, 1, 2]);
@@ -84,7 +84,7 @@ fn all_nodes_are_killed_under_load_and_start_again_in_any_order() {
 
 /// Imitates `docker compose down` and the shutdown of a machine.
 #[test]
-fn all_nodes_leave_at_once_and_start_again() {
+fn nodes_that_leave_together_start_again() {
     for carrier in Carrier::ALL {
         let group = logged_group(carrier, 4);
         group.write(&format!("initial = [0, 1, 2]\n{}", group.text()));
@@ -120,7 +120,7 @@ fn all_nodes_leave_at_once_and_start_again() {
 
 /// DUR-12: earlier versions promised a view without members, and decided it at the next start.
 #[test]
-fn stored_view_of_nobody_blocks_no_start() {
+fn stored_empty_view_blocks_no_start() {
     for (is_decided, order) in [(false, [2, 0, 1]), (true, [0, 1, 2]), (true, [1, 2, 0])] {
         let group = logged_group(Carrier::SharedMemory, 3);
         let mut nodes = start(&group, &[0, 1, 2]);
@@ -209,7 +209,7 @@ fn disk_that_fails_during_restart_ends_node() {
 }
 
 #[test]
-fn five_nodes_start_again_with_one_missing_which_comes_later() {
+fn five_nodes_restart_and_one_comes_later() {
     let group = logged_group(Carrier::TcpWithKey, 5);
     let mut nodes = start(&group, &[0, 1, 2, 3, 4]);
     group.await_members(&[0, 1, 2, 3, 4]);
@@ -228,7 +228,7 @@ fn five_nodes_start_again_with_one_missing_which_comes_later() {
 }
 
 #[test]
-fn a_node_says_for_whom_it_waits_and_one_command_goes_on_without_them() {
+fn restart_with_less_continues_without_missing_nodes() {
     let group = logged_group(Carrier::SharedMemory, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
@@ -252,7 +252,7 @@ fn a_node_says_for_whom_it_waits_and_one_command_goes_on_without_them() {
 }
 
 #[test]
-fn nodes_are_killed_again_while_they_restart() {
+fn nodes_killed_during_restart_start_again() {
     let group = logged_group(Carrier::TcpWithKey, 3);
     let mut nodes = start(&group, &[0, 1, 2]);
     group.await_members(&[0, 1, 2]);
@@ -284,7 +284,7 @@ enum Formed {
 /// Found by `runtime-std/lab/power`: one node knew that the first view was decided, and the others,
 /// which did not, counted as new nodes.
 #[test]
-fn power_is_lost_while_a_group_is_formed() {
+fn power_cut_during_forming_loses_no_group() {
     use Formed::{Decided, Noted, Nothing};
     for (carrier, found, pause_ms) in [
         (Carrier::SharedMemory, [Decided, Noted, Noted], 0),

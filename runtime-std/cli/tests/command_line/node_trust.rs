@@ -7,7 +7,7 @@ use crate::support::free_addresses;
 use crate::support::group::{Carrier, Group, Node, lines};
 
 #[test]
-fn without_a_key_the_group_file_is_all_that_an_operator_needs() {
+fn operator_without_key_needs_only_group_file() {
     let group = Group::without_file();
     let mut text =
         "name = \"log\"\nfabric = \"tcp\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n"
@@ -23,7 +23,7 @@ fn without_a_key_the_group_file_is_all_that_an_operator_needs() {
 }
 
 #[test]
-fn what_is_done_to_the_groups_folder_kills_no_member() {
+fn damage_to_group_folder_kills_no_member() {
     let group = Group::of(Carrier::SharedMemory, 3);
     let mut nodes: Vec<Node> = (0..3).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1, 2]);

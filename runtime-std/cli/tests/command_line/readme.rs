@@ -273,7 +273,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
 }
 
 #[test]
-fn every_command_of_the_readme_and_the_guide_runs() {
+fn commands_of_readme_and_guide_run() {
     let mut commands = 0;
     for (page, text) in pages() {
         println!("{}", page.display());
@@ -304,7 +304,7 @@ fn every_command_of_the_readme_and_the_guide_runs() {
 /// Runs the commands of the README's quick start, kills all nodes, and runs the same commands
 /// again.
 #[test]
-fn quick_start_lines_survive_when_all_nodes_are_killed() {
+fn quick_start_lines_survive_kill_of_all() {
     let text = std::fs::read_to_string(root().join("README.md")).expect("the README");
     let blocks = blocks(&text).expect("all say how they run");
     let is_group = |block: &&Block| block.commands.iter().any(|line| line.contains("--log log-2"));
@@ -341,7 +341,7 @@ fn quick_start_lines_survive_when_all_nodes_are_killed() {
 }
 
 #[test]
-fn a_block_without_a_comment_is_found_and_so_is_one_that_makes_no_sense() {
+fn blocks_without_valid_comment_are_found() {
     let error = blocks("text\n\n```sh\ntramontane demo\n```\n").expect_err("no comment");
     assert!(error.starts_with("line 3: "), "{error}");
     let of = |how: &str| {

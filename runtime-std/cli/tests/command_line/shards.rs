@@ -7,12 +7,12 @@ use crate::support::overlay::{
 };
 
 #[test]
-fn leaders_are_killed_and_come_back_over_shared_memory() {
+fn killed_leaders_return_over_shared_memory() {
     leaders_are_killed_and_come_back(&Overlay::new("shm"), || ());
 }
 
 #[test]
-fn leaders_are_killed_and_come_back_over_tcp() {
+fn killed_leaders_return_over_tcp() {
     leaders_are_killed_and_come_back(&Overlay::new("tcp"), || ());
 }
 
@@ -20,27 +20,27 @@ fn leaders_are_killed_and_come_back_over_tcp() {
 const BY_REFERENCE: &str = "references_from = 1\n";
 
 #[test]
-fn leaders_are_killed_and_come_back_by_reference_over_shared_memory() {
+fn killed_leaders_return_by_reference_over_shared_memory() {
     leaders_are_killed_and_come_back(&Overlay::with("shm", BY_REFERENCE), || ());
 }
 
 #[test]
-fn leaders_are_killed_and_come_back_by_reference_over_tcp() {
+fn killed_leaders_return_by_reference_over_tcp() {
     leaders_are_killed_and_come_back(&Overlay::with("tcp", BY_REFERENCE), || ());
 }
 
 #[test]
-fn a_client_and_replicas_are_killed_under_load_by_reference_over_shared_memory() {
+fn kills_under_load_by_reference_over_shared_memory() {
     a_client_and_replicas_are_killed_under_load(&Overlay::with("shm", BY_REFERENCE));
 }
 
 #[test]
-fn a_client_and_replicas_are_killed_under_load_by_reference_over_tcp() {
+fn kills_under_load_by_reference_over_tcp() {
     a_client_and_replicas_are_killed_under_load(&Overlay::with("tcp", BY_REFERENCE));
 }
 
 #[test]
-fn a_replica_and_a_client_that_refer_otherwise_are_refused() {
+fn different_reference_size_is_refused() {
     let overlay = Overlay::new("shm");
     let names = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
     let mut replicas = names.map(|name| overlay.replica(name));
@@ -55,7 +55,9 @@ fn a_replica_and_a_client_that_refer_otherwise_are_refused() {
     place.run(&replica).failed(5, &words);
     place.run(&overlay.command(&["send", "--to", "g1"])).failed(5, &words);
     std::fs::write(&overlay.config, "references_from = 0\n".to_owned() + &text).expect("written");
-    place.run(&replica).failed(2, &["references_from is 0; set it to a value from 1 to message_max (1024)"]);
+    place
+        .run(&replica)
+        .failed(2, &["references_from is 0; set it to a value from 1 to message_max (1024)"]);
     // The others have continued, and readmit a replica with the same configuration.
     std::fs::write(&overlay.config, &text).expect("it is written");
     overlay.send("g1", "one\n");
@@ -65,7 +67,7 @@ fn a_replica_and_a_client_that_refer_otherwise_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line() {
+fn wrong_shard_options_are_reported_in_one_line() {
     let overlay = Overlay::new("shm");
     let place = &overlay.place;
     let id =
@@ -84,7 +86,7 @@ fn what_is_wrong_is_said_in_one_line() {
 }
 
 #[test]
-fn rdma_is_in_clear_only_where_that_is_allowed() {
+fn unencrypted_rdma_must_be_permitted() {
     let overlay = Overlay::new("verbs");
     let place = &overlay.place;
     let key = place.file("key", "5a".repeat(32).as_bytes());
@@ -99,7 +101,7 @@ fn rdma_is_in_clear_only_where_that_is_allowed() {
 }
 
 #[test]
-fn options_of_rdma_devices_go_with_rdma() {
+fn shards_refuse_device_options_without_rdma() {
     let overlay = Overlay::new("shm");
     let place = &overlay.place;
     let words = ["\"verbs\"", "--gid"];
@@ -111,7 +113,7 @@ fn options_of_rdma_devices_go_with_rdma() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_refused_by_its_number() {
+fn too_long_line_is_refused_by_number() {
     let overlay = Overlay::new("shm");
     let names = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
     let _replicas = names.map(|name| overlay.replica(name));

@@ -26,7 +26,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_demo_delivers_the_same_everywhere() {
+fn tcp_demo_delivers_the_same_everywhere() {
     let place = Place::new();
     let output = place.run(&["demo", "--fabric", "tcp", "--nodes", "3", "--json"]).succeeded();
     let report: Value = serde_json::from_slice(&output).expect("JSON");
@@ -35,7 +35,7 @@ fn a_demo_delivers_the_same_everywhere() {
 }
 
 #[test]
-fn members_write_the_same_merge_with_a_key_and_without() {
+fn merge_is_the_same_with_and_without_key() {
     let place = Place::new();
     let key = key(&place, "7f");
     for more in [&[][..], &["--key-file", &key], &["--window", "4"]] {
@@ -58,7 +58,7 @@ fn members_write_the_same_merge_with_a_key_and_without() {
 }
 
 #[test]
-fn a_killed_member_is_named() {
+fn killed_tcp_member_is_named() {
     let place = Place::new();
     let addresses = free_addresses(3).join(",");
     let mut members: Vec<Process> = (0..3).map(|id| cast(&place, &addresses, id, &[])).collect();
@@ -81,7 +81,7 @@ fn a_killed_member_is_named() {
 }
 
 #[test]
-fn what_keeps_members_apart_is_told() {
+fn differing_tcp_options_are_reported() {
     let place = Place::new();
     let run = |more: &[&str]| place.run(&[&["cast", "--fabric", "tcp"], more].concat());
     run(&["--id", "0"]).failed(2, &["--addresses is missing"]);

@@ -14,7 +14,7 @@ fn run_with_library(place: &Place, folder: &std::path::Path, arguments: &[&str])
 }
 
 #[test]
-fn each_command_over_rdma_says_what_to_install_where_libibverbs_cannot_be_used() {
+fn rdma_commands_name_missing_libibverbs() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("libibverbs.so.1"), "no library").expect("it is written");
@@ -49,7 +49,7 @@ fn each_command_over_rdma_says_what_to_install_where_libibverbs_cannot_be_used()
 
 /// A library of the same name from another project.
 #[test]
-fn a_library_that_is_not_rdma_cores_is_told_with_the_function_that_it_lacks() {
+fn foreign_libibverbs_is_reported_with_missing_function() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("libibverbs.so.1");
@@ -63,7 +63,7 @@ fn a_library_that_is_not_rdma_cores_is_told_with_the_function_that_it_lacks() {
 
 /// The library is loaded only when RDMA is requested.
 #[test]
-fn a_host_whose_libibverbs_cannot_be_used_goes_on_without_rdma() {
+fn unusable_libibverbs_does_not_affect_other_fabrics() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("libibverbs.so.1"), "no library").expect("it is written");
@@ -76,7 +76,7 @@ fn a_host_whose_libibverbs_cannot_be_used_goes_on_without_rdma() {
 
 /// On a machine with a device, there is nothing to test.
 #[test]
-fn a_host_without_a_device_is_told_what_to_do() {
+fn missing_device_is_reported_with_remedy() {
     let known = std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count);
     if known > 0 {
         return;
@@ -90,7 +90,7 @@ fn a_host_without_a_device_is_told_what_to_do() {
 }
 
 #[test]
-fn members_on_a_network_say_where_they_listen() {
+fn network_members_need_addresses() {
     let place = Place::new();
     let cast = |more: &[&str]| place.run(&[&["cast", "--id", "0"], more].concat());
     cast(&["--fabric", "verbs"]).failed(2, &["--addresses is missing"]);
@@ -106,7 +106,7 @@ fn members_on_a_network_say_where_they_listen() {
 }
 
 #[test]
-fn options_of_one_fabric_mean_nothing_to_another() {
+fn options_of_other_fabrics_are_refused() {
     let place = Place::new();
     let cast = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
     for option in
@@ -123,7 +123,7 @@ fn options_of_one_fabric_mean_nothing_to_another() {
 }
 
 #[test]
-fn a_group_file_has_the_options_of_a_device_too() {
+fn group_file_may_set_device_options() {
     let place = Place::new();
     let run = |fabric: &str, rdma: &str| {
         let node = "[[nodes]]\nid = 0\naddress = \"127.0.0.1:7000\"\n";
@@ -139,7 +139,7 @@ fn a_group_file_has_the_options_of_a_device_too() {
 }
 
 #[test]
-fn values_that_are_none_are_refused() {
+fn invalid_device_options_are_refused() {
     let place = Place::new();
     for (option, value) in [
         ("--gid", "ten"),
@@ -173,7 +173,7 @@ fn help_has_examples_and_the_exit_statuses() {
 
 /// Covers every combination of RDMA with a key.
 #[test]
-fn rdma_beside_a_key_must_be_allowed_in_clear() {
+fn rdma_with_key_needs_allow_clear() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     let key = place.file("key", "ab".repeat(32).as_bytes());

@@ -56,7 +56,7 @@ fn running(place: &Place, count: usize) -> Vec<Process> {
 }
 
 #[test]
-fn three_members_write_the_same_merge_of_their_inputs() {
+fn rdma_members_write_the_same_merge() {
     let place = Place::new();
     let addresses = free_addresses(3).join(",");
     let key = key(&place, "key", "a", 0o600);
@@ -80,7 +80,7 @@ fn three_members_write_the_same_merge_of_their_inputs() {
 }
 
 #[test]
-fn keys_are_for_those_who_have_them() {
+fn wrong_exposed_and_malformed_keys_are_refused() {
     let place = Place::new();
     let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
     let addresses_of_two = free_addresses(2).join(",");
@@ -114,7 +114,7 @@ fn keys_are_for_those_who_have_them() {
 }
 
 #[test]
-fn who_does_not_come_is_named() {
+fn missing_rdma_member_is_named() {
     let place = Place::new();
     let addresses = free_addresses(3).join(",");
     let mut first = cast(&place, &addresses, 0, &["--join-timeout", "2"]);
@@ -124,7 +124,7 @@ fn who_does_not_come_is_named() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_named() {
+fn unusable_address_is_named() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
@@ -142,7 +142,7 @@ fn an_address_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn other_options_make_another_group() {
+fn different_options_keep_members_apart() {
     let place = Place::new();
     let addresses = free_addresses(2).join(",");
     let mut first = cast(&place, &addresses, 0, &["--window", "8"]);
@@ -152,7 +152,7 @@ fn other_options_make_another_group() {
 }
 
 #[test]
-fn what_a_device_does_not_have_is_named() {
+fn unsupported_device_option_is_named() {
     let place = Place::new();
     for (option, words) in [
         (["--device", "mlx5_7"], "mlx5_7"),
@@ -170,7 +170,7 @@ fn what_a_device_does_not_have_is_named() {
 
 /// One address is IPv4 and the other IPv6: both exist, and there is no path between them.
 #[test]
-fn an_address_that_leads_nowhere_is_named() {
+fn unreachable_address_is_named() {
     let place = Place::new();
     let addresses = free_addresses(2).join(",");
     let at = |id, gid| cast(&place, &addresses, id, &["--gid", gid, "--loss-timeout", "1"]);
@@ -183,7 +183,7 @@ fn an_address_that_leads_nowhere_is_named() {
 }
 
 #[test]
-fn an_interrupt_ends_a_wait_and_a_run() {
+fn interrupt_ends_waiting_and_running_member() {
     let place = Place::new();
     let waiting = cast(&place, &free_addresses(2).join(","), 0, &[]);
     std::thread::sleep(Duration::from_millis(1500));
@@ -199,7 +199,7 @@ fn an_interrupt_ends_a_wait_and_a_run() {
 }
 
 #[test]
-fn a_member_that_is_killed_is_named_by_the_others() {
+fn killed_rdma_member_is_named_by_others() {
     let place = Place::new();
     let mut members = running(&place, 3);
     members[1].signal(Signal::KILL);
@@ -209,7 +209,7 @@ fn a_member_that_is_killed_is_named_by_the_others() {
 }
 
 #[test]
-fn a_demo_that_loses_a_member_leaves_nothing() {
+fn rdma_demo_that_loses_member_leaves_nothing() {
     let place = Place::new();
     let mut demo =
         place.start(&["demo", "--fabric", "verbs", "--nodes", "3", "--repeat", "1000000"]);
@@ -223,7 +223,7 @@ fn a_demo_that_loses_a_member_leaves_nothing() {
 }
 
 #[test]
-fn devices_are_listed_with_the_one_that_is_taken() {
+fn device_list_shows_the_choice() {
     let place = Place::new();
     let text = String::from_utf8(place.run(&["verbs", "devices"]).succeeded()).expect("text");
     for words in [
@@ -247,7 +247,7 @@ fn devices_are_listed_with_the_one_that_is_taken() {
 /// Imitates `rdma link delete rxe0; over_rdma-... --ignored no_device`.
 #[test]
 #[ignore = "takes a machine without a device"]
-fn no_device_is_told_with_what_to_do() {
+fn missing_rdma_device_is_reported_with_remedy() {
     let place = Place::new();
     let advice = ["no RDMA device", "rdma link add"];
     place.run(&["demo", "--fabric", "verbs"]).failed(8, &advice);

@@ -29,7 +29,7 @@ fn everywhere(
 }
 
 #[test]
-fn an_admitted_client_is_handed_over_and_both_ends_know_each_other() {
+fn admitted_client_is_handed_over_with_identities() {
     everywhere(|address, key, listener| {
         let (server, clients) = server(listener, key.clone());
         assert_eq!(*server.address(), address);
@@ -58,7 +58,7 @@ fn an_admitted_client_is_handed_over_and_both_ends_know_each_other() {
 }
 
 #[test]
-fn each_refusal_is_told_at_the_other_end() {
+fn each_refusal_reaches_the_other_end() {
     everywhere(|address, own_key, listener| {
         let (_server, clients) = server(listener, own_key.clone());
         let refusal =
@@ -98,7 +98,7 @@ fn each_refusal_is_told_at_the_other_end() {
 }
 
 #[test]
-fn a_member_that_comes_to_a_control_server_to_meet_is_told_at_once_that_the_group_runs() {
+fn meeting_member_learns_that_the_group_runs() {
     everywhere(|address, key, listener| {
         let (_server, clients) = server(listener, key.clone());
         let (mut parts, mut listeners) = group(2, key);
@@ -114,7 +114,7 @@ fn a_member_that_comes_to_a_control_server_to_meet_is_told_at_once_that_the_grou
 }
 
 #[test]
-fn a_client_is_told_that_the_group_still_meets_and_disturbs_nobody() {
+fn client_is_refused_without_disturbing_the_meeting() {
     for is_unix in [false, true] {
         let folder = tempfile::tempdir().expect("a folder");
         let (parts, mut listeners) = group_at(listeners(2, is_unix.then_some(&folder)), key(1));
@@ -146,7 +146,7 @@ fn a_client_is_told_that_the_group_still_meets_and_disturbs_nobody() {
 }
 
 #[test]
-fn one_listener_serves_the_meeting_and_then_the_control_server() {
+fn listener_serves_the_meeting_then_the_control_server() {
     for is_unix in [false, true] {
         let folder = tempfile::tempdir().expect("a folder");
         let (parts, mut listeners) = group_at(listeners(2, is_unix.then_some(&folder)), None);
@@ -184,7 +184,7 @@ fn one_listener_serves_the_meeting_and_then_the_control_server() {
 }
 
 #[test]
-fn where_nobody_listens_that_is_said_at_once_and_a_wait_has_an_end() {
+fn missing_listener_is_reported_and_waits_are_bounded() {
     everywhere(|address, key, listener| {
         // The listener is bound, but no connection is accepted.
         let error = open_session(&address, &operator(), key.as_ref(), Purpose::Ask, SHORT, &NEVER);
@@ -202,7 +202,7 @@ fn where_nobody_listens_that_is_said_at_once_and_a_wait_has_an_end() {
 }
 
 #[test]
-fn a_server_that_is_dropped_ends_the_sessions_of_its_callbacks_and_not_those_that_they_handed_on() {
+fn dropped_server_ends_only_its_callbacks_sessions() {
     everywhere(|address, key, listener| {
         let (sender, kept) = channel();
         let (ended, endings) = channel();
@@ -232,7 +232,7 @@ fn a_server_that_is_dropped_ends_the_sessions_of_its_callbacks_and_not_those_tha
 }
 
 #[test]
-fn a_session_over_tcp_becomes_a_stream_with_nothing_left_in_it() {
+fn tcp_session_becomes_a_clean_stream() {
     everywhere(|address, key, listener| {
         let (_server, clients) = server(listener, key.clone());
         let mut opened = go(&address, identity(11), key.as_ref(), Purpose::Peer).expect("let in");
@@ -253,7 +253,7 @@ fn a_session_over_tcp_becomes_a_stream_with_nothing_left_in_it() {
 }
 
 #[test]
-fn ranks_are_those_of_the_meeting_over_unix_sockets_too() {
+fn unix_socket_ranks_match_the_meeting() {
     let folder = tempfile::tempdir().expect("a folder");
     let (parts, listeners) = group_at(listeners(3, Some(&folder)), None);
     assert_eq!(parts[2].own, Rank(2));

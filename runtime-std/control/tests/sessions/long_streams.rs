@@ -66,7 +66,7 @@ fn source(bytes: usize, fails: bool) -> Source {
 }
 
 #[test]
-fn what_is_long_comes_whole_and_the_session_goes_on() {
+fn long_stream_arrives_whole_and_the_session_continues() {
     everywhere(|Pair { mut here, mut there, .. }| {
         for bytes in
             [0, 1, MESSAGE_MAX - 2, MESSAGE_MAX - 1, MESSAGE_MAX, 2 * MESSAGE_MAX - 2, 3_000_013]
@@ -87,7 +87,7 @@ fn what_is_long_comes_whole_and_the_session_goes_on() {
 }
 
 #[test]
-fn more_than_is_allowed_is_not_taken_and_its_sender_does_not_wait_for_ever() {
+fn oversized_stream_is_refused_and_its_sender_stops() {
     everywhere(|Pair { mut here, mut there, .. }| {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
@@ -103,7 +103,7 @@ fn more_than_is_allowed_is_not_taken_and_its_sender_does_not_wait_for_ever() {
 }
 
 #[test]
-fn an_end_that_dies_in_the_middle_is_noticed() {
+fn end_dying_in_the_middle_is_detected() {
     everywhere(|Pair { mut here, mut there, .. }| {
         let part = [&[0], &content(MESSAGE_MAX)[1..]].concat();
         here.send(&part, LONG).expect("taken");
@@ -121,7 +121,7 @@ fn an_end_that_dies_in_the_middle_is_noticed() {
 }
 
 #[test]
-fn an_end_that_stops_is_not_waited_for() {
+fn stalled_end_is_not_awaited_forever() {
     everywhere(|Pair { mut here, mut there, .. }| {
         let error =
             there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
@@ -136,7 +136,7 @@ fn an_end_that_stops_is_not_waited_for() {
 }
 
 #[test]
-fn a_source_that_fails_is_told_to_the_other_end_and_the_session_goes_on() {
+fn failing_source_is_reported_and_the_session_continues() {
     everywhere(|Pair { mut here, mut there, .. }| {
         for bytes in [0, 10, 200_000] {
             let error = here.send_stream(&mut source(bytes, true), LONG).expect_err("it fails");
@@ -151,7 +151,7 @@ fn a_source_that_fails_is_told_to_the_other_end_and_the_session_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_written_ends_the_session() {
+fn unwritable_stream_ends_the_session() {
     everywhere(|Pair { mut here, mut there, .. }| {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
@@ -166,7 +166,7 @@ fn what_cannot_be_written_ends_the_session() {
 }
 
 #[test]
-fn messages_that_are_no_part_of_it_are_refused() {
+fn messages_outside_the_stream_are_refused() {
     for message in [&[][..], &[0, 1, 2], &[3], &[9; 100]] {
         everywhere(|Pair { mut here, mut there, .. }| {
             here.send(message, LONG).expect("taken");

@@ -8,7 +8,7 @@ use tramontane_control::{Address, Listener, MESSAGE_MAX, Mesh, MeshError, MeshOp
 use tramontane_core::ids::NodeId;
 
 #[test]
-fn members_meet_and_exchange_with_and_without_a_key() {
+fn members_exchange_with_and_without_a_key() {
     for key in [None, key(1)] {
         for members in [1, 2, 5] {
             let talking: Vec<_> = joined(members, key.clone())
@@ -37,7 +37,7 @@ fn members_meet_and_exchange_with_and_without_a_key() {
 }
 
 #[test]
-fn messages_may_be_long_and_not_longer() {
+fn overlong_messages_are_refused() {
     for key in [None, key(1)] {
         let talking: Vec<_> = joined(2, key)
             .into_iter()
@@ -55,7 +55,7 @@ fn messages_may_be_long_and_not_longer() {
 }
 
 #[test]
-fn a_late_member_is_waited_for() {
+fn late_member_is_awaited() {
     let (parts, listeners) = group(3, key(1));
     let joining: Vec<_> = parts
         .into_iter()
@@ -109,7 +109,7 @@ fn missing_members_are_named() {
 
 /// Any of the three may die: some members connect to it, and it connects to others.
 #[test]
-fn a_member_that_died_while_starting_may_come_again() {
+fn member_that_died_while_starting_can_restart() {
     for dying in 0..3 {
         let (late, waiting) = ((dying + 1) % 3, (dying + 2) % 3);
         let (parts, listeners) = group(3, None);
@@ -131,7 +131,7 @@ fn a_member_that_died_while_starting_may_come_again() {
 }
 
 #[test]
-fn a_wait_can_be_ended() {
+fn wait_can_be_cancelled() {
     let cancel = AtomicBool::new(false);
     let (parts, mut listeners) = group(2, None);
     let started = Instant::now();
@@ -163,7 +163,7 @@ fn a_wait_can_be_ended() {
 }
 
 #[test]
-fn a_peer_that_goes_in_the_middle_is_named() {
+fn peer_leaving_during_an_exchange_is_named() {
     let mut meshes = joined(3, key(1)).into_iter();
     let (mut first, second) = (meshes.next().expect("3"), meshes.next().expect("2"));
     let third = meshes.next().expect("1");

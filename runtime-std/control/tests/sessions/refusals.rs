@@ -11,7 +11,7 @@ use tramontane_control::{MeshError, Refusal};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 #[test]
-fn another_key_is_told_at_both_ends() {
+fn both_ends_report_a_different_key() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].key = key(2);
     // Another process may have a member's address, so both keep trying until their time limit.
@@ -28,7 +28,7 @@ fn another_key_is_told_at_both_ends() {
 }
 
 #[test]
-fn a_key_at_one_end_alone_is_told_at_both() {
+fn both_ends_report_a_key_at_one_end() {
     for (first, second) in [(key(1), None), (None, key(1))] {
         let (mut parts, listeners) = group(2, None);
         parts[0].key = first;
@@ -45,7 +45,7 @@ fn a_key_at_one_end_alone_is_told_at_both() {
 }
 
 #[test]
-fn another_configuration_or_view_is_told_at_both_ends_with_whose_it_is() {
+fn both_ends_name_a_differing_configuration_or_view() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].digest = 43;
     let others = [(NodeId(11), 43), (NodeId(10), DIGEST)];
@@ -65,7 +65,7 @@ fn another_configuration_or_view_is_told_at_both_ends_with_whose_it_is() {
 }
 
 #[test]
-fn a_second_process_with_one_id_is_told_so() {
+fn second_process_with_the_same_id_is_refused() {
     let (parts, mut listeners) = group(3, key(1));
     let (last, first) = (listeners.pop().expect("three"), listeners.swap_remove(0));
     let waiting = {
@@ -94,7 +94,7 @@ fn a_second_process_with_one_id_is_told_so() {
 }
 
 #[test]
-fn another_program_or_version_is_told_apart() {
+fn other_programs_and_versions_are_distinguished() {
     // A program answers that is not a member.
     let (mut parts, mut listeners) = group(2, None);
     let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -122,7 +122,7 @@ fn another_program_or_version_is_told_apart() {
 }
 
 #[test]
-fn what_is_wrong_at_once_is_told_at_once() {
+fn immediate_errors_are_reported_immediately() {
     let (parts, listeners) = group(2, None);
     let mut part = parts[0].clone();
     part.addresses[1] = SocketAddr::from(([192, 0, 2, 1], 9)).into();

@@ -49,7 +49,7 @@ fn a_child_listens_until_it_is_killed() {
 }
 
 #[test]
-fn the_socket_of_a_process_that_was_killed_is_replaced() {
+fn socket_of_a_killed_process_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     leave_stale(&address);
@@ -59,7 +59,7 @@ fn the_socket_of_a_process_that_was_killed_is_replaced() {
 }
 
 #[test]
-fn of_many_processes_that_find_a_dead_socket_one_gets_it() {
+fn only_one_process_takes_over_a_dead_socket() {
     for round in 0..10 {
         let folder = tempfile::tempdir().expect("a folder");
         let address = address(&folder);
@@ -81,7 +81,7 @@ fn of_many_processes_that_find_a_dead_socket_one_gets_it() {
 }
 
 #[test]
-fn a_socket_that_somebody_listens_at_is_in_use_even_if_nobody_accepts() {
+fn socket_with_a_listener_is_in_use() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     let _listener = Listener::bind(&address).expect("a socket");
@@ -94,7 +94,7 @@ fn a_socket_that_somebody_listens_at_is_in_use_even_if_nobody_accepts() {
 }
 
 #[test]
-fn what_is_no_socket_is_left_alone() {
+fn file_that_is_not_a_socket_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     std::fs::write(path(&address), "a letter").expect("written");
@@ -108,7 +108,7 @@ fn what_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn the_file_is_its_owners_alone_and_goes_with_the_last_handle() {
+fn socket_file_is_private_and_removed_with_listeners() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     let first = Listener::bind(&address).expect("a socket");
@@ -123,7 +123,7 @@ fn the_file_is_its_owners_alone_and_goes_with_the_last_handle() {
 }
 
 #[test]
-fn the_file_of_somebody_else_stays() {
+fn another_listeners_socket_file_remains() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     let first = Listener::bind(&address).expect("a socket");

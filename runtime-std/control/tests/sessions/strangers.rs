@@ -62,7 +62,7 @@ fn babble(address: &Address) -> Vec<TcpStream> {
 }
 
 #[test]
-fn a_hundred_silent_strangers_do_not_keep_a_member_from_a_control_server() {
+fn silent_connections_do_not_block_a_control_server() {
     for key in [None, key(1)] {
         let (server, clients) = server(listener(), key.clone());
         let mut strangers: Vec<TcpStream> = (0..100).map(|_| stranger(server.address())).collect();
@@ -79,7 +79,7 @@ fn a_hundred_silent_strangers_do_not_keep_a_member_from_a_control_server() {
 }
 
 #[test]
-fn a_hundred_silent_strangers_do_not_keep_a_member_from_meeting() {
+fn silent_connections_do_not_block_a_meeting() {
     let (parts, mut listeners) = group(2, key(1));
     let (last, first) = (listeners.pop(), listeners.pop());
     let waiting = {
@@ -95,7 +95,7 @@ fn a_hundred_silent_strangers_do_not_keep_a_member_from_meeting() {
 }
 
 #[test]
-fn what_strangers_say_disturbs_no_meeting() {
+fn unauthenticated_bytes_do_not_disturb_a_meeting() {
     let (parts, mut listeners) = group(2, key(1));
     let (last, first) = (listeners.pop(), listeners.pop());
     let waiting = {
@@ -110,7 +110,7 @@ fn what_strangers_say_disturbs_no_meeting() {
 }
 
 #[test]
-fn what_strangers_send_opens_no_session() {
+fn unauthenticated_bytes_open_no_session() {
     for key in [None, key(1)] {
         let (server, clients) = server(listener(), key.clone());
         let held: Vec<_> = (0..20).map(|_| babble(server.address())).collect();
@@ -122,7 +122,7 @@ fn what_strangers_send_opens_no_session() {
 }
 
 #[test]
-fn a_server_can_be_dropped_while_it_greets() {
+fn server_can_be_dropped_during_greetings() {
     let (server, clients) = server(listener(), key(1));
     let address = server.address().clone();
     let mut strangers: Vec<TcpStream> = (0..20).map(|_| stranger(&address)).collect();
@@ -151,7 +151,7 @@ fn crowded_server() -> (ControlServer, std::sync::mpsc::Sender<()>, Receiver<Pur
 }
 
 #[test]
-fn too_many_clients_are_told_to_come_again() {
+fn excess_clients_are_refused_as_busy() {
     let (server, release, came) = crowded_server();
     let ask = || go(server.address(), operator(), None, Purpose::Ask);
     let join = |node| go(server.address(), identity(node), None, Purpose::Join);
@@ -199,7 +199,7 @@ fn by_hand(address: &Address) -> TcpStream {
 
 /// A host that loses power sends nothing; its sessions must not last indefinitely.
 #[test]
-fn the_kernel_checks_whether_a_silent_client_is_there() {
+fn kernel_checks_silent_clients_with_keepalive() {
     let (server, clients) = server(listener(), None);
     let opened = go(server.address(), identity(11), None, Purpose::Join).expect("let in");
     let client = clients.recv_timeout(LONG).expect("handed over");
@@ -212,7 +212,7 @@ fn the_kernel_checks_whether_a_silent_client_is_there() {
 }
 
 #[test]
-fn a_message_that_comes_in_pieces_is_waited_for_again() {
+fn message_arriving_in_pieces_survives_timeouts() {
     let (server, clients) = server(listener(), None);
     let mut stream = by_hand(server.address());
     let mut session = clients.recv_timeout(LONG).expect("handed over").session;
@@ -229,7 +229,7 @@ fn a_message_that_comes_in_pieces_is_waited_for_again() {
 }
 
 #[test]
-fn a_client_that_stops_in_the_middle_of_a_message_is_gone() {
+fn client_stopping_during_a_message_is_gone() {
     let (server, clients) = server(listener(), None);
     let mut stream = by_hand(server.address());
     let mut session = clients.recv_timeout(LONG).expect("handed over").session;

@@ -17,7 +17,7 @@ const LARGER_THAN_ALL_BUFFERS: u64 = 512 << 20;
 const MEMORY_MAX: u64 = 200 << 20;
 
 #[test]
-fn files_and_directories_reach_every_place_as_they_are() {
+fn files_and_directories_arrive_unchanged() {
     for fabric in ["shm", "tcp"] {
         let place = Place::new();
         let sources = sources(&place);
@@ -44,7 +44,7 @@ fn files_and_directories_reach_every_place_as_they_are() {
 
 #[test]
 #[ignore = "copies two gigabytes in all, and takes 20 s; CI runs it"]
-fn memory_is_bounded_however_large_a_file_is() {
+fn copy_of_large_file_takes_bounded_memory() {
     for fabric in ["shm", "tcp"] {
         let place = Place::new();
         let path = place.path().join("large");
@@ -86,7 +86,7 @@ fn peak_memory(pid: u32) -> Option<u64> {
 }
 
 #[test]
-fn one_empty_file_is_a_copy_too_by_any_algorithm() {
+fn empty_file_is_copied_by_any_algorithm() {
     for algorithm in ["pipeline", "sequential", "interleaved", "chain", "tree"] {
         let place = Place::new();
         let file = place.file("empty", b"").display().to_string();
@@ -100,7 +100,7 @@ fn one_empty_file_is_a_copy_too_by_any_algorithm() {
 }
 
 #[test]
-fn bits_that_are_worth_what_an_owner_is_do_not_arrive() {
+fn setuid_setgid_and_sticky_bits_are_removed() {
     let place = Place::new();
     let tree = place.path().join("tree");
     fs::create_dir(&tree).expect("a directory");
@@ -124,7 +124,7 @@ fn bits_that_are_worth_what_an_owner_is_do_not_arrive() {
 }
 
 #[test]
-fn nodes_of_a_group_file_copy_between_hosts() {
+fn group_file_nodes_copy_between_hosts() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 3] = targets(&place);
@@ -161,7 +161,7 @@ fn nodes_of_a_group_file_copy_between_hosts() {
 
 #[test]
 #[ignore = "41 processes; CI runs it"]
-fn many_receivers_of_this_machine_have_the_same() {
+fn many_local_receivers_get_the_same_files() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 40] = targets(&place);

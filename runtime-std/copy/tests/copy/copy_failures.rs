@@ -21,7 +21,7 @@ fn unpacked(to: &Path, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_is_refused_leaves_nothing_anywhere() {
+fn refused_copy_leaves_nothing() {
     let place = Place::new();
     let file = place.file("file", b"content").display().to_string();
     let to: [PathBuf; 2] = targets(&place);
@@ -52,7 +52,7 @@ fn what_is_refused_leaves_nothing_anywhere() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_ends_the_copy_for_all() {
+fn killed_receiver_ends_copy_for_all() {
     for fabric in ["shm", "tcp"] {
         let place = Place::new();
         let sources = sources(&place);
@@ -85,7 +85,7 @@ fn a_receiver_that_is_killed_ends_the_copy_for_all() {
 }
 
 #[test]
-fn an_interrupted_copy_leaves_nothing() {
+fn interrupted_copy_leaves_nothing() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
@@ -106,7 +106,7 @@ fn an_interrupted_copy_leaves_nothing() {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_copied_is_nowhere_and_all_are_told() {
+fn changed_source_file_fails_copy_everywhere() {
     for becomes in [MORE_THAN_BUFFERS - 1, MORE_THAN_BUFFERS + 1] {
         let place = Place::new();
         let file = place.file("large", &vec![7; MORE_THAN_BUFFERS]);
@@ -138,7 +138,7 @@ fn a_file_that_changes_while_it_is_copied_is_nowhere_and_all_are_told() {
 }
 
 #[test]
-fn a_place_within_what_is_copied_is_refused() {
+fn destination_inside_source_is_refused() {
     let place = Place::new();
     let source = place.path().join("source");
     fs::create_dir_all(source.join("inner")).expect("directories");
@@ -166,7 +166,7 @@ fn a_place_within_what_is_copied_is_refused() {
 }
 
 #[test]
-fn a_host_that_copies_does_not_take_what_another_unpacks() {
+fn source_with_unpacked_files_is_refused() {
     let place = Place::new();
     let source = place.path().join("source");
     fs::create_dir_all(source.join("inner")).expect("directories");
@@ -182,7 +182,7 @@ fn a_host_that_copies_does_not_take_what_another_unpacks() {
 }
 
 #[test]
-fn what_is_no_file_directory_or_link_is_refused() {
+fn special_files_are_refused() {
     let place = Place::new();
     let source = place.path().join("source");
     fs::create_dir(&source).expect("a directory");
@@ -194,7 +194,7 @@ fn what_is_no_file_directory_or_link_is_refused() {
 }
 
 #[test]
-fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
+fn failed_move_leaves_nothing_and_is_reported() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
@@ -225,7 +225,7 @@ fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
 }
 
 #[test]
-fn a_place_that_cannot_be_moved_into_is_told_on_this_machine_too() {
+fn local_failed_move_is_reported() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
@@ -239,7 +239,7 @@ fn a_place_that_cannot_be_moved_into_is_told_on_this_machine_too() {
 }
 
 #[test]
-fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
+fn waiting_copy_ends_on_signal() {
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let place = Place::new();
         let file = place.file("file", b"content").display().to_string();
@@ -262,7 +262,7 @@ fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
 }
 
 #[test]
-fn options_that_differ_between_hosts_are_told() {
+fn different_options_of_hosts_are_reported() {
     let terms = [["--block", "65536"], ["--algorithm", "chain"]];
     for (own, words) in
         terms.iter().zip([["65536 bytes by 'pipeline'", "--block"], ["by 'chain'", "--algorithm"]])
@@ -287,7 +287,7 @@ fn options_that_differ_between_hosts_are_told() {
 }
 
 #[test]
-fn hosts_that_disagree_on_who_copies_are_told() {
+fn different_senders_of_hosts_are_reported() {
     let place = Place::new();
     let file = place.file("file", b"content").display().to_string();
     let to = targets::<2>(&place).map(|to| to.display().to_string());
@@ -307,7 +307,7 @@ fn hosts_that_disagree_on_who_copies_are_told() {
 }
 
 #[test]
-fn an_address_that_a_running_node_has_is_told() {
+fn address_of_running_node_is_reported() {
     let place = Place::new();
     let file = place.file("file", b"content").display().to_string();
     let config = hosts(&place, 2);
@@ -324,7 +324,7 @@ fn an_address_that_a_running_node_has_is_told() {
 
 /// The key encrypts only TCP traffic, so RDMA with a key must be requested explicitly at each end.
 #[test]
-fn a_copy_in_clear_beside_a_key_is_asked_for() {
+fn unencrypted_copy_with_key_must_be_permitted() {
     let place = Place::new();
     let file = place.file("file", b"content").display().to_string();
     let [to] = targets::<1>(&place).map(|to| to.display().to_string());

@@ -82,7 +82,7 @@ fn is_empty(directory: &Path) -> bool {
 }
 
 #[test]
-fn a_receiver_that_is_killed_between_hosts_is_named_by_all() {
+fn killed_remote_receiver_is_named_by_all() {
     let mut hosts = Hosts::start();
     hosts.wait_for_data();
     let (root, [first, second], to, _place) = hosts.into_three();
@@ -93,7 +93,7 @@ fn a_receiver_that_is_killed_between_hosts_is_named_by_all() {
 }
 
 #[test]
-fn a_receiver_that_cannot_write_is_named_by_all_with_what_its_system_said() {
+fn failed_write_is_reported_by_all() {
     // The limit imitates a full disk, which a test does not have.
     let limited = |place: &Place, arguments: &[&str]| {
         let mut command = std::process::Command::new("sh");
@@ -110,7 +110,7 @@ fn a_receiver_that_cannot_write_is_named_by_all_with_what_its_system_said() {
 }
 
 #[test]
-fn a_root_that_is_killed_or_interrupted_is_named_by_all() {
+fn lost_sender_is_named_by_all() {
     for (signal, word) in [(Signal::KILL, "is gone"), (Signal::INT, "it was interrupted")] {
         let mut hosts = Hosts::start();
         hosts.wait_for_data();
@@ -123,7 +123,7 @@ fn a_root_that_is_killed_or_interrupted_is_named_by_all() {
 }
 
 #[test]
-fn a_receiver_is_interrupted_while_data_comes() {
+fn interrupted_receiver_ends_copy_for_all() {
     let mut hosts = Hosts::start();
     hosts.wait_for_data();
     let (root, [first, second], to, _place) = hosts.into_three();
@@ -166,7 +166,7 @@ fn until_in_time(attempt: impl Fn(&Place) -> (Option<i32>, PathBuf), stopped: i3
 }
 
 #[test]
-fn a_receiver_that_is_stopped_near_the_end_does_not_hold_the_root() {
+fn receiver_stopped_late_does_not_hold_sender() {
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let attempt = |place: &Place| {
             let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
@@ -194,7 +194,7 @@ fn a_receiver_that_is_stopped_near_the_end_does_not_hold_the_root() {
 }
 
 #[test]
-fn a_receiver_that_is_stopped_on_this_machine_does_not_hold_the_root() {
+fn stopped_local_receiver_does_not_hold_sender() {
     for fabric in ["shm", "tcp"] {
         let attempt = |place: &Place| {
             let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
@@ -223,7 +223,7 @@ fn a_receiver_that_is_stopped_on_this_machine_does_not_hold_the_root() {
 }
 
 #[test]
-fn a_sender_that_stays_stopped_is_told_by_its_receivers() {
+fn stopped_sender_is_named_by_receivers() {
     let mut hosts = Hosts::start_of(3);
     hosts.wait_for_data();
     hosts.root.signal(Signal::STOP);
@@ -234,7 +234,7 @@ fn a_sender_that_stays_stopped_is_told_by_its_receivers() {
 }
 
 #[test]
-fn a_receiver_that_stays_stopped_is_told_by_the_others() {
+fn stopped_receiver_is_named_by_others() {
     let mut hosts = Hosts::start_of(3);
     hosts.wait_for_data();
     hosts.receivers[1].signal(Signal::STOP);
@@ -249,7 +249,7 @@ fn a_receiver_that_stays_stopped_is_told_by_the_others() {
 
 /// To the two survivors, the network seems to have split, and they are the smaller side.
 #[test]
-fn members_without_a_majority_have_nothing_nor_have_the_others_without_the_sender() {
+fn minority_and_members_without_sender_have_nothing() {
     let mut hosts = Hosts::start_of(5);
     hosts.wait_for_data();
     let majority = &hosts.receivers[1..];
@@ -267,7 +267,7 @@ fn members_without_a_majority_have_nothing_nor_have_the_others_without_the_sende
 }
 
 #[test]
-fn the_only_receiver_and_the_sender_tell_of_each_other() {
+fn sender_and_only_receiver_name_each_other() {
     for is_sender in [true, false] {
         let mut hosts = Hosts::start_of(2);
         hosts.wait_for_data();

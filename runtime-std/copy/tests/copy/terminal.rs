@@ -7,7 +7,7 @@ use crate::support::{Place, children_of, send, wait_for};
 use rustix::process::Signal;
 
 #[test]
-fn a_copy_that_is_interrupted_leaves_no_bar_and_tells_a_rate_that_can_be() {
+fn interrupted_copy_leaves_no_bar() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     let (file, to) = (folder.path().join("file"), folder.path().join("to"));

@@ -27,7 +27,7 @@ fn object(output: &[u8]) -> Value {
 }
 
 #[test]
-fn a_file_reaches_every_place_as_it_is() {
+fn file_arrives_unchanged_over_rdma() {
     for algorithm in ["pipeline", "sequential"] {
         let place = Place::new();
         let (path, content) = source(&place, BYTES);
@@ -48,7 +48,7 @@ fn a_file_reaches_every_place_as_it_is() {
 }
 
 #[test]
-fn nodes_of_a_group_file_that_meet_over_tcp_copy_over_rdma() {
+fn tcp_group_file_nodes_copy_over_rdma() {
     let place = Place::new();
     let (path, content) = source(&place, BYTES);
     let [to]: [PathBuf; 1] = targets(&place);
@@ -66,7 +66,7 @@ fn nodes_of_a_group_file_that_meet_over_tcp_copy_over_rdma() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_ends_the_copy_for_all() {
+fn killed_rdma_receiver_ends_copy_for_all() {
     let place = Place::new();
     let (path, _) = source(&place, 64 << 20);
     let to: [PathBuf; 2] = targets(&place);

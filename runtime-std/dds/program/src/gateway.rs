@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_topic_is_mirrored_to_its_own_name_or_from_one_and_to_another() {
+    fn mirror_option_accepts_one_or_two_rtps_topics() {
         let of = |topic: &str, reads: &str, writes: &str| {
             let [topic, reads, writes] = [topic, reads, writes].map(str::to_owned);
             Ok(Mirrored { topic, reads, writes })

@@ -98,7 +98,7 @@ mod tests {
     /// RTPS 10.7: a string's length includes the final zero, and numbers are aligned to their size
     /// from the beginning.
     #[test]
-    fn values_are_encoded_as_the_standard_has_them() {
+    fn encoding_matches_the_standard() {
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
         let expected = [
             5, 0, 0, 0, b'B', b'L', b'U', b'E', 0, 0, 0, 0, 34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn oversized_value_is_reported() {
         let mut slot = [0; 16];
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
         let told = encode_in_place(&shape, &mut slot).expect_err("too large");

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_key_is_its_own_handle_and_a_long_one_is_hashed() {
+    fn long_key_is_hashed_for_its_handle() {
         let handle = InstanceHandle::of_key(&0x0102_0304_u32).expect("plain");
         assert_eq!(handle.0[..6], [1, 2, 3, 4, 0, 0]);
         // The MD5 of "\0\0\0\x11" + "0123456789abcdef\0".
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_where_they_lie() {
+    fn bytes_are_read_in_place() {
         let encoded = crate::cdr::encode(&Octets(vec![7; 5])).expect("plain");
         assert_eq!(encoded, [5, 0, 0, 0, 7, 7, 7, 7, 7]);
         let read: OctetsRef<'_> =

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_is_a_subgroup_of_those_who_publish_or_subscribe() {
+    fn topics_subgroup_has_its_publishers_and_subscribers() {
         let topics = vec![
             TopicDescription::new("a", "A").publishers([2]).subscribers([1, 3]),
             TopicDescription::new("b", "B").level(Level::Unordered),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_domain_is_refused() {
+    fn wrong_domain_is_refused() {
         let wrong = [
             TopicDescription::new("a", "A").publishers([7]),
             TopicDescription::new(DISCOVERY, "A"),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_participants_must_agree_on_is_in_the_terms() {
+    fn terms_cover_every_shared_setting() {
         let topic = || TopicDescription::new("a", "A");
         let terms = |topic| domain(vec![topic]).expect("well formed").terms();
         let others = [
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_read_from_a_file() {
+    fn domain_is_read_from_a_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("domain.toml");
         let text = "[group]\nname = \"flight\"\nnodes = [{ id = 0 }, { id = 1 }]\n\

@@ -266,7 +266,7 @@ mod tests {
         /// With any events and any gateway failures, each sample from RTPS is in the order once and
         /// in its writer's order, and each sample that must leave does so once and in order.
         #[test]
-        fn nothing_is_repeated_lost_or_echoed(
+        fn samples_are_never_repeated_lost_or_echoed(
             deeds in proptest::collection::vec(0_u8..7, 0..80),
             returns in any::<bool>(),
         ) {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_is_not_passed_on_by_one_that_comes_later() {
+    fn late_gateway_does_not_forward_earlier_samples() {
         let mut late = Ledger::new(false, 1);
         let origin = Some(Origin { writer: [1; 16], sequence: 5 });
         late.came_in_order(FromGroup { ordinal: 9, origin, source: Timestamp(0), cdr: Vec::new() });

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_met_by_as_much_or_more_and_refused_by_less() {
+    fn request_matches_equal_or_stronger_offers() {
         for (policy, more, wants) in CASES {
             let (mut offered, mut wanted) = least();
             assert_eq!(incompatible(&offered, &wanted), []);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_compared_the_other_way_round() {
+    fn smaller_latency_budget_satisfies_a_larger_one() {
         let (mut offered, mut wanted) = least();
         offered.latency_budget.duration = Duration::from_millis(2);
         assert_eq!(incompatible(&offered, &wanted), [PolicyId::LatencyBudget]);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_refused_at_both_ends() {
+    fn unsupported_policies_are_refused_at_both_ends() {
         type Both = (PolicyId, fn(&mut WriterQos), fn(&mut ReaderQos));
         let cases: [Both; 3] = [
             (
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_offers_no_more_than_the_level_of_its_topic() {
+    fn writers_offer_is_bounded_by_topic_level() {
         let levels = [Level::Unordered, Level::Atomic, Level::Volatile, Level::Logged];
         for (own, at) in levels.iter().zip(0..) {
             for (wanted, above) in levels.iter().zip(0..) {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradictory_policies_are_refused() {
         type Change = (PolicyId, fn(&mut ReaderQos));
         let wanted: [Change; 7] = [
             (PolicyId::Deadline, |qos| qos.deadline = Deadline { period: Duration::ZERO }),

@@ -76,7 +76,7 @@ mod tests {
     /// The log has let go of the first messages, of all announcements too: that is told as lost,
     /// and the rest is given. At the present those writers stay that are there.
     #[test]
-    fn what_the_log_let_go_of_is_told_and_the_topic_goes_on_with_the_reader() {
+    fn dropped_log_messages_are_reported_as_lost() {
         let handle = |writer| PublicationHandle { participant: ParticipantId::Node(0), writer };
         let reader = reader();
         let mut history =
@@ -114,7 +114,7 @@ mod tests {
     /// Its announcement may be in what the log tells, or before that; then it is found out about at
     /// the present.
     #[test]
-    fn a_writer_that_offers_too_little_is_told_once() {
+    fn mismatched_writer_is_reported_once() {
         let offers = WriterQos::of(Level::Atomic);
         let mut member = Side::new(1);
         member.tell(&announced_as(0, &offers));
@@ -136,7 +136,7 @@ mod tests {
 
     /// Nobody knows before the present what it offers.
     #[test]
-    fn a_writer_that_offers_more_than_was_assumed_is_matched_at_the_present() {
+    fn stronger_writer_is_matched_after_catching_up() {
         let period = Duration::from_secs(1);
         let qos = ReaderQos { deadline: Deadline { period }, ..ReaderQos::default() };
         let handle = SubscriptionHandle::default();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again_once_nobody_has_it() {
+    fn unreferenced_memory_is_reused() {
         let mut payloads = Payloads::default();
         let first = payloads.copy(&[1; 100]);
         let (place, reader) = (first.bytes.as_ptr(), Arc::clone(&first));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_copied_once_for_all_who_keep_it() {
+    fn kept_value_is_copied_once() {
         let mut payloads = Payloads::default();
         let mut incoming = Incoming::new(&[5; 3], &mut payloads);
         let (one, other) = (incoming.keep(), incoming.keep());

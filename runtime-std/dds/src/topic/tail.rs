@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_kept_while_a_reader_comes_and_no_more_than_the_bound() {
+    fn tail_keeps_bounded_messages_for_readers_catching_up() {
         let mut side = Side::new(1);
         side.tell(&announced(0));
         assert_eq!((count(&side, 0), count(&side, 1)), (None, Some(0)));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_state_goes_past_is_not_kept() {
+    fn takeover_clears_the_tail() {
         let (mut member, mut outside) = (Side::new(1), Side::new(1));
         outside.topic.reader_comes();
         member.tell(&announced(0));

@@ -103,7 +103,7 @@ mod tests {
         /// given each once, in the order, or is told that it is lost; and what it keeps afterwards
         /// is what a member keeps.
         #[test]
-        fn what_was_missed_comes_once_from_what_is_kept_or_is_told_to_be_lost(
+        fn missed_samples_arrive_once_or_count_as_lost(
             deeds in prop::collection::vec((0..WRITERS, 0..3_u8, prop::bool::weighted(0.6)), 1..80),
             depth in 1..4_usize,
         ) {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_that_went_meanwhile_are_gone_and_new_ones_are_there() {
+    fn takeover_replaces_departed_writers() {
         let (mut member, mut outside) = (Side::new(1), Side::new(1));
         member.tell(&announced(0));
         member.tell(&said(0, Kind::Data, 1, 7, &[0; 4]));
@@ -181,7 +181,7 @@ mod tests {
 
     /// A place has one topic after another, and what is left of one may come late.
     #[test]
-    fn what_is_of_another_topic_that_had_the_place_is_left_out() {
+    fn messages_of_previous_topic_are_ignored() {
         let qos = encode_writer(&WriterQos::of(Level::Volatile)).expect("plain");
         let mut outside = Side::new(1);
         outside.tell(&said(0, Kind::Announce, 0, 7, &qos));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_in_a_writers_numbers_are_counted_for_each_writer() {
+    fn number_gaps_are_counted_per_writer() {
         let mut writers = KnownWriters::default();
         for writer in 0..2 {
             writers.add(handle(0, writer), WriterQos::default(), 0, ms(0));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_writer_that_says_nothing_for_its_lease_is_silent_until_it_speaks() {
+    fn manual_writer_is_silent_after_its_lease() {
         let mut writers = KnownWriters::default();
         writers.add(handle(0, 0), manual(LivelinessKind::ManualByTopic), 0, ms(0));
         writers.add(handle(0, 1), WriterQos::default(), 0, ms(0));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_speaks_for_all_writers_of_a_participant_where_that_is_the_kind() {
+    fn participant_liveliness_covers_all_its_manual_writers() {
         let kinds = [
             (LivelinessKind::ManualByParticipant, [handle(1, 0)]),
             (LivelinessKind::ManualByTopic, [handle(0, 1)]),

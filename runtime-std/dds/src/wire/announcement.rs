@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_arrive_as_they_were_announced_and_fit() {
+    fn announced_policies_round_trip_and_fit() {
         let qos = WriterQos {
             liveliness: Liveliness {
                 kind: LivelinessKind::ManualByTopic,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_topics_is_read_as_it_was_said_and_other_bytes_are_refused() {
+    fn topic_messages_round_trip_or_are_refused() {
         let topic = TopicDescription::new("Tracks", "Track").level(Level::Volatile);
         let topic = topic.publishers([1, 2]).sample_max(77);
         let words = [

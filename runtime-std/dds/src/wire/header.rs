@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_header_is_read_as_it_was_written(header in header(), body in any::<Vec<u8>>()) {
+        fn headers_round_trip(header in header(), body in any::<Vec<u8>>()) {
             let bytes = if header.origin.is_some() { HEADER_MAX } else { HEADER_BYTES };
             let mut slot = vec![0; bytes];
             header.write(&mut slot);
@@ -210,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn arbitrary_header_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             if let Some((header, rest)) = Header::read(&bytes) {
                 let own = if header.origin.is_some() { HEADER_MAX } else { HEADER_BYTES };
                 prop_assert_eq!(own + rest.len(), bytes.len());

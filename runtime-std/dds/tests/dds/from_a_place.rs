@@ -71,7 +71,7 @@ fn differing<T: PartialEq + Clone>(one: &[T], other: &[T]) -> Option<(usize, T, 
 
 /// It begins in the middle, while others write: each comes once, up to the present and beyond.
 #[test]
-fn readers_of_members_and_outside_begin_at_any_place_while_samples_are_written() {
+fn readers_begin_anywhere_while_samples_are_written() {
     const COUNT: u64 = 400;
     for (carrier, clients) in CARRIERS.into_iter().zip([false, true]) {
         let place = Place::new(2, [topic().clients(clients)]).over(carrier);
@@ -122,7 +122,7 @@ fn readers_of_members_and_outside_begin_at_any_place_while_samples_are_written()
 
 /// What the log let go of is counted, and the rest is given.
 #[test]
-fn what_a_log_let_go_of_is_told_inside_and_outside() {
+fn dropped_log_messages_are_reported_to_all_readers() {
     let mut place = Place::new(1, [topic().clients(true)]);
     place.keep_bytes = Some(30_000);
     let member = place.join(0);
@@ -159,7 +159,7 @@ fn what_a_log_let_go_of_is_told_inside_and_outside() {
 
 /// The log has its announcement, and so has the present: one writer all the same.
 #[test]
-fn a_writer_that_offers_too_little_is_told_once_to_a_reader_from_the_log() {
+fn log_reader_reports_mismatched_writer_once() {
     let place = Place::new(1, [topic().clients(true)]);
     let member = place.join(0);
     let outside = place.connect(0);
@@ -191,7 +191,7 @@ fn a_writer_that_offers_too_little_is_told_once_to_a_reader_from_the_log() {
 }
 
 #[test]
-fn a_reader_that_has_no_log_to_begin_at_is_refused() {
+fn reader_without_a_log_is_refused() {
     let nodes = topic().publishers([0]).subscribers([1]);
     let plain = TopicDescription::new("Plain", "Track").sample_max(256);
     let place = Place::new(2, [nodes, plain]);
@@ -208,7 +208,7 @@ fn a_reader_that_has_no_log_to_begin_at_is_refused() {
 
 /// It is deleted while it comes: the writer hears that it is gone, and nothing goes on.
 #[test]
-fn a_reader_that_goes_before_it_has_come_is_gone() {
+fn reader_deleted_while_catching_up_is_gone() {
     let place = Place::new(1, [topic()]);
     let member = place.join(0);
     let mut writer = writer(&member);

@@ -31,7 +31,7 @@ fn next(reader: &DataReader<Track>) -> SampleInfo {
 }
 
 #[test]
-fn an_instance_lives_as_long_as_a_writer_has_it() {
+fn instance_is_alive_while_a_writer_has_it() {
     // Two of three go on when one is lost.
     let place = place(3);
     let mut participants = place.join_all(0..3);
@@ -63,7 +63,7 @@ fn an_instance_lives_as_long_as_a_writer_has_it() {
 }
 
 #[test]
-fn to_unregister_disposes_where_the_writer_says_so() {
+fn unregistering_disposes_if_policy_says_so() {
     let place = place(1);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
@@ -90,7 +90,7 @@ fn to_unregister_disposes_where_the_writer_says_so() {
 }
 
 #[test]
-fn a_disposed_instance_comes_alive_again_in_the_next_generation() {
+fn disposed_instance_revives_in_next_generation() {
     let place = place(1);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
@@ -114,7 +114,7 @@ fn a_disposed_instance_comes_alive_again_in_the_next_generation() {
 }
 
 #[test]
-fn a_writer_keeps_to_its_most_instances() {
+fn writer_respects_its_instance_limit() {
     let place = place(1);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");

@@ -49,7 +49,7 @@ fn ordered() -> ReaderQos {
 }
 
 #[test]
-fn all_readers_see_all_writers_samples_in_one_order() {
+fn readers_see_all_writers_in_one_order() {
     let place = Place::new(3, [topic(Level::Atomic)]);
     let participants = place.join_all(0..3);
     let readers: Vec<_> = participants.iter().map(|own| noting(own, ordered())).collect();
@@ -90,7 +90,7 @@ fn all_readers_see_all_writers_samples_in_one_order() {
 }
 
 #[test]
-fn without_order_each_writers_samples_come_in_its_own() {
+fn unordered_samples_keep_each_writers_order() {
     let place = Place::new(2, [topic(Level::Unordered)]);
     let participants = place.join_all(0..2);
     let readers: Vec<_> =
@@ -116,7 +116,7 @@ fn without_order_each_writers_samples_come_in_its_own() {
 }
 
 #[test]
-fn an_unordered_topic_does_not_satisfy_who_asks_for_order() {
+fn unordered_topic_does_not_match_ordered_request() {
     let place = Place::new(1, [topic(Level::Unordered)]);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
@@ -149,13 +149,13 @@ fn numbers(taken: &[tramontane_dds::Sample<Track>]) -> BTreeMap<u32, Vec<u64>> {
 }
 
 #[test]
-fn a_late_reader_and_a_late_participant_are_given_what_is_kept() {
+fn late_readers_and_participants_receive_kept_samples() {
     late_ones_are_given_what_is_kept(Level::Volatile);
 }
 
 /// At the level logged that holds too, and acknowledgement says that it is on disk.
 #[test]
-fn a_late_reader_and_a_late_participant_are_given_what_is_logged() {
+fn late_readers_and_participants_receive_logged_samples() {
     late_ones_are_given_what_is_kept(Level::Logged);
 }
 
@@ -208,7 +208,7 @@ fn late_ones_are_given_what_is_kept(level: Level) {
 }
 
 #[test]
-fn members_that_go_on_agree_on_what_a_lost_one_wrote() {
+fn survivors_agree_on_a_lost_members_samples() {
     let place = Place::new(3, [topic(Level::Atomic)]);
     let mut participants = place.join_all(0..3);
     let readers: Vec<_> = participants[..2].iter().map(|own| noting(own, ordered())).collect();
@@ -244,7 +244,7 @@ fn members_that_go_on_agree_on_what_a_lost_one_wrote() {
 }
 
 #[test]
-fn a_reader_that_keeps_all_holds_delivery_back_and_then_rejects() {
+fn full_keep_all_reader_delays_then_rejects() {
     let place = Place::new(1, [topic(Level::Atomic)]);
     let own = place.join(0);
     let tracks = own.topic::<Track>(TOPIC).expect("a topic");
@@ -272,7 +272,7 @@ fn a_reader_that_keeps_all_holds_delivery_back_and_then_rejects() {
 }
 
 #[test]
-fn listeners_may_write_and_may_not_wait() {
+fn listeners_may_write_but_not_wait() {
     let answers = TopicDescription::new("Answers", "Track").sample_max(256);
     let place = Place::new(1, [topic(Level::Atomic), answers]);
     let own = place.join(0);

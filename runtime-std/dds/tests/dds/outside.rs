@@ -70,7 +70,7 @@ fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::Range
 }
 
 #[test]
-fn writers_and_readers_inside_and_outside_have_one_order() {
+fn members_and_external_participants_share_one_order() {
     const COUNT: u64 = 100;
     for carrier in CARRIERS {
         let place = Place::new(2, [topic(Level::Atomic)]).over(carrier);
@@ -123,7 +123,7 @@ fn writers_and_readers_inside_and_outside_have_one_order() {
 /// What is kept comes once and first, also of writers that are gone; then what is written from then
 /// on. A member that joins later takes over what writers outside have said.
 #[test]
-fn who_comes_late_outside_or_inside_is_given_what_is_kept_once() {
+fn late_participants_receive_kept_samples_once() {
     for carrier in CARRIERS {
         let kept = ResourceLimits::default();
         let topic = topic(Level::Volatile).keep(History::KeepLast(2), kept);
@@ -166,7 +166,7 @@ fn who_comes_late_outside_or_inside_is_given_what_is_kept_once() {
 }
 
 #[test]
-fn policies_that_do_not_match_are_told_at_both_ends() {
+fn external_policy_mismatch_is_reported_at_both_ends() {
     let place = Place::new(1, [topic(Level::Atomic)]);
     let member = place.join(0);
     let tracks = member.topic::<Track>(TOPIC).expect("a topic");
@@ -193,7 +193,7 @@ fn policies_that_do_not_match_are_told_at_both_ends() {
 
 /// A writer, a reader and a participant that go are gone for all.
 #[test]
-fn who_ends_outside_is_gone_for_all() {
+fn departed_external_participant_is_gone_everywhere() {
     let place = Place::new(2, [topic(Level::Atomic)]);
     let members = place.join_all(0..2);
     let tracks = members[0].topic::<Track>(TOPIC).expect("a topic");
@@ -232,7 +232,7 @@ fn who_ends_outside_is_gone_for_all() {
 /// All members are gone at once, and the domain begins anew: what was read before is told to be of
 /// another history, and what there is now is read from its beginning.
 #[test]
-fn outside_reader_learns_that_domain_began_anew() {
+fn external_reader_detects_a_restarted_domain() {
     let place = Place::new(
         1,
         [topic(Level::Volatile).keep(History::KeepLast(9), ResourceLimits::default())],
@@ -282,7 +282,7 @@ impl DataReaderListener<Octets> for Listener {
 /// Samples are built in place outside too, listeners are lent them, and the others' writers and
 /// readers of a topic may be anywhere.
 #[test]
-fn samples_are_built_in_place_and_lent_outside() {
+fn external_participants_build_and_borrow_samples_in_place() {
     let bytes = TopicDescription::new("Bytes", "Octets").sample_max(2_000).clients(true);
     let place = Place::new(1, [bytes]);
     let _member = place.join(0);

@@ -24,7 +24,7 @@ fn told<T>(outcome: Result<T, DdsError>) -> String {
 }
 
 #[test]
-fn what_is_not_given_outside_is_refused_by_name() {
+fn unavailable_external_requests_are_refused_by_name() {
     let inside = TopicDescription::new("Inside", "Octets");
     let mut place = Place::new(1, [topic().clients(true), inside]);
     place.domain = place.domain.with_places([TopicPlaces::new(1)]).expect("a domain");
@@ -63,7 +63,7 @@ fn what_is_not_given_outside_is_refused_by_name() {
 /// Bytes that are anything, and such as are nearly what a participant says, in a topic and in
 /// discovery: nobody is harmed, and all go on.
 #[test]
-fn what_makes_no_sense_harms_nobody() {
+fn invalid_external_messages_are_harmless() {
     let place = Place::new(2, [topic().clients(true)]);
     let members = place.join_all(0..2);
     let outside = place.connect(1);
@@ -123,7 +123,7 @@ fn what_makes_no_sense_harms_nobody() {
 
 /// A participant outside has so many writers and readers, and no more: all members keep them.
 #[test]
-fn what_is_kept_of_one_outside_is_bounded() {
+fn external_participants_state_is_bounded() {
     let place = Place::new(1, [topic().clients(true)]);
     let member = place.join(0);
     let tracks = member.topic::<Track>(TOPIC).expect("a topic");

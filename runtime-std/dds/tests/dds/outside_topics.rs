@@ -65,7 +65,7 @@ impl TypeSupport for Plot {
 /// It is deleted while all write, inside and outside: all readers are given the same up to there.
 /// The same name and place may come again, and are another topic for all.
 #[test]
-fn a_topic_of_run_time_has_one_order_and_one_end_inside_and_outside() {
+fn created_topic_ends_alike_for_external_readers() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 2, [places(1, true)]);
         let members = place.join_all(0..2);
@@ -153,7 +153,7 @@ fn a_topic_of_run_time_has_one_order_and_one_end_inside_and_outside() {
 }
 
 #[test]
-fn who_connects_later_finds_topics_of_run_time_and_what_is_kept_of_them() {
+fn late_external_participant_finds_created_topics() {
     let place = Place::with_places(Carrier::SharedMemory, 1, [places(2, true), places(1, false)]);
     let member = place.join(0);
     let kept = topic().keep(History::KeepLast(2), ResourceLimits::default());

@@ -24,7 +24,7 @@ fn tracks(own: &DomainParticipant) -> tramontane_dds::Topic<Track> {
 }
 
 #[test]
-fn ends_that_do_not_match_are_told_which_policies_differ_and_exchange_nothing() {
+fn mismatched_ends_report_policies_and_exchange_nothing() {
     let place = place();
     let own = place.join(0);
     let topic = tracks(&own);
@@ -63,7 +63,7 @@ fn ends_that_do_not_match_are_told_which_policies_differ_and_exchange_nothing() 
 }
 
 #[test]
-fn a_type_or_a_topic_that_the_domain_does_not_have_is_refused() {
+fn unknown_type_or_topic_is_refused() {
     let place = place();
     let own = place.join(0);
     assert!(own.topic::<tramontane_dds::Octets>(TOPIC).is_err());
@@ -95,7 +95,7 @@ impl DataWriterListener for Late {
 }
 
 #[test]
-fn a_deadline_that_passes_is_told_to_both_ends() {
+fn missed_deadline_is_reported_at_both_ends() {
     let place = place();
     let own = place.join(0);
     let topic = tracks(&own);
@@ -126,7 +126,7 @@ fn a_deadline_that_passes_is_told_to_both_ends() {
 }
 
 #[test]
-fn a_manual_writer_that_says_nothing_is_not_alive_until_it_does() {
+fn silent_manual_writer_is_not_alive() {
     let place = place();
     let own = place.join(0);
     let topic = tracks(&own);
@@ -153,7 +153,7 @@ fn a_manual_writer_that_says_nothing_is_not_alive_until_it_does() {
 }
 
 #[test]
-fn a_best_effort_writer_drops_what_finds_no_room_and_readers_are_told() {
+fn best_effort_drops_are_reported_to_readers() {
     /// Holds delivery back, until it may go on.
     struct Slow(Arc<Mutex<()>>, Notes<u64>);
     impl DataReaderListener<Track> for Slow {
@@ -196,7 +196,7 @@ fn a_best_effort_writer_drops_what_finds_no_room_and_readers_are_told() {
 }
 
 #[test]
-fn a_sample_whose_time_is_over_is_given_to_nobody() {
+fn expired_sample_is_never_delivered() {
     let place = place();
     let own = place.join(0);
     let topic = tracks(&own);
@@ -242,7 +242,7 @@ fn status_conditions_and_read_conditions_end_a_wait() {
 }
 
 #[test]
-fn a_closure_is_a_listener_and_what_it_leaves_is_kept() {
+fn closure_listener_leaves_samples_to_the_reader() {
     let place = place();
     let own = place.join(0);
     let topic = tracks(&own);

@@ -58,7 +58,7 @@ impl TypeSupport for Plot {
 }
 
 #[test]
-fn a_topic_comes_with_a_view_goes_with_a_view_and_may_come_again_as_another() {
+fn topic_is_created_deleted_and_recreated_by_views() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 3, [places(Level::Atomic, 1)]);
         let participants = place.join_all(0..3);
@@ -120,7 +120,7 @@ fn a_topic_comes_with_a_view_goes_with_a_view_and_may_come_again_as_another() {
 }
 
 #[test]
-fn a_topic_that_differs_is_refused_by_the_fields_that_do_and_one_alike_is_shared() {
+fn differing_topic_is_refused_and_equal_one_shared() {
     let place = Place::with_places(Carrier::SharedMemory, 2, [places(Level::Volatile, 1)]);
     let participants = place.join_all(0..2);
     let wanted = topic(Level::Volatile);
@@ -151,7 +151,7 @@ fn a_topic_that_differs_is_refused_by_the_fields_that_do_and_one_alike_is_shared
 }
 
 #[test]
-fn who_joins_later_finds_the_topics_and_what_is_kept_of_them() {
+fn joiner_finds_created_topics_and_their_samples() {
     for carrier in CARRIERS {
         let mut place =
             Place::with_places(carrier, 3, [places(Level::Volatile, 2), places(Level::Atomic, 1)]);
@@ -192,7 +192,7 @@ fn who_joins_later_finds_the_topics_and_what_is_kept_of_them() {
 }
 
 #[test]
-fn a_topic_that_is_deleted_while_samples_flow_ends_alike_at_all_readers() {
+fn topic_deleted_under_load_ends_alike_everywhere() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 3, [places(Level::Atomic, 1)]);
         let participants = place.join_all(0..3);
@@ -246,7 +246,7 @@ fn a_topic_that_is_deleted_while_samples_flow_ends_alike_at_all_readers() {
 
 /// The keeper of the places is lost in the middle of creations: another one goes on with them.
 #[test]
-fn a_topic_comes_though_the_member_that_asks_for_the_view_is_lost() {
+fn topic_creation_survives_loss_of_the_keeper() {
     for carrier in CARRIERS {
         let place = Place::with_places(carrier, 4, [places(Level::Atomic, 3)]);
         let mut participants = place.join_all(0..4);

@@ -60,7 +60,7 @@ impl TypeSupport for Lying {
 }
 
 #[test]
-fn a_plain_sample_is_built_in_its_slot_and_read_where_it_lies() {
+fn plain_sample_is_built_and_read_in_place() {
     let place = Place::new(1, [TopicDescription::new("Positions", "Position").sample_max(64)]);
     let own = place.join(0);
     let topic = own.topic::<Position>("Positions").expect("a topic");
@@ -94,7 +94,7 @@ fn a_plain_sample_is_built_in_its_slot_and_read_where_it_lies() {
 }
 
 #[test]
-fn a_type_whose_memory_is_not_its_cdr_is_lent_no_slot() {
+fn type_with_different_cdr_layout_gets_no_loan() {
     let place = Place::new(1, [TopicDescription::new("Lies", "Lying")]);
     let own = place.join(0);
     let topic = own.topic::<Lying>("Lies").expect("a topic");
@@ -103,7 +103,7 @@ fn a_type_whose_memory_is_not_its_cdr_is_lent_no_slot() {
 }
 
 #[test]
-fn bytes_are_built_in_their_slot_and_too_many_are_refused() {
+fn octets_are_built_in_place_within_the_limit() {
     let place = Place::new(1, [TopicDescription::new("Bytes", "Octets").sample_max(100)]);
     let own = place.join(0);
     let topic = own.topic::<Octets>("Bytes").expect("a topic");

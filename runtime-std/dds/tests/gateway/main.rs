@@ -206,7 +206,7 @@ fn assert_whole(samples: &[Numbered], counts: &[(i32, i32)]) {
 /// Two writers of Cyclone DDS and one here; two readers of Cyclone DDS and one here.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn all_readers_see_the_samples_of_all_writers_in_one_sequence() {
+fn rtps_readers_see_all_writers_in_one_sequence() {
     let world = World::new(81);
     let (_reader, order) = world.order_at(2);
     let _gateway = world.gateway(0, "Numbers.ordered");
@@ -233,7 +233,7 @@ fn all_readers_see_the_samples_of_all_writers_in_one_sequence() {
 /// once, from their writer, and those from here from the gateway.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn what_came_from_rtps_does_not_go_back() {
+fn samples_from_rtps_do_not_go_back() {
     let world = World::new(82);
     let (_reader, order) = world.order_at(2);
     let _gateway = world.gateway(0, "Numbers");
@@ -255,7 +255,7 @@ fn what_came_from_rtps_does_not_go_back() {
 /// The active gateway goes while samples come; the other takes over.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn a_gateway_that_takes_over_repeats_and_loses_nothing() {
+fn gateway_takeover_repeats_and_loses_nothing() {
     let mut world = World::new(83);
     let (_reader, order) = world.order_at(2);
     let first = world.gateway(0, "Numbers.ordered");
@@ -337,7 +337,7 @@ fn sample_above_the_limit_is_left_out() {
 /// Ends that do not match get nothing, and are named with the reason; the others are not held up.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
-fn ends_that_do_not_match_are_named() {
+fn mismatched_rtps_ends_are_named() {
     let world = World::new(86);
     let (_reader, order) = world.order_at(2);
     let gateway = world.gateway(0, "Numbers");

@@ -65,7 +65,7 @@ pub fn take(reader: &DataReader<Octets>, count: usize) -> Vec<(u64, u64)> {
 /// then the other one that they may have gone to. Nothing is lost or doubled, and all have one
 /// order.
 #[test]
-fn the_member_that_a_participant_is_at_is_killed_and_nothing_is_lost_or_doubled() {
+fn killing_the_contact_member_loses_no_sample() {
     const COUNT: u64 = 900;
     for carrier in CARRIERS {
         let place = Place::with_lease(carrier, 3, TOPIC, LEASE_MS);
@@ -101,7 +101,7 @@ fn the_member_that_a_participant_is_at_is_killed_and_nothing_is_lost_or_doubled(
 /// A topic of which memory keeps one sample: the log has all. A reader outside begins at any place
 /// of it, while samples are written, and is given each once up to the present and beyond.
 #[test]
-fn a_reader_outside_begins_at_a_place_of_the_log() {
+fn external_reader_begins_inside_the_log() {
     for carrier in CARRIERS {
         let topic = TOPIC.replace("keep_depth = 1000000", "keep_depth = 1");
         let place = Place::with_lease(carrier, 3, &topic, 60_000);
@@ -147,7 +147,7 @@ fn matched(process: &mut Process) -> String {
 /// A participant outside is killed. What a majority had stays, and after its lease its writers are
 /// gone at all, inside and outside.
 #[test]
-fn a_participant_outside_that_is_killed_is_gone_for_all_after_its_lease() {
+fn killed_external_participant_is_gone_after_its_lease() {
     for carrier in CARRIERS {
         let place = Place::with_lease(carrier, 3, TOPIC, LEASE_MS);
         let mut processes = place.start_all(0..3);
@@ -176,7 +176,7 @@ fn a_participant_outside_that_is_killed_is_gone_for_all_after_its_lease() {
 /// All members are killed and come back from their logs, while a participant outside waits: it
 /// goes on, and is given what it was not given yet, once.
 #[test]
-fn all_members_come_back_and_a_participant_outside_goes_on() {
+fn external_participant_survives_restart_of_all_members() {
     for carrier in CARRIERS {
         let place = Place::with_lease(carrier, 3, TOPIC, 60_000);
         let processes = place.start_all(0..3);

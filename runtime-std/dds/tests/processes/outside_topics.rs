@@ -12,7 +12,7 @@ const PLACES: &str =
 /// it writes and reads a topic of run time, and comes back. Nothing is lost or doubled; the topic
 /// is deleted for it too, and another one may have its place. Twice.
 #[test]
-fn a_topic_of_run_time_outside_outlives_the_members_that_are_killed() {
+fn external_use_of_created_topic_survives_killed_members() {
     const COUNT: u64 = 300;
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, PLACES);

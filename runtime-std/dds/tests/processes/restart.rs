@@ -49,7 +49,7 @@ fn await_matched(processes: &mut [Process], matched: &str) {
 /// All participants are killed in the middle of writing, and start again: readers are given all
 /// that was said to be durable, once, and the same everywhere. Three times.
 #[test]
-fn all_participants_come_back_with_what_was_logged() {
+fn all_participants_recover_logged_samples() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, &keeping());
         let (mut promised, mut before) = (BTreeSet::new(), Vec::new());
@@ -82,7 +82,7 @@ fn all_participants_come_back_with_what_was_logged() {
 /// One participant is killed and comes back while the others write: it has the same as they, and
 /// takes neither its own former writer nor any other that is gone for living.
 #[test]
-fn one_participant_comes_back_with_what_it_missed() {
+fn restarted_participant_receives_missed_samples() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, &keeping());
         let mut processes = place.start_all(0..3);
@@ -130,7 +130,7 @@ fn one_participant_comes_back_with_what_it_missed() {
 /// Of a topic of which memory keeps one sample, a member has all in its log: also what it missed
 /// while it was gone, and after all were killed.
 #[test]
-fn a_member_begins_at_a_place_of_its_log_also_after_it_came_back() {
+fn restarted_member_reads_from_inside_its_log() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, &format!("{TOPIC}keep_depth = 1\n"));
         let mut processes = place.start_all(0..3);

@@ -9,7 +9,7 @@ const PLACES: &str = "[[places]]\ncount = 3\nwindow = 16\nsample_max = 256\n";
 /// A participant is killed at some moment of creating and deleting a topic. All that go on agree
 /// whether it is there, also one that comes later; and all places can still be used.
 #[test]
-fn a_participant_that_is_killed_while_it_creates_a_topic_leaves_all_with_the_same_topics() {
+fn kill_during_topic_creation_leaves_topics_consistent() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, PLACES);
         let mut processes = place.start_all(0..3);

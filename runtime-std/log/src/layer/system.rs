@@ -257,7 +257,7 @@ mod tests {
     use crate::blocks::Blocks;
 
     #[test]
-    fn blocks_and_other_bytes_are_read_as_they_were_written_with_and_without_the_cache() {
+    fn bytes_are_read_back_with_either_cache_mode() {
         let folder = tempfile::tempdir().expect("a folder");
         let layer = SystemFolder::create(folder.path()).expect("it is there");
         let mut file = layer.create("file").expect("it is made");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_twice_only_once_whole_blocks_come_whatever_its_name_is_then() {
+    fn direct_descriptor_is_opened_with_the_first_blocks() {
         let folder = tempfile::tempdir().expect("a folder");
         let layer = SystemFolder::create(folder.path()).expect("it is there");
         let mut file = layer.create("part").expect("it is made");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_lock_is_free_though_a_copy_of_its_descriptor_is_open() {
+    fn dropped_lock_is_free_despite_a_copied_descriptor() {
         let folder = tempfile::tempdir().expect("a folder");
         let layer = SystemFolder::create(folder.path()).expect("it is there");
         let lock = layer.lock().expect("nobody has it");

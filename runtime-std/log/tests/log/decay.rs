@@ -51,7 +51,7 @@ fn repair(log: &mut Log<PowerLossFolder>) {
 }
 
 #[test]
-fn every_flipped_bit_is_found_named_and_put_right() {
+fn flipped_bit_is_found_named_and_repaired() {
     let mut chance = Chance::new(7);
     let (whole, end) = filled();
     let mut tried = 0;
@@ -93,7 +93,7 @@ fn every_flipped_bit_is_found_named_and_put_right() {
 }
 
 #[test]
-fn a_scrub_finds_what_decays_while_the_log_is_open() {
+fn scrub_finds_decay_while_the_log_is_open() {
     let (folder, end) = filled();
     let (mut log, _) = open(folder.clone());
     let name = files(&folder).into_iter().rfind(|name| name.starts_with("segment-")).expect("one");
@@ -120,7 +120,7 @@ fn a_scrub_finds_what_decays_while_the_log_is_open() {
 }
 
 #[test]
-fn a_segment_that_is_gone_is_named_with_its_records() {
+fn missing_segment_is_reported_with_its_records() {
     let (folder, end) = filled();
     let segments: Vec<String> =
         files(&folder).into_iter().filter(|name| name.starts_with("segment-")).collect();
@@ -136,7 +136,7 @@ fn a_segment_that_is_gone_is_named_with_its_records() {
 }
 
 #[test]
-fn what_is_sound_is_not_replaced() {
+fn intact_records_are_not_replaced() {
     let (folder, end) = filled();
     let (mut log, _) = open(folder);
     let other = message(77, 10);
@@ -146,7 +146,7 @@ fn what_is_sound_is_not_replaced() {
 }
 
 #[test]
-fn many_places_that_decay_at_once_never_bring_up_a_wrong_record() {
+fn widespread_decay_never_yields_a_wrong_record() {
     let (whole, end) = filled();
     let mut chance = Chance::new(11);
     for round in 0..200 {

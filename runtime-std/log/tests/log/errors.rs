@@ -16,7 +16,7 @@ fn one_line(error: &dyn std::error::Error) {
 }
 
 #[test]
-fn a_full_disk_ends_the_log_and_harms_nothing() {
+fn full_disk_ends_the_log_without_harm() {
     let faults = Faults { capacity_bytes: Some(14 * 4096), ..Faults::default() };
     let full = PowerLossFolder::new(faults);
     let (mut log, _) = open(full.clone());
@@ -39,7 +39,7 @@ fn a_full_disk_ends_the_log_and_harms_nothing() {
 }
 
 #[test]
-fn a_failed_sync_is_never_tried_again_as_if_it_had_worked() {
+fn failed_sync_is_never_regarded_as_successful() {
     // The syncs of a new log: two copies of the metadata, twice.
     for failing_sync in 5..12 {
         let faults = Faults { failing_sync: Some(failing_sync), ..Faults::default() };
@@ -74,7 +74,7 @@ fn a_failed_sync_is_never_tried_again_as_if_it_had_worked() {
 }
 
 #[test]
-fn a_log_of_another_group_is_left_alone() {
+fn log_of_another_group_is_left_unchanged() {
     let other = folder();
     let (mut log, _) = open(other.clone());
     commit(&mut log, 3, 100);
@@ -89,7 +89,7 @@ fn a_log_of_another_group_is_left_alone() {
 }
 
 #[test]
-fn a_newer_format_is_told_from_damage() {
+fn newer_format_is_distinguished_from_damage() {
     for file in ["metadata-1", "metadata-2", "segment-00000001"] {
         let newer = folder();
         let (mut log, _) = open(newer.clone());
@@ -131,7 +131,7 @@ fn two_processes_do_not_share_a_log() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_told_and_can_be_read() {
+fn unwritable_folder_is_reported_and_can_be_read() {
     let place = tempfile::tempdir().expect("a folder");
     let path = place.path().join("log");
     let (mut log, _) = open(SystemFolder::create(&path).expect("made"));
@@ -163,7 +163,7 @@ fn a_folder_that_cannot_be_written_to_is_told_and_can_be_read() {
 }
 
 #[test]
-fn a_folder_without_a_log_has_none_to_read() {
+fn reading_a_folder_without_a_log_fails() {
     let place = tempfile::tempdir().expect("a folder");
     let layer = SystemFolder::read_only(place.path()).expect("it is there");
     let error = Log::open_to_read(layer, None).expect_err("empty");
@@ -173,7 +173,7 @@ fn a_folder_without_a_log_has_none_to_read() {
 }
 
 #[test]
-fn both_copies_of_the_metadata_lost_is_an_error_and_no_new_log() {
+fn losing_both_metadata_copies_is_an_error() {
     let lost = folder();
     let (mut log, _) = open(lost.clone());
     commit(&mut log, 3, 100);
@@ -206,7 +206,7 @@ fn records_out_of_order_change_nothing() {
 }
 
 #[test]
-fn a_disk_that_was_full_takes_more_once_there_is_space() {
+fn full_disk_accepts_more_once_space_is_freed() {
     let place = tempfile::tempdir().expect("a folder");
     let layer = SystemFolder::create(place.path()).expect("it is there");
     let (mut log, _) = open(layer.clone());

@@ -44,7 +44,7 @@ fn roomy(folder: PowerLossFolder) -> Log<PowerLossFolder> {
 }
 
 #[test]
-fn what_comes_during_a_sync_shares_the_next_one() {
+fn records_appended_during_a_sync_share_the_next() {
     let (folder, gate) = (folder(), Gate::default());
     let log = roomy(folder.clone());
     let pass = gate.clone();
@@ -68,7 +68,7 @@ fn what_comes_during_a_sync_shares_the_next_one() {
 }
 
 #[test]
-fn at_a_low_rate_each_commit_costs_one_sync_and_no_more() {
+fn slow_commits_cost_one_sync_each() {
     let folder = folder();
     let log = roomy(folder.clone());
     let commits = GroupCommit::start(log, GroupCommitOptions::default(), |_| {}).expect("a thread");
@@ -86,7 +86,7 @@ fn at_a_low_rate_each_commit_costs_one_sync_and_no_more() {
 }
 
 #[test]
-fn memory_is_bounded_and_a_message_that_is_larger_goes_alone() {
+fn memory_is_bounded_and_larger_messages_go_singly() {
     let (folder, gate) = (folder(), Gate::default());
     let pass = gate.clone();
     let options = GroupCommitOptions { waiting_bytes_max: 64 << 10 };
@@ -139,7 +139,7 @@ fn a_failing_sync_ends_it_for_good() {
 }
 
 #[test]
-fn the_log_is_read_and_snapshots_are_taken_meanwhile() {
+fn log_is_readable_during_group_commit() {
     let folder = folder();
     let log = roomy(folder.clone());
     let commits = GroupCommit::start(log, GroupCommitOptions::default(), |_| {}).expect("a thread");

@@ -54,7 +54,7 @@ fn nothing_durable_is_lost_wherever_power_is_cut() {
 /// A search: `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of
 /// runs.
 #[test]
-fn nothing_durable_is_lost_in_random_lives() {
+fn nothing_durable_is_lost_in_random_runs() {
     let number = |name, usual| {
         std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
     };
@@ -96,7 +96,7 @@ fn begin_to_commit(
 }
 
 #[test]
-fn what_a_torn_batch_left_is_not_taken_for_what_is_written_over_it() {
+fn torn_batch_does_not_pass_as_new_data() {
     let folder = PowerLossFolder::new(Faults::default());
     let (mut log, _) = Log::open(folder.clone(), &identity(), SMALL).expect("power is on");
     let mut batch = Batch::new();

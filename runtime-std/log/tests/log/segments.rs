@@ -21,7 +21,7 @@ fn count(folder: &PowerLossFolder, start: &str) -> usize {
 }
 
 #[test]
-fn the_disk_stays_bounded_and_segments_are_used_again() {
+fn disk_stays_bounded_by_reusing_segments() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     for round in 1..60 {
@@ -42,7 +42,7 @@ fn the_disk_stays_bounded_and_segments_are_used_again() {
 }
 
 #[test]
-fn a_batch_that_is_larger_than_a_segment_has_one_of_its_own() {
+fn batch_larger_than_a_segment_gets_its_own() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     for bytes in [10, 100_000, 10, 20_000] {
@@ -60,7 +60,7 @@ fn a_batch_that_is_larger_than_a_segment_has_one_of_its_own() {
 }
 
 #[test]
-fn a_snapshot_comes_back_whole_with_its_place() {
+fn snapshot_is_restored_whole_with_its_position() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     commit(&mut log, 5, 10);
@@ -74,7 +74,7 @@ fn a_snapshot_comes_back_whole_with_its_place() {
 }
 
 #[test]
-fn a_joiner_takes_over_a_snapshot_of_beyond_its_end() {
+fn joiner_takes_over_a_snapshot_beyond_its_end() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     commit(&mut log, 5, 10);
@@ -88,7 +88,7 @@ fn a_joiner_takes_over_a_snapshot_of_beyond_its_end() {
 }
 
 #[test]
-fn what_is_cut_is_set_aside_and_never_comes_back() {
+fn cut_records_are_set_aside_and_never_return() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     commit(&mut log, 20, 500);
@@ -124,7 +124,7 @@ fn what_is_cut_is_set_aside_and_never_comes_back() {
 }
 
 #[test]
-fn a_cut_holds_before_anything_comes_in_its_place() {
+fn cut_holds_before_new_records_follow() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     commit(&mut log, 20, 500);
@@ -135,7 +135,7 @@ fn a_cut_holds_before_anything_comes_in_its_place() {
 }
 
 #[test]
-fn values_are_there_all_or_none() {
+fn values_are_stored_atomically() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
     log.set_values(&[("view", Some(b"1")), ("seal", Some(b"2"))]).expect("it is written");

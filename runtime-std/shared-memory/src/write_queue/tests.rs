@@ -62,7 +62,7 @@ fn numbers(seed: u64) -> impl FnMut(u64) -> usize {
 /// Lists of all lengths and alignments, posted and taken at random, arrive as they were posted. The
 /// model is a queue of the lists and an array for the region.
 #[test]
-fn lists_come_whole_and_in_order_however_full_the_queue_is() {
+fn lists_arrive_whole_and_in_order() {
     let mut ends = Ends::new();
     let mut random = numbers(7);
     let lines: Vec<Line> = (0..REGION_BYTES.div_ceil(64)).map(|_| Line::new()).collect();
@@ -126,7 +126,7 @@ fn lists_come_whole_and_in_order_however_full_the_queue_is() {
 /// Whatever a writer puts into its memory, its reader is not harmed, and no byte outside the region
 /// changes. Impossible values are found.
 #[test]
-fn a_queue_full_of_rubbish_is_nonsense_and_harms_nothing() {
+fn garbage_in_queue_is_found_and_harmless() {
     let mut random = numbers(11);
     let mut found = 0;
     for round in 0..400_u64 {
@@ -169,7 +169,7 @@ fn a_queue_full_of_rubbish_is_nonsense_and_harms_nothing() {
 }
 
 #[test]
-fn a_ring_is_as_long_as_regions_ask_for_and_takes_the_longest_list() {
+fn ring_size_follows_regions_and_fits_longest_list() {
     assert_eq!((ring_bytes(0), ring_bytes(usize::MAX)), (RING_BYTES_MIN, RING_BYTES_MAX));
     assert_eq!(ring_bytes(3 << 20), 1 << 21);
     assert!(list_bytes_max(RING_BYTES_MAX) >= WRITES_MAX * (65_536 + 128));

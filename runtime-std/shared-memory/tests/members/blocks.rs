@@ -26,7 +26,7 @@ fn two(place: &Place, group: &str, bytes: usize) -> [Carrier; 2] {
 }
 
 #[test]
-fn a_block_of_any_length_comes_as_it_was() {
+fn block_of_any_length_arrives_unchanged() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "lengths", 3 * MIB);
     let content: Vec<u8> = (0..3 * MIB).map(|index| (index % 251) as u8).collect();
@@ -49,7 +49,7 @@ fn a_block_of_any_length_comes_as_it_was() {
 }
 
 #[test]
-fn channels_share_the_processor_piece_by_piece() {
+fn channels_take_turns_copying_pieces() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "fair", 17 * MIB);
     two.receive(way(0, 0), 0, 16 * MIB, 0).expect("posted");
@@ -64,7 +64,7 @@ fn channels_share_the_processor_piece_by_piece() {
 }
 
 #[test]
-fn a_full_lane_is_refused_and_passes() {
+fn full_lane_is_refused_until_drained() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "full", 4096);
     let mut posted = 0_u64;
@@ -98,7 +98,7 @@ fn a_full_lane_is_refused_and_passes() {
 }
 
 #[test]
-fn memory_comes_and_goes_and_is_never_taken_for_another() {
+fn new_block_memory_is_never_mistaken_for_old() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "memories", 4096);
     for round in 1..40_u8 {
@@ -118,7 +118,7 @@ fn memory_comes_and_goes_and_is_never_taken_for_another() {
 }
 
 #[test]
-fn as_many_memories_as_may_be_and_no_more_than_there_is_room() {
+fn block_memories_are_bounded_by_number_and_space() {
     let place = Place::new();
     let [one, _two] = two(&place, "many", 4096);
     let store = one.fabric.block_store();
@@ -135,7 +135,7 @@ fn as_many_memories_as_may_be_and_no_more_than_there_is_room() {
 }
 
 #[test]
-fn a_sender_that_closes_in_the_middle_of_a_copy_may_change_its_memory() {
+fn sender_may_change_memory_after_close() {
     let place = Place::new();
     for what in ["closed", "cut", "retired"] {
         let [mut one, mut two] = two(&place, what, 8 * MIB);
@@ -167,7 +167,7 @@ fn a_sender_that_closes_in_the_middle_of_a_copy_may_change_its_memory() {
 }
 
 #[test]
-fn a_receiver_that_closes_in_the_middle_of_a_copy_gives_the_senders_memory_back() {
+fn receivers_close_frees_senders_memory() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "given-up", 8 * MIB);
     two.receive(way(5, 0), 0, 8 * MIB, 1).expect("posted");
@@ -218,7 +218,7 @@ fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
 }
 
 #[test]
-fn who_lies_is_lost_and_nothing_else() {
+fn only_lying_member_is_lost() {
     for (what, numbers) in lies() {
         let place = Place::new();
         let mut members = carriers(&place.root(), "lies", 3, 4096);
@@ -264,7 +264,7 @@ fn send_garbage(group: &std::path::Path, liar: &Carrier) {
 }
 
 #[test]
-fn an_unawaited_block_is_told_to_both() {
+fn block_without_receive_is_reported_to_both() {
     let place = Place::new();
     let [mut one, mut two] = two(&place, "unawaited", 4096);
     one.send(way(0, 1), 0, 8, 1).expect("posted");
@@ -274,7 +274,7 @@ fn an_unawaited_block_is_told_to_both() {
 }
 
 #[test]
-fn runs_side_by_side_do_not_see_each_others_blocks() {
+fn concurrent_runs_do_not_share_blocks() {
     let place = Place::new();
     let (mut red, mut blue) = (two(&place, "red", 4096), two(&place, "blue", 4096));
     for (group, value) in [(&mut red, 1_u8), (&mut blue, 2)] {
@@ -307,7 +307,7 @@ fn rows_without_queues_carry_no_blocks() {
 
 /// Membership changes: cells and block queues, view after view, with the same block memory.
 #[test]
-fn each_view_has_queues_of_its_own() {
+fn each_view_has_separate_queues() {
     let place = Place::new();
     let resident = |node: u32| {
         let residence = Residence::claim(
@@ -363,7 +363,7 @@ fn each_view_has_queues_of_its_own() {
 }
 
 #[test]
-fn a_block_and_its_answer_wake_who_sleeps() {
+fn block_and_answer_wake_sleepers() {
     const TURNS: u64 = 2000;
     let place = Place::new();
     let members = two(&place, "sleepers", 4096);
@@ -415,7 +415,7 @@ fn a_block_and_its_answer_wake_who_sleeps() {
 /// A sender closes a channel while its peer copies in another thread, and overwrites its memory at
 /// once. In every round, the reported blocks are whole.
 #[test]
-fn what_is_told_of_is_whole_however_a_close_falls_into_the_copy() {
+fn reported_blocks_are_whole_despite_concurrent_close() {
     const CHANNELS: u16 = 1000;
     // The block is one piece, so nothing of it is visible before its end.
     const BYTES: usize = 200 << 10;

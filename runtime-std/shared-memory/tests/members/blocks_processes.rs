@@ -82,7 +82,7 @@ fn assert_goes_on(member: &mut crate::support::blocks::Carrier, bystander: &mut 
 }
 
 #[test]
-fn a_sender_that_is_killed_in_the_middle_of_a_copy_leaves_its_memory_readable() {
+fn killed_senders_memory_stays_readable() {
     let place = Place::new();
     let (mut member, mut sender, mut bystander) = with_roles(&place, "sender", "role_sender");
     member.receive(way(0, 1), 0, BYTES, 1).expect("posted");
@@ -111,7 +111,7 @@ fn a_sender_that_is_killed_in_the_middle_of_a_copy_leaves_its_memory_readable() 
 }
 
 #[test]
-fn what_a_killed_sender_had_under_way_is_not_told_once_it_is_lost() {
+fn blocks_of_lost_sender_are_not_reported() {
     let place = Place::new();
     let (mut member, mut sender, mut bystander) = with_roles(&place, "lost", "role_sender");
     member.receive(way(0, 1), 0, BYTES, 1).expect("posted");
@@ -125,7 +125,7 @@ fn what_a_killed_sender_had_under_way_is_not_told_once_it_is_lost() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_in_the_middle_of_a_copy_costs_the_sender_nothing() {
+fn receiver_killed_during_copy_leaves_sender_unharmed() {
     let place = Place::new();
     let (mut member, mut receiver, mut bystander) = with_roles(&place, "receiver", "role_receiver");
     member.send(way(0, 1), 0, BYTES, 1).expect("posted");

@@ -73,7 +73,7 @@ fn role_vandal() {
 }
 
 #[test]
-fn a_peer_that_truncates_writes_and_maps_what_it_was_sent_changes_nothing_and_kills_nobody() {
+fn misused_descriptors_change_nothing() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let memory = first.open(1, &[1, 2]).expect("it opens");
@@ -129,7 +129,7 @@ impl Silent {
 }
 
 #[test]
-fn a_row_that_can_be_taken_away_is_refused_and_one_that_cannot_is_taken() {
+fn only_sealed_rows_are_accepted() {
     let mut silent = Silent::new();
     let second = claim(&silent.place.root(), 2, 200).expect("its place");
     let (said, row) = (silent.said, silent.row());
@@ -191,7 +191,7 @@ fn a_row_that_can_be_taken_away_is_refused_and_one_that_cannot_is_taken() {
 }
 
 #[test]
-fn a_doorbell_that_can_be_taken_away_is_refused_with_its_row() {
+fn unsealed_doorbell_is_refused_with_its_row() {
     let mut silent = Silent::new();
     let second = claim(&silent.place.root(), 2, 200).expect("its place");
     let (said, good) = (silent.said, memory(&silent.row(), SEALS));
@@ -207,7 +207,7 @@ fn a_doorbell_that_can_be_taken_away_is_refused_with_its_row() {
 }
 
 #[test]
-fn what_a_hostile_process_sends_costs_a_bounded_number_of_descriptors() {
+fn hostile_messages_cost_bounded_descriptors() {
     let mut silent = Silent::new();
     let second = claim(&silent.place.root(), 2, 200).expect("its place");
     let bell = memory(&[0; 4096], BELL_SEALS);
@@ -228,7 +228,7 @@ fn what_a_hostile_process_sends_costs_a_bounded_number_of_descriptors() {
 
 /// Everything in the folder is truncated, overwritten or removed while two members run.
 #[test]
-fn what_becomes_of_the_folder_kills_no_member() {
+fn damage_to_folder_kills_no_member() {
     for what in ["cut off", "overwritten", "removed"] {
         let place = Place::new();
         let mut first = Resident::new(&place.root(), 1, 100);
@@ -285,7 +285,7 @@ fn shared_bytes() -> u64 {
 }
 
 #[test]
-fn a_member_that_is_killed_leaves_no_memory_and_the_next_start_recovers() {
+fn killed_member_leaves_no_memory() {
     let place = Place::new();
     let mut holder =
         Role::start(module_path!(), "role_holder", &place.path().display().to_string());
@@ -328,7 +328,7 @@ fn role_limited() {
 
 /// Covers what the advance check cannot see: the allocation itself fails.
 #[test]
-fn memory_that_cannot_be_had_is_an_error_that_says_so_and_the_old_view_goes_on() {
+fn failed_allocation_leaves_old_view_running() {
     let place = Place::new();
     let mut limited = Role::start_after(
         "trap '' XFSZ",
@@ -342,7 +342,7 @@ fn memory_that_cannot_be_had_is_an_error_that_says_so_and_the_old_view_goes_on()
 }
 
 #[test]
-fn a_node_whose_description_differs_is_sent_nothing_and_not_believed() {
+fn node_with_other_description_is_ignored() {
     let mut silent = Silent::new();
     let root = silent.place.root();
     let never = std::sync::atomic::AtomicBool::new(false);

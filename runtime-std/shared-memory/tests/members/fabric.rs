@@ -15,7 +15,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_shared_memory::{Error, Fences, Residence};
 
 #[test]
-fn members_meet_in_any_order_and_read_each_others_rows() {
+fn members_meet_in_any_order_and_read_rows() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(4));
     let members: Vec<Member> = std::thread::scope(|scope| {
@@ -43,7 +43,7 @@ fn members_meet_in_any_order_and_read_each_others_rows() {
 }
 
 #[test]
-fn a_group_of_one_needs_nobody() {
+fn group_of_one_starts_at_once() {
     let place = Place::new();
     let member = join(&place.root(), "one", &small(1), 0).expect("it starts");
     assert_eq!(member.members(), [NodeId(10)]);
@@ -52,7 +52,7 @@ fn a_group_of_one_needs_nobody() {
 }
 
 #[test]
-fn a_duplicate_id_is_refused_and_the_first_is_not_disturbed() {
+fn duplicate_id_is_refused_without_harm() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(2));
     let mut members = join_all(&root, "twice", &layout);
@@ -70,7 +70,7 @@ fn a_duplicate_id_is_refused_and_the_first_is_not_disturbed() {
 }
 
 #[test]
-fn of_many_that_claim_one_id_one_gets_it() {
+fn one_of_many_claims_of_id_succeeds() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(1));
     let start = std::sync::Barrier::new(8);
@@ -97,7 +97,7 @@ fn of_many_that_claim_one_id_one_gets_it() {
 
 /// Another process may hold the folder forever, perhaps because it is stopped.
 #[test]
-fn a_wait_for_the_folder_can_be_cancelled_and_ends_in_time() {
+fn wait_for_folder_can_be_cancelled() {
     let place = Place::new();
     let (root, group) = (place.root(), name("held"));
     let first = join(&root, "held", &small(1), 0).expect("it starts");
@@ -122,14 +122,14 @@ fn a_wait_for_the_folder_can_be_cancelled_and_ends_in_time() {
 }
 
 #[test]
-fn a_rank_outside_the_layout_is_refused() {
+fn rank_outside_layout_is_refused() {
     let place = Place::new();
     let error = join(&place.root(), "rank", &small(2), 2).err().expect("there is no rank 2");
     assert!(matches!(error, Error::NotAMember { .. }), "{error}");
 }
 
 #[test]
-fn two_groups_at_once_do_not_meet() {
+fn concurrent_groups_do_not_meet() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(2));
     let (red, mut blue) = (join_all(&root, "red", &layout), join_all(&root, "blue", &layout));
@@ -146,7 +146,7 @@ fn two_groups_at_once_do_not_meet() {
 }
 
 #[test]
-fn a_group_can_be_run_again_under_its_name() {
+fn group_name_can_be_reused() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(2));
     for _ in 0..20 {
@@ -158,7 +158,7 @@ fn a_group_can_be_run_again_under_its_name() {
 }
 
 #[test]
-fn sweeps_and_other_groups_comings_and_goings_disturb_nobody() {
+fn sweeps_and_other_groups_disturb_no_member() {
     let place = Place::new();
     let (root, layout, over) = (place.root(), small(2), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -183,7 +183,7 @@ fn sweeps_and_other_groups_comings_and_goings_disturb_nobody() {
 }
 
 #[test]
-fn the_fabric_keeps_its_contract() {
+fn shared_memory_fabric_satisfies_the_contract() {
     let place = Place::new();
     let root = place.root();
     let layout = small(2);
@@ -250,7 +250,7 @@ fn the_fabric_keeps_its_contract() {
 }
 
 #[test]
-fn a_peer_that_leaves_is_told_from_one_that_fails_and_both_ring() {
+fn leaving_and_failing_peers_are_distinguished() {
     let place = Place::new();
     let mut members = join_all(&place.root(), "losses", &small(3));
     let (leaver, failing) = (members.remove(1), members.remove(1));
@@ -285,7 +285,7 @@ fn a_peer_that_leaves_is_told_from_one_that_fails_and_both_ring() {
 }
 
 #[test]
-fn only_a_sleeper_is_rung_by_a_post_and_anybody_by_a_wake() {
+fn post_rings_sleepers_and_wake_rings_all() {
     let place = Place::new();
     let mut members = join_all(&place.root(), "bells", &small(2));
     let [one, two] = members.as_mut_slice() else { panic!("two members") };
@@ -308,7 +308,7 @@ fn only_a_sleeper_is_rung_by_a_post_and_anybody_by_a_wake() {
 }
 
 #[test]
-fn an_application_thread_wakes_the_poller_of_its_own_process() {
+fn application_thread_wakes_local_poller() {
     let place = Place::new();
     let mut members = join_all(&place.root(), "local", &small(1));
     let fabric = &mut members[0].fabric;

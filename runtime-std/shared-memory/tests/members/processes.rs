@@ -43,7 +43,7 @@ fn stay(place: &Place, group: &str, members: u16, rank: u16) -> Role {
 }
 
 #[test]
-fn the_files_of_a_killed_member_are_cleared_by_its_successor() {
+fn successor_removes_files_of_killed_member() {
     let place = Place::new();
     let mut first = stay(&place, "killed", 1, 0);
     first.expect("JOINED");
@@ -58,7 +58,7 @@ fn the_files_of_a_killed_member_are_cleared_by_its_successor() {
 }
 
 #[test]
-fn a_sweep_removes_the_dead_and_only_them() {
+fn sweep_removes_only_dead_groups() {
     let place = Place::new();
     let mut dead = stay(&place, "dead", 1, 0);
     let mut live = stay(&place, "live", 1, 0);
@@ -72,7 +72,7 @@ fn a_sweep_removes_the_dead_and_only_them() {
 }
 
 #[test]
-fn a_stopped_member_is_not_taken_for_dead() {
+fn stopped_member_counts_as_alive() {
     let place = Place::new();
     let mut member = stay(&place, "stopped", 1, 0);
     member.expect("JOINED");
@@ -86,7 +86,7 @@ fn a_stopped_member_is_not_taken_for_dead() {
 }
 
 #[test]
-fn a_killed_peer_is_reported_and_its_files_go_with_the_last_member() {
+fn killed_peer_is_reported_and_files_removed() {
     let place = Place::new();
     let mut peer = stay(&place, "loss", 2, 1);
     let mut member = meet(&place.root(), "loss", &small(2), 0);
@@ -119,7 +119,7 @@ fn role_trespass() {
 }
 
 #[test]
-fn a_process_that_writes_into_a_peers_row_is_stopped_by_the_mmu() {
+fn mmu_stops_write_to_peers_row() {
     const SIGSEGV: i32 = 11;
     let place = Place::new();
     let mut trespasser =
@@ -173,7 +173,7 @@ fn ping_pong(root: &Root, own: u16) -> (Duration, u64) {
 }
 
 #[test]
-fn no_wake_up_is_lost_between_two_processes() {
+fn no_wakeup_is_lost_between_processes() {
     let place = Place::new();
     let mut pong = Role::start(module_path!(), "role_pong", &place.path().display().to_string());
     let (took, sleeps) = ping_pong(&place.root(), 0);
@@ -187,7 +187,7 @@ fn no_wake_up_is_lost_between_two_processes() {
 }
 
 #[test]
-fn a_post_wakes_a_process_that_sleeps() {
+fn post_wakes_sleeping_process() {
     let place = Place::new();
     let mut sleeper =
         Role::start(module_path!(), "role_sleep", &place.path().display().to_string());
@@ -220,7 +220,7 @@ fn role_sleep() {
 }
 
 #[test]
-fn a_group_larger_than_the_machine_is_refused_before_anything_is_allocated() {
+fn oversized_group_is_refused_before_allocation() {
     let place = Place::new();
     let layout = crate::support::layout(16, 1 << 20, 1 << 28);
     let started = Instant::now();
@@ -231,7 +231,7 @@ fn a_group_larger_than_the_machine_is_refused_before_anything_is_allocated() {
 }
 
 #[test]
-fn a_root_that_is_not_ours_alone_is_refused() {
+fn shared_or_linked_root_is_refused() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let place = Place::new();
     let root = place.root();
@@ -253,7 +253,7 @@ fn a_root_that_is_not_ours_alone_is_refused() {
 /// Any user can make a folder with this user's name in a shared parent. The error then says what to
 /// do.
 #[test]
-fn a_root_of_another_user_is_refused_with_the_way_out() {
+fn root_of_another_user_is_refused_with_remedy() {
     use std::os::unix::fs::PermissionsExt as _;
 
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};

@@ -99,7 +99,7 @@ impl RegionBench for Processes {
 }
 
 #[test]
-fn regions_on_shared_memory_keep_the_contract() {
+fn regions_on_shared_memory_satisfy_the_contract() {
     let report = run_regions(&SharedRegions);
     println!("Regions on shared memory:\n{report}");
     report.assert_kept();

@@ -163,7 +163,7 @@ fn start_writer(place: &Place, incarnation: u64, view: u64) -> Role {
 }
 
 #[test]
-fn a_writer_that_is_killed_leaves_whole_entries_and_its_successor_writes_on() {
+fn killed_writer_leaves_whole_entries() {
     let place = Place::new();
     let mut owner = Member::new(&place.root(), 1, 100);
     for view in 1..=4_u64 {
@@ -194,7 +194,7 @@ fn a_writer_that_is_killed_leaves_whole_entries_and_its_successor_writes_on() {
 }
 
 #[test]
-fn a_writer_in_another_process_is_denied_again_and_again_and_nothing_lands_meanwhile() {
+fn denied_writer_changes_nothing() {
     let place = Place::new();
     let mut owner = Member::new(&place.root(), 1, 100);
     let _rows = owner.open(7, 0);
@@ -267,7 +267,7 @@ fn count_memory() -> (usize, usize) {
 }
 
 #[test]
-fn views_whose_regions_were_written_leave_no_descriptor_and_no_mapping() {
+fn written_regions_leave_no_descriptor_or_mapping() {
     let place = Place::new();
     let mut role = Role::start(module_path!(), "role_views", &place.path().display().to_string());
     let counts = role.expect("COUNTS");

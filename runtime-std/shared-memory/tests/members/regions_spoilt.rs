@@ -481,7 +481,7 @@ impl RegionBench for SpoiltProcesses {
 }
 
 #[test]
-fn every_fault_is_found_by_the_clause_that_is_meant_for_it() {
+fn each_planted_bug_breaks_its_clause() {
     let mut missed = Vec::new();
     for (fault, id) in TABLE {
         let report = run_regions_chosen(&SpoiltRegions(fault), |clause| clause == id);
@@ -495,7 +495,7 @@ fn every_fault_is_found_by_the_clause_that_is_meant_for_it() {
 }
 
 #[test]
-fn every_clause_has_a_fault_that_it_must_find() {
+fn each_clause_has_a_planted_bug() {
     let clauses = region_clauses::<SpoiltProcesses>();
     let lack = |id: &&str| !TABLE.iter().any(|(_, found)| found == id);
     let lacking: Vec<&str> = clauses.iter().map(|clause| clause.id).filter(lack).collect();
@@ -503,7 +503,7 @@ fn every_clause_has_a_fault_that_it_must_find() {
 }
 
 #[test]
-fn the_wrapper_without_a_fault_keeps_the_contract() {
+fn wrapper_without_bug_satisfies_the_contract() {
     assert!(region_clauses::<SpoiltProcesses>().len() >= 34);
     run_regions_chosen(&SpoiltRegions(Fault::None), |_| true).assert_kept();
 }

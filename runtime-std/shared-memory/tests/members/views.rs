@@ -26,7 +26,7 @@ const fn lost(view: u64, peer: u16, cause: LossCause) -> Event {
 }
 
 #[test]
-fn a_row_that_comes_late_is_read_at_the_same_address() {
+fn late_row_keeps_its_address() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let memory = first.open(1, &[1, 2]).expect("it opens before its peer is there");
@@ -59,7 +59,7 @@ fn a_row_that_comes_late_is_read_at_the_same_address() {
 /// A reader in another thread never faults, and never sees less than before, even while a row is
 /// mapped there.
 #[test]
-fn a_row_may_come_while_it_is_read() {
+fn row_may_arrive_while_read() {
     let place = Place::new();
     for round in 0..50 {
         let mut first = Resident::new(&place.root(), 1, round);
@@ -87,7 +87,7 @@ fn a_row_may_come_while_it_is_read() {
 }
 
 #[test]
-fn two_views_are_open_at_once_and_never_mix() {
+fn two_open_views_never_mix() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
@@ -115,7 +115,7 @@ fn two_views_are_open_at_once_and_never_mix() {
 }
 
 #[test]
-fn who_opens_a_view_wakes_who_waits_for_it() {
+fn opening_a_view_wakes_waiting_member() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
@@ -133,7 +133,7 @@ fn who_opens_a_view_wakes_who_waits_for_it() {
 
 /// A takeover may change the next view's list before it is decided, and change it back.
 #[test]
-fn a_view_is_prepared_again_with_another_list() {
+fn view_can_be_prepared_with_another_list() {
     let place = Place::new();
     let mut members: Vec<Resident> =
         (1..=3).map(|node| Resident::new(&place.root(), node, u64::from(node))).collect();
@@ -168,7 +168,7 @@ fn a_view_is_prepared_again_with_another_list() {
 }
 
 #[test]
-fn memory_is_used_once_and_only_for_its_view() {
+fn memory_serves_only_one_view() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let layout = layout_of(&[1, 2]);
@@ -190,7 +190,7 @@ fn memory_is_used_once_and_only_for_its_view() {
 }
 
 #[test]
-fn a_duplicate_is_refused_and_another_description_is_not_met() {
+fn duplicate_and_other_description_are_refused() {
     let place = Place::new();
     let root = place.root();
     let mut first = Resident::new(&root, 1, 100);
@@ -213,7 +213,7 @@ fn a_duplicate_is_refused_and_another_description_is_not_met() {
 }
 
 #[test]
-fn a_control_socket_is_named_and_goes_with_its_owner() {
+fn control_socket_is_removed_with_its_owner() {
     let place = Place::new();
     let first = Resident::new(&place.root(), 1, 100);
     let path = first.residence.socket_path(NodeId(1));
@@ -224,7 +224,7 @@ fn a_control_socket_is_named_and_goes_with_its_owner() {
 }
 
 #[test]
-fn a_loss_is_told_once_in_each_view_and_in_none_that_has_ended() {
+fn loss_is_reported_once_per_open_view() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut leaver = Resident::new(&place.root(), 2, 200);
@@ -252,7 +252,7 @@ fn a_loss_is_told_once_in_each_view_and_in_none_that_has_ended() {
 }
 
 #[test]
-fn who_was_lost_comes_again_in_a_later_view_and_not_in_the_old_one() {
+fn lost_node_returns_only_in_later_views() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
@@ -277,7 +277,7 @@ fn who_was_lost_comes_again_in_a_later_view_and_not_in_the_old_one() {
 }
 
 #[test]
-fn a_cut_holds_in_both_views_and_for_the_same_process_in_the_next() {
+fn cut_applies_to_all_views_of_process() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
@@ -353,7 +353,7 @@ fn role_views() {
 /// Runs in a separate process, because unnamed memory cannot be distinguished from that of other
 /// tests.
 #[test]
-fn two_hundred_views_leave_no_descriptor_and_no_mapping() {
+fn two_hundred_views_leave_no_resources() {
     let place = Place::new();
     let mut role = Role::start(module_path!(), "role_views", &place.path().display().to_string());
     let counts = role.expect("COUNTS");
@@ -368,7 +368,7 @@ fn two_hundred_views_leave_no_descriptor_and_no_mapping() {
 }
 
 #[test]
-fn a_view_larger_than_the_machine_is_refused_and_leaves_nothing() {
+fn oversized_view_is_refused_without_remains() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let before = place.contents();

@@ -68,7 +68,7 @@ fn everything(memories: [&Mappings; 2]) -> Vec<Vec<u8>> {
 /// The intent of VIE-11: a process that was stopped cannot change the others' memory, whatever it
 /// does to its own after its view has ended for them.
 #[test]
-fn a_stopped_process_that_wakes_after_its_view_ended_changes_nothing_of_the_next() {
+fn stopped_process_cannot_change_next_view() {
     let place = Place::new();
     let root = place.root();
     let mut first = Resident::new(&root, 1, 100);
@@ -117,7 +117,7 @@ fn a_stopped_process_that_wakes_after_its_view_ended_changes_nothing_of_the_next
 /// An earlier incarnation of a node sent memory for the same view number and the same list. This
 /// memory is not accepted, neither before the node has returned nor after.
 #[test]
-fn what_an_earlier_start_left_under_the_same_view_is_never_read() {
+fn memory_of_earlier_incarnation_is_never_read() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let _old = first.open(1, &[1, 2, 3]).expect("it opens");
@@ -156,7 +156,7 @@ fn what_an_earlier_start_left_under_the_same_view_is_never_read() {
 }
 
 #[test]
-fn who_is_killed_and_started_again_clears_its_old_files_and_is_live_in_the_next_view() {
+fn restarted_process_replaces_its_old_files() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let old = first.open(1, &[1, 2, 3]).expect("it opens");

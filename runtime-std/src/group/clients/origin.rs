@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_behind_a_message_is_read_from_it(
+        fn message_origin_round_trips(
             origin in origins(), payload: Vec<u8>,
         ) {
             let is_word = matches!(origin, Origin::Attach { .. } | Origin::LeaseEnds { .. });
@@ -128,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_something_or_nothing(message: Vec<u8>) {
+        fn message_origin_parser_accepts_any_bytes(message: Vec<u8>) {
             if let Some((origin, payload)) = Origin::split(&message) {
                 prop_assert_eq!(payload.len() + origin.trailer(), message.len());
             }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_member_sends_is_not_taken_for_something() {
+    fn invalid_message_origins_are_rejected() {
         assert_eq!(Origin::split(b""), None);
         assert_eq!(Origin::split(&[1; 24]), None, "too short for a client's");
         assert_eq!(Origin::split(&[4; 25]), None, "no such kind");

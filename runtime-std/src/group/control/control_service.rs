@@ -186,7 +186,7 @@ mod tests {
     /// The caller joined in view 5 and calls the process of that view. The node is meanwhile
     /// another process, of view 7.
     #[test]
-    fn a_call_that_was_left_over_is_refused_and_the_one_that_is_meant_is_connected() {
+    fn only_call_for_present_process_is_connected() {
         let member = Member::came(ViewId(7), &[1, 2]);
         let (_talk, heard) = member.called(5);
         assert_eq!(heard, PeerReply::Other);
@@ -204,7 +204,7 @@ mod tests {
     /// The caller's timeout passed before it received the answer, and it calls again: this end must
     /// not keep the connection that the caller has closed.
     #[test]
-    fn a_connection_that_its_caller_does_not_keep_is_not_used() {
+    fn unconfirmed_peer_connection_is_not_used() {
         let member = Member::came(ViewId(1), &[1, 2]);
         let (session, heard) = member.called(3);
         assert_eq!(heard, PeerReply::Member);

@@ -271,7 +271,7 @@ mod tests {
     const X: NodeId = NodeId(3);
 
     #[test]
-    fn a_call_is_for_the_process_that_was_there_when_the_caller_came() {
+    fn call_reaches_only_process_present_at_join() {
         let calls = Calls::default();
         assert!(!calls.is_meant(ViewId(9)), "no member yet");
         calls.meets(ViewId(5), &[X, NodeId(4)]);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_from_an_earlier_life_is_not_expected_any_more() {
+    fn caller_from_earlier_incarnation_is_not_expected() {
         let calls = Calls::default();
         calls.meets(ViewId(1), &[NodeId(1)]);
         calls.meets(ViewId(2), &[X]);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_end_with_the_membership_of_either_end() {
+    fn calls_end_when_either_end_leaves() {
         let calls = Calls::default();
         let (gone, other) =
             (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));

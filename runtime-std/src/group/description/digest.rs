@@ -138,7 +138,7 @@ mod tests {
     type Change = (&'static str, fn(&mut Description));
 
     #[test]
-    fn what_members_must_have_alike_is_compared_and_named() {
+    fn differing_group_fields_are_detected_and_named() {
         let own = Description::local("g", 3, 8, 16);
         let changes: [Change; 9] = [
             ("name", |d| d.name = "h".into()),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn differing_terms_name_no_field() {
+    fn differing_terms_are_not_attributed_to_fields() {
         let own = digest(&Description::local("g", 3, 8, 16), true);
         for (one, other) in [(0, 1), (1, 2), (7, u64::MAX)] {
             let (one, other) = (own ^ digest_of_terms(one), own ^ digest_of_terms(other));
@@ -174,7 +174,7 @@ mod tests {
     /// Nodes of one version accept or refuse each other by this number. If it changes, the greeting
     /// needs a new version, and these values must be updated.
     #[test]
-    fn the_digests_of_a_group_file_belong_to_the_version_of_the_greeting() {
+    fn group_digests_are_fixed_per_greeting_version() {
         let description = Description::local("g", 3, 8, 16);
         assert_eq!(tramontane_control::VERSION, 9);
         assert_eq!(format!("{:016x}", digest(&description, false)), "73f2fa1015c49849");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_each_nodes_own_is_not_compared() {
+    fn per_node_settings_do_not_change_digest() {
         let own = Description::local("g", 3, 8, 16);
         let mut other = own.clone();
         other.allow_clear = true;

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_from_a_node_where_subgroups_are_reserved() {
+    fn subgroup_change_ids_are_distinguished_from_nodes() {
         let description = description();
         for opens in [false, true] {
             let named = SubgroupChange { subgroup: SubgroupId(0x1234), opens };
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_subgroups_are_closed_until_a_list_opens_them_and_no_view_has_a_change_as_member() {
+    fn reserved_subgroups_stay_closed_until_list_opens_them() {
         let description = description();
         let first = View::first(&description);
         assert_eq!(first.closed, [SubgroupId(1), SubgroupId(2)]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_the_upper_half_are_no_nodes_where_subgroups_are_reserved() {
+    fn reserved_subgroups_exclude_node_ids_in_upper_half() {
         let mut description = description();
         description.nodes[1].id = IS_CHANGE;
         description.subgroups.iter_mut().for_each(|of| (of.members, of.senders) = (None, None));

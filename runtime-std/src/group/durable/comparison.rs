@@ -287,7 +287,7 @@ mod tests {
 
         /// Compares with a model that goes record by record.
         #[test]
-        fn what_two_logs_have_in_common_is_found_from_where_one_ends(
+        fn common_part_of_logs_matches_model(
             prefix in steps(12),
             tail in prop::collection::vec(1_u64..4, 0..5),
             rest in steps(12),

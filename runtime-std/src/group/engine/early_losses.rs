@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_loss_is_forgotten() {
+    fn old_early_losses_are_forgotten() {
         let mut early = EarlyLosses::default();
         for start in [0, 2_000, 70_000] {
             early.view_begins(&[NODE], &[], at(start));

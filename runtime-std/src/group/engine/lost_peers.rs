@@ -50,7 +50,7 @@ mod tests {
 
     /// A fabric reports a loss once in each open view, at the next poll.
     #[test]
-    fn what_is_polled_in_one_view_is_told_to_the_view_that_it_is_about() {
+    fn peer_loss_is_reported_to_its_own_view() {
         let events = [
             lost(4, 2, LossCause::Exited),
             lost(5, 1, LossCause::Exited),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_that_did_not_come_leaves_nothing_to_another_one_of_its_id() {
+    fn abandoned_view_leaves_no_losses() {
         let mut lost_peers = LostPeers::default();
         lost_peers.note(ViewId(5), Rank(1), LossCause::Exited);
         lost_peers.forget(ViewId(5));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_formed_once_by_itself_and_again_where_all_are_told() {
+    fn group_reforms_only_if_all_request_it() {
         use super::{Remembers::Fresh, Remembers::Nothing};
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, false)]), Ok(()));
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, true)]), Ok(()));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_member_forbids_it_whatever_was_told() {
+    fn live_member_prevents_forming_group() {
         let sees = Statement { living: vec![2], ..said(Remembers::Fresh, true) };
         assert_eq!(
             verdict(vec![said(Remembers::Fresh, true), sees]),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_is_one_line_that_says_what_to_do() {
+    fn every_forming_refusal_names_a_remedy() {
         let reasons = [
             NotFormed::Lives { node: 2 },
             NotFormed::WasMember { node: 1, view: 3, members: vec![0, 1], how: "left it" },

@@ -83,7 +83,7 @@ mod tests {
     use crate::group::description::view::FIRST_VIEW;
 
     #[test]
-    fn what_was_sent_is_whole_up_to_the_end_of_the_view_before_or_before_anything_in_this_one() {
+    fn supplied_state_is_complete_at_view_boundary() {
         let first = View { id: FIRST_VIEW, members: vec![NodeId(0)], closed: Vec::new() };
         let view = View { id: FIRST_VIEW.next(), members: vec![NodeId(0), NodeId(1)], ..first };
         let ends = vec![
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subgroup_is_needed_once_somebody_else_has_it() {
+    fn subgroup_is_needed_if_another_member_has_it() {
         let mut description = Description::local("needed", 4, 8, 16);
         let mut two = description.subgroups[0].clone();
         (two.members, two.senders) = (Some(vec![2, 3]), Some(vec![2, 3]));

@@ -81,7 +81,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_shared_is_said_as_it_was() {
+    fn shared_messages_round_trip() {
         let said = JoinReply::Messages(vec![message(b"one"), message(b"")]);
         let bytes = postcard::to_stdvec(&said).expect("bytes");
         assert_eq!(postcard::from_bytes::<JoinReply>(&bytes).expect("the same"), said);

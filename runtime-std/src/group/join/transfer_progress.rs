@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_whole_with_all_messages_up_to_the_end_of_the_view_before() {
+    fn state_is_complete_at_end_of_previous_view() {
         let description = Description::local("transfer", 3, 8, 16);
         let admission = admission(&[0, 1, 2], vec![SubgroupEnd { subgroup: 0, trim: Some(7) }]);
         let lacks = |progress: &TransferProgress| {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subgroup_that_begins_in_this_view_needs_no_state_and_bears_none() {
+    fn new_subgroup_needs_and_accepts_no_state() {
         let description = Description::local("transfer", 3, 8, 16);
         let admission = admission(&[1, 2], Vec::new());
         let mut progress = TransferProgress::default();

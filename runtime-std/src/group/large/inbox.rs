@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_has_a_window_of_messages_that_are_not_delivered() {
+    fn undelivered_large_messages_fit_sender_window() {
         let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 8, 1 << 20);
         let mut inbox = inbox(&mut pool);
         assert!(receive(&mut inbox, &mut pool, 256) && receive(&mut inbox, &mut pool, 100));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_no_longer_than_the_group_file_says() {
+    fn overlong_large_message_is_refused() {
         let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 8, 1 << 20);
         let mut inbox = inbox(&mut pool);
         assert!(!receive(&mut inbox, &mut pool, 257));

@@ -368,7 +368,7 @@ mod tests {
     use crate::member::Stopped;
 
     #[test]
-    fn a_message_that_is_not_what_its_slot_says_is_not_handed_over() {
+    fn large_message_must_match_its_slot() {
         let description = Description::local("mismatch", 2, 8, 16);
         let store = BlockStore::Tcp(Default::default());
         let large = Large::new(&description, store, std::iter::empty());

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_made_for_new_sizes_and_not_for_each_message() {
+    fn send_buffers_are_reused_for_similar_sizes() {
         const SMALL: usize = 10_000;
         const LARGE: usize = 1 << 20;
         let rounds: [(&[usize], usize); 4] = [

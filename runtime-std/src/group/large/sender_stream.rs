@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_member_at_fault_goes_and_no_other() {
+    fn only_faulty_member_is_removed() {
         let (own, sender, other) = (Rank(0), Rank(1), Rank(2));
         let ends = |member, cause, refusal: Option<Refusal>| {
             consequence(Failure { member, cause }, refusal.as_ref(), own, sender)

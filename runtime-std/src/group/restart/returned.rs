@@ -115,7 +115,7 @@ mod tests {
 
     /// Nodes 0 and 1 log in one subgroup, 1 to 3 in another. Node 3 left first, then 2 and 1.
     #[test]
-    fn closed_subgroup_opens_once_all_its_nodes_are_here() {
+    fn closed_subgroup_opens_when_all_nodes_return() {
         let mut description = Description::local("g", 4, 8, 16);
         let mut two = description.subgroups[0].clone();
         for (subgroup, nodes) in

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_folder_is_free_though_a_copy_of_its_lock_is_open() {
+    fn dropped_folder_is_free_despite_duplicated_lock() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let folder = StateFolder::open(&path, "g", NodeId(3)).expect("its own");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_remembered_by_the_next_process_and_so_is_how_it_ended() {
+    fn next_process_remembers_view_and_its_end() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let view = |members: &[u32]| View {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_one_nodes_and_one_process_has_it() {
+    fn state_folder_belongs_to_one_process() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let mut own = record(&path, 1);
@@ -196,7 +196,7 @@ mod tests {
 
     /// An old folder has one copy, without a checksum.
     #[test]
-    fn the_first_format_is_read_and_written_in_the_present_one() {
+    fn first_state_format_is_read_and_upgraded() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let old = "{\"format\":1,\"group\":\"g\",\"digest\":7,\"node\":3,\"incarnation\":1,\"view\":5,\
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_of_logs_only_rise_and_only_in_their_view() {
+    fn log_notes_rise_only_within_their_view() {
         let place = tempfile::tempdir().expect("a folder");
         let mut record = record(&place.path().join("state"), 1);
         let log = |log, end| NotedLog {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_noticed() {
+    fn every_flipped_state_bit_is_detected() {
         let place = tempfile::tempdir().expect("a folder");
         written(place.path(), 7);
         let sound = std::fs::read(place.path().join(COPIES[0])).expect("a copy");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_to_one_copy_loses_nothing() {
+    fn damage_to_one_state_copy_is_repaired() {
         for (at, name) in COPIES.iter().enumerate() {
             for damage in [Some(&b"{"[..]), Some(b""), None] {
                 let place = tempfile::tempdir().expect("a folder");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_to_both_copies_is_an_error_and_none_is_a_new_folder() {
+    fn damage_to_both_state_copies_is_an_error() {
         let place = tempfile::tempdir().expect("a folder");
         assert_eq!(open(place.path()).expect("nothing"), None);
         written(place.path(), 7);
@@ -284,7 +284,7 @@ mod tests {
 
     /// A process that dies while it writes leaves the previous record, or the new one.
     #[test]
-    fn the_newer_of_two_sound_copies_counts() {
+    fn newer_of_two_sound_copies_is_used() {
         let place = tempfile::tempdir().expect("a folder");
         written(place.path(), 7);
         let before = std::fs::read(place.path().join(COPIES[0])).expect("a copy");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_told_from_damage() {
+    fn newer_state_format_is_not_reported_as_damage() {
         let place = tempfile::tempdir().expect("a folder");
         let mut bytes = encode(3, &7_u64).expect("JSON");
         let text = String::from_utf8(bytes).expect("text").replace("\"format\":2", "\"format\":3");

@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_have_their_names_in_json() {
+    fn member_states_serialize_as_their_names() {
         for state in MemberState::ALL {
             let json = serde_json::to_string(&state).expect("a name");
             assert_eq!(json, format!("\"{}\"", state.name()));

@@ -103,7 +103,7 @@ mod tests {
 
     /// Without a key, any process may connect to a control server, and many at once.
     #[test]
-    fn a_question_is_a_few_bytes() {
+    fn overlong_operator_request_is_refused() {
         let identity = |node| Identity { node, incarnation: 1, digest: 7 };
         let listener =
             Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_up_is_not_named_however_far_behind_it_is() {
+    fn member_that_keeps_up_is_not_slow() {
         let always_behind =
             |look: u64| vec![(100 * look, 100 * look), (100 * look, 100 * look - look.min(1) * 90)];
         assert_eq!(named(20, always_behind), []);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_delivers_nothing_is_named_with_those_that_wait_for_it_and_for_how_long() {
+    fn member_without_deliveries_is_named_as_slow() {
         let stuck = |look: u64| vec![(50, 5 * look), (50, 3), (50, 5 * look)];
         let named = named(5, stuck);
         assert_eq!(named, [(4, slow(1, &[0, 2], 3))]);
@@ -189,14 +189,14 @@ mod tests {
     /// Nothing can be delivered, so all have delivered the same; the slow member is the one that
     /// has not received.
     #[test]
-    fn who_receives_nothing_is_named_and_not_those_that_cannot_deliver() {
+    fn only_member_that_receives_nothing_is_named() {
         let stuck = |look: u64| vec![(10 * look, 0), (10 * look, 0), (0, 0)];
         assert_eq!(named(5, stuck), [(4, slow(2, &[0, 1], 3))]);
     }
 
     /// A member is slow as long as it lags repeatedly, and for a while after.
     #[test]
-    fn who_lags_again_and_again_is_slow_throughout_and_then_forgiven() {
+    fn repeatedly_lagging_member_stays_slow_until_forgiven() {
         let in_turns = |look: u64| {
             let first = 10 * look;
             // Five checks without a message, then all messages; until it is as fast as the others.
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_to_the_mark_of_before_begins_anew() {
+    fn reaching_previous_mark_restarts_lag() {
         let late = |look: u64| {
             let first = 10 * look;
             vec![(100, first), (100, if look < 3 { 0 } else { first.min(30) })]

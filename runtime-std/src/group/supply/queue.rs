@@ -259,7 +259,7 @@ mod tests {
     use crate::group::large::limits::LARGE_MAX;
 
     #[test]
-    fn a_queue_never_holds_more_than_its_bound_and_queues_share_messages() {
+    fn joiner_queue_is_bounded_and_shares_messages() {
         let one = message(&[7; 1000]);
         let cost = 1000 + MESSAGE_COST;
         let queues: Vec<_> = (0..2).map(|_| Sink::new()).collect();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_joiner_that_is_behind_holds_the_member_back_until_it_has_caught_up_or_is_gone() {
+    fn lagging_joiner_holds_member_back() {
         let megabyte = message(&vec![7; 1 << 20]);
         let (sink, queue) = Sink::new();
         let put = |count: usize| (0..count).for_each(|_| assert!(sink.put_message(&megabyte)));
@@ -303,7 +303,7 @@ mod tests {
     /// Even if all large messages that can be in flight are delivered at once, the joiner does not
     /// count as too slow.
     #[test]
-    fn large_messages_have_room_of_their_own() {
+    fn large_messages_have_separate_queue_room() {
         let mut description = Description::local("large", 3, 8, 16);
         let (sink, _) = Sink::new();
         let small = sink.clone().with_large(description.large_pool_bytes()).backlog_max;

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_are_apart_by_view_and_channel() {
+    fn channel_states_are_separate_by_view_and_channel() {
         let mut channels = ChannelTable::<u32>::default();
         let (last, other) = (Channel(CHANNELS - 1), Channel(3));
         *channels.get_or_make(ViewId(1), last, || 0) = 5;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_channels_are_known_one_by_one() {
+    fn closed_channels_are_tracked_individually() {
         let mut closed = Closed::default();
         for channel in [0, 63, 64, CHANNELS - 1] {
             assert!(!closed.contains(Channel(channel)));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_there_as_long_as_its_handle_and_its_number_comes_again() {
+    fn region_lives_with_handle_and_number_is_reused() {
         let store = BlockStore::default();
         let (first, second) = (memory(&store, 100), memory(&store, 1));
         assert_eq!((first.region(), second.region()), (Region(1), Region(2)));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_stored_inside_and_nowhere_else() {
+    fn received_bytes_are_stored_only_inside() {
         let store = BlockStore::default();
         let memory = memory(&store, 100);
         let pages = store.of(memory.area(0), 100).expect("it is there");

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_right_was_taken_from_is_confirmed_and_never_completes() {
+    fn lists_after_revocation_never_complete() {
         let mut lists = Unconfirmed::default();
         for token in 0..4 {
             lists.add(VIEW, LOG, Some(Token(token)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_shrinks_or_runs_ahead_is_refused() {
+    fn impossible_confirmed_count_is_refused() {
         let mut lists = Unconfirmed::default();
         lists.add(VIEW, LOG, None);
         assert!(confirmed(&mut lists, 2).is_err() && confirmed(&mut lists, u64::MAX).is_err());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_counts_when_its_last_write_is_whole() {
+    fn list_counts_after_its_last_write() {
         let list = |left| ComingList { view: VIEW, region: LOG, left, is_taken: true };
         let mut lists = ComingLists::default();
         assert_eq!((lists.next_write(), lists.news()), (None, None));

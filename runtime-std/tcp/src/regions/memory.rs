@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_region_is_made_once_and_there_are_so_many() {
+    fn regions_are_unique_and_bounded() {
         let mut own = OwnRegions::default();
         for region in (1..).map(Region).take(REGIONS_MAX) {
             assert!(own.make(region, 100).is_ok_and(|memory| memory.bytes() == 128));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_in_a_region_is_its_content_and_lies_inside() {
+    fn region_stores_only_inside_its_bounds() {
         let mut own = OwnRegions::default();
         let memory = own.make(Region(3), 128).expect("memory");
         memory.store(8, &[7; 16]).expect("inside");

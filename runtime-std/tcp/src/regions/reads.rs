@@ -147,7 +147,7 @@ mod tests {
     const LOG: Region = Region(1);
 
     #[test]
-    fn an_answer_goes_in_pieces_and_fits_its_read() {
+    fn answer_pieces_fit_their_read() {
         let bytes = 2 * PIECE_MAX + 100;
         let memory = OwnRegions::default().make(LOG, 4 * PIECE_MAX).expect("memory");
         let (mut asked, mut posted) = (AskedReads::default(), PostedReads::default());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_a_view_that_ended_are_answered_to_nobody() {
+    fn reads_of_ended_view_do_not_complete() {
         let memory = OwnRegions::default().make(LOG, 64).expect("memory");
         let mut posted = PostedReads::default();
         for (view, token) in [(VIEW, 1), (ViewId(4), 2)] {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_reads_wait_and_no_more() {
+    fn pending_reads_are_bounded() {
         let memory = OwnRegions::default().make(LOG, 64).expect("memory");
         let mut asked = AskedReads::default();
         let read = || {

@@ -51,7 +51,7 @@ fn arrives(part: usize, ended_after: Option<usize>) -> Vec<u8> {
 }
 
 #[test]
-fn content_that_begins_and_ends_within_cells_arrives_as_it_is() {
+fn unaligned_content_arrives_unchanged() {
     let rows = rows_of(1, &[CELLS * CELL, 64]);
     publish_all(&rows, 7);
     for part in [1, 3, 8, 64, 4096] {
@@ -67,7 +67,7 @@ fn content_that_begins_and_ends_within_cells_arrives_as_it_is() {
 }
 
 #[test]
-fn no_half_of_a_cell_arrives_as_it_was_and_the_other_as_it_became() {
+fn growing_cells_never_arrive_torn() {
     for part in (5..40).chain([63, 99, 511, 513]) {
         for ended_after in [None, Some(3), Some(4)] {
             let content = arrives(part, ended_after);

@@ -38,7 +38,7 @@ fn carry_until(members: &mut [Member], mut is_done: impl FnMut(&mut [Member]) ->
 }
 
 #[test]
-fn what_goes_to_a_peer_is_held_to_its_rate() {
+fn traffic_to_peer_respects_rate_limit() {
     const BYTES: usize = 6_000_000;
     let mut members = members(None, Settings::default());
     let rate = NonZeroU64::new(20_000_000).expect("a rate");
@@ -56,7 +56,7 @@ fn what_goes_to_a_peer_is_held_to_its_rate() {
 }
 
 #[test]
-fn blocks_of_all_lengths_come_as_they_were_on_many_channels_at_once_both_ways() {
+fn blocks_of_all_lengths_arrive_unchanged() {
     const CHANNELS: usize = 200;
     const ROOM: usize = 3000;
     // These are lengths near those of one piece, one record and one read.
@@ -124,7 +124,7 @@ fn blocks_of_all_lengths_come_as_they_were_on_many_channels_at_once_both_ways() 
 }
 
 #[test]
-fn channels_take_turns_by_pieces() {
+fn channels_take_turns_sending_pieces() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (own, theirs) = (memory(&members[0], HUGE), memory(&members[1], 2 * HUGE));
@@ -146,7 +146,7 @@ fn channels_take_turns_by_pieces() {
 }
 
 #[test]
-fn writes_pass_a_long_block_and_keep_their_order() {
+fn writes_overtake_long_block_in_order() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (mut own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
@@ -186,7 +186,7 @@ fn writes_pass_a_long_block_and_keep_their_order() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
+fn stalled_peer_gets_everything_later() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let bytes = 4 << 20;
@@ -246,7 +246,7 @@ fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
 }
 
 #[test]
-fn a_channel_that_its_sender_closes_in_the_middle_of_a_block_leaves_the_stream_whole() {
+fn senders_close_during_block_keeps_stream_intact() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (mut own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE + 100));
@@ -276,7 +276,7 @@ fn a_channel_that_its_sender_closes_in_the_middle_of_a_block_leaves_the_stream_w
 }
 
 #[test]
-fn a_channel_that_its_receiver_closes_in_the_middle_of_a_block_stores_nothing_more() {
+fn receivers_close_during_block_stores_nothing_more() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (mut own, mut theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
@@ -306,7 +306,7 @@ fn a_channel_that_its_receiver_closes_in_the_middle_of_a_block_stores_nothing_mo
 }
 
 #[test]
-fn a_view_that_ends_in_the_middle_of_a_block_leaves_the_stream_whole() {
+fn view_end_during_block_keeps_stream_intact() {
     const NEXT: tramontane_core::ids::ViewId = tramontane_core::ids::ViewId(2);
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
@@ -331,7 +331,7 @@ fn a_view_that_ends_in_the_middle_of_a_block_leaves_the_stream_whole() {
 }
 
 #[test]
-fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
+fn block_arrival_and_completion_wake_sleeper() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
@@ -380,7 +380,7 @@ fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
 /// Blocks that the peer would drop are not sent, and none of their bytes follow after the peer was
 /// answered.
 #[test]
-fn blocks_to_a_peer_that_ended_the_view_count_as_sent_and_lose_nobody() {
+fn blocks_to_ended_view_count_as_sent() {
     const BYTES: usize = 4 << 20;
     let next = ViewId(9);
     for key in [None, key()] {

@@ -42,7 +42,7 @@ fn assert_others_go_on(members: &mut [Member]) {
 }
 
 #[test]
-fn a_piece_that_does_not_fit_is_refused_before_anything_of_it_is_stored() {
+fn invalid_piece_is_refused_before_storing() {
     let mut padded = piece(0, 8, 8, 1, 8);
     padded[1] = 1;
     // The bytes that are sent, and how much of them may have been stored in the receive, which has
@@ -108,7 +108,7 @@ fn loss(member: &mut Member) -> (tramontane_core::ids::ViewId, Rank, LossCause) 
 }
 
 #[test]
-fn a_block_that_comes_byte_by_byte_comes_whole() {
+fn block_sent_byte_by_byte_arrives_whole() {
     for keyed in [false, true] {
         let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
         hand.send(&open_frame());
@@ -172,7 +172,7 @@ fn role_send_until_killed() {
 }
 
 #[test]
-fn a_peer_that_is_killed_in_the_middle_of_a_block_is_lost_and_the_others_go_on() {
+fn kill_during_block_loses_only_that_peer() {
     let (mut sockets, addresses) = listeners(MEMBERS);
     drop(sockets.remove(1));
     let text: Vec<String> = addresses.iter().map(ToString::to_string).collect();

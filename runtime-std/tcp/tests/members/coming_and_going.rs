@@ -113,7 +113,7 @@ fn await_loss(process: &mut Process) -> Event {
 }
 
 #[test]
-fn clients_come_and_go_while_others_work() {
+fn clients_connect_and_leave_while_others_work() {
     let mut server = Process::new(SERVER, Settings::default());
     let mut clients = Vec::new();
     for number in 0..60_u64 {
@@ -144,7 +144,7 @@ fn clients_come_and_go_while_others_work() {
 }
 
 #[test]
-fn a_process_that_is_started_anew_comes_in_a_view_of_its_own() {
+fn restarted_process_gets_a_new_view() {
     let node = NodeId(7);
     let mut server = Process::new(SERVER, Settings::default());
     let mut client = Process::new(node, Settings::default());
@@ -185,7 +185,7 @@ fn a_process_that_is_started_anew_comes_in_a_view_of_its_own() {
 }
 
 #[test]
-fn two_processes_share_many_views_and_a_right_is_of_one() {
+fn right_applies_to_one_of_many_views() {
     let node = NodeId(7);
     let (mut server, mut client) =
         (Process::new(SERVER, small()), Process::new(node, Settings::default()));
@@ -219,7 +219,7 @@ fn two_processes_share_many_views_and_a_right_is_of_one() {
 
 /// Posts to a region whose owner then ends the view are denied, and never complete.
 #[test]
-fn an_owner_that_ends_a_view_denies_what_it_has_not_taken() {
+fn ended_view_denies_unconfirmed_lists() {
     let node = NodeId(7);
     let view = ViewId(3);
     let (mut server, mut client) =
@@ -242,7 +242,7 @@ fn an_owner_that_ends_a_view_denies_what_it_has_not_taken() {
 
 /// A long answer is sent in pieces, with rows between them.
 #[test]
-fn a_long_read_delays_no_row_for_long() {
+fn long_read_does_not_delay_rows() {
     let node = NodeId(7);
     let (view, bytes) = (ViewId(3), 32 << 20);
     let big = |node| {

@@ -29,7 +29,7 @@ fn crowd(from: &mut Member, view: ViewId, to: Rank) -> u64 {
 }
 
 #[test]
-fn a_stopped_peer_is_full_alone_and_costs_no_time() {
+fn stopped_peer_does_not_delay_others() {
     for key in [None, key()] {
         let mut members = members(key, small());
         assert!(crowd(&mut members[0], VIEW, Rank(1)) > 0);
@@ -76,7 +76,7 @@ fn a_stopped_peer_is_full_alone_and_costs_no_time() {
 }
 
 #[test]
-fn what_a_slow_peer_gets_is_the_freshest() {
+fn slow_peer_gets_newest_values() {
     let mut members = members(None, small());
     let rows = members[0].rows.clone();
     let cell = rows.row().cell(512).expect("a cell");
@@ -106,7 +106,7 @@ fn what_a_slow_peer_gets_is_the_freshest() {
 }
 
 #[test]
-fn a_thread_of_the_own_process_wakes_a_sleeper() {
+fn local_thread_wakes_sleeper() {
     let mut members = members(None, Settings::default());
     let fabric = &mut members[0].fabric;
     let bell = fabric.local_bell();
@@ -127,7 +127,7 @@ fn a_thread_of_the_own_process_wakes_a_sleeper() {
 }
 
 #[test]
-fn how_a_peer_went_is_told() {
+fn loss_cause_of_peer_is_reported() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let mut last = members.pop().expect("three");
@@ -158,7 +158,7 @@ fn how_a_peer_went_is_told() {
 }
 
 #[test]
-fn a_leave_is_noticed_even_if_something_is_written_to_the_leaver() {
+fn leave_is_noticed_despite_write_to_leaver() {
     let mut members = members(None, Settings::default());
     let mut last = members.pop().expect("three");
     last.fabric.leave();
@@ -175,7 +175,7 @@ fn a_leave_is_noticed_even_if_something_is_written_to_the_leaver() {
 }
 
 #[test]
-fn views_follow_each_other_on_one_connection_and_never_mix() {
+fn views_on_one_connection_never_mix() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (a, b) = (Rank(0), Rank(1));
@@ -214,7 +214,7 @@ fn views_follow_each_other_on_one_connection_and_never_mix() {
 }
 
 #[test]
-fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
+fn view_end_during_list_keeps_stream_intact() {
     for key in [None, key()] {
         let mut members = members(key, small());
         let rows = members[0].open(NEXT).expect("it opens");
@@ -248,7 +248,7 @@ fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
 }
 
 #[test]
-fn a_lost_node_comes_again_as_another_process_in_the_next_view() {
+fn lost_node_returns_as_another_process() {
     let mut members = members(key(), Settings::default());
     drop(members.remove(1));
     members[0].loss();
@@ -273,7 +273,7 @@ fn a_lost_node_comes_again_as_another_process_in_the_next_view() {
 }
 
 #[test]
-fn once_all_have_met_nobody_listens() {
+fn listening_ends_once_all_have_met() {
     let (listeners, addresses) = listeners(MEMBERS);
     let _connections = meet(listeners, &addresses, key());
     for address in addresses {

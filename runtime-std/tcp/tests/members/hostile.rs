@@ -50,7 +50,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn garbage_loses_the_peer_that_sends_it() {
+fn garbage_loses_its_sender() {
     for keyed in [false, true] {
         for seed in 1..=20 {
             assert_lost("noise", keyed, &noise(seed, 4096));
@@ -66,7 +66,7 @@ fn garbage_loses_the_peer_that_sends_it() {
 }
 
 #[test]
-fn frames_that_do_not_fit_are_refused_before_anything_is_stored() {
+fn invalid_frames_are_refused_before_storing() {
     let row = ROW_BYTES as u64;
     let write = |region, length, view, offset| {
         let body = vec![7; 64];
@@ -107,7 +107,7 @@ fn frames_that_do_not_fit_are_refused_before_anything_is_stored() {
 }
 
 #[test]
-fn records_that_were_changed_repeated_or_left_out_are_noticed() {
+fn tampered_records_are_noticed() {
     type Spoil = fn(&mut Hand) -> Vec<u8>;
     let spoils: [(&str, Spoil); 5] = [
         ("changed", |hand| {
@@ -143,7 +143,7 @@ fn records_that_were_changed_repeated_or_left_out_are_noticed() {
 }
 
 #[test]
-fn a_write_that_comes_byte_by_byte_is_never_seen_in_half_a_cell() {
+fn slow_write_never_shows_half_a_cell() {
     for keyed in [false, true] {
         let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
         // This crosses cell boundaries at both ends.
@@ -169,7 +169,7 @@ fn a_write_that_comes_byte_by_byte_is_never_seen_in_half_a_cell() {
 }
 
 #[test]
-fn a_long_write_in_pieces_of_any_length_lands_whole() {
+fn long_write_in_any_pieces_is_stored_whole() {
     for keyed in [false, true] {
         let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
         hand.send(&open_frame());
@@ -193,7 +193,7 @@ fn a_long_write_in_pieces_of_any_length_lands_whole() {
 }
 
 #[test]
-fn a_peer_that_dies_in_the_middle_of_a_frame_leaves_whole_cells_and_nothing_else() {
+fn death_during_frame_leaves_whole_cells() {
     for keyed in [false, true] {
         for length in [10, 23, 24, 25, 40, 20_000] {
             let (mut members, mut hand) = with_hand(if keyed { key() } else { None });

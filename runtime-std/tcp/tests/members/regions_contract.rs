@@ -97,16 +97,16 @@ fn assert_kept(what: &str, how: &Connected) {
 }
 
 #[test]
-fn regions_over_tcp_keep_the_contract() {
+fn regions_over_tcp_satisfy_the_contract() {
     assert_kept("in clear", &Connected { key: None, settings: Settings::default(), rounds: 2_000 });
 }
 
 #[test]
-fn regions_over_tcp_with_small_buffers_keep_the_contract() {
+fn regions_with_small_tcp_buffers_satisfy_the_contract() {
     assert_kept("small buffers", &Connected { key: None, settings: small(), rounds: 500 });
 }
 
 #[test]
-fn regions_over_tcp_with_a_key_keep_the_contract() {
+fn regions_over_keyed_tcp_satisfy_the_contract() {
     assert_kept("with a key", &Connected { key: key(), settings: small(), rounds: 500 });
 }

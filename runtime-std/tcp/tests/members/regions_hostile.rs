@@ -51,7 +51,7 @@ fn assert_others_go_on(members: &mut [Member]) {
 }
 
 #[test]
-fn frames_about_regions_that_do_not_fit_lose_the_peer_and_land_nowhere() {
+fn invalid_region_frames_lose_the_peer() {
     let end = LOG_BYTES as u64;
     let seven = &[7; 8];
     let reads = header(READ, LOG.0, 8, VIEW.0, 0).repeat(17);
@@ -141,7 +141,7 @@ fn taken(hand: &mut Hand) -> u64 {
 }
 
 #[test]
-fn a_list_without_a_right_is_passed_over_and_harms_nothing() {
+fn list_without_right_is_skipped() {
     let (mut members, mut hand) = granting(false);
     let by = |right, value| [list(LOG.0, 1, right), write(LOG.0, 64, &[value; 64])].concat();
     for right in [2, 99, u64::MAX] {
@@ -167,7 +167,7 @@ fn a_list_without_a_right_is_passed_over_and_harms_nothing() {
 /// A right ends at each possible point of a list: earlier writes are stored, and later ones are
 /// not.
 #[test]
-fn a_right_that_ends_in_the_middle_of_a_list_ends_there() {
+fn revocation_during_list_stops_later_writes() {
     for keyed in [false, true] {
         for length in [24, 30, 24 + 24 + 8, 24 + 24 + 20_000, 24 + 24 + 40_000 + 24 + 4] {
             let (mut members, mut hand) = granting(keyed);
@@ -196,7 +196,7 @@ fn a_right_that_ends_in_the_middle_of_a_list_ends_there() {
 }
 
 #[test]
-fn a_list_that_comes_byte_by_byte_lands_whole_cells() {
+fn list_sent_byte_by_byte_stores_whole_cells() {
     let (mut members, mut hand) = granting(false);
     let content: Vec<u8> = (1..=61).collect();
     let bytes = [list(LOG.0, 1, FIRST), write(LOG.0, 13, &content)].concat();
@@ -216,7 +216,7 @@ fn a_list_that_comes_byte_by_byte_lands_whole_cells() {
 
 /// A process that ends more views than it reads answers for is lost before it costs memory.
 #[test]
-fn ends_of_views_without_end_lose_the_peer() {
+fn endless_view_ends_lose_the_peer() {
     let (mut members, mut hand) = granting(false);
     let flooding = std::thread::spawn(move || {
         // The peer's own writes fail once it is lost.

@@ -38,7 +38,7 @@ fn post(
 }
 
 #[test]
-fn members_with_other_lists_are_not_ready_and_harm_nobody() {
+fn members_with_different_lists_are_not_ready() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (a, b) = (Rank(0), Rank(1));
@@ -69,7 +69,7 @@ fn members_with_other_lists_are_not_ready_and_harm_nobody() {
 
 /// Both change their lists, in any order, and end with the same one.
 #[test]
-fn a_view_may_be_prepared_again_and_again() {
+fn view_may_be_prepared_repeatedly() {
     let mut members = members(None, Settings::default());
     for (at_a, at_b) in [(ONE, OTHER), (OTHER, OTHER), (OTHER, ONE), (ONE, ONE)] {
         for (index, digest) in [(1, at_b), (0, at_a)] {
@@ -87,7 +87,7 @@ fn a_view_may_be_prepared_again_and_again() {
 /// A post under a list that its reader has given up is not lost silently, nor stored in the memory
 /// of another list.
 #[test]
-fn a_list_that_was_used_and_is_given_up_costs_the_connection_and_no_byte() {
+fn abandoned_used_list_loses_the_connection() {
     let mut members = members(key(), Settings::default());
     let (a, b) = (Rank(0), Rank(1));
     let at_a = members[0].open_as(NEXT, ONE).expect("it opens");
@@ -109,7 +109,7 @@ fn a_list_that_was_used_and_is_given_up_costs_the_connection_and_no_byte() {
 }
 
 #[test]
-fn frames_of_a_view_that_ended_or_of_an_older_list_change_nothing() {
+fn frames_of_old_views_change_nothing() {
     for key in [None, key()] {
         let (mut members, mut hand) = with_hand(key);
         hand.send(&[open_frame(), open_frame_of(NEXT, ONE)].concat());
@@ -139,7 +139,7 @@ fn frames_of_a_view_that_ended_or_of_an_older_list_change_nothing() {
 /// A network that loses packets may keep an admitted process from reaching a member until the
 /// following view.
 #[test]
-fn a_node_that_was_admitted_and_has_not_come_yet_is_not_taken_for_its_earlier_process() {
+fn admitted_node_is_not_its_earlier_process() {
     let mut all = members(key(), Settings::default());
     let last = Rank(2);
     drop(all.pop());
@@ -170,7 +170,7 @@ fn a_node_that_was_admitted_and_has_not_come_yet_is_not_taken_for_its_earlier_pr
 
 /// The end of a process that left may be read only after its next process arrives.
 #[test]
-fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_end_was_not_seen() {
+fn connection_of_removed_process_can_be_replaced() {
     let mut all = members(key(), Settings::default());
     let last = Rank(2);
     // The process lives as long as this, and nobody receives anything from it.
@@ -198,7 +198,7 @@ fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_e
 
 /// It is the same process in both views, because it could not be admitted twice.
 #[test]
-fn a_peer_that_comes_while_the_next_view_is_prepared_comes_in_both() {
+fn peer_arriving_between_views_joins_both() {
     let mut all = members(None, Settings::default());
     let (third, fourth) = (ViewId(3), ViewId(4));
     let (first, last) = (Rank(0), Rank(2));
@@ -231,7 +231,7 @@ fn a_peer_that_comes_while_the_next_view_is_prepared_comes_in_both() {
 
 /// Only the digest decides: a row of the same length is not enough.
 #[test]
-fn a_peer_with_another_digest_is_not_ready_and_one_with_the_same_is() {
+fn only_peer_with_equal_digest_is_ready() {
     let (mut members, mut hand) = with_hand(None);
     hand.send(&open_frame_of(VIEW, DIGEST ^ (1 << 63)));
     settle(&mut members);

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_protocols_own_example() {
+    fn protocol_example_is_reproduced() {
         let mut payload = [0; 100];
         fill(&mut payload, "n1/1/0");
         assert_eq!(name(&payload).as_deref(), Some("n1/1/0"));
@@ -43,12 +43,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_neither_name_nor_digest() {
+    fn empty_payload_has_no_name_or_digest() {
         assert_eq!((name(&[]), digest(&[])), (None, None));
     }
 
     #[test]
-    fn what_is_no_name_is_shown_all_the_same() {
+    fn invalid_name_is_shown_as_well_as_possible() {
         assert_eq!(name(&[0xff, b' ']).as_deref(), Some("\u{fffd}"));
         assert_eq!(name(&[b'x'; 1000]).map(|name| name.len()), Some(NAME_BYTES_MAX));
     }

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_read_and_unknown_ones_too() {
+    fn known_and_unknown_commands_are_parsed() {
         let init = r#"{"type":"init","protocol":1,"node":"n1","inc":1,"join":false,"nodes":[{"node":"n0","address":"127.0.0.1"}],
             "groups":[{"group":"g0","members":["n0"],"senders":["n0"]}],
             "limits":{"message_bytes_max":10240,"window":64,"deadline_ms":10000},"seed":7,"shared":"/s","storage":"/t"}"#;

@@ -218,7 +218,7 @@ mod tests {
     use tramontane_runtime::shards::Description;
 
     #[test]
-    fn a_transfer_passes_through_what_lies_between() {
+    fn transfer_passes_through_intermediate_groups() {
         let chain = [None, Some(0), Some(1), Some(2)];
         let overlay = Description::local("bank", &chain, 3);
         let places = Places::new(&overlay, overlay.overlay().expect("a tree"));

@@ -93,7 +93,7 @@ fn init(place: &Place, own: usize, nodes: usize) -> Value {
 }
 
 #[test]
-fn three_members_tell_one_order_and_each_messages_own_bytes() {
+fn three_members_report_one_order_and_correct_bytes() {
     let place = Place::new();
     let mut members: Vec<Member> =
         (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
@@ -136,7 +136,7 @@ fn three_members_tell_one_order_and_each_messages_own_bytes() {
 }
 
 #[test]
-fn what_it_cannot_do_is_said_and_costs_nothing() {
+fn unsupported_requests_are_reported_without_side_effects() {
     let place = Place::new();
     let mut member = Member::start(&place, &init(&place, 0, 1));
     assert_eq!(member.answer()["type"], "init_ok");
@@ -175,7 +175,7 @@ fn what_it_cannot_do_is_said_and_costs_nothing() {
 }
 
 #[test]
-fn a_member_leaves_and_the_others_tell_of_the_view_without_it() {
+fn leave_is_reported_as_a_view_without_member() {
     let place = Place::new();
     let mut members: Vec<Member> =
         (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
@@ -193,7 +193,7 @@ fn a_member_leaves_and_the_others_tell_of_the_view_without_it() {
 }
 
 #[test]
-fn an_outside_sender_is_unsupported() {
+fn external_sender_is_unsupported() {
     let place = Place::new();
     let mut outside = init(&place, 0, 2);
     outside["groups"][1]["members"] = json!(["n1"]);
@@ -216,7 +216,7 @@ fn init_of_shards(place: &Place, own: usize) -> Value {
 }
 
 #[test]
-fn shards_deliver_to_all_destinations_and_say_who_leads() {
+fn shards_deliver_everywhere_and_report_leaders() {
     shards_deliver(&["adapter", "--shards"]);
 }
 
@@ -265,7 +265,7 @@ fn shards_deliver(arguments: &[&str]) {
 }
 
 #[test]
-fn a_replica_that_is_to_send_is_unsupported() {
+fn sending_replica_is_unsupported() {
     let place = Place::new();
     let mut member = Member::start_with(&place, &["adapter", "--shards"], &init(&place, 0, 2));
     assert_eq!(member.answer()["code"], "unsupported");
@@ -273,7 +273,7 @@ fn a_replica_that_is_to_send_is_unsupported() {
 }
 
 #[test]
-fn what_is_no_command_ends_it_with_one_line() {
+fn invalid_command_ends_adapter_with_one_line() {
     let place = Place::new();
     for (input, word) in [("hello\n", "hello"), ("{\"type\":\"stats\"}\n", "init")] {
         let mut process = Process::start(place.command(&["adapter"]));

@@ -11,12 +11,12 @@ fn seconds() -> String {
 }
 
 #[test]
-fn the_bank_keeps_all_its_money() {
+fn bank_keeps_all_its_money() {
     the_bank_keeps_its_money(&[]);
 }
 
 #[test]
-fn the_bank_keeps_all_its_money_by_reference() {
+fn bank_keeps_all_its_money_by_reference() {
     the_bank_keeps_its_money(&["--references-from", "1"]);
 }
 
@@ -40,6 +40,6 @@ fn the_bank_keeps_its_money(options: &[&str]) {
 }
 
 #[test]
-fn bank_refuses_options_of_rdma_without_rdma() {
+fn bank_refuses_rdma_options_without_rdma() {
     Place::new().run(&["bank", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
 }

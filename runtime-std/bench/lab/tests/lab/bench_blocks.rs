@@ -15,7 +15,7 @@ fn probe<'r>(row: &'r Value, name: &str) -> Option<&'r Value> {
 }
 
 #[test]
-fn block_groups_of_processes_are_measured_beside_the_machines_limit() {
+fn block_groups_are_measured_with_probes() {
     let place = Place::new();
     let few = ["blocks", "--nodes", "3", "--bytes", "100000", "--messages", "3", "--rounds", "1"];
     let shm = ["--fabric", "shm", "--probe"];
@@ -45,7 +45,7 @@ fn block_groups_of_processes_are_measured_beside_the_machines_limit() {
 }
 
 #[test]
-fn block_groups_of_the_same_processes_go_side_by_side() {
+fn overlapping_block_groups_run_concurrently() {
     let place = Place::new();
     let few = ["blocks", "--nodes", "4", "--bytes", "70000", "--messages", "4", "--rounds", "1"];
     for (senders, groups) in [("all", 4), ("half", 2)] {
@@ -65,7 +65,7 @@ fn block_groups_of_the_same_processes_go_side_by_side() {
 }
 
 #[test]
-fn a_delayed_member_pauses_for_as_long_as_it_is_told_and_its_group_goes_on() {
+fn delayed_member_pauses_and_its_group_continues() {
     let place = Place::new();
     let arguments =
         ["--experiment", "delays", "--nodes", "3", "--bytes", "600000", "--block", "65536"];
@@ -99,7 +99,7 @@ fn a_delayed_member_pauses_for_as_long_as_it_is_told_and_its_group_goes_on() {
 }
 
 #[test]
-fn links_over_tcp_are_held_to_their_speed_and_a_slow_one_to_half_of_it() {
+fn tcp_links_keep_their_limits() {
     let place = Place::new();
     let arguments = [
         "blocks",
@@ -128,7 +128,7 @@ fn links_over_tcp_are_held_to_their_speed_and_a_slow_one_to_half_of_it() {
 }
 
 #[test]
-fn the_experiment_overlap_has_one_half_and_all_of_the_members_send() {
+fn overlap_experiment_varies_the_senders() {
     let place = Place::new();
     let few = ["--nodes", "4", "--bytes", "70000", "--messages", "3", "--rounds", "1"];
     let report = bench(
@@ -142,7 +142,7 @@ fn the_experiment_overlap_has_one_half_and_all_of_the_members_send() {
 }
 
 #[test]
-fn an_experiment_says_what_varies_and_the_arguments_what_does_not() {
+fn experiment_determines_variations_and_arguments_the_rest() {
     let place = Place::new();
     let few = [
         "--nodes",
@@ -167,7 +167,7 @@ fn an_experiment_says_what_varies_and_the_arguments_what_does_not() {
 }
 
 #[test]
-fn arguments_that_make_no_experiment_are_refused() {
+fn invalid_block_arguments_are_refused() {
     let place = Place::new();
     let refused = |arguments: &[&str], words: &[&str]| {
         place.run(&[&["bench", "blocks"], arguments].concat()).failed(2, words);

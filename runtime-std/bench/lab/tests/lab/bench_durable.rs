@@ -30,7 +30,7 @@ fn all_members_restart_with_the_same_messages() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_named() {
+fn unwritable_folder_is_named() {
     let arguments = ["bench", "durable", "--folder", "/proc/nowhere", "--mib", "1"];
     Place::new().run(&arguments).failed(4, &["/proc/nowhere"]);
 }

@@ -22,7 +22,7 @@ fn verdicts(only: &str) -> Vec<String> {
 /// RDMC's tables and figures according to its text: the breakdown of a transfer's time, a
 /// comparison of the algorithms, block sizes, a storage layer, overlapping groups, interrupts.
 #[test]
-fn figures_of_rdmc_hold() {
+fn rdmc_figures_hold() {
     let held = "rdmc-table-total,rdmc-table-blocks,rdmc-network-share,rdmc-preempted-relay,\
                 rdmc-sequential-poor,rdmc-tree-poor,rdmc-chain-competitive,rdmc-chain-small,\
                 rdmc-one-byte,rdmc-storage-tree,rdmc-storage-rate,rdmc-overlap-fractus,\
@@ -32,7 +32,7 @@ fn figures_of_rdmc_hold() {
 }
 
 #[test]
-fn batching_of_spindle_holds() {
+fn spindle_batching_claims_hold() {
     let held = "spindle-batching-16,spindle-abstract-after,spindle-writes-before,\
                 spindle-posting-before,spindle-receive-batch-1,spindle-small-send-batches";
     assert_eq!(verdicts(held), ["held"; 6]);
@@ -54,7 +54,7 @@ fn batching_of_spindle_holds() {
 }
 
 #[test]
-fn claims_and_goals_of_tram_and_dds_are_judged() {
+fn tram_and_dds_claims_are_judged() {
     assert_eq!(verdicts("tram-writes,tram-goal-all-latency,tram-few-destinations"), ["held"; 3]);
     assert_eq!(verdicts("dds-core-atomic,dds-core-over-own-atomic"), ["held", "failed"]);
 }
@@ -95,7 +95,7 @@ lines = [["core", "gb_per_s(core, nodes=sizes)"]]
 "#;
 
 #[test]
-fn rows_of_a_file_become_a_page_and_drawings() {
+fn file_rows_become_a_page_with_drawings() {
     let place = Place::new();
     let file = place.file("own.toml", OWN.as_bytes());
     let page = place.path().join("page.md");
@@ -122,7 +122,7 @@ fn rows_of_a_file_become_a_page_and_drawings() {
 }
 
 #[test]
-fn rows_that_cannot_be_answered_are_refused() {
+fn unanswerable_rows_are_refused() {
     let place = Place::new();
     let refused = |arguments: &[&str], words: &[&str]| {
         place.run(&[&["bench", "record"], arguments].concat()).failed(2, words);

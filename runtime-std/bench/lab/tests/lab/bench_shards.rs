@@ -9,7 +9,7 @@ fn median(row: &Value, figure: &str) -> f64 {
 }
 
 #[test]
-fn both_ways_of_payloads_are_measured() {
+fn both_payload_paths_are_measured() {
     let place = Place::new();
     let report = bench(&place, &["shards", "--rounds", "1", "--messages", "300", "--window", "16"]);
     let rows = report["rows"].as_array().expect("rows");
@@ -37,7 +37,7 @@ fn both_ways_of_payloads_are_measured() {
 }
 
 #[test]
-fn a_leader_that_is_killed_is_replaced_and_measured() {
+fn killed_leader_is_replaced_and_measured() {
     let place = Place::new();
     let report = bench(&place, &["shards", "--fabric", "shm", "--kills", "2"]);
     let takeovers = &report["takeovers"][0];
@@ -49,7 +49,7 @@ fn a_leader_that_is_killed_is_replaced_and_measured() {
 }
 
 #[test]
-fn what_real_processes_cannot_run_is_refused() {
+fn unsupported_shard_runs_are_refused() {
     let place = Place::new();
     place.run(&["bench", "shards", "--fabric", "verbs"]).failed(2, &["shm and tcp"]);
 }

@@ -4,7 +4,7 @@ use crate::bench;
 use crate::support::Place;
 
 #[test]
-fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
+fn shared_memory_sending_is_measured_with_the_ring() {
     let place = Place::new();
     let report = bench(
         &place,
@@ -19,7 +19,7 @@ fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
 }
 
 #[test]
-fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
+fn tcp_sending_is_measured_with_the_mesh() {
     let place = Place::new();
     let tcp = ["multicast", "--fabric", "tcp", "--probe", "--rounds", "1", "--bytes", "1024"];
     for more in [&["--nodes", "3"][..], &["--nodes", "2", "--senders", "one", "--unpinned"]] {
@@ -49,7 +49,7 @@ fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
 }
 
 #[test]
-fn a_polling_thread_and_techniques_that_are_off() {
+fn polling_thread_and_disabled_techniques_are_reported() {
     let place = Place::new();
     let polled =
         ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
@@ -73,7 +73,7 @@ fn latency_and_idling_are_measured() {
 }
 
 #[test]
-fn arguments_that_make_no_experiment_are_refused() {
+fn invalid_experiment_arguments_are_refused() {
     let place = Place::new();
     place.run(&["bench", "multicast", "--nodes", "0"]).failed(2, &["--nodes is 0"]);
     place.run(&["bench", "multicast", "--rounds", "0"]).failed(2, &["--rounds is 0"]);
@@ -87,7 +87,7 @@ fn arguments_that_make_no_experiment_are_refused() {
 }
 
 #[test]
-fn large_messages_in_the_one_order_in_turn_with_small_ones() {
+fn large_messages_are_measured_with_small_ones() {
     let place = Place::new();
     for fabric in ["shm", "tcp"] {
         let run =
@@ -108,7 +108,7 @@ fn large_messages_in_the_one_order_in_turn_with_small_ones() {
 }
 
 #[test]
-fn the_help_names_every_experiment_and_what_it_runs_on() {
+fn help_names_every_experiment_and_fabric() {
     let help = Place::new().run(&["--help"]).succeeded();
     let help = String::from_utf8(help).expect("text");
     let (_, bench) = help.split_once("  bench ").expect("a line");

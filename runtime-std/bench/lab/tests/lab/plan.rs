@@ -13,7 +13,7 @@ fn plan(place: &Place, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_small_pipeline_is_the_one_of_the_paper() {
+fn small_pipeline_plan_matches_the_paper() {
     let plan = plan(&Place::new(), &["--members", "4", "--blocks", "2"]);
     assert_eq!(
         (&plan["members"], &plan["blocks"], &plan["steps"]),
@@ -55,7 +55,7 @@ fn each_algorithm_has_its_steps() {
 }
 
 #[test]
-fn the_summary_says_what_limits_an_algorithm() {
+fn summary_shows_the_limits_of_each_algorithm() {
     let place = Place::new();
     let summary = |algorithm| {
         plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "20"])["summary"]
@@ -71,7 +71,7 @@ fn the_summary_says_what_limits_an_algorithm() {
 }
 
 #[test]
-fn one_members_part_is_what_it_sends_and_receives() {
+fn members_part_of_the_plan_is_complete() {
     let place = Place::new();
     let (all, own) = (
         plan(&place, &["--members", "11", "--blocks", "6"]),
@@ -88,7 +88,7 @@ fn one_members_part_is_what_it_sends_and_receives() {
 }
 
 #[test]
-fn people_get_a_line_a_step_and_a_drawing_an_arrow_a_block() {
+fn plan_prints_lines_per_step_and_draws_arrows() {
     let place = Place::new();
     let text = place.run(&["plan", "--members", "3", "--blocks", "2"]).succeeded();
     let text = String::from_utf8(text).expect("text");
@@ -103,7 +103,7 @@ fn people_get_a_line_a_step_and_a_drawing_an_arrow_a_block() {
 
 /// The last member of a sequential send receives five blocks at the end, and is idle before.
 #[test]
-fn one_members_part_says_what_it_sends_and_what_it_receives() {
+fn summary_of_one_part_counts_sends_and_receipts() {
     let place = Place::new();
     let arguments = ["--algorithm", "sequential", "--members", "8", "--blocks", "5", "--rank", "2"];
     let text = place.run(&[&["plan"], &arguments[..]].concat()).succeeded();
@@ -128,7 +128,7 @@ fn one_members_part_says_what_it_sends_and_what_it_receives() {
 }
 
 #[test]
-fn what_each_link_carries_is_what_the_steps_add_up_to() {
+fn link_loads_add_up_to_the_steps() {
     let place = Place::new();
     let arguments = ["--members", "11", "--blocks", "6"];
     let plan = plan(&place, &arguments);
@@ -152,7 +152,7 @@ fn what_each_link_carries_is_what_the_steps_add_up_to() {
 }
 
 #[test]
-fn what_cannot_be_is_told_in_one_line() {
+fn impossible_plan_is_reported_in_one_line() {
     let place = Place::new();
     for (arguments, told) in [
         (&["--members", "0", "--blocks", "1"][..], "0"),

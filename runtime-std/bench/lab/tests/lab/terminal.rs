@@ -7,7 +7,7 @@ use crate::support::terminal::{
 };
 
 #[test]
-fn an_experiment_that_is_interrupted_leaves_no_bar() {
+fn interrupted_experiment_leaves_no_bar() {
     let place = Place::new();
     let shown = on_terminal(&place, "bench multicast --nodes 2,2,2,2 --rounds 200");
     await_shown(&shown, "2 members, 1 bytes");
@@ -15,7 +15,7 @@ fn an_experiment_that_is_interrupted_leaves_no_bar() {
 }
 
 #[test]
-fn tables_fit() {
+fn experiment_tables_fit_the_terminal() {
     assert_tables_fit(&[
         "bench multicast --nodes 2 --bytes 10240 --messages 2000 --rounds 1 --probe",
         "bench record --seeds 1 --only rdmc-steps,rdmc-fractus-network",
@@ -23,7 +23,7 @@ fn tables_fit() {
 }
 
 #[test]
-fn a_row_is_one_line_where_there_is_no_terminal() {
+fn row_is_one_line_without_a_terminal() {
     let place = Place::new();
     let run = ["bench", "record", "--seeds", "1", "--only", "rdmc-steps,rdmc-fractus-network"];
     let text = String::from_utf8(place.run(&run).succeeded()).expect("text");

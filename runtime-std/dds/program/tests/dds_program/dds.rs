@@ -18,7 +18,7 @@ fn perf(place: &Place, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn throughput_is_measured_at_each_level_and_nothing_is_lost() {
+fn throughput_at_each_level_loses_no_sample() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     let logs = folder.path().to_str().expect("text");
@@ -68,7 +68,7 @@ fn round_trips_are_measured_to_all_subscribers() {
 }
 
 #[test]
-fn a_table_is_printed_for_people_and_wrong_arguments_are_refused() {
+fn perf_prints_a_table_and_refuses_wrong_arguments() {
     let place = Place::new();
     let output = place.run(&["perf", "--seconds", "0.02", "--rounds", "1"]).succeeded();
     let text = String::from_utf8(output).expect("text");
@@ -96,7 +96,7 @@ keep_depth = 2
 "#;
 
 #[test]
-fn a_spy_prints_what_is_kept_and_what_comes() {
+fn spy_prints_kept_and_new_samples() {
     let place = Place::new();
     let path = place.file("domain.toml", DOMAIN.as_bytes());
     let domain = Domain::read(&path).expect("a domain");
@@ -134,7 +134,7 @@ fn a_spy_prints_what_is_kept_and_what_comes() {
 
 /// From outside, with an address and nothing else: no member comes for it.
 #[test]
-fn a_spy_from_outside_needs_an_address_alone() {
+fn external_spy_needs_only_an_address() {
     let place = Place::new();
     let text = format!("{DOMAIN}clients = true\n");
     let domain = Domain::read(&place.file("domain.toml", text.as_bytes())).expect("a domain");
@@ -192,7 +192,7 @@ clients = true
 "#;
 
 #[test]
-fn topics_are_created_listed_and_deleted_at_run_time() {
+fn topics_are_created_listed_and_deleted() {
     let place = Place::new();
     let path = place.file("domain.toml", PLACES.as_bytes());
     let domain = Domain::read(&path).expect("a domain");

@@ -153,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_directory_answers_as_a_list_of_everything_does(deeds in deeds()) {
+    fn directory_matches_a_model_with_full_history(deeds in deeds()) {
         let (mut own, mut naive) = (directory(), Naive::default());
         let mut open = [false; 3];
         // Between messages of two topics, a place is always closed in a view.
@@ -215,7 +215,7 @@ proptest! {
 }
 
 #[test]
-fn a_place_is_not_freed_while_a_view_may_come_that_opens_it() {
+fn place_stays_held_while_views_may_open_it() {
     let mut own = directory();
     let created = own.create(0, 1, topic("a", Level::Atomic, 8)).expect("a place");
     assert_eq!(own.due(0, false, false), Some(Due::Open));
@@ -226,7 +226,7 @@ fn a_place_is_not_freed_while_a_view_may_come_that_opens_it() {
 }
 
 #[test]
-fn a_topic_that_differs_is_refused_by_the_names_of_its_fields() {
+fn different_topic_is_refused_naming_its_fields() {
     let mut own = directory();
     own.create(0, 1, topic("a", Level::Atomic, 8)).expect("a place");
     let other = TopicDescription { type_name: "U".into(), ..topic("a", Level::Volatile, 8) };
@@ -243,7 +243,7 @@ impl TopicDescription {
 }
 
 #[test]
-fn a_domain_that_begins_anew_has_the_declared_topics_alone() {
+fn new_domain_has_only_declared_topics() {
     let mut own = directory();
     own.create(0, 1, topic("a", Level::Atomic, 8)).expect("a place");
     assert!(own.restore(own.first_state()));

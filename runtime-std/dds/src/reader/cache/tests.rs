@@ -206,7 +206,7 @@ fn values(selected: &[Selected]) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn what_is_kept_and_given_out_is_what_the_model_says(
+    fn cache_matches_the_model(
         deeds in deeds(),
         depth in proptest::option::of(1_u32..4),
         max_samples in proptest::option::of(3_u32..8),
@@ -296,7 +296,7 @@ proptest! {
     /// A deadline is missed once for each period that passes without a value while the instance is
     /// alive.
     #[test]
-    fn deadlines_are_missed_as_often_as_they_pass(
+    fn deadline_misses_count_elapsed_periods(
         gaps_ms in proptest::collection::vec(1_u64..40, 1..20),
         period_ms in 2_u64..20,
     ) {
@@ -324,7 +324,7 @@ proptest! {
 
     /// The filter lets the first through, and then the next that comes after the separation.
     #[test]
-    fn samples_that_come_too_soon_are_left_out(
+    fn time_filter_drops_samples_that_come_too_soon(
         times_ms in proptest::collection::vec(0_i64..15, 1..30),
     ) {
         let mut cache = cache(|qos| {
@@ -347,7 +347,7 @@ proptest! {
     /// By source timestamp: what is kept is the latest, whatever the order in which it came, and
     /// nothing older than what was given out comes after it.
     #[test]
-    fn by_source_timestamp_the_latest_are_kept_in_their_order(
+    fn source_timestamp_order_keeps_the_latest_samples(
         sources in proptest::collection::vec(0_i64..30, 1..20),
         later in proptest::collection::vec(0_i64..30, 0..10),
         depth in 1_usize..5,
@@ -386,7 +386,7 @@ proptest! {
 }
 
 #[test]
-fn instances_end_and_come_alive_again_as_dds_says() {
+fn instance_states_follow_the_dds_standard() {
     let mut cache = cache(|qos| qos.history = History::KeepAll);
     let now = at(1);
     let mut ordinal = 0;
@@ -427,7 +427,7 @@ fn instances_end_and_come_alive_again_as_dds_says() {
 }
 
 #[test]
-fn across_instances_the_order_of_the_topic_is_given_to_those_who_ask() {
+fn ordered_access_returns_the_topics_order() {
     for ordered in [false, true] {
         let mut cache = cache(|qos| {
             qos.history = History::KeepAll;
@@ -451,7 +451,7 @@ fn across_instances_the_order_of_the_topic_is_given_to_those_who_ask() {
 }
 
 #[test]
-fn what_is_not_alive_is_forgotten_after_its_delay() {
+fn dead_instances_are_purged_after_their_delay() {
     let mut cache = cache(|qos| {
         qos.reader_data_lifecycle.autopurge_disposed_samples_delay = Duration::from_millis(5);
     });
@@ -486,7 +486,7 @@ fn shortest_deadline_is_counted_in_one_step() {
 
 /// A condition on samples ends with their lifespan, and so does their hold on the limits.
 #[test]
-fn expired_sample_meets_no_condition_and_takes_no_room() {
+fn expired_sample_meets_no_condition_or_limit() {
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     let mut cache = cache(|qos| {
         qos.history = History::KeepAll;

@@ -97,7 +97,7 @@ fn status_condition_misses_no_sample() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn status_cleared_after_the_look_is_found() {
+fn late_status_clear_is_detected() {
     statuses(take_and_clear_after);
 }
 
@@ -123,7 +123,7 @@ fn full_reader_and_read_condition_miss_no_sample() {
 
 /// The application takes while an instance ends whose sample has expired.
 #[test]
-fn end_of_an_instance_is_told_once() {
+fn instance_end_is_reported_once() {
     explore(20, || {
         let reader = reader(ReaderQos { history: History::KeepAll, ..ReaderQos::default() });
         hand_over(&reader, Kind::Data, 1, Timestamp(1));
@@ -176,7 +176,7 @@ impl Condition for Flag {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn guard_without_a_lock_is_found() {
+fn unlocked_guard_condition_is_detected() {
     explore(1, || {
         let flag = Arc::new(Flag { value: AtomicBool::new(false), bells: Bells::default() });
         let setter = {

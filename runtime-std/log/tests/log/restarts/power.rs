@@ -43,7 +43,7 @@ fn traced(count: u32, seed: u64, first_cut: u64) -> Reached {
 
 /// `TRAMONTANE_LOG_FIRST` sets the first seed, and `TRAMONTANE_LOG_RUNS` the number of runs.
 #[test]
-fn what_a_majority_had_survives_wherever_power_is_lost() {
+fn messages_at_a_majority_survive_any_power_loss() {
     let number = |name, usual| {
         std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
     };

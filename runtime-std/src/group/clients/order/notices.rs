@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_with_a_place_is_told_what_stands_there_and_later() {
+    fn resuming_follower_receives_notices_from_its_place() {
         let mut notices = Notices::default();
         for (place, client) in [(0, 1), (3, 2), (3, 3), (7, 4)] {
             notices.add(place, Notice::Forgotten(ClientId(client)));
@@ -126,7 +126,7 @@ mod tests {
 
     /// A member that joined does not know the views that began just before its first message.
     #[test]
-    fn what_is_not_known_or_not_kept_is_told_apart() {
+    fn unknown_and_discarded_notices_are_distinguished() {
         let mut notices = Notices::default();
         notices.begin_at(0);
         assert!(notices.are_complete_from(0));

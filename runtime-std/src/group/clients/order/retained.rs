@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_messages_are_kept_up_to_the_bound_and_one_that_is_larger() {
+    fn retained_messages_are_bounded_but_never_empty() {
         let mut retained = Retained::default();
         retained.begin_at(Position { place: 7, digest: 1 });
         assert_eq!((retained.first(), retained.end()), (7, 7));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_its_bounds_and_never_nothing_where_there_is_something() {
+    fn partial_read_is_bounded_but_not_empty() {
         let mut retained = Retained::default();
         for place in 0..5 {
             add(&mut retained, message(place, 100));
@@ -244,7 +244,7 @@ mod tests {
     /// Every position is known while its message is kept. Of earlier positions, one in a few is
     /// known, and each of the others follows one of these.
     #[test]
-    fn position_of_any_place_is_known_or_follows_from_a_mark() {
+    fn every_position_is_known_or_follows_mark() {
         let mut retained = Retained::default();
         let begin = Position { place: 3, digest: 9 };
         retained.begin_at(begin);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_bounded_and_the_first_stays() {
+    fn marks_are_bounded_and_first_is_kept() {
         let mut retained = Retained::default();
         for place in 1..=3 * MARKS_MAX as u64 {
             retained.begin = Position { place, digest: place };

@@ -252,7 +252,7 @@ mod tests {
     /// A member that takes over at any moment continues exactly as the member that it took over
     /// from.
     #[test]
-    fn duplicates_are_left_out_and_a_joiner_goes_on_alike() {
+    fn joiner_continues_order_without_duplicates() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
         let mut words =
             vec![message(&Origin::Attach { life, is_new: true, source: Source(7) }, b"")];
@@ -295,7 +295,7 @@ mod tests {
 
     /// The control message may arrive twice, and may name an attachment that is no longer the last.
     #[test]
-    fn a_client_is_forgotten_once_between_two_messages() {
+    fn client_is_forgotten_once_between_two_messages() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
         let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
         let end = |attachments| Origin::LeaseEnds { life, attachments };
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_damaged_is_refused() {
+    fn damaged_order_state_is_refused() {
         let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
         for damaged in [&[1, 0, 0][..], &[9, 0, 0, 0, 1], &[255; 9], &[1, 0, 0, 0, 255]] {
             order.restore(&mut { damaged }).expect_err("it is no state");

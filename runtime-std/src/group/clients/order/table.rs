@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_was_forgotten_is_told_so_and_an_id_that_is_taken_is_refused() {
+    fn forgotten_client_and_taken_id_are_refused() {
         let mut table = ClientTable::default();
         assert_eq!(attach(&mut table, life(1, 1), false, 0), Err(ClientRefusal::LeaseOver));
         assert_eq!(attach(&mut table, life(1, 1), true, 0), Ok(0));
@@ -208,7 +208,7 @@ mod tests {
     /// One source fills half of the table, the next one half of the rest, and so on, until there is
     /// one entry for the last.
     #[test]
-    fn table_is_bounded_and_no_source_takes_all() {
+    fn client_table_is_bounded_per_source() {
         let mut table = ClientTable::default();
         let mut ids = 0..;
         let mut fill = |table: &mut ClientTable, source| {
@@ -294,7 +294,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn the_table_says_what_a_list_of_everything_says(
+        fn client_table_matches_naive_model(
             words in prop::collection::vec(words(), 0..60),
         ) {
             let (mut table, mut naive) = (ClientTable::default(), Naive::default());
@@ -327,7 +327,7 @@ mod tests {
         /// Clients publish through members that deliver late, and move to other members with their
         /// unacknowledged messages: every message is delivered once, in each client's order.
         #[test]
-        fn whatever_members_a_client_goes_to_each_message_is_delivered_once(
+        fn moving_client_has_each_message_delivered_once(
             deeds in prop::collection::vec((0..3_usize, 0..4_u8, 0..3_usize), 0..200),
         ) {
             let mut table = ClientTable::default();

@@ -81,7 +81,7 @@ mod tests {
     proptest! {
         /// Compares with a search through all records, from any start.
         #[test]
-        fn places_and_records_are_found(
+        fn places_map_to_records_and_back(
             records in prop::collection::vec(any::<bool>(), 0..80), known in 0..80_usize,
         ) {
             let known = known.min(records.len());
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_words_is_kept() {
+    fn kept_control_messages_are_bounded() {
         let mut words = Words::default();
         (0..count(KEPT_MAX) + 3).for_each(|word| words.add(2 * word));
         assert_eq!(words.later.len(), KEPT_MAX);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_counts_and_the_first_sender_where_it_is_gone() {
+    fn first_sender_keeps_lease_if_home_is_gone() {
         let clients = |_| (vec![known(1, 2, 1), known(2, 9, 1)], false);
         assert_eq!(ends(2, &[1, 2, 3], &clients), [(10, 1), (20, 1)]);
         assert_eq!(ends(1, &[1, 2, 3], &clients), [(10, 2), (20, 2)]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_is_heard_or_attached_again_begins_anew() {
+    fn contact_or_reattachment_restarts_client_lease() {
         let heard = |second| (vec![known(1, 2, 1)], second == 5);
         assert_eq!(ends(2, &[2], &heard), [(16, 1), (26, 1)]);
         let again = |second| (vec![known(1, 2, if second < 7 { 1 } else { 2 })], false);

@@ -128,7 +128,7 @@ fn before() -> View {
 /// A member may report that the joiner was admitted by an earlier request, after another one has
 /// reported that it has caught up.
 #[test]
-fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_before_that() {
+fn admitted_joiner_receives_earlier_deliveries_of_all_suppliers() {
     let mut members = Members::default();
     members.add(0, |session| {
         let asked = hear_words(session, &before());
@@ -156,7 +156,7 @@ fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_befo
 /// The second subgroup has no member in the first view. The lead finds out that it has one when the
 /// joiner is ready.
 #[test]
-fn a_subgroup_that_has_members_by_now_is_taken_over_before_the_node_is_let_in() {
+fn newly_populated_subgroup_is_restored_before_admission() {
     let alone = View { members: vec![NodeId(0)], ..before() };
     let mut members = Members::default();
     let first = alone.clone();
@@ -185,7 +185,7 @@ fn a_subgroup_that_has_members_by_now_is_taken_over_before_the_node_is_let_in() 
 
 /// No member ever supplies the second subgroup, although the view says that it continues.
 #[test]
-fn a_joiner_that_lacks_a_subgroup_does_not_enter_and_restores_it_from_a_member_of_the_view() {
+fn joiner_restores_missing_subgroup_from_view_member() {
     let alone = View { members: vec![NodeId(0)], ..before() };
     let mut members = Members::default();
     let first = alone.clone();
@@ -215,7 +215,7 @@ fn a_joiner_that_lacks_a_subgroup_does_not_enter_and_restores_it_from_a_member_o
 }
 
 #[test]
-fn a_joiner_that_lacks_a_subgroup_of_a_view_that_is_over_begins_anew() {
+fn joiner_restarts_if_view_ends_before_restore() {
     let alone = View { members: vec![NodeId(0)], ..before() };
     let mut members = Members::default();
     let first = alone.clone();

@@ -204,7 +204,7 @@ mod tests {
         /// Compares with a model that checks every waiter each time: a waiter is called once after
         /// it began to wait if its message has reached its level, and otherwise never.
         #[test]
-        fn whoever_waits_is_woken_once_with_its_level_and_nobody_else_is(
+        fn waiters_wake_once_when_level_is_reached(
             deeds in prop::collection::vec(deed(), 0..80),
         ) {
             let counts = Counts::default();
@@ -259,7 +259,7 @@ mod tests {
 
     /// A waiter that missed the driving thread's change is woken at the next step.
     #[test]
-    fn no_thread_waits_for_what_is_reached() {
+    fn thread_does_not_wait_for_reached_level() {
         let counts = Counts::default();
         std::thread::scope(|scope| {
             for offset in 0..3 {

@@ -72,7 +72,7 @@ mod tests {
         /// Compares with a model that knows the log position of each own message: none is durable
         /// too early, and all of a step are durable once the log has the step.
         #[test]
-        fn own_messages_are_durable_with_the_log_and_never_before(
+        fn own_messages_become_durable_with_log(
             steps in steps(),
             raises in prop::collection::vec((0_usize..40, 0_u64..60, 0_u64..60, 0_u64..60), 0..60),
         ) {

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn all_nodes_have_one_overlay_whoever_runs() {
+    fn overlay_is_the_same_at_all_nodes() {
         let all = ["n5", "n0", "n2", "n7", "n1", "n3", "n4", "n6"];
         let runs: Vec<Run> = all
             .iter()
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shards_do_not_have_is_unsupported() {
+    fn requests_beyond_shards_are_unsupported() {
         let is_unsupported = |init: &Init| matches!(run(init), Err(Refusal::Unsupported(_)));
         assert!(is_unsupported(&init("n0", r#""n1""#, "")), "a replica that sends");
         let mut overlapping = init("n0", "", "");

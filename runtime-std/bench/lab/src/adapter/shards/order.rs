@@ -49,7 +49,7 @@ mod tests {
     use tramontane_core::ids::ClientNumber;
 
     #[test]
-    fn a_message_waits_for_those_of_its_groups_that_are_ordered_elsewhere() {
+    fn message_waits_for_overlapping_ones_ordered_elsewhere() {
         let groups = |list: &[u16]| {
             list.iter().fold(Destinations::default(), |set, group| set.with(GroupId(*group)))
         };

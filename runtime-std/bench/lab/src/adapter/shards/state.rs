@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_taken_over_whole_and_only_if_it_goes_on_from_here() {
+    fn state_is_taken_over_only_if_it_continues() {
         let mut from = greeted();
         deliver(&mut from, 1, b"n7/1/0 n7/1/0");
         let mut late = greeted();
