@@ -65,9 +65,8 @@ pub use adapter::MemoryRegion;
 pub use fabric::{BlockMemory, BlockStore, Loss, LossReason, NoBlockMemory, Verbs};
 pub use ffi::NoLibrary;
 pub use protocol::Counters;
-pub use settings::{Limits, WriteKeys, WriteOrder};
+pub use settings::{Limits, WriteOrder};
 pub use site::{
     DeviceNews, JoinError, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewCost, ViewOptions,
 };
-pub use trial::{ChangeCost, RightsTrial, RightsWay, Verdict};
 pub use views::{Figures, NoView, RdmaViews};

@@ -31,8 +31,6 @@ pub struct Limits {
     /// remote NIC has the write, not that the write has crossed the bus there. By default only
     /// known software devices promise it. Never promised with [`WriteOrder::ByUpdates`].
     pub completion_visible: Option<bool>,
-    /// The kind of keys with which peers write to regions.
-    pub write_keys: WriteKeys,
     /// How long a peer may leave writes unanswered.
     pub loss_time: Duration,
     /// The lowest timeout exponent that the NIC's firmware uses, if it is known; the firmware
@@ -44,19 +42,6 @@ pub struct Limits {
     /// The completion vector of all views, which decides the processor that wakes a sleeping
     /// member. By default, members and views are spread over the device's vectors.
     pub completion_vector: Option<u32>,
-}
-
-/// The kind of keys with which a peer writes to a region; each grant makes a new one (TRM-5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub enum WriteKeys {
-    /// A registration of the region for that peer. The kernel makes and ends it, which takes longer
-    /// for a larger region. Every device supports it.
-    #[default]
-    Registrations,
-    /// A memory window of type 2, for that peer's connection alone, bound and taken back by
-    /// requests to the device. Where a device has none, or a trial at the start shows that one that
-    /// was taken back lets writes through, registrations are taken.
-    Windows,
 }
 
 /// The party that keeps the order of writes to one peer.
@@ -90,7 +75,6 @@ impl Default for Limits {
             allow_updates: true,
             address_order: None,
             completion_visible: None,
-            write_keys: WriteKeys::default(),
             loss_time: Duration::from_secs(1),
             timeout_exponent_floor: None,
             huge_pages: false,

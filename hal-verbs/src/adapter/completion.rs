@@ -7,28 +7,10 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Context, context};
+use super::{BATCH, Completion, Context, context};
 #[cfg(feature = "fake")]
 use crate::fake;
 use crate::ffi;
-
-/// The most completions taken per call.
-pub(crate) const BATCH: usize = 32;
-
-/// A completion. For a failed request only the name, the status and the vendor's error are valid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Completion {
-    /// The name with which the request was posted.
-    pub(crate) name: u64,
-    /// `enum ibv_wc_status`.
-    pub(crate) status: u32,
-    /// The vendor's detail of the status.
-    pub(crate) vendor_error: u32,
-    /// Bytes received.
-    pub(crate) bytes: u32,
-    /// The immediate value, if there was one.
-    pub(crate) immediate: Option<u32>,
-}
 
 /// A completion queue, and a descriptor that wakes a sleeper when a completion arrives. A clone is
 /// the same queue.
@@ -103,15 +85,6 @@ impl CompletionQueue {
         };
         let mut descriptors = [PollFd::new(self, PollFlags::IN)];
         poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0)
-    }
-
-    /// Pauses between two polls of a caller that expects a completion within microseconds.
-    pub(crate) fn relax(&self) {
-        #[cfg(feature = "fake")]
-        if let Inner::Fake(queue) = &self.inner {
-            queue.move_time();
-        }
-        std::hint::spin_loop();
     }
 
     /// Takes an event off the descriptor without blocking. Returns true if there was one.

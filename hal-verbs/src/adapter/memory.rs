@@ -7,26 +7,10 @@ use std::sync::Arc;
 
 use tramontane_core::memory::BlockPages;
 
-use super::{Context, Pages, context};
+use super::{Access, Context, LocalRange, Pages, context};
 #[cfg(feature = "fake")]
 use crate::fake;
 use crate::ffi;
-
-bitflags::bitflags! {
-    /// Access rights, as in `<infiniband/verbs.h>`. Relaxed ordering is not among them, because
-    /// rows need order.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Access: u32 {
-        /// The local device may write.
-        const LOCAL_WRITE = 1;
-        /// Peers may write.
-        const REMOTE_WRITE = 1 << 1;
-        /// Peers may read.
-        const REMOTE_READ = 1 << 2;
-        /// Windows may be bound to it.
-        const BIND_WINDOWS = 1 << 4;
-    }
-}
 
 /// A protection domain: the separation of queue pairs from memory that is not theirs. A clone is
 /// the same domain.
@@ -121,11 +105,6 @@ impl MemoryRegion {
         }
     }
 
-    /// What a window is bound to.
-    pub(super) const fn registration(&self) -> &Registration {
-        &self.registration
-    }
-
     /// Returns the number of registered bytes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
@@ -170,32 +149,6 @@ impl MemoryRegion {
             local_key: self.local_key,
             region: PhantomData,
         })
-    }
-}
-
-/// A range inside a registration, which it borrows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LocalRange<'r> {
-    address: u64,
-    length: u32,
-    local_key: u32,
-    region: PhantomData<&'r MemoryRegion>,
-}
-
-impl LocalRange<'_> {
-    /// Returns the start address.
-    pub(crate) const fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// Returns the length in bytes.
-    pub(crate) const fn length(&self) -> u32 {
-        self.length
-    }
-
-    /// Returns the key of its registration.
-    pub(crate) const fn local_key(&self) -> u32 {
-        self.local_key
     }
 }
 

@@ -13,8 +13,6 @@
 //! CompletionQueue <- QueuePair
 //! ```
 //!
-//! A memory window keeps its protection domain, and the region that it is bound to.
-//!
 //! # Invariants
 //! - Pages outlive the registration of any part of them; a device never accesses memory that was
 //!   released.
@@ -34,25 +32,27 @@ macro_rules! either {
     };
 }
 
+mod attributes;
 mod barrier;
 mod completion;
+mod connection;
 mod context;
 mod events;
 mod memory;
 mod pages;
 mod queue_pair;
+mod request;
 mod send_list;
-mod window;
 
+pub(crate) use attributes::{DeviceAttributes, DeviceFeatures, PortAttributes};
 pub(crate) use barrier::device_read_barrier;
-pub(crate) use completion::{BATCH, Completion, CompletionQueue};
-pub(crate) use context::{
-    Context, DeviceAttributes, DeviceFeatures, PortAttributes, device_names, is_fake, open,
-};
+pub(crate) use completion::CompletionQueue;
+pub(crate) use connection::{QueuePairLimits, Route, SendTimes, State, mtu_raw};
+pub(crate) use context::{Context, device_names, is_fake, open};
 pub(crate) use events::AsyncEvent;
 pub use memory::MemoryRegion;
-pub(crate) use memory::{Access, LocalRange, ProtectionDomain};
+pub(crate) use memory::ProtectionDomain;
 pub(crate) use pages::{PageSize, Pages};
-pub(crate) use queue_pair::{QueuePair, QueuePairLimits, Route, SendTimes, State, mtu_raw};
-pub(crate) use send_list::{Operation, REQUESTS_MAX, SendBuffers, SendList, Target};
-pub(crate) use window::{Bind, MemoryWindow};
+pub(crate) use queue_pair::QueuePair;
+pub(crate) use request::{Access, BATCH, Completion, LocalRange, Operation, REQUESTS_MAX, Target};
+pub(crate) use send_list::{SendBuffers, SendList};

@@ -1,31 +1,9 @@
 //! Lists of requests under construction.
 
-use tramontane_core::fabric::WRITES_MAX;
-
-use super::memory::Registration;
-use super::{Bind, Context, MemoryRegion, MemoryWindow, context, window};
+use super::{Context, MemoryRegion, Operation, context};
 #[cfg(feature = "fake")]
 use crate::fake;
 use crate::ffi;
-
-/// The most requests in one list: the writes of a post, an update, and a ring after them.
-pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 2;
-
-/// An address in the remote end's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) address: u64,
-    pub(crate) key: u32,
-}
-
-/// The operation of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Write(Target),
-    WriteWithImmediate(Target, u32),
-    Read(Target),
-    Send,
-}
 
 /// Reusable room for one list.
 pub(crate) struct SendBuffers {
@@ -103,50 +81,6 @@ impl<'l> SendList<'l> {
             },
         };
         either_list!(&mut self.inner, list => list.push(name, operation, range, inline))
-    }
-
-    /// Adds a request that binds a window, which must not be bound, to a part of a region, under a
-    /// key that it has not had: what peers are to use from then on. The region must allow it
-    /// ([`Access::BIND_WINDOWS`]). The window works on the queue pair that this is posted to, and
-    /// on no other. None, and nothing is added, if the part does not lie inside or the list is
-    /// full.
-    ///
-    /// The window lets go of the region that it was bound to before: if that is another one, the
-    /// request that took the old key back must be done.
-    ///
-    /// [`Access::BIND_WINDOWS`]: super::Access::BIND_WINDOWS
-    pub(crate) fn push_bind(
-        &mut self,
-        name: u64,
-        window: &'l mut MemoryWindow,
-        to: &Bind<'l>,
-    ) -> Option<u32> {
-        let range = to.region.range(to.offset, to.length)?;
-        if !either_list!(&self.inner, list => list.has_room()) {
-            return None;
-        }
-        let key = window.next_key();
-        window.bound(to.region, key);
-        let is_added = match (&mut self.inner, window.inner(), to.region.registration()) {
-            (
-                ListInner::Library(list),
-                window::Inner::Library(window),
-                Registration::Library(region),
-            ) => list.push_bind(name, window, region, range, to.access, key),
-            #[cfg(feature = "fake")]
-            (ListInner::Fake(list), window::Inner::Fake(window), Registration::Fake(region)) => {
-                list.push_bind(name, window, region, range, to.access, key)
-            }
-            #[cfg(feature = "fake")]
-            _ => false,
-        };
-        is_added.then_some(key)
-    }
-
-    /// Adds a request that takes a window's key back: once it is done, nothing that names the key
-    /// is done any more, and the window may be bound again. False if the list is full.
-    pub(crate) fn push_invalidate(&mut self, name: u64, window: &MemoryWindow) -> bool {
-        either_list!(&mut self.inner, list => list.push_invalidate(name, window.key()))
     }
 
     /// Requests a completion of the last request.

@@ -4,7 +4,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::End;
+/// The role of this end. A check needs one of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The end that writes first.
+    First,
+    /// The end that observes first.
+    Second,
+}
 
 /// A check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

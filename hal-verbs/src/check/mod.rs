@@ -30,18 +30,19 @@ mod finding;
 mod loss;
 mod order;
 mod reach;
+mod session;
 mod talk;
 
-use std::io;
 use std::net::IpAddr;
 
-pub use finding::{Check, Finding, Verdict};
+pub use finding::{Check, End, Finding, Verdict};
+pub use session::CheckError;
+use session::{Judged, Session};
 pub use talk::{Talk, TcpTalk};
 
 use crate::devices::Wanted;
 use crate::settings::{Limits, WriteOrder};
-use crate::site::{JoinError, Site};
-use connection::CheckConnection;
+use crate::site::Site;
 
 /// The settings of the checks.
 #[derive(Clone, Debug)]
@@ -55,44 +56,6 @@ pub struct Options {
     pub meeting: Option<IpAddr>,
     /// Rounds of each check of order.
     pub rounds: u64,
-}
-
-/// The role of this end. A check needs one of each kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// The end that writes first.
-    First,
-    /// The end that observes first.
-    Second,
-}
-
-/// The reason why the checks could not run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckError {
-    /// There is no device, or it refused.
-    #[error(transparent)]
-    Device(#[from] JoinError),
-    /// The other end is gone, or sent an unexpected message.
-    #[error("the other end stopped: {0}; see its error message, and start both ends again")]
-    Talk(#[from] io::Error),
-    /// The other end has another version or other options.
-    #[error(
-        "the other end runs different checks; start the same version with the same --rounds on \
-         both hosts"
-    )]
-    Mismatch,
-    /// The other end failed and prints the reason itself.
-    #[error("the other end cannot connect; follow its error message, and start both ends again")]
-    OtherEnd,
-    /// The two ends could not be members of one group.
-    #[error(
-        "at one end devices keep the order of writes, at the other the fabric does, and such \
-         members refuse each other; give both the same --rdma-order: none, or writes if all \
-         devices keep the order"
-    )]
-    WriteOrders,
 }
 
 /// Runs all checks in both directions, and passes each finding to `found` as it arises.
@@ -170,16 +133,6 @@ fn compare_write_orders(own: WriteOrder, talk: &mut dyn Talk) -> Result<(), Chec
     }
 }
 
-/// Both ends of a check, as one of them sees it.
-struct Session<'s> {
-    site: &'s Site,
-    talk: &'s mut dyn Talk,
-    rounds: u64,
-}
-
-/// A verdict and its reason.
-type Judged = Result<(Verdict, String), CheckError>;
-
 impl Session<'_> {
     fn write(&mut self, check: Check) -> Judged {
         match check {
@@ -203,39 +156,4 @@ impl Session<'_> {
             Check::Loss => loss::go(self),
         }
     }
-
-    /// Makes a new connection that is up at both ends.
-    fn connect(&mut self) -> Result<CheckConnection, CheckError> {
-        let mut connection = CheckConnection::new(self.site)?;
-        self.talk.tell(&connection.card())?;
-        let card = self.talk.hear()?;
-        let came = connection.connect(self.site, &card);
-        // No end writes before both are up, and an end that fails reports it.
-        self.talk.tell(&[u8::from(came.is_ok())])?;
-        let other = self.talk.hear()?;
-        came?;
-        match other.as_slice() {
-            [1] => Ok(connection),
-            [0] => Err(CheckError::OtherEnd),
-            _ => Err(CheckError::Mismatch),
-        }
-    }
-
-    /// Waits until the other end has come to the same point.
-    fn meet(&mut self) -> Result<(), CheckError> {
-        self.tell_number(MEET)?;
-        if self.hear_number()? == MEET { Ok(()) } else { Err(CheckError::Mismatch) }
-    }
-
-    fn tell_number(&mut self, number: u64) -> Result<(), CheckError> {
-        Ok(self.talk.tell(&number.to_le_bytes())?)
-    }
-
-    fn hear_number(&mut self) -> Result<u64, CheckError> {
-        let bytes = self.talk.hear()?;
-        bytes.try_into().map(u64::from_le_bytes).map_err(|_| CheckError::Mismatch)
-    }
 }
-
-/// The frame that both ends send when they meet.
-const MEET: u64 = 0x6d65_6574;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tramontane_core::ids::Rank;
 
-use crate::adapter::{Access, CompletionQueue, MemoryRegion};
-use crate::fabric::{BlockExchange, FarEnd, NearEnd};
-use crate::site::{Builder, JoinError, Prepared, Shared};
+use crate::adapter::{CompletionQueue, MemoryRegion};
+use crate::fabric::{BlockExchange, NearEnd};
+use crate::site::{Builder, Connection, JoinError, Prepared, Shared};
 
 /// Work on the objects of a view.
 #[derive(Debug)]
@@ -39,17 +39,6 @@ pub(crate) enum Outcome {
     Ended,
     /// The job was not done, or not completed: for one peer, or for all.
     Abandoned(Option<Rank>),
-}
-
-/// A connection to bring up.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) near: NearEnd,
-    pub(crate) far: FarEnd,
-    /// The remote end's rights.
-    pub(crate) access: Access,
-    /// Receives to post first.
-    pub(crate) receives: u64,
 }
 
 /// The objects left of a peer or of a view. They are dropped in the order of the fields:

@@ -23,8 +23,8 @@
 //! device can ensure that. A connection with a failed request is in error, where nothing lands. One
 //! that has not been brought up yet leads nowhere. While one is being brought up, the peer does not
 //! know about it, so a correct peer does not write. Regions call the kernel on the polling thread
-//! too: a grant registers memory and a revoke ends the registration, unless keys are windows; and a
-//! connection that a refused write broke is re-established.
+//! too: a grant registers memory, a revoke ends the registration, and a connection that a refused
+//! write broke is re-established.
 
 mod jobs;
 #[cfg(feature = "fake")]
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-pub(crate) use jobs::{Connection, Job, Outcome, Remains};
+pub(crate) use jobs::{Job, Outcome, Remains};
 use workers::Reply;
 pub(crate) use workers::{Place, Workers};
 

@@ -2,7 +2,44 @@
 
 use serde::Serialize;
 
-use super::{DataInOrder, DeviceKind};
+/// The kind of a device: a known software driver, or hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceKind {
+    /// Software RoCE (`rdma_rxe`).
+    SoftRoce,
+    /// Software iWARP (`siw`).
+    SoftIwarp,
+    /// Hardware, as far as is known.
+    Adapter,
+}
+
+impl DeviceKind {
+    /// Determines the kind from a vendor number. The two software drivers have numbers of their
+    /// own.
+    #[must_use]
+    pub const fn from_vendor(vendor_id: u32) -> Self {
+        match vendor_id {
+            0x00ff_ffff => Self::SoftRoce,
+            0x0062_6d74 => Self::SoftIwarp,
+            _ => Self::Adapter,
+        }
+    }
+}
+
+/// A device's answer to the question whether the bytes of writes are placed in order
+/// (`ibv_query_qp_data_in_order`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataInOrder {
+    /// They are.
+    Yes,
+    /// No promise. Drivers that do not implement the question answer this too.
+    No,
+    /// The library does not implement the question.
+    #[default]
+    NotKnown,
+}
 
 /// Promises about order (HAL-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -10,125 +10,16 @@
 //! that it writes no more, or until its connection has ended. Only then is the memory released and
 //! its number reused.
 
-use std::sync::Arc;
-
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, HostBlocks, LossCause,
-    Token, Way,
+    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, HostBlocks, LossCause, Token, Way,
 };
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::block_memory::{BlockRange, BlockStore};
-use super::link::Link;
-use super::{Life, Loss, Purpose, Stage, Verbs};
-use crate::adapter::{MemoryRegion, SendBuffers};
-use crate::protocol::blocks::{
-    Block, CHANNELS, Envelope, EventQueue, Exchange, RECEIVES_MAX, Receive, SENDS_MAX,
-};
-use crate::protocol::{Counters, Name};
-
-/// The blocks in flight with one peer.
-pub(crate) type BlockExchange = Exchange<Arc<MemoryRegion>>;
-
-/// The connection for blocks with one peer.
-#[derive(Debug)]
-struct BlockPeer {
-    link: usize,
-    exchange: BlockExchange,
-}
-
-/// All blocks of the view.
-#[derive(Debug)]
-pub(crate) struct BlockTraffic {
-    /// The peers by rank; `None` without a connection for blocks.
-    peers: Vec<Option<BlockPeer>>,
-    store: BlockStore,
-    closed: ClosedChannels,
-    events: EventQueue,
-}
-
-/// The channels that were closed at this end, by number.
-#[derive(Debug)]
-struct ClosedChannels(Vec<bool>);
-
-impl ClosedChannels {
-    /// Numbers that are not channels count as closed.
-    fn contains(&self, channel: Channel) -> bool {
-        self.0.get(usize::from(channel.0)).copied().unwrap_or(true)
-    }
-
-    /// Returns false if the channel was closed before.
-    fn insert(&mut self, channel: Channel) -> bool {
-        let place = self.0.get_mut(usize::from(channel.0));
-        place.is_some_and(|is_closed| !std::mem::replace(is_closed, true))
-    }
-}
-
-/// The reason why nothing more can be sent to a peer.
-enum Broken {
-    /// The device refused a list.
-    Post,
-    /// The peer broke the rules, or this member's block did.
-    Peer(LossCause),
-}
-
-impl BlockTraffic {
-    pub(super) fn new(view: ViewId, links: &[Link], members: usize, store: BlockStore) -> Self {
-        let mut peers: Vec<Option<BlockPeer>> = (0..members).map(|_| None).collect();
-        for (index, link) in links.iter().enumerate() {
-            if link.purpose == Purpose::Blocks {
-                let exchange = Exchange::new(link.peer);
-                peers[link.peer.index()] = Some(BlockPeer { link: index, exchange });
-            }
-        }
-        let closed = ClosedChannels(vec![false; usize::from(CHANNELS)]);
-        Self { peers, store, closed, events: EventQueue::new(view) }
-    }
-
-    pub(super) fn has_news(&self) -> bool {
-        !self.events.is_empty()
-    }
-
-    fn peer(&mut self, rank: Rank) -> Option<(&mut BlockPeer, &mut EventQueue)> {
-        let peer = self.peers.get_mut(rank.index())?.as_mut()?;
-        Some((peer, &mut self.events))
-    }
-
-    /// Removes a lost peer; outstanding blocks are no longer reported. The returned exchange keeps
-    /// the memory that the peer may write into until its connection has ended.
-    pub(super) fn forget(&mut self, rank: Rank) -> Option<BlockExchange> {
-        let mut gone = self.peers.get_mut(rank.index()).and_then(Option::take)?.exchange;
-        gone.end(&mut self.events);
-        Some(gone)
-    }
-
-    /// Removes all peers at the end of the view.
-    pub(super) fn clear(&mut self) -> Vec<BlockExchange> {
-        self.events.forget(|_| true);
-        self.peers.iter_mut().filter_map(Option::take).map(|peer| peer.exchange).collect()
-    }
-}
-
-impl BlockPeer {
-    /// Posts what can be sent now, messages first.
-    fn post(
-        &mut self,
-        link: &mut Link,
-        buffers: &mut SendBuffers,
-        counters: &mut Counters,
-    ) -> Result<(), Broken> {
-        while link.queue.has_room_for_control() {
-            let Some(envelope) = self.exchange.next_message() else { break };
-            link.post_message(buffers, &envelope.encode(), counters).map_err(|_| Broken::Post)?;
-        }
-        while link.queue.has_room(1) {
-            let order = self.exchange.next_write(link.queue.posted()).map_err(Broken::Peer)?;
-            let Some(order) = order else { break };
-            link.post_block(buffers, &order, counters).map_err(|_| Broken::Post)?;
-        }
-        Ok(())
-    }
-}
+use super::block_traffic::{BlockPeer, BlockTraffic, Broken, block_limits};
+use super::{Life, Loss, Stage, Verbs};
+use crate::protocol::Name;
+use crate::protocol::blocks::{Block, Envelope, Receive};
 
 impl Verbs {
     /// Returns the memory of a block that may be sent or received.
@@ -194,16 +85,6 @@ impl Verbs {
             .iter()
             .zip(live)
             .any(|(peer, is_live)| is_live && peer.as_ref().is_some_and(owes))
-    }
-}
-
-/// Returns the block limits of a fabric with these capabilities.
-pub(crate) const fn block_limits(capabilities: &Capabilities) -> BlockLimits {
-    BlockLimits {
-        channels: CHANNELS,
-        receives_max: RECEIVES_MAX,
-        sends_max: SENDS_MAX,
-        bytes_max: capabilities.write_bytes_max,
     }
 }
 

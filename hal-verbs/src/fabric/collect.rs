@@ -79,10 +79,7 @@ impl Verbs {
         let rank = link.peer;
         match link.purpose {
             Purpose::Row => self.send_notices(name.link()),
-            Purpose::Region(_) => {
-                self.ring_for_done(name.link());
-                self.windows_go_on(name.link());
-            }
+            Purpose::Region(_) => self.ring_for_done(name.link()),
             Purpose::Blocks => self.blocks_acknowledged(rank, name.link()),
         }
     }

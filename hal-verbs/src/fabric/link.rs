@@ -1,6 +1,7 @@
 //! One connection to one peer: a queue pair, its credits, and the memory at both ends.
 
 mod blocks;
+mod message_places;
 mod near_end;
 mod probe;
 mod updates;
@@ -11,12 +12,11 @@ use tramontane_core::fabric::{Area, ErrorKind, Kind, Region, Token, Write};
 use tramontane_core::ids::Rank;
 
 use crate::adapter::{
-    Access, Bind, MemoryRegion, MemoryWindow, Operation, QueuePair, Route, SendBuffers, SendList,
-    State, Target,
+    Access, MemoryRegion, Operation, QueuePair, Route, SendBuffers, SendList, State, Target,
 };
 use crate::protocol::{Counters, Name, SendQueue};
 
-pub(crate) use blocks::MESSAGE_MEMORY_BYTES;
+pub(crate) use message_places::MESSAGE_MEMORY_BYTES;
 use near_end::memory_of;
 pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
 pub(crate) use updates::Updates;
@@ -66,8 +66,6 @@ pub(crate) struct Link {
     pub(crate) purpose: Purpose,
     region: Region,
     near: Option<NearEnd>,
-    /// Number of resets.
-    resets: u64,
 }
 
 impl Link {
@@ -79,7 +77,7 @@ impl Link {
         purpose: Purpose,
         region: Region,
     ) -> Self {
-        Self { queue, index, peer, purpose, region, near: None, resets: 0 }
+        Self { queue, index, peer, purpose, region, near: None }
     }
 
     /// Returns the local end, while it is here.
@@ -119,14 +117,8 @@ impl Link {
         }
     }
 
-    /// Returns the number of resets; posts from before a reset are forgotten.
-    pub(crate) const fn resets(&self) -> u64 {
-        self.resets
-    }
-
     /// Brings the connection up again with the same remote end, in a later epoch.
     pub(crate) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
-        self.resets += 1;
         self.queue.forget();
         self.near_mut()?.reconnect(access, epoch)
     }
@@ -134,7 +126,6 @@ impl Link {
     /// Ends all traffic in both directions at once: nothing more lands here, and nothing more is
     /// read.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
-        self.resets += 1;
         self.queue.forget();
         self.near_mut()?.reset()
     }
@@ -247,44 +238,6 @@ impl Link {
         let operation = operation(far.target);
         let request = Request { operation, range, is_inline: false, token, is_signalled };
         post_request(queue_pair, queue, *index, buffers, request, counters)
-    }
-
-    /// Binds a window to all of the own memory, for writes by the peer; gives the key that it has
-    /// once the request is done. Its number is the last that was posted.
-    pub(crate) fn bind(
-        &mut self,
-        buffers: &mut SendBuffers,
-        window: &mut MemoryWindow,
-    ) -> io::Result<u32> {
-        let Self { queue, near, index, .. } = self;
-        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let (region, length) = (&near.source, near.source.bytes());
-        let bind = Bind { region, offset: 0, length, access: Access::REMOTE_WRITE };
-        let mut list = SendList::new(buffers);
-        let name = Name::send(*index, queue.posted()).raw();
-        let key = list.push_bind(name, window, &bind).ok_or(io::ErrorKind::InvalidInput)?;
-        list.signal_last();
-        queue.push(1, true, None);
-        near.queue_pair.post(list)?;
-        Ok(key)
-    }
-
-    /// Takes a window's key back, once the request is done.
-    pub(crate) fn invalidate(
-        &mut self,
-        buffers: &mut SendBuffers,
-        window: &MemoryWindow,
-    ) -> io::Result<()> {
-        let Self { queue, near, index, .. } = self;
-        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let mut list = SendList::new(buffers);
-        let name = Name::send(*index, queue.posted()).raw();
-        if !list.push_invalidate(name, window) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        list.signal_last();
-        queue.push(1, true, None);
-        near.queue_pair.post(list)
     }
 
     /// Returns the address of an area of this connection's region in the peer's memory, if it is

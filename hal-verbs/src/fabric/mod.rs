@@ -12,10 +12,10 @@
 //! | `rest` | sleep |
 //! | `arrive`, `probe` | arrival of peers, and the first writes to each |
 //! | `built` | results of workers for this view |
-//! | `end`, `reason` | lost, cut and retired peers; reasons why a peer is unreachable |
-//! | `permissions`, `rights`, `windows` | regions, and the keys to them |
+//! | `end`, `loss`, `reason` | lost, cut and retired peers; reasons why a peer is unreachable |
+//! | `region_link`, `permissions`, `rights` | regions, and the keys to them |
 //! | `reconnect` | re-establishing regions' connections |
-//! | `blocks`, `block_memory` | blocks and their memory |
+//! | `blocks`, `block_traffic`, `block_memory` | blocks and their memory |
 //! | `peer` | states of a peer and of the view |
 //! | `updates` | rows if devices keep no order between writes |
 //! | `crate::protocol` | credits; rings over a network, and the proof that none is lost; names |
@@ -27,26 +27,27 @@
 //!   [`Verbs::sleep`] and [`Verbs::leave`] do wait, within their time limit.
 //! - A message from a peer that is not a notice of a known kind breaks the connection to that peer.
 //! - Completions are processed only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`],
-//!   `sleep`, `leave` and, if keys are windows, `revoke`. So the room in a queue does not change
-//!   between two posts.
+//!   `sleep` and `leave`. So the room in a queue does not change between two posts.
 
 mod arrive;
 mod block_memory;
+mod block_traffic;
 mod blocks;
 mod built;
 mod collect;
 mod device_events;
 mod end;
 mod link;
+mod loss;
 mod peer;
 mod permissions;
 mod probe;
 mod reason;
 mod reconnect;
+mod region_link;
 mod rest;
 mod rights;
 mod updates;
-mod windows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,19 +59,16 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 
 pub use block_memory::{BlockMemory, BlockStore, NoBlockMemory};
-pub(crate) use blocks::{BlockExchange, block_limits};
-pub use end::Loss;
+pub(crate) use block_traffic::{BlockExchange, block_limits};
 use link::Behind;
 pub(crate) use link::{
     FarEnd, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory, Purpose,
     Staging, Updates,
 };
+pub use loss::Loss;
 use peer::{Life, Peer, Stage};
-pub(crate) use permissions::RegionLink;
-pub(crate) use probe::{PROBE_BYTES_MAX, probe_offset};
 pub use reason::LossReason;
-pub(crate) use reconnect::ACCESS as REGION_ACCESS;
-pub(crate) use rights::OwnRegion;
+pub(crate) use region_link::{OwnRegion, REGION_ACCESS, RegionLink};
 
 use crate::adapter::{
     BATCH, Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier,
@@ -79,14 +77,11 @@ use crate::commands::{Commands, Job, Place};
 use crate::protocol::blocks::MESSAGES_MAX;
 use crate::protocol::{Counters, Notice};
 use crate::settings::WriteOrder;
-use crate::site::{Builder, Handshake, JoinError, Rows, Shared, ViewCost};
+use crate::site::{Builder, Handshake, JoinError, NOTICES_MAX, Rows, Shared, ViewCost};
 
 /// Lists with a token that are in flight, or done but not polled. Beyond this number, a post with a
 /// token is refused for now.
 const TOKENS_MAX: usize = 1024;
-
-/// Receives for notices on a row's connection: more than can be in flight at once.
-pub(crate) const NOTICES_MAX: u32 = 16;
 
 /// The fabric of one member in one view, over the memory and the connections that [`Site::view`]
 /// made.
@@ -101,8 +96,8 @@ pub struct Verbs {
     regions: Vec<RegionLink>,
     /// This member's regions, by number.
     own_regions: Vec<OwnRegion>,
-    blocks: blocks::BlockTraffic,
-    permissions: permissions::PermissionQueue,
+    blocks: block_traffic::BlockTraffic,
+    permissions: region_link::PermissionQueue,
     /// Copies of the peers' rows, each registered for its peer only.
     copies: Vec<MemoryRegion>,
     builder: Arc<Builder>,
@@ -175,9 +170,9 @@ impl Verbs {
             }
         }
         let blocks =
-            blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store);
+            block_traffic::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store);
         let mut made = Self {
-            permissions: permissions::PermissionQueue::new(parts.links.len()),
+            permissions: region_link::PermissionQueue::new(parts.links.len()),
             blocks,
             rows_to,
             links: parts.links,

@@ -9,111 +9,16 @@
 //! A sleeping peer is rung once the writes to its region are acknowledged: the ring uses the rows'
 //! connection and would otherwise overtake them.
 
-use std::collections::VecDeque;
-
 use tramontane_core::fabric::{
     Area, ErrorKind, PermissionEvent, Permissions, Region, Token, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::link::Behind;
-use super::rights::WriteKey;
+use super::region_link::Way;
 use super::{Stage, TOKENS_MAX, Verbs};
-use crate::adapter::{MemoryWindow, Operation};
-use crate::protocol::{Announcer, EndedKeys, Holder, Notice};
+use crate::adapter::Operation;
 use crate::status::WorkStatus;
-
-/// The state of a region's connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Both ends are up.
-    Open,
-    /// This end is up in a new epoch, and the other has not answered.
-    Asked,
-    /// A write was denied, or the owner's end was reset.
-    Broken,
-}
-
-/// One region's connection to one peer.
-#[derive(Debug)]
-pub(crate) struct RegionLink {
-    pub(super) link: usize,
-    pub(super) peer: Rank,
-    pub(super) region: Region,
-    /// The region's number in the list of regions, which notices use.
-    pub(super) number: u8,
-    /// The key with which the peer may write to this member's region, if it may.
-    pub(super) key: Option<WriteKey>,
-    /// A window that is not bound.
-    pub(super) spare_window: Option<MemoryWindow>,
-    /// Keys that the peer had before.
-    pub(super) ended: EndedKeys,
-    /// The announcements of the key to the peer.
-    pub(super) announcer: Announcer,
-    /// The key with which this member may write to the peer's region, if it knows one.
-    pub(super) holder: Holder,
-    /// Whether a post was refused for lack of a key.
-    pub(super) refused: bool,
-    pub(super) way: Way,
-    pub(super) epoch: u32,
-    /// The notice to send next.
-    pub(super) due: Option<Notice>,
-    /// Whether anything was posted here since the last ring.
-    posted: bool,
-    /// The number of completed requests at which the peer is rung.
-    pub(super) ring_at: Option<u64>,
-}
-
-impl RegionLink {
-    pub(crate) fn new(link: usize, peer: Rank, region: Region, number: u8) -> Self {
-        Self {
-            link,
-            peer,
-            region,
-            number,
-            key: None,
-            spare_window: None,
-            ended: EndedKeys::new(),
-            announcer: Announcer::default(),
-            holder: Holder::default(),
-            refused: false,
-            way: Way::Open,
-            epoch: 0,
-            due: None,
-            posted: false,
-            ring_at: None,
-        }
-    }
-}
-
-/// Changes of permissions that were not polled yet.
-#[derive(Debug)]
-pub(crate) struct PermissionQueue {
-    events: VecDeque<PermissionEvent>,
-    most: usize,
-}
-
-impl PermissionQueue {
-    pub(super) fn new(links: usize) -> Self {
-        // Each region's connection has at most one meaningful event of each kind.
-        let most = links.saturating_mul(4).max(1);
-        Self { events: VecDeque::with_capacity(most), most }
-    }
-
-    pub(super) fn has_news(&self) -> bool {
-        !self.events.is_empty()
-    }
-
-    pub(super) fn push(&mut self, event: PermissionEvent) {
-        if self.events.contains(&event) {
-            // The latest event counts.
-            self.events.retain(|other| *other != event);
-        }
-        if self.events.len() < self.most {
-            self.events.push_back(event);
-        }
-    }
-}
 
 impl Verbs {
     /// Returns a change of permissions that is known without querying the device.

@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //! - The bytes come from memory after the local row, and go to memory after the peer's copy of it.
-//!   Both ends have [`PROBE_BYTES_MAX`] bytes there that have no meaning and are never read. NICs
+//!   Both ends have bytes there that have no meaning and are never read (see `site::rows`). NICs
 //!   read content late, so bytes of a row could carry a state that was never posted.
 //! - A peer is ready once both writes are acknowledged.
 
@@ -20,16 +20,6 @@ use tramontane_core::ids::Rank;
 use super::{LossReason, Stage, Verbs};
 use crate::protocol::Counters;
 use crate::status::WorkStatus;
-
-/// The payload of the longest packet in bytes.
-pub(crate) const PROBE_BYTES_MAX: usize = 4096;
-
-/// Returns the offset of the probe's bytes after a row; they never share a cache line with the
-/// row's cells.
-pub(crate) const fn probe_offset(row_bytes: usize) -> usize {
-    const CACHE_LINE: usize = 64;
-    row_bytes.next_multiple_of(CACHE_LINE)
-}
 
 impl Verbs {
     /// Posts the first writes to a peer.

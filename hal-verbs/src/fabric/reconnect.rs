@@ -17,13 +17,9 @@ use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
 
 use super::Verbs;
-use super::permissions::Way;
-use crate::adapter::Access;
+use super::region_link::{REGION_ACCESS, Way};
 use crate::protocol::{Notice, epoch};
 use crate::status::WorkStatus;
-
-/// The access that queue pairs allow: keys alone decide which writes are accepted.
-pub(crate) const ACCESS: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
 
 impl Verbs {
     /// Handles a failed request on a region's connection: it was denied, or the other end was
@@ -57,7 +53,7 @@ impl Verbs {
         let (link, peer) = (region.link, region.peer);
         self.waiting -= self.links[link].queue.waiting();
         let is_given_up = self.links[link].queue.in_flight() > 0;
-        if self.links[link].reconnect(ACCESS, epoch).is_err() {
+        if self.links[link].reconnect(REGION_ACCESS, epoch).is_err() {
             // All attempts have failed: without its connection to the region the peer would wait
             // forever.
             region.way = Way::Broken;
@@ -98,7 +94,7 @@ impl Verbs {
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();
         let is_denied = connection.queue.in_flight() > 0;
-        if connection.reconnect(ACCESS, epoch).is_err() {
+        if connection.reconnect(REGION_ACCESS, epoch).is_err() {
             region.way = Way::Broken;
             return self.fail_post(link);
         }

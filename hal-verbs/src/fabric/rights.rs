@@ -3,8 +3,8 @@
 //!
 //! Some drivers ignore the access flags of a queue pair, and on others a reset revokes nothing; all
 //! refuse a key that was ended. Therefore a peer's right is its key, which is new at each grant:
-//! that of a registration of the region's memory for that peer, or of a window (see `windows`).
-//! Reads use another key, which every peer has from the start and which never changes.
+//! that of a registration of the region's memory for that peer. Reads use another key, which every
+//! peer has from the start and which never changes.
 //!
 //! # Invariants
 //! - A new key is never one that was ended, for any peer of the region, since the connection to
@@ -12,43 +12,17 @@
 //! - `crate::protocol::keys` defines how a peer learns its key.
 
 use std::io;
-use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
 
 use super::Verbs;
-use super::permissions::Way;
-use super::windows::WindowKey;
-use crate::adapter::{Access, MemoryRegion, ProtectionDomain};
+use super::region_link::Way;
+use crate::adapter::MemoryRegion;
 use crate::protocol::Notice;
-use crate::settings::WriteKeys;
 
 /// The attempts to get another key if a device returns one that was just ended.
 const TRIES: usize = 4;
-
-/// One of this member's regions: the source of keys.
-#[derive(Debug)]
-pub(crate) struct OwnRegion {
-    pub(crate) domain: ProtectionDomain,
-    /// The registration with which peers read, and to which windows are bound.
-    pub(crate) memory: Arc<MemoryRegion>,
-    pub(crate) write_keys: WriteKeys,
-}
-
-impl OwnRegion {
-    fn register(&self) -> io::Result<MemoryRegion> {
-        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
-        MemoryRegion::new(&self.domain, self.memory.pages(), self.memory.bytes(), access)
-    }
-}
-
-/// The key with which one peer writes to this member's region.
-#[derive(Debug)]
-pub(super) enum WriteKey {
-    Registration(MemoryRegion),
-    Window(WindowKey),
-}
 
 impl Verbs {
     /// Makes a new key for a peer, and announces it.
@@ -57,46 +31,30 @@ impl Verbs {
             // After this no earlier write is accepted, so the ended keys may be forgotten.
             self.make_anew(index)?;
         }
-        let number = usize::from(self.regions[index].number);
-        match self.own_regions.get(number).map(|own| own.write_keys) {
-            Some(WriteKeys::Windows) => self.give_window(index)?,
-            Some(WriteKeys::Registrations) => self.give_registration(index)?,
-            None => return Err(ErrorKind::OutOfRange),
-        }
-        self.tell_peer(self.regions[index].peer);
-        Ok(())
-    }
-
-    pub(super) fn give_registration(&mut self, index: usize) -> Result<(), ErrorKind> {
         let key = self.new_key(index)?;
         let region = &mut self.regions[index];
         region.announcer.tell(Some(key.remote_key()));
-        region.key = Some(WriteKey::Registration(key));
+        region.key = Some(key);
+        self.tell_peer(self.regions[index].peer);
         Ok(())
     }
 
     /// Ends a peer's key. After this returns, no write with that key lands.
     pub(super) fn take_key(&mut self, index: usize) -> io::Result<()> {
         let region = &mut self.regions[index];
-        match region.key.take() {
-            None => Ok(()),
-            Some(WriteKey::Registration(key)) => {
-                region.key_ended(key.remote_key());
-                key.end()
-            }
-            Some(WriteKey::Window(window)) => self.end_window(index, window),
+        let Some(key) = region.key.take() else { return Ok(()) };
+        if region.announcer.may_be_known(key.remote_key()) {
+            // Writes with the key may be in flight.
+            region.ended.push(key.remote_key());
         }
+        region.announcer.tell(None);
+        key.end()
     }
 
     /// Ends the keys of a lost peer whose connections have ended.
     pub(super) fn take_keys(&mut self, peer: Rank) {
         for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
-            let ended = match region.key.take() {
-                None => Ok(()),
-                Some(WriteKey::Registration(key)) => key.end(),
-                Some(WriteKey::Window(key)) => key.end(),
-            };
-            if let Err(error) = ended {
+            if let Some(Err(error)) = region.key.take().map(MemoryRegion::end) {
                 tracing::warn!(%peer, %error, "a key cannot be ended");
             }
         }
@@ -142,10 +100,8 @@ impl Verbs {
         let region = &mut self.regions[index];
         region.ended.clear();
         region.holder.forget();
-        match &region.key {
-            None => {}
-            Some(WriteKey::Registration(key)) => region.announcer.tell(Some(key.remote_key())),
-            Some(WriteKey::Window(_)) => self.renew_window(index),
+        if let Some(key) = &region.key {
+            region.announcer.tell(Some(key.remote_key()));
         }
     }
 
@@ -211,27 +167,24 @@ mod tests {
     use tramontane_core::ids::{NodeId, Rank, ViewId};
 
     use crate::fake::{Clock, Network, Profile};
-    use crate::{Limits, Site, ViewOptions, WriteKeys};
+    use crate::{Limits, Site, ViewOptions};
 
     #[test]
     fn shared_key_of_region_is_read_only() {
-        for write_keys in [WriteKeys::Registrations, WriteKeys::Windows] {
-            let network = Network::new(1, Clock::Virtual);
-            let device = network.add_device(Profile::strict());
-            let limits = Limits { write_keys, ..Limits::default() };
-            let site = Site::open(&device.wanted(), &limits, None).expect("it opens");
-            let region = site.region(Region(3), 4096).expect("memory");
-            let options = ViewOptions {
-                view: ViewId(1),
-                own: Rank(0),
-                members: &[NodeId(1), NodeId(2)],
-                row_bytes: &[4096, 4096],
-                regions: &[region],
-                blocks: false,
-            };
-            let fabric = site.view(&options).expect("a view");
-            assert_eq!(fabric.own_regions.len(), 1);
-            assert!(!fabric.own_regions[0].memory.may_be_written());
-        }
+        let network = Network::new(1, Clock::Virtual);
+        let device = network.add_device(Profile::strict());
+        let site = Site::open(&device.wanted(), &Limits::default(), None).expect("it opens");
+        let region = site.region(Region(3), 4096).expect("memory");
+        let options = ViewOptions {
+            view: ViewId(1),
+            own: Rank(0),
+            members: &[NodeId(1), NodeId(2)],
+            row_bytes: &[4096, 4096],
+            regions: &[region],
+            blocks: false,
+        };
+        let fabric = site.view(&options).expect("a view");
+        assert_eq!(fabric.own_regions.len(), 1);
+        assert!(!fabric.own_regions[0].memory.may_be_written());
     }
 }

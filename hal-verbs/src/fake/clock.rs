@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::counts::CommandKind;
 use super::hardware::Hardware;
-use super::network::CommandKind;
 
 /// The source of a network's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

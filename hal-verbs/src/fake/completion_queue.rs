@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::Context;
 use super::clock::Core;
+use super::counts::CommandKind;
 use super::hardware::count_down;
-use super::network::CommandKind;
 use crate::adapter::{BATCH, Completion};
 
 /// A completion queue, and a descriptor that wakes a sleeper when a completion arrives. A clone is

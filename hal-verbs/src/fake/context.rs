@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::clock::Core;
+use super::counts::CommandKind;
 use super::hardware::{OpenContext, count_down, new_channel};
-use super::network::CommandKind;
 use super::profile::PortProfile;
 use super::registry;
 use crate::adapter::{AsyncEvent, DeviceAttributes, PortAttributes};

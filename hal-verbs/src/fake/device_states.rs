@@ -6,7 +6,8 @@
 use std::net::Ipv6Addr;
 
 use super::hardware::Hardware;
-use super::network::{ContextId, DeviceName, Network};
+use super::identity::{ContextId, DeviceName};
+use super::network::Network;
 use crate::adapter::{AsyncEvent, Completion, State};
 
 impl Network {

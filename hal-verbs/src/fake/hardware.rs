@@ -13,16 +13,13 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::agenda::Agenda;
+use super::counts::{CommandCount, CommandKind, Counts};
 use super::faults::Fault;
-use super::network::{CommandCount, CommandKind, Counts};
+use super::link::Link;
+use super::messages::{FakeAnswer, FakeMessage};
 use super::pair::Pair;
-use super::path::Link;
-use super::placement::Piece;
 use super::profile::{PortProfile, Profile};
 use super::random::Random;
-use super::requester::FakeAnswer;
-use super::responder::FakeMessage;
-use super::window::Window;
 use crate::adapter::{Access, AsyncEvent, Completion, Pages};
 
 /// A future event.
@@ -121,6 +118,23 @@ pub(super) struct CompletionEntry {
     pub(super) frees: u64,
 }
 
+/// An address in a region.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) region: u64,
+    pub(super) offset: usize,
+}
+
+/// Bytes that arrived but are not in memory yet.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// The queue pair that accepted them.
+    pub(super) pair: u64,
+    pub(super) region: u64,
+    pub(super) offset: usize,
+    pub(super) bytes: Vec<u8>,
+}
+
 /// The whole hardware.
 #[derive(Debug)]
 pub(super) struct Hardware {
@@ -130,9 +144,8 @@ pub(super) struct Hardware {
     pub(super) devices: Vec<Device>,
     pub(super) contexts: BTreeMap<u64, OpenContext>,
     pub(super) regions: BTreeMap<u64, Region>,
-    /// Regions and windows by device and key.
+    /// Regions by device and key.
     pub(super) keys: BTreeMap<(usize, u32), u64>,
-    pub(super) windows: BTreeMap<u64, Window>,
     pub(super) queues: BTreeMap<u64, Queue>,
     pub(super) pairs: BTreeMap<u64, Pair>,
     /// Queue pairs by device and number.
@@ -154,7 +167,6 @@ impl Hardware {
             contexts: BTreeMap::new(),
             regions: BTreeMap::new(),
             keys: BTreeMap::new(),
-            windows: BTreeMap::new(),
             queues: BTreeMap::new(),
             pairs: BTreeMap::new(),
             numbers: BTreeMap::new(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::Context;
+use super::counts::CommandKind;
 use super::hardware::{Hardware, Region};
-use super::network::CommandKind;
 use super::profile::Keys;
 use crate::adapter::{Access, Pages};
 
@@ -143,9 +143,7 @@ impl Hardware {
                     found.next_key << 8
                 }
             };
-            // The holder chooses the lowest byte of a window's key, so no two keys share the rest.
-            let alike = (device, key & !0xff)..=(device, key | 0xff);
-            if key != 0 && keys.range(alike).next().is_none() {
+            if key != 0 && !keys.contains_key(&(device, key)) {
                 return Ok(key);
             }
         }

@@ -12,15 +12,16 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `network`, `profile`, `faults`, `clock` | the interface for tests |
+//! | `network`, `identity`, `counts`, `profile`, `faults`, `link`, `clock` | what tests see |
 //! | `registry` | devices by their names |
-//! | `work_time` | the cost of workers' commands in virtual time |
-//! | `context`, `memory`, `window`, `completion_queue`, `queue_pair`, `send_list` | the owners' handles behind the seam `crate::adapter` |
-//! | `hardware`, `agenda`, `random` | all devices with their objects, future events, random numbers |
-//! | `locked`, `told` | limits on locked memory; settings that reached a device |
-//! | `pair`, `completions` | states, flushes, overflows |
-//! | `request`, `requester`, `path`, `responder`, `placement` | the path of a request: sending, network, receiving, placement in memory |
-//! | `local_memory` | the local memory of requests and receives |
+//! | `work_time` | what the commands of workers cost, in virtual time |
+//! | `context`, `memory`, `completion_queue`, `queue_pair`, `send_list` | objects as their owner has them: behind the seam `crate::adapter` |
+//! | `hardware`, `agenda`, `random` | all devices with their objects, what is to happen, chance |
+//! | `locked`, `told` | how much memory a process may lock; what options come to |
+//! | `pair`, `transitions`, `completions` | a queue pair, its states and flushes; what runs over |
+//! | `strike`, `device_states` | what faults do |
+//! | `request`, `requester`, `messages`, `path`, `responder`, `placement` | the way of a request: out, over, in, into memory |
+//! | `local_memory` | the memory that a request or a receive names at its own end |
 //!
 //! # Rules
 //! A reliable connection as in the InfiniBand specification, volume 1, chapters 9 to 11, as far as
@@ -38,12 +39,16 @@ mod clock;
 mod completion_queue;
 mod completions;
 mod context;
+mod counts;
 mod device_states;
 mod faults;
 mod hardware;
+mod identity;
+mod link;
 mod local_memory;
 mod locked;
 mod memory;
+mod messages;
 mod network;
 mod pair;
 mod path;
@@ -56,26 +61,28 @@ mod request;
 mod requester;
 mod responder;
 mod send_list;
+mod strike;
 #[cfg(test)]
 mod tests;
 mod told;
+mod transitions;
 mod waiting;
-mod window;
 mod work_time;
 
 pub use clock::{Clock, is_inside_call};
 pub(crate) use completion_queue::CompletionQueue;
 pub(crate) use context::{Context, open};
+pub use counts::{CommandCount, CommandKind, Counts};
 pub use faults::Fault;
+pub use identity::{ContextId, DeviceName};
+pub use link::Link;
 pub(crate) use memory::{ProtectionDomain, Registration};
-pub use network::{CommandCount, CommandKind, ContextId, Counts, DeviceName, Network};
-pub use path::Link;
+pub use network::Network;
 pub use profile::{
-    GidEntry, InlineGrant, Keys, Placement, PortProfile, Profile, ResetMeans, SevenRetries, Windows,
+    GidEntry, InlineGrant, Keys, Placement, PortProfile, Profile, ResetMeans, SevenRetries,
 };
 pub(crate) use queue_pair::QueuePair;
 pub(crate) use registry::is_registered;
 pub(crate) use send_list::{SendBuffers, SendList};
 pub use told::Connection;
-pub(crate) use window::MemoryWindow;
 pub(crate) use work_time::WorkTime;

@@ -1,22 +1,12 @@
-//! Queue pairs: their states and transitions, failures and flushes.
+//! A queue pair: its two halves, and what is posted to it.
 
 use std::collections::VecDeque;
-use std::io;
 
-use rustix::io::Errno;
-
-use super::hardware::Hardware;
-use super::locked;
-use super::path::PathPlace;
-use super::profile::ResetMeans;
-use super::request::{LocalBytes, Request};
-use super::requester::Requester;
-use super::responder::Responder;
-use crate::adapter::{Access, AsyncEvent, Completion, QueuePairLimits, Route, SendTimes, State};
-use crate::devices::{DataInOrder, mtu_bytes};
-
-/// `IBV_WC_WR_FLUSH_ERR`.
-pub(super) const FLUSHED: u32 = 5;
+use super::agenda::CompletionEntry;
+use super::link::PathPlace;
+use super::request::{LocalBytes, PACKET_MASK, Request, ahead};
+use crate::adapter::{Access, QueuePairLimits, Route, SendTimes, State};
+use crate::devices::mtu_bytes;
 
 /// A queue pair.
 #[derive(Debug)]
@@ -53,325 +43,105 @@ impl Pair {
     }
 }
 
-impl Hardware {
-    /// Returns a queue pair that a live process may call.
-    fn called(&mut self, id: u64) -> io::Result<&mut Pair> {
-        let context = self.pairs.get(&id).ok_or(Errno::IO)?.context;
-        self.check(context)?;
-        Ok(self.pairs.get_mut(&id).ok_or(Errno::IO)?)
+/// The state of a queue pair about its remote end.
+#[derive(Debug)]
+pub(super) struct Responder {
+    pub(super) route: Route,
+    pub(super) expected: u32,
+    /// Whether the sender knows what is expected, and nothing has arrived since.
+    pub(super) is_told: bool,
+    /// The time at which everything received is in memory.
+    pub(super) placed_by: u64,
+    pub(super) answers_by: u64,
+}
+
+impl Responder {
+    pub(super) const fn new(route: Route) -> Self {
+        let expected = route.remote_packet & PACKET_MASK;
+        Self { route, expected, is_told: false, placed_by: 0, answers_by: 0 }
+    }
+}
+
+/// The number of retries for a peer without a receive, as this project's queue pairs are
+/// configured.
+const NOT_READY_RETRIES: u8 = 6;
+
+/// The requests that a queue pair sends and waits for.
+#[derive(Debug, Default)]
+pub(super) struct Requester {
+    pub(super) way: Option<(Route, SendTimes)>,
+    /// Unanswered requests, oldest first.
+    pub(super) requests: VecDeque<Request>,
+    /// How many of those were sent.
+    pub(super) sent: usize,
+    /// How many of those are reads.
+    pub(super) reads: usize,
+    /// Number of requests posted so far.
+    pub(super) posted: u64,
+    /// Number of send queue slots freed so far: a slot is free once a completion of its request, or
+    /// of a later one, is taken.
+    pub(super) freed: u64,
+    pub(super) next_packet: u32,
+    pub(super) busy_until: u64,
+    pub(super) arrives_by: u64,
+    pub(super) retries: u8,
+    pub(super) not_ready_retries: u8,
+    pub(super) waits_for_receive: bool,
+    pub(super) departs: bool,
+    pub(super) timer: Option<CompletionEntry>,
+}
+
+impl Requester {
+    /// Returns the destination and the retransmission times.
+    pub(super) const fn way(&self) -> Option<(Route, SendTimes)> {
+        self.way
     }
 
-    /// Creates a queue pair in RESET; returns its id, its number and its inline bytes.
-    pub(super) fn create_pair(
-        &mut self,
-        (context, domain, queue): (u64, u64, u64),
-        limits: QueuePairLimits,
-    ) -> io::Result<(u64, u32, u32)> {
-        let most = self.check(context)?.profile.limits;
-        let device = self.contexts.get(&context).ok_or(Errno::BADF)?.device;
-        let of_device = self.numbers.range((device, 0)..=(device, u32::MAX)).count();
-        if of_device >= usize::try_from(most.queue_pairs_max).unwrap_or(usize::MAX) {
-            return Err(Errno::NOMEM.into());
-        }
-        let depth = limits.sends_max.max(limits.receives_max);
-        if depth > most.work_requests_max || !self.queues.contains_key(&queue) {
-            return Err(Errno::INVAL.into());
-        }
-        let described = self.devices.get_mut(device).ok_or(Errno::NODEV)?;
-        let inline = described.profile.inline_grant(limits.inline_bytes_max);
-        let inline_bytes_max = inline.ok_or(Errno::INVAL)?;
-        let granted = QueuePairLimits { inline_bytes_max, ..limits };
-        self.check_locked(context, locked::ring_bytes(granted))?;
-        let described = self.devices.get_mut(device).ok_or(Errno::NODEV)?;
-        described.next_number = (described.next_number + 1) & 0x00ff_ffff;
-        let number = described.next_number;
-        let id = self.new_id();
-        self.numbers.insert((device, number), id);
-        let pair = Pair {
-            context,
-            device,
-            domain,
-            queue,
-            number,
-            limits: granted,
-            state: State::Reset,
-            epoch: 0,
-            port: 0,
-            partition_index: 0,
-            access: Access::empty(),
-            responder: None,
-            requester: Requester::default(),
-            receives: VecDeque::new(),
-        };
-        self.pairs.insert(id, pair);
-        Ok((id, number, inline_bytes_max))
-    }
-
-    /// Destroys a queue pair. Acknowledged writes have landed; no other write lands after this.
-    pub(super) fn destroy_pair(&mut self, id: u64) {
-        self.place_all(|piece| piece.pair == id);
-        let Some(pair) = self.pairs.remove(&id) else { return };
-        self.unbind_windows_of(id);
-        self.numbers.remove(&(pair.device, pair.number));
-        if let Some(timer) = pair.requester.timer {
-            self.agenda.cancel(timer);
-        }
-        self.remove_completions(&pair, id);
-    }
-
-    fn remove_completions(&mut self, pair: &Pair, id: u64) {
-        let keeps = self.devices.get(pair.device).is_some_and(|it| it.profile.keeps_completions);
-        if let Some(queue) = self.queues.get_mut(&pair.queue).filter(|_| !keeps) {
-            queue.entries.retain(|entry| entry.pair != id);
+    pub(super) fn new(route: Route, times: SendTimes) -> Self {
+        Self {
+            way: Some((route, times)),
+            next_packet: times.first_packet & PACKET_MASK,
+            retries: times.retries,
+            not_ready_retries: NOT_READY_RETRIES,
+            ..Self::default()
         }
     }
 
-    /// Moves it to RESET, from any state.
-    pub(super) fn reset_pair(&mut self, id: u64) -> io::Result<()> {
-        let pair = self.called(id)?;
-        let (device, state) = (pair.device, pair.state);
-        let means = self.devices.get(device).map_or(ResetMeans::Reset, |it| it.profile.reset);
-        if means == ResetMeans::Error && !matches!(state, State::Reset | State::Error) {
-            self.counts.resets_to_error += 1;
-            self.enter_error(id);
-            return Ok(());
-        }
-        self.place_all(|piece| piece.pair == id);
-        let Some(mut pair) = self.pairs.remove(&id) else { return Ok(()) };
-        self.stop_timer(&mut pair);
-        self.remove_completions(&pair, id);
-        pair.state = State::Reset;
-        pair.epoch += 1;
-        pair.requester = Requester::default();
-        pair.receives.clear();
-        if means != ResetMeans::NothingRevoked {
-            pair.responder = None;
-        }
-        self.pairs.insert(id, pair);
-        Ok(())
+    pub(super) fn has_place(&self, sends_max: u32) -> bool {
+        self.posted - self.freed < u64::from(sends_max)
     }
 
-    /// Moves it from RESET to INIT, or from INIT to INIT.
-    pub(super) fn initialise_pair(
-        &mut self,
-        id: u64,
-        (port, partition_index): (u8, u16),
-        access: Access,
-    ) -> io::Result<()> {
-        let pair = self.called(id)?;
-        if !matches!(pair.state, State::Reset | State::Initialised) {
-            return Err(Errno::INVAL.into());
-        }
-        let device = pair.device;
-        let port_of = self.devices.get(device).and_then(|device| device.port(port));
-        if port_of.is_none_or(|port| usize::from(partition_index) >= port.partitions.len()) {
-            return Err(Errno::INVAL.into());
-        }
-        let pair = self.called(id)?;
-        (pair.state, pair.port, pair.access) = (State::Initialised, port, access);
-        pair.partition_index = partition_index;
-        Ok(())
+    pub(super) fn stop(&mut self) {
+        (self.way, self.sent, self.reads) = (None, 0, 0);
     }
 
-    /// Moves it from INIT to RTR.
-    pub(super) fn connect_pair(&mut self, id: u64, route: &Route) -> io::Result<()> {
-        let pair = self.called(id)?;
-        let (state, place) = (pair.state, pair.place());
-        let device = self.devices.get(place.device).ok_or(Errno::NODEV)?;
-        let port = device.port(place.port).ok_or(Errno::INVAL)?;
-        let mtu = mtu_bytes(route.mtu);
-        let is_within = mtu > 0 && mtu <= port.mtu_bytes;
-        let reads_max = device.profile.limits.reads_max;
-        let has_gid = !route.is_global || usize::from(route.gid_index) < port.gids.len();
-        let has_way = route.is_global || !port.needs_global_route;
-        let is_good = is_within && has_gid && has_way && u32::from(route.reads_max) <= reads_max;
-        if state != State::Initialised || route.port != place.port || !is_good {
-            return Err(Errno::INVAL.into());
-        }
-        let pair = self.called(id)?;
-        pair.state = State::ReadyToReceive;
-        pair.responder = Some(Responder::new(*route));
-        Ok(())
+    pub(super) fn add(&mut self, mut request: Request) {
+        let mtu = self.way.map_or(0, |(route, _)| mtu_bytes(route.mtu)).max(1);
+        request.number = self.posted - 1;
+        request.first_packet = self.next_packet;
+        request.packets = request.length().div_ceil(mtu).max(1);
+        self.next_packet = self.next_packet.wrapping_add(request.packets) & PACKET_MASK;
+        self.requests.push_back(request);
     }
 
-    /// Moves it from RTR to RTS.
-    pub(super) fn start_pair(&mut self, id: u64, times: &SendTimes) -> io::Result<()> {
-        let pair = self.called(id)?;
-        let device = pair.device;
-        let state = pair.state;
-        let profile = &self.devices.get(device).ok_or(Errno::NODEV)?.profile;
-        let (reads_max, retries_max) = (profile.limits.reads_max, profile.retries_max);
-        let is_good = times.retries <= 7
-            && times.timeout_exponent <= 31
-            && u32::from(times.reads_max) <= reads_max;
-        let pair = self.called(id)?;
-        let Some(responder) = pair.responder.as_ref().filter(|_| is_good) else {
-            return Err(Errno::INVAL.into());
-        };
-        if state != State::ReadyToReceive {
-            return Err(Errno::INVAL.into());
-        }
-        let times = SendTimes { retries: times.retries.min(retries_max), ..*times };
-        pair.requester = Requester::new(responder.route, times);
-        pair.state = State::ReadyToSend;
-        Ok(())
+    /// Returns whether a packet was sent, or is the one before the oldest unanswered.
+    pub(super) fn knows(&self, packet: u32) -> bool {
+        let oldest = self.requests.front().filter(|_| self.sent > 0);
+        let newest = self.sent.checked_sub(1).and_then(|index| self.requests.get(index));
+        oldest.zip(newest).is_some_and(|(oldest, newest)| {
+            let before = oldest.first_packet.wrapping_sub(1);
+            ahead(packet, before) <= ahead(newest.last_packet(), before)
+        })
     }
 
-    /// Changes the access flags, in a state that allows it.
-    pub(super) fn set_pair_access(&mut self, id: u64, access: Access) -> io::Result<()> {
-        let pair = self.called(id)?;
-        if !matches!(pair.state, State::Initialised | State::ReadyToSend) {
-            return Err(Errno::INVAL.into());
-        }
-        pair.access = access;
-        Ok(())
+    /// Marks all unanswered requests to be sent again.
+    pub(super) fn rewind(&mut self) {
+        (self.sent, self.reads) = (0, 0);
     }
 
-    /// Returns the state that the device reports.
-    pub(super) fn pair_state(&mut self, id: u64) -> State {
-        self.called(id).map_or(State::Unknown, |pair| pair.state)
-    }
-
-    /// Returns whether the bytes of each write are placed in order, according to the device: no
-    /// driver says yes for a queue pair that is not ready to send.
-    pub(super) fn data_in_order(&mut self, id: u64) -> DataInOrder {
-        let asked = self.called(id).map(|pair| (pair.state, pair.device));
-        let Ok((state, device)) = asked else { return DataInOrder::No };
-        match self.devices.get(device).map(|device| device.profile.data_in_order) {
-            Some(DataInOrder::Yes) if state != State::ReadyToSend => DataInOrder::No,
-            answer => answer.unwrap_or(DataInOrder::No),
-        }
-    }
-
-    /// Posts a receive.
-    pub(super) fn post_receive(&mut self, id: u64, receive: Receive) -> io::Result<()> {
-        let pair = self.called(id)?;
-        match pair.state {
-            State::Reset | State::Unknown => Err(Errno::INVAL.into()),
-            State::Error => {
-                let (queue, epoch) = (pair.queue, pair.epoch);
-                let completion =
-                    Completion { name: receive.name, status: FLUSHED, ..Completion::default() };
-                self.complete(queue, id, epoch, 0, completion);
-                Ok(())
-            }
-            _ if pair.receives.len() >= usize::try_from(pair.limits.receives_max).unwrap_or(0) => {
-                Err(Errno::NOMEM.into())
-            }
-            _ => {
-                pair.receives.push_back(receive);
-                Ok(())
-            }
-        }
-    }
-
-    /// Posts requests; those before a refused one are in flight.
-    pub(super) fn post(&mut self, id: u64, requests: &[Request]) -> io::Result<()> {
-        for request in requests {
-            self.post_one(id, request.clone())?;
-        }
-        self.pump(id);
-        Ok(())
-    }
-
-    fn post_one(&mut self, id: u64, mut request: Request) -> io::Result<()> {
-        let pair = self.called(id)?;
-        if !matches!(pair.state, State::ReadyToSend | State::Error) {
-            return Err(Errno::INVAL.into());
-        }
-        let length = request.range.map_or(0, |range| range.length);
-        if request.is_inline && length > pair.limits.inline_bytes_max {
-            return Err(Errno::INVAL.into());
-        }
-        if request.is_inline && request.is_read() {
-            return Err(Errno::INVAL.into());
-        }
-        if !pair.requester.has_place(pair.limits.sends_max) {
-            return Err(Errno::NOMEM.into());
-        }
-        let (device, queue, epoch, state) = (pair.device, pair.queue, pair.epoch, pair.state);
-        pair.requester.posted += 1;
-        let frees = pair.requester.posted;
-        if state == State::Error {
-            let completion =
-                Completion { name: request.name, status: FLUSHED, ..Completion::default() };
-            self.complete(queue, id, epoch, frees, completion);
-            return Ok(());
-        }
-        let late_read_ns = self.devices.get(device).map_or(0, |it| it.profile.late_read_ns);
-        if request.is_inline {
-            // The processor itself copies these regardless of the key.
-            request.content = request.range.and_then(|range| self.read_anywhere(device, range));
-        } else if late_read_ns == 0 && !request.is_read() {
-            request.content = self.read_local(id, request.range).ok();
-        }
-        let late = if late_read_ns > 0 { self.random.below(late_read_ns + 1) } else { 0 };
-        request.not_before = self.now.saturating_add(late);
-        if let Some(pair) = self.pairs.get_mut(&id) {
-            pair.requester.add(request);
-        }
-        Ok(())
-    }
-
-    /// Ends the oldest request with a status, flushes the rest, and moves the queue pair to ERROR.
-    pub(super) fn fail(&mut self, id: u64, status: u32) {
-        let Some(pair) = self.pairs.get(&id) else { return };
-        if self.devices.get(pair.device).is_some_and(|it| it.profile.flushes_receives_first) {
-            self.flush_receives(id);
-        }
-        let Some(pair) = self.pairs.get_mut(&id) else { return };
-        if let Some(request) = pair.requester.requests.pop_front() {
-            let (queue, epoch, frees) = (pair.queue, pair.epoch, request.number + 1);
-            let completion = Completion { name: request.name, status, ..Completion::default() };
-            self.complete(queue, id, epoch, frees, completion);
-        }
-        self.enter_error(id);
-    }
-
-    /// Moves it to ERROR: everything outstanding completes as flushed, in order, and nothing more
-    /// is accepted.
-    pub(super) fn enter_error(&mut self, id: u64) {
-        self.place_all(|piece| piece.pair == id);
-        let Some(mut pair) = self.pairs.remove(&id) else { return };
-        self.stop_timer(&mut pair);
-        pair.state = State::Error;
-        pair.responder = None;
-        let requests = std::mem::take(&mut pair.requester.requests);
-        let (queue, epoch) = (pair.queue, pair.epoch);
-        // Messages in flight have no effect on it now.
-        pair.requester.stop();
-        self.pairs.insert(id, pair);
-        for request in requests {
-            self.flush(queue, id, epoch, (request.name, request.number + 1));
-        }
-        self.flush_receives(id);
-    }
-
-    fn flush_receives(&mut self, id: u64) {
-        let Some(pair) = self.pairs.get_mut(&id) else { return };
-        let (queue, epoch) = (pair.queue, pair.epoch);
-        for receive in std::mem::take(&mut pair.receives) {
-            self.flush(queue, id, epoch, (receive.name, 0));
-        }
-    }
-
-    fn flush(&mut self, queue: u64, id: u64, epoch: u64, (name, frees): (u64, u64)) {
-        self.counts.flushed += 1;
-        let completion = Completion { name, status: FLUSHED, ..Completion::default() };
-        self.complete(queue, id, epoch, frees, completion);
-    }
-
-    /// Moves it to ERROR for a local cause that no completion shows.
-    pub(super) fn enter_error_told(&mut self, id: u64) {
-        let Some(pair) = self.pairs.get(&id) else { return };
-        let (context, number) = (pair.context, pair.number);
-        self.enter_error(id);
-        self.tell(context, AsyncEvent::QueuePairError(number));
-    }
-
-    pub(super) fn stop_timer(&mut self, pair: &mut Pair) {
-        if let Some(timer) = pair.requester.timer.take() {
-            self.agenda.cancel(timer);
-        }
+    /// Restarts the retry counters after an answer.
+    pub(super) fn progress(&mut self) {
+        self.not_ready_retries = NOT_READY_RETRIES;
+        self.retries = self.way.map_or(0, |(_, times)| times.retries);
     }
 }

@@ -1,37 +1,16 @@
 //! The placement of a write's bytes in memory: at once, or piece by piece in another order.
 
-use super::hardware::{FakeEvent, Hardware};
+use super::hardware::{FakeEvent, Hardware, Piece, Spot};
 use super::profile::Placement;
 
 /// Bytes of a piece if the bytes of one write are reordered: a cache line.
 const PIECE_BYTES: usize = 64;
 
-/// An address in a region.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
-    pub(super) region: u64,
-    pub(super) offset: usize,
-    /// The window that led there.
-    pub(super) window: Option<u64>,
-}
-
-/// Bytes that arrived but are not in memory yet.
-#[derive(Debug)]
-pub(super) struct Piece {
-    /// The queue pair that accepted them.
-    pub(super) pair: u64,
-    pub(super) region: u64,
-    /// The window whose key was used.
-    pub(super) window: Option<u64>,
-    offset: usize,
-    bytes: Vec<u8>,
-}
-
 impl Hardware {
     /// Accepts bytes that are within a region; returns the time at which all of the connection's
     /// bytes are in memory.
     pub(super) fn land(&mut self, pair: u64, spot: Spot, bytes: Vec<u8>) -> u64 {
-        let Spot { region, offset, window } = spot;
+        let Spot { region, offset } = spot;
         let device = self.regions.get(&region).map_or(0, |region| region.device);
         let Some(profile) = self.devices.get(device).map(|device| &device.profile) else {
             return self.now;
@@ -58,7 +37,7 @@ impl Hardware {
             self.counts.placed_out_of_order += u64::from(at < last);
             last = last.max(at);
             let id = self.new_id();
-            let piece = Piece { pair, region, window, offset: offset + start, bytes: part };
+            let piece = Piece { pair, region, offset: offset + start, bytes: part };
             self.pieces.insert(id, piece);
             self.agenda.enter(at, FakeEvent::Place(id));
             start = end;

@@ -60,18 +60,6 @@ pub enum Keys {
     ReusedAtOnce,
 }
 
-/// What a device makes of memory windows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Windows {
-    /// A key that was taken back is refused.
-    #[default]
-    Kept,
-    /// It has none.
-    None,
-    /// A key that was taken back works on, until the window ends.
-    NotTakenBack,
-}
-
 /// The meaning of seven retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SevenRetries {
@@ -207,8 +195,6 @@ pub struct Profile {
     pub fails_without_link: bool,
     /// The numbering of keys.
     pub keys: Keys,
-    /// What it makes of memory windows.
-    pub windows: Windows,
     /// Whether the key of a registration still works after its end.
     pub keeps_ended_keys: bool,
     /// The device's answer about the order of data.
@@ -257,7 +243,6 @@ impl Profile {
             flushes_receives_first: false,
             fails_without_link: false,
             keys: Keys::default(),
-            windows: Windows::default(),
             keeps_ended_keys: false,
             data_in_order: DataInOrder::Yes,
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::network::CommandKind;
+use super::counts::CommandKind;
 use super::pair::Receive;
 use super::request::LocalBytes;
 use super::{CompletionQueue, ProtectionDomain, SendList};

@@ -1,6 +1,5 @@
 //! Requests to a queue pair, and the numbers of their packets.
 
-use super::window::BindWindow;
 use crate::adapter::Operation;
 
 /// Packet numbers have 24 bits.
@@ -24,22 +23,11 @@ pub(super) struct LocalBytes {
     pub(super) key: u32,
 }
 
-/// The work of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Work {
-    /// An operation at the remote end.
-    Remote(Operation),
-    /// A window is bound.
-    Bind(BindWindow),
-    /// A window's key is taken back.
-    Invalidate(u32),
-}
-
 /// A posted request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) name: u64,
-    pub(super) work: Work,
+    pub(super) operation: Operation,
     pub(super) range: Option<LocalBytes>,
     pub(super) is_inline: bool,
     pub(super) is_signalled: bool,
@@ -51,17 +39,15 @@ pub(super) struct Request {
     pub(super) number: u64,
     pub(super) first_packet: u32,
     pub(super) packets: u32,
-    /// Whether it was executed, for a request that concerns this end only.
-    pub(super) is_executed: bool,
     /// The local error of the request.
     pub(super) failure: Option<u32>,
 }
 
 impl Request {
-    pub(super) const fn new(name: u64, work: Work, range: Option<LocalBytes>) -> Self {
+    pub(super) const fn new(name: u64, operation: Operation, range: Option<LocalBytes>) -> Self {
         Self {
             name,
-            work,
+            operation,
             range,
             is_inline: false,
             is_signalled: false,
@@ -70,7 +56,6 @@ impl Request {
             number: 0,
             first_packet: 0,
             packets: 1,
-            is_executed: false,
             failure: None,
         }
     }
@@ -80,11 +65,7 @@ impl Request {
     }
 
     pub(super) const fn is_read(&self) -> bool {
-        matches!(self.work, Work::Remote(Operation::Read(_)))
-    }
-
-    pub(super) const fn is_local(&self) -> bool {
-        !matches!(self.work, Work::Remote(_))
+        matches!(self.operation, Operation::Read(_))
     }
 
     pub(super) fn length(&self) -> u32 {

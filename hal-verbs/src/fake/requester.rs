@@ -1,129 +1,21 @@
 //! The sending half of a queue pair: requests are sent in order, answered in order, and
 //! retransmitted if no answer arrives.
 
-use std::collections::VecDeque;
-
 use super::hardware::{FakeEvent, Hardware};
 use super::local_memory::LOCAL_LENGTH;
+use super::messages::{Body, FakeAnswer, FakeMessage, Says};
 use super::profile::SevenRetries;
-use super::request::{PACKET_MASK, Request, Work, ahead, is_by};
-use super::responder::{Body, FakeMessage};
-use crate::adapter::{Completion, Operation, Route, SendTimes, State};
+use super::request::{PACKET_MASK, is_by};
+use crate::adapter::{Completion, Operation, State};
 use crate::devices::mtu_bytes;
 
 /// `IBV_WC_RETRY_EXC_ERR` and `IBV_WC_RNR_RETRY_EXC_ERR`.
 const RETRIES_EXCEEDED: u32 = 12;
 const RECEIVER_NOT_READY: u32 = 13;
 
-/// The number of retries for a peer without a receive and the time between them, as this project's
-/// queue pairs are configured.
-const NOT_READY_RETRIES: u8 = 6;
+/// The time between retries for a peer without a receive, as this project's queue pairs are
+/// configured.
 const NOT_READY_NS: u64 = 640_000;
-
-/// The requests that a queue pair sends and waits for.
-#[derive(Debug, Default)]
-pub(super) struct Requester {
-    way: Option<(Route, SendTimes)>,
-    /// Unanswered requests, oldest first.
-    pub(super) requests: VecDeque<Request>,
-    /// How many of those were sent.
-    sent: usize,
-    /// How many of those are reads.
-    reads: usize,
-    /// Number of requests posted so far.
-    pub(super) posted: u64,
-    /// Number of send queue slots freed so far: a slot is free once a completion of its request, or
-    /// of a later one, is taken.
-    pub(super) freed: u64,
-    next_packet: u32,
-    busy_until: u64,
-    arrives_by: u64,
-    retries: u8,
-    not_ready_retries: u8,
-    waits_for_receive: bool,
-    departs: bool,
-    pub(super) timer: Option<super::agenda::CompletionEntry>,
-}
-
-impl Requester {
-    /// Returns the destination and the retransmission times.
-    pub(super) const fn way(&self) -> Option<(Route, SendTimes)> {
-        self.way
-    }
-
-    pub(super) fn new(route: Route, times: SendTimes) -> Self {
-        Self {
-            way: Some((route, times)),
-            next_packet: times.first_packet & PACKET_MASK,
-            retries: times.retries,
-            not_ready_retries: NOT_READY_RETRIES,
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn has_place(&self, sends_max: u32) -> bool {
-        self.posted - self.freed < u64::from(sends_max)
-    }
-
-    pub(super) fn stop(&mut self) {
-        (self.way, self.sent, self.reads) = (None, 0, 0);
-    }
-
-    pub(super) fn add(&mut self, mut request: Request) {
-        let mtu = self.way.map_or(0, |(route, _)| mtu_bytes(route.mtu)).max(1);
-        request.number = self.posted - 1;
-        request.first_packet = self.next_packet;
-        let packets = request.length().div_ceil(mtu).max(1);
-        request.packets = if request.is_local() { 0 } else { packets };
-        self.next_packet = self.next_packet.wrapping_add(request.packets) & PACKET_MASK;
-        self.requests.push_back(request);
-    }
-
-    /// Returns whether a packet was sent, or is the one before the oldest unanswered.
-    fn knows(&self, packet: u32) -> bool {
-        let oldest = self.requests.front().filter(|_| self.sent > 0);
-        let newest = self.sent.checked_sub(1).and_then(|index| self.requests.get(index));
-        oldest.zip(newest).is_some_and(|(oldest, newest)| {
-            let before = oldest.first_packet.wrapping_sub(1);
-            ahead(packet, before) <= ahead(newest.last_packet(), before)
-        })
-    }
-
-    /// Marks all unanswered requests to be sent again.
-    fn rewind(&mut self) {
-        (self.sent, self.reads) = (0, 0);
-    }
-
-    /// Restarts the retry counters after an answer.
-    fn progress(&mut self) {
-        self.not_ready_retries = NOT_READY_RETRIES;
-        self.retries = self.way.map_or(0, |(_, times)| times.retries);
-    }
-}
-
-/// An answer to a sender.
-#[derive(Debug)]
-pub(super) struct FakeAnswer {
-    pub(super) pair: u64,
-    pub(super) epoch: u64,
-    pub(super) from: super::path::PathPlace,
-    pub(super) says: Says,
-}
-
-/// The content of an answer.
-#[derive(Debug)]
-pub(super) enum Says {
-    /// All packets up to this one are done.
-    Done(u32),
-    /// The read of that packet is done, and so are all packets before it.
-    Read { first_packet: u32, content: Vec<u8> },
-    /// The request of that packet is refused, with a status; all before it are done.
-    Refused { packet: u32, status: u32 },
-    /// There is no receive for the request of that packet; all before it are done.
-    NotReady(u32),
-    /// That packet is expected; all before it are done.
-    Expected(u32),
-}
 
 impl Hardware {
     /// Sends the requests that may be sent.
@@ -170,9 +62,6 @@ impl Hardware {
             return;
         };
         let Some((route, _)) = pair.requester.way else { return };
-        let Work::Remote(operation) = request.work else {
-            return self.execute_here(id, &request);
-        };
         let (from, epoch, number) = (pair.place(), pair.epoch, pair.number);
         let device = self.devices.get(from.device);
         if !self.is_up(from) && device.is_some_and(|it| it.profile.fails_without_link) {
@@ -214,7 +103,7 @@ impl Hardware {
             return;
         };
         let Some(journey) = self.journey_ns(from, to, packet) else { return };
-        let body = match operation {
+        let body = match request.operation {
             Operation::Write(target) => Body::Write { target, content, immediate: None },
             Operation::WriteWithImmediate(target, value) => {
                 Body::Write { target, content, immediate: Some(value) }
@@ -240,29 +129,6 @@ impl Hardware {
             body,
         };
         self.agenda.enter(at, FakeEvent::Arrive(message));
-    }
-
-    /// Executes a request that concerns this end only. It is done when all requests before it are.
-    fn execute_here(&mut self, id: u64, request: &Request) {
-        let executed = match request.work {
-            _ if request.is_executed => Ok(()),
-            Work::Bind(bind) => self.bind(id, &bind),
-            Work::Invalidate(key) => self.invalidate(id, key),
-            Work::Remote(_) => return,
-        };
-        let Some(requester) = self.pairs.get_mut(&id).map(|pair| &mut pair.requester) else {
-            return;
-        };
-        let sent = requester.sent;
-        let Some(executing) = requester.requests.get_mut(sent) else { return };
-        executing.is_executed = true;
-        executing.failure = executed.err();
-        if executing.failure.is_none() {
-            requester.sent += 1;
-            if sent == 0 {
-                self.oldest_done(id, 0);
-            }
-        }
     }
 
     fn arm_timer(&mut self, id: u64) {

@@ -1,64 +1,17 @@
 //! The receiving half of a queue pair: accepting, refusing and answering requests.
 
-use super::hardware::{FakeEvent, Hardware, Region};
+use super::hardware::{FakeEvent, Hardware, Region, Spot};
 use super::local_memory::{LOCAL_LENGTH, LOCAL_PROTECTION};
+use super::messages::{Body, FakeAnswer, FakeMessage, Says};
 use super::pair::Receive;
-use super::path::PathPlace;
-use super::placement::Spot;
 use super::request::{LocalBytes, PACKET_MASK, is_by};
-use super::requester::{FakeAnswer, Says};
-use crate::adapter::{Access, Completion, Route, Target};
+use crate::adapter::{Access, Completion, Target};
 use crate::devices::mtu_bytes;
 
 /// `IBV_WC_REM_INV_REQ_ERR`, `IBV_WC_REM_ACCESS_ERR`, `IBV_WC_REM_OP_ERR`.
 const REMOTE_INVALID_REQUEST: u32 = 9;
 const REMOTE_ACCESS: u32 = 10;
 const REMOTE_OPERATION: u32 = 11;
-
-/// The state of a queue pair about its remote end.
-#[derive(Debug)]
-pub(super) struct Responder {
-    pub(super) route: Route,
-    expected: u32,
-    /// Whether the sender knows what is expected, and nothing has arrived since.
-    is_told: bool,
-    /// The time at which everything received is in memory.
-    pub(super) placed_by: u64,
-    answers_by: u64,
-}
-
-impl Responder {
-    pub(super) const fn new(route: Route) -> Self {
-        let expected = route.remote_packet & PACKET_MASK;
-        Self { route, expected, is_told: false, placed_by: 0, answers_by: 0 }
-    }
-}
-
-/// A request in flight.
-#[derive(Debug)]
-pub(super) struct FakeMessage {
-    /// The sending queue pair and its epoch at that time.
-    pub(super) pair: u64,
-    pub(super) epoch: u64,
-    pub(super) from: PathPlace,
-    pub(super) to: PathPlace,
-    /// The numbers of the queue pairs.
-    pub(super) sender: u32,
-    pub(super) receiver: u32,
-    pub(super) first_packet: u32,
-    pub(super) packets: u32,
-    /// The payload of the longest packet.
-    pub(super) packet_bytes: u32,
-    pub(super) body: Body,
-}
-
-/// The operation of a request.
-#[derive(Debug)]
-pub(super) enum Body {
-    Write { target: Target, content: Vec<u8>, immediate: Option<u32> },
-    Read { target: Target, length: u32 },
-    Send { content: Vec<u8> },
-}
 
 /// The outcome of a request.
 enum Outcome {
@@ -297,16 +250,12 @@ impl Hardware {
             return Ok(None);
         }
         let found = self.keys.get(&(pair.device, target.key)).ok_or(REMOTE_ACCESS)?;
-        let Some(region) = self.regions.get(found) else {
-            let range = (target.address, length);
-            let led = self.through_window(*found, id, range, access).ok_or(REMOTE_ACCESS)?;
-            return Ok(Some(Spot { region: led.0, offset: led.1, window: Some(*found) }));
-        };
+        let region = self.regions.get(found).ok_or(REMOTE_ACCESS)?;
         let offset = region.offset(target.address, length).ok_or(REMOTE_ACCESS)?;
         if region.domain != pair.domain || !region.access.contains(access) {
             return Err(REMOTE_ACCESS);
         }
-        Ok(Some(Spot { region: *found, offset, window: None }))
+        Ok(Some(Spot { region: *found, offset }))
     }
 
     /// Copies bytes of a region.

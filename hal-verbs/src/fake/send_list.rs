@@ -2,10 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::request::{LocalBytes, Request, Work};
-use super::window::BindWindow;
-use super::{MemoryWindow, Registration};
-use crate::adapter::{Access, LocalRange, MemoryRegion, Operation, REQUESTS_MAX};
+use super::request::{LocalBytes, Request};
+use crate::adapter::{LocalRange, Operation, REQUESTS_MAX};
 
 /// Reusable room for one list.
 pub(crate) struct SendBuffers {
@@ -21,7 +19,7 @@ impl SendBuffers {
 /// A list under construction. It borrows the memory that it names until it is posted.
 pub(crate) struct SendList<'l> {
     requests: &'l mut Vec<Request>,
-    memory: PhantomData<&'l MemoryRegion>,
+    memory: PhantomData<LocalRange<'l>>,
 }
 
 impl<'l> SendList<'l> {
@@ -39,44 +37,13 @@ impl<'l> SendList<'l> {
         bytes: Option<LocalRange<'l>>,
         inline: bool,
     ) -> bool {
-        let mut request = Request::new(name, Work::Remote(operation), bytes.map(LocalBytes::from));
-        request.is_inline = inline && bytes.is_some();
-        self.push_work(request)
-    }
-
-    /// Returns whether another request can be added.
-    pub(crate) const fn has_room(&self) -> bool {
-        self.requests.len() < REQUESTS_MAX
-    }
-
-    /// Adds a request that binds a window to a part of a region, under a key. False, and nothing is
-    /// added, if the list is full.
-    pub(crate) fn push_bind(
-        &mut self,
-        name: u64,
-        window: &MemoryWindow,
-        region: &Registration,
-        range: LocalRange<'l>,
-        access: Access,
-        key: u32,
-    ) -> bool {
-        let (window, region, range) = (window.id, region.id, LocalBytes::from(range));
-        let bind = BindWindow { window, region, range, access, key };
-        self.push_work(Request::new(name, Work::Bind(bind), None))
-    }
-
-    /// Adds a request that takes a window's key back. False, and nothing is added, if the list is
-    /// full.
-    pub(crate) fn push_invalidate(&mut self, name: u64, key: u32) -> bool {
-        self.push_work(Request::new(name, Work::Invalidate(key), None))
-    }
-
-    fn push_work(&mut self, request: Request) -> bool {
-        let has_room = self.has_room();
-        if has_room {
-            self.requests.push(request);
+        if self.requests.len() >= REQUESTS_MAX {
+            return false;
         }
-        has_room
+        let mut request = Request::new(name, operation, bytes.map(LocalBytes::from));
+        request.is_inline = inline && bytes.is_some();
+        self.requests.push(request);
+        true
     }
 
     /// Requests a completion of the last request.

@@ -6,7 +6,8 @@ use std::io;
 use rustix::io::Errno;
 
 use super::hardware::Hardware;
-use super::network::{DeviceName, Network};
+use super::identity::DeviceName;
+use super::network::Network;
 use super::registry;
 use super::{CompletionQueue, Context};
 use crate::adapter::DeviceFeatures;

@@ -87,10 +87,6 @@ impl Registration {
         ended
     }
 
-    pub(super) const fn raw(&self) -> *mut ibv_mr {
-        self.raw.as_ptr()
-    }
-
     /// Returns the key that peers use.
     pub(crate) fn remote_key(&self) -> u32 {
         // SAFETY: registered, and constant since.

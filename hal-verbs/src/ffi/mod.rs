@@ -24,13 +24,13 @@
 
 mod completion;
 mod device;
+mod errno;
 mod features;
 mod interfaces;
 mod libibverbs;
 mod memory;
 mod queue_pair;
 mod send_list;
-mod window;
 
 pub(crate) use completion::CompletionQueue;
 pub(crate) use device::{Context, DeviceList, gid_kind};
@@ -39,20 +39,5 @@ pub use libibverbs::NoLibrary;
 pub(crate) use memory::{ProtectionDomain, Registration};
 pub(crate) use queue_pair::QueuePair;
 pub(crate) use send_list::{SendBuffers, SendList};
-pub(crate) use window::MemoryWindow;
 
-use std::io;
-
-/// Returns the `errno` of the previous call.
-fn last_error() -> io::Error {
-    io::Error::last_os_error()
-}
-
-/// Converts the result of a call that returns an error number, or returns -1 and sets `errno`.
-fn check(result: i32) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        -1 => Err(last_error()),
-        number => Err(io::Error::from_raw_os_error(number.abs())),
-    }
-}
+use errno::{check, last_error};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::libibverbs::{
     ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_post_recv, ibv_post_send, ibv_qp,
     ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type,
-    ibv_query_qp, ibv_query_qp_data_in_order, ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_wr_opcode,
+    ibv_query_qp, ibv_query_qp_data_in_order, ibv_recv_wr, ibv_sge, ibv_wr_opcode,
 };
 
 use super::send_list::{SendBuffers, SendList};
@@ -220,7 +220,6 @@ impl QueuePair {
         if count == 0 {
             return Ok(());
         }
-        let has_binds = list.has_binds();
         let SendBuffers { requests, ranges } = list.into_buffers();
         let (requests, ranges) = (requests.as_mut_ptr(), ranges.as_mut_ptr());
         for index in 0..count {
@@ -237,12 +236,7 @@ impl QueuePair {
         // SAFETY: a terminated chain of `count` requests. Each names at most one range, inside
         // registered memory that the list borrows, so inline bytes are readable; the device reads
         // other bytes through their registration. The queue pair is valid.
-        let posted = check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) });
-        if has_binds {
-            // SAFETY: as above, and the windows are borrowed as long as the list was.
-            unsafe { follow_keys(requests, count) };
-        }
-        posted
+        check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) })
     }
 
     /// Posts a receive: for immediate values without bytes, or into a range of registered memory.
@@ -269,25 +263,7 @@ impl QueuePair {
     }
 }
 
-/// The library does not follow the keys of windows of type 2: each bind names the last one.
-///
-/// # Safety
-/// That many requests, whose windows live; nobody else looks at them.
-unsafe fn follow_keys(requests: *const ibv_send_wr, count: usize) {
-    for index in 0..count {
-        // SAFETY: one of so many.
-        let request = unsafe { &*requests.add(index) };
-        if request.opcode == ibv_wr_opcode::IBV_WR_BIND_MW {
-            // SAFETY: what such a request has, and its window lives.
-            unsafe {
-                let bind = &request.bind_mw;
-                (*bind.mw).rkey = bind.rkey;
-            }
-        }
-    }
-}
-
-/// A range without bytes.
+/// No bytes.
 const NOWHERE: ibv_sge = ibv_sge { addr: 0, length: 0, lkey: 0 };
 
 /// Returns empty attributes.

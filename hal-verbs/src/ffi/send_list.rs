@@ -3,13 +3,11 @@
 use std::marker::PhantomData;
 
 use super::libibverbs::{
-    bind_mw_t, ibv_mw_bind_info,
     ibv_send_flags::{IBV_SEND_INLINE, IBV_SEND_SIGNALED},
     ibv_send_wr, ibv_sge, ibv_wr_opcode, rdma_t, wr_t,
 };
 
-use super::{MemoryWindow, Registration};
-use crate::adapter::{Access, LocalRange, MemoryRegion, Operation, REQUESTS_MAX, Target};
+use crate::adapter::{LocalRange, Operation, REQUESTS_MAX, Target};
 
 /// Reusable room for one list.
 pub(crate) struct SendBuffers {
@@ -35,13 +33,12 @@ impl SendBuffers {
 pub(crate) struct SendList<'l> {
     buffers: &'l mut SendBuffers,
     count: usize,
-    has_binds: bool,
-    memory: PhantomData<&'l MemoryRegion>,
+    memory: PhantomData<LocalRange<'l>>,
 }
 
 impl<'l> SendList<'l> {
     pub(crate) fn new(buffers: &'l mut SendBuffers) -> Self {
-        Self { buffers, count: 0, has_binds: false, memory: PhantomData }
+        Self { buffers, count: 0, memory: PhantomData }
     }
 
     /// Adds a request for a range of registered memory, or for no bytes. Returns false, and adds
@@ -83,53 +80,6 @@ impl<'l> SendList<'l> {
         true
     }
 
-    /// Returns whether another request can be added.
-    pub(crate) const fn has_room(&self) -> bool {
-        self.count < REQUESTS_MAX
-    }
-
-    /// Adds a request that binds a window to a part of a region, under a key. False, and nothing is
-    /// added, if the list is full.
-    pub(crate) fn push_bind(
-        &mut self,
-        name: u64,
-        window: &'l MemoryWindow,
-        region: &'l Registration,
-        range: LocalRange<'l>,
-        access: Access,
-        key: u32,
-    ) -> bool {
-        let Some(request) = self.buffers.requests.get_mut(self.count) else { return false };
-        request.wr_id = name;
-        request.num_sge = 0;
-        request.opcode = ibv_wr_opcode::IBV_WR_BIND_MW;
-        request.send_flags = 0;
-        let bind_info = ibv_mw_bind_info {
-            mr: region.raw(),
-            addr: range.address(),
-            length: range.length().into(),
-            mw_access_flags: access.bits(),
-        };
-        request.bind_mw = bind_mw_t { mw: window.raw(), rkey: key, bind_info };
-        self.count += 1;
-        self.has_binds = true;
-        true
-    }
-
-    /// Adds a request that takes a window's key back. False, and nothing is added, if the list is
-    /// full.
-    pub(crate) fn push_invalidate(&mut self, name: u64, key: u32) -> bool {
-        let Some(request) = self.buffers.requests.get_mut(self.count) else { return false };
-        request.wr_id = name;
-        request.num_sge = 0;
-        request.opcode = ibv_wr_opcode::IBV_WR_LOCAL_INV;
-        request.send_flags = 0;
-        // In C the key's name is `invalidate_rkey`, in the same place.
-        request.imm_data = key;
-        self.count += 1;
-        true
-    }
-
     /// Requests a completion of the last request.
     pub(crate) fn signal_last(&mut self) {
         if let Some(last) =
@@ -142,11 +92,6 @@ impl<'l> SendList<'l> {
     /// Returns the number of requests.
     pub(super) const fn count(&self) -> usize {
         self.count
-    }
-
-    /// Whether windows are bound by some of them.
-    pub(super) const fn has_binds(&self) -> bool {
-        self.has_binds
     }
 
     /// Returns the buffers, to be chained and posted.

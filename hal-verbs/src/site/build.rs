@@ -12,45 +12,42 @@ use tramontane_core::fabric::{Region, ViewRows as _};
 use tramontane_core::ids::Rank;
 
 use super::cost::send_ring_bytes;
-use super::handshake::{Handshake, notices, row_receives};
-use super::{JoinError, RegionMemory, Rows, Site, ViewCost, ViewOptions};
+use super::handshake::{Handshake, notices};
+use super::{JoinError, Rows, ViewCost};
 use crate::adapter::{
     Access, CompletionQueue, Context, MemoryRegion, Pages, ProtectionDomain, QueuePair,
     QueuePairLimits, SendTimes,
 };
+use crate::devices::Choice;
 use crate::fabric::{
     GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory, OwnRegion,
     Purpose, RegionLink, Staging, Updates,
 };
-use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
+use crate::protocol::blocks::MESSAGE_BYTES;
 use crate::protocol::{CardLink, Depths, SendQueue};
-use crate::settings::{Limits, RESERVE, WriteKeys, WriteOrder};
+use crate::settings::{Limits, RESERVE, WriteOrder};
 use crate::timing::LossTimes;
-
-/// Reads in flight to one peer that are requested.
-const READS_MAX: u32 = 4;
 
 /// The maker of a view's memory and connections at one member; connecting to peers is not part of
 /// it.
 #[derive(Debug)]
 pub(crate) struct Builder {
-    context: Context,
-    device: String,
+    pub(super) context: Context,
+    pub(super) device: String,
     /// The domain of all block memory.
-    block_domain: ProtectionDomain,
-    rows: Rows,
-    shapes: Vec<Shape>,
-    regions: Vec<Region>,
-    has_blocks: bool,
-    completions_max: u32,
-    completion_vector: u32,
-    limits: Limits,
-    write_order: WriteOrder,
-    write_keys: WriteKeys,
-    loss_times: LossTimes,
-    reads_max: u8,
+    pub(super) block_domain: ProtectionDomain,
+    pub(super) rows: Rows,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) regions: Vec<Region>,
+    pub(super) has_blocks: bool,
+    pub(super) completions_max: u32,
+    pub(super) completion_vector: u32,
+    pub(super) limits: Limits,
+    pub(super) write_order: WriteOrder,
+    pub(super) loss_times: LossTimes,
+    pub(super) reads_max: u8,
     /// The objects made so far.
-    cost: Mutex<ViewCost>,
+    pub(super) cost: Mutex<ViewCost>,
 }
 
 /// The objects that all connections of a view share.
@@ -61,7 +58,6 @@ pub(crate) struct Shared {
     /// The domains of the regions, by number.
     regions: Vec<Domain>,
     blocks: Option<Domain>,
-    write_keys: WriteKeys,
 }
 
 impl Shared {
@@ -70,7 +66,6 @@ impl Shared {
         let own = |region: &Domain| OwnRegion {
             domain: region.domain.clone(),
             memory: Arc::clone(&region.source),
-            write_keys: self.write_keys,
         };
         self.regions.iter().map(own).collect()
     }
@@ -100,55 +95,21 @@ pub(crate) struct Prepared {
 
 /// The parameters of a connection that is not made yet.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    index: u16,
-    peer: Rank,
+pub(super) struct Shape {
+    pub(super) index: u16,
+    pub(super) peer: Rank,
     /// The peer's index among the peers.
-    place: usize,
-    purpose: Purpose,
-    region: Region,
-    receives: u32,
+    pub(super) place: usize,
+    pub(super) purpose: Purpose,
+    pub(super) region: Region,
+    pub(super) receives: u32,
     /// Bytes of the source that may be written from.
-    own_bytes: usize,
+    pub(super) own_bytes: usize,
     /// Bytes to send inline, if the queue pair takes that many.
-    inline_bytes_max: u32,
+    pub(super) inline_bytes_max: u32,
 }
 
 impl Builder {
-    /// Checks whether the view can be made, and allocates its rows. Does not call the device.
-    pub(super) fn new(
-        site: &Site,
-        options: &ViewOptions<'_>,
-        write_keys: WriteKeys,
-    ) -> Result<Self, JoinError> {
-        let ViewOptions { view, own, members, .. } = *options;
-        let (limits, completions_max) = size(site, options)?;
-        let rows = Rows::new(own, members, options.row_bytes, options.regions, site.page_size())
-            .map_err(|source| site.failed("take memory", source))?;
-        let device = site.device();
-        let node = members.get(own.index()).copied().unwrap_or_default();
-        Ok(Self {
-            context: site.context().clone(),
-            device: device.name.clone(),
-            block_domain: site.block_store().domain(),
-            shapes: shapes(options, &rows, site),
-            rows,
-            regions: options.regions.iter().map(RegionMemory::region).collect(),
-            has_blocks: options.blocks,
-            completions_max,
-            completion_vector: limits.vector_of(node, view, device.completion_vectors),
-            limits,
-            write_order: site.write_order(),
-            write_keys,
-            loss_times: *site.loss_times(),
-            reads_max: u8::try_from(device.limits.reads_max.min(READS_MAX)).unwrap_or(1),
-            cost: Mutex::new(ViewCost {
-                completion_entries: completions_max,
-                ..ViewCost::default()
-            }),
-        })
-    }
-
     pub(crate) const fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -170,9 +131,8 @@ impl Builder {
     }
 
     /// Returns this end of the handshakes with all peers.
-    pub(super) fn handshake(&self, site: &Site) -> Handshake {
+    pub(super) fn handshake(&self, choice: Choice) -> Handshake {
         let (own_bytes, regions) = (self.rows.row().bytes(), self.regions.len());
-        let choice = site.choice().clone();
         Handshake::new(choice, self.reads_max, regions, own_bytes, self.write_order)
     }
 
@@ -211,15 +171,14 @@ impl Builder {
         let regions = self.regions.iter().map(|region| self.region_domain(*region));
         let regions = regions.collect::<Result<_, _>>()?;
         let blocks = if self.has_blocks { Some(self.messages()?) } else { None };
-        Ok(Shared { completions, rows, regions, blocks, write_keys: self.write_keys })
+        Ok(Shared { completions, rows, regions, blocks })
     }
 
     /// Makes the domain of a region's connections.
     fn region_domain(&self, region: Region) -> Result<Domain, JoinError> {
         let pages = self.rows.region_pages(region).ok_or(MISSING)?;
         // The key that all peers have only reads; to write, each peer receives its own key.
-        let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ;
-        access.set(Access::BIND_WINDOWS, self.write_keys == WriteKeys::Windows);
+        let access = Access::LOCAL_WRITE | Access::REMOTE_READ;
         let made = self.domain(self.new_domain()?, pages, access)?;
         let own = self.rows.own();
         let row = self.register(&made.domain, self.rows.pages(own), Access::empty())?;
@@ -368,37 +327,6 @@ impl Builder {
 /// Cannot happen: regions and blocks are made before their connections.
 const MISSING: JoinError = JoinError::BadOptions("a region without memory");
 
-/// Lists all connections in order: the rows', each region's, the blocks'.
-fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
-    let inline_bytes_max = site.inline_bytes_max();
-    let receives = row_receives(options.regions.len(), site.write_order());
-    let own_bytes = rows.row_bytes(options.own);
-    let row = (Purpose::Row, Region::ROW, receives, own_bytes, inline_bytes_max);
-    let regions = (0..).zip(options.regions).map(|(number, memory)| {
-        let bytes = memory.pages().bytes();
-        (Purpose::Region(number), memory.region(), 1, bytes, inline_bytes_max)
-    });
-    let message_bytes = u32::try_from(MESSAGE_BYTES).unwrap_or(u32::MAX);
-    let blocks = options.blocks.then_some((
-        Purpose::Blocks,
-        Region::ROW,
-        MESSAGES_MAX,
-        MESSAGE_MEMORY_BYTES,
-        inline_bytes_max.min(message_bytes),
-    ));
-    let kinds = std::iter::once(row).chain(regions).chain(blocks);
-    let peers = || {
-        let ranks = (0..).map(Rank).take(options.members.len());
-        ranks.filter(|rank| *rank != options.own).enumerate()
-    };
-    let all = kinds.flat_map(|kind| peers().map(move |peer| (kind, peer)));
-    let shape = |(index, (kind, (place, peer)))| {
-        let (purpose, region, receives, own_bytes, inline_bytes_max) = kind;
-        Shape { index, peer, place, purpose, region, receives, own_bytes, inline_bytes_max }
-    };
-    (0..=u16::MAX).zip(all).map(shape).collect()
-}
-
 /// Describes to a peer the first `bytes` of this memory.
 fn lend(memory: &MemoryRegion, bytes: usize) -> CardLink {
     CardLink {
@@ -407,33 +335,6 @@ fn lend(memory: &MemoryRegion, bytes: usize) -> CardLink {
         bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
         ..CardLink::default()
     }
-}
-
-/// Returns how deep the queues can be, and how many completions can be outstanding at once.
-fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinError> {
-    let device = site.device();
-    let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    let peers = count(options.members.len()).saturating_sub(1);
-    let regions = count(options.regions.len());
-    let blocks = u32::from(options.blocks);
-    let links = peers.saturating_mul(1 + regions + blocks);
-    let receives = row_receives(options.regions.len(), site.write_order()) + blocks * MESSAGES_MAX;
-    let receives = peers.saturating_mul(receives);
-    let most = device.limits.completion_entries_max;
-    let share = most.saturating_sub(receives) / links.max(1);
-    let limits = site.limits().within(device.limits.work_requests_max.min(share));
-    let entries = links.saturating_mul(limits.depth).saturating_add(receives).max(1);
-    if entries > most {
-        let (device, what) = (device.name.clone(), "completions");
-        return Err(JoinError::TooMany { device, what, most, needed: entries });
-    }
-    // Request ids have 16 bits for the connection's number.
-    let queue_pairs_max = device.limits.queue_pairs_max.min(u32::from(u16::MAX));
-    if links > queue_pairs_max {
-        let (device, what, most) = (device.name.clone(), "queue pairs", queue_pairs_max);
-        return Err(JoinError::TooMany { device, what, most, needed: links });
-    }
-    Ok((limits, entries))
 }
 
 fn random() -> std::io::Result<u32> {

@@ -10,7 +10,6 @@ use crate::cgroup::{self, UsedUp};
 use crate::devices::ChoiceError;
 use crate::ffi::NoLibrary;
 use crate::locked::{self, Limit};
-use crate::trial::RightsWay;
 
 /// The reason why a member cannot join over RDMA. Each text is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -150,15 +149,12 @@ pub enum JoinError {
     },
     /// The device does not keep peers from writing to regions.
     #[error(
-        "{device} carries out a write whose right was revoked by {way}, so regions are not safe on \
-         it; choose another device (`tramontane verbs devices` lists them), and report this to its \
-         vendor"
+        "{device} carries out a write whose right was revoked, so regions are not safe on it; choose \
+         another device (`tramontane verbs devices` lists them), and report this to its vendor"
     )]
     NotDenied {
         /// The device.
         device: String,
-        /// The method that was tried.
-        way: RightsWay,
     },
     /// The caller's options contradict each other.
     #[error("{0}")]
@@ -266,7 +262,7 @@ mod tests {
                 file: "/sys/fs/cgroup/rdma.max".into(),
             },
             JoinError::CgroupRefused { action: "make a queue pair" },
-            JoinError::NotDenied { device: "rxe0".into(), way: RightsWay::Registration },
+            JoinError::NotDenied { device: "rxe0".into() },
             JoinError::NoAnswer {
                 device: "rxe0".into(),
                 peer: NodeId(3),

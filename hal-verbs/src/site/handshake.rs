@@ -3,12 +3,25 @@
 use tramontane_core::ids::Rank;
 
 use crate::adapter::{Access, Route, Target, mtu_raw};
-use crate::commands::Connection;
 use crate::devices::{Choice, LinkLayer};
-use crate::fabric::{FarEnd, Link, LossReason, NOTICES_MAX, NearEnd, Purpose, REGION_ACCESS};
+use crate::fabric::{FarEnd, Link, LossReason, NearEnd, Purpose, REGION_ACCESS};
 use crate::protocol::blocks::MESSAGES_MAX;
 use crate::protocol::{Card, CardLink};
 use crate::settings::WriteOrder;
+
+/// Receives for notices on a row's connection: more than can be in flight at once.
+pub(crate) const NOTICES_MAX: u32 = 16;
+
+/// A connection to bring up.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) near: NearEnd,
+    pub(crate) far: FarEnd,
+    /// The remote end's rights.
+    pub(crate) access: Access,
+    /// Receives to post first.
+    pub(crate) receives: u64,
+}
 
 /// One member's side of all handshakes of a view.
 #[derive(Debug)]

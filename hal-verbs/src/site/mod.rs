@@ -17,29 +17,31 @@ mod regions;
 mod renewal;
 mod rights;
 mod rows;
+mod view;
 mod write_order;
 
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use tramontane_core::fabric::{BlockLimits, Capabilities, Promises, WRITES_MAX};
-use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::ROW_MAX;
 
 pub(crate) use build::{Builder, Prepared, Shared};
 pub use cost::ViewCost;
 pub use error::JoinError;
 pub use events::DeviceNews;
-pub(crate) use handshake::{Handshake, card_of, route_to};
+pub(crate) use handshake::{Connection, Handshake, NOTICES_MAX, card_of, route_to};
 pub use regions::{REGIONS_MAX, RegionMemory};
 pub use rows::Rows;
+pub(crate) use rows::{PROBE_BYTES_MAX, probe_offset};
+pub use view::ViewOptions;
 
 use crate::adapter::{self, Context, PageSize, ProtectionDomain};
 use crate::commands::Workers;
 use crate::devices::ask::data_in_order;
 use crate::devices::{Choice, Device, DeviceKind, Devices, Order, Wanted};
-use crate::fabric::{BlockStore, GUARD_BYTES_MAX, Parts, Verbs, block_limits};
-use crate::settings::{Limits, WriteKeys, WriteOrder};
+use crate::fabric::{BlockStore, GUARD_BYTES_MAX, block_limits};
+use crate::settings::{Limits, WriteOrder};
 use crate::timing::LossTimes;
 use events::DeviceEvents;
 
@@ -85,38 +87,9 @@ pub struct Site {
     order: Order,
     write_order: WriteOrder,
     block_store: BlockStore,
-    /// The kind of keys, once the device was seen to deny ended ones.
-    write_keys: OnceLock<WriteKeys>,
+    /// Set once a trial has shown that the device denies writes with ended keys.
+    denial: OnceLock<()>,
     workers: Workers,
-}
-
-/// The memory and connections that a view needs.
-#[derive(Clone, Copy, Debug)]
-pub struct ViewOptions<'v> {
-    /// The view to make.
-    pub view: ViewId,
-    /// This member's rank in the view.
-    pub own: Rank,
-    /// The view's members, in rank order.
-    pub members: &'v [NodeId],
-    /// The size of each member's row, by rank.
-    pub row_bytes: &'v [usize],
-    /// Regions whose owners decide which peers may write; at most [`REGIONS_MAX`]. All members have
-    /// the same regions in the same order; each owner chooses the length.
-    pub regions: &'v [RegionMemory],
-    /// Whether the view carries blocks, which takes a second connection with each peer. The same at
-    /// all members.
-    pub blocks: bool,
-}
-
-impl ViewOptions<'_> {
-    fn check(&self) -> Result<(), JoinError> {
-        let Self { members, row_bytes, regions, .. } = self;
-        if row_bytes.len() != members.len() {
-            return Err(JoinError::BadOptions("give one row size per member"));
-        }
-        regions::check(regions)
-    }
 }
 
 impl Site {
@@ -168,7 +141,7 @@ impl Site {
             order,
             write_order,
             block_store,
-            write_keys: OnceLock::new(),
+            denial: OnceLock::new(),
             workers: Workers::at_once(),
         })
     }
@@ -199,36 +172,6 @@ impl Site {
 
     pub(crate) const fn workers(&self) -> &Workers {
         &self.workers
-    }
-
-    /// Makes a view's memory, zeroed, and its connections, which lead nowhere yet. Each peer must
-    /// receive its card ([`Verbs::card_for`]), and is connected when its own card has arrived
-    /// ([`Verbs::connect`], [`Verbs::admit`]). The fabric has this one view; open it with
-    /// [`Verbs::rows`].
-    ///
-    /// # Errors
-    /// [`JoinError`]; nothing stays registered then. With regions also [`JoinError::NotDenied`],
-    /// which a trial finds once per site.
-    pub fn view(&self, options: &ViewOptions<'_>) -> Result<Verbs, JoinError> {
-        options.check()?;
-        let write_keys = match options.regions {
-            [] => WriteKeys::default(),
-            _ => self.write_keys()?,
-        };
-        let builder = Builder::new(self, options, write_keys)?;
-        let mut verbs = Verbs::new(Parts {
-            view: options.view,
-            links: builder.links(),
-            regions: builder.region_links(),
-            handshake: builder.handshake(self),
-            block_store: self.block_store.clone(),
-            capabilities: self.capabilities(),
-            write_order: self.write_order,
-            context: self.context.clone(),
-            place: self.workers.place(),
-            builder,
-        });
-        verbs.take_failure().map_or(Ok(verbs), Err)
     }
 
     /// Returns the values that were chosen, rounded and promised.

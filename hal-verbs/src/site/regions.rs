@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use tramontane_core::fabric::{self, Region};
-use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::RowWriter;
 
-use super::{JoinError, Site};
+use super::JoinError;
 use crate::adapter::Pages;
-use crate::settings::WriteOrder;
 
 /// The largest number of regions: their numbers have five bits.
 pub const REGIONS_MAX: usize = 32;
@@ -19,8 +17,8 @@ pub const REGIONS_MAX: usize = 32;
 /// same regions; each owner chooses the length.
 #[derive(Clone, Debug)]
 pub struct RegionMemory {
-    region: Region,
-    pages: Arc<Pages>,
+    pub(super) region: Region,
+    pub(super) pages: Arc<Pages>,
 }
 
 impl RegionMemory {
@@ -38,46 +36,6 @@ impl RegionMemory {
 impl fabric::RegionMemory for RegionMemory {
     fn writer(&self) -> RowWriter<'_> {
         self.pages.writer()
-    }
-}
-
-impl Site {
-    /// Allocates the memory of a region in whole cache lines.
-    ///
-    /// # Errors
-    /// [`JoinError::NoWriteOrder`] if lists travel as updates; [`JoinError::BadOptions`] for the
-    /// region number of the rows; otherwise the system's error.
-    pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
-        self.check_region_order()?;
-        if region == Region::ROW {
-            return Err(JoinError::BadOptions("give a region another number than the rows have"));
-        }
-        let bytes = bytes.max(1).checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
-        let pages = Pages::sized(bytes, self.page_size());
-        let pages = pages.map_err(|source| self.failed("take memory", source))?;
-        Ok(RegionMemory { region, pages: Arc::new(pages) })
-    }
-
-    /// Checks whether regions here support a protocol that relies on a completed write being
-    /// visible at the peer.
-    ///
-    /// # Errors
-    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`] and the errors of
-    /// [`Site::write_keys`].
-    pub fn check_regions(&self) -> Result<(), JoinError> {
-        self.check_region_order()?;
-        if !self.order.visible_upon_completion {
-            return Err(JoinError::NotVisible { device: self.device().name.clone() });
-        }
-        self.write_keys().map(drop)
-    }
-
-    fn check_region_order(&self) -> Result<(), JoinError> {
-        if self.write_order == WriteOrder::ByUpdates {
-            let device = self.device().name.clone();
-            return Err(JoinError::NoWriteOrder { device, what: "regions" });
-        }
-        Ok(())
     }
 }
 

@@ -1,69 +1,71 @@
-//! Trials that show that the device denies writes without the right, before any region relies on
-//! it.
+//! Whether this device is safe for regions, and the memory of regions.
+//!
+//! A trial shows that the device denies writes without the right, before any region relies on it.
 
-use super::{JoinError, Site};
-use crate::settings::WriteKeys;
-use crate::trial::{RightsTrial, RightsWay, Verdict, try_way};
+use std::sync::Arc;
 
-/// Bytes of memory for the trial at the start: several packets.
-const TRIAL_BYTES: usize = 8 << 10;
+use tramontane_core::fabric::Region;
+use tramontane_core::layout::CACHE_LINE;
 
-/// Windows are tried twice: on soft-RoCE a window can be bound again only so often.
-const WINDOW_ROUNDS: u32 = 2;
+use super::{JoinError, RegionMemory, Site};
+use crate::adapter::Pages;
+use crate::settings::WriteOrder;
+use crate::trial::{Verdict, try_denial};
 
 impl Site {
-    /// Tries on this device, over two queue pairs that are connected to each other, whether a write
-    /// without the right is denied, and how long changes of the right take. `bytes` is the size of
-    /// the memory that each change covers; each write is at most 64 KiB of it.
+    /// Allocates the memory of a region in whole cache lines.
     ///
     /// # Errors
-    /// [`JoinError`], if a command fails.
-    pub fn try_rights(
-        &self,
-        way: RightsWay,
-        bytes: usize,
-        rounds: u32,
-    ) -> Result<RightsTrial, JoinError> {
-        try_way(self.context(), self.choice(), way, bytes, rounds)
-            .map_err(|source| self.failed("try whether a write is denied", source))
+    /// [`JoinError::NoWriteOrder`] if lists travel as updates; [`JoinError::BadOptions`] for the
+    /// region number of the rows; otherwise the system's error.
+    pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
+        self.check_region_order()?;
+        if region == Region::ROW {
+            return Err(JoinError::BadOptions("give a region another number than the rows have"));
+        }
+        let bytes = bytes.max(1).checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
+        let pages = Pages::sized(bytes, self.page_size());
+        let pages = pages.map_err(|source| self.failed("take memory", source))?;
+        Ok(RegionMemory { region, pages: Arc::new(pages) })
     }
 
-    /// Returns the kind of keys with which peers write to regions: the requested kind, or the
-    /// fallback if the device does not support it. The trial runs once, at the latest for the first
-    /// view with regions.
+    /// Checks whether regions here support a protocol that relies on a completed write being
+    /// visible at the peer.
+    ///
+    /// # Errors
+    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`], [`JoinError::NotDenied`], or another
+    /// one if a command fails.
+    pub fn check_regions(&self) -> Result<(), JoinError> {
+        self.check_region_order()?;
+        if !self.order.visible_upon_completion {
+            return Err(JoinError::NotVisible { device: self.device().name.clone() });
+        }
+        self.ensure_denial()
+    }
+
+    fn check_region_order(&self) -> Result<(), JoinError> {
+        if self.write_order == WriteOrder::ByUpdates {
+            let device = self.device().name.clone();
+            return Err(JoinError::NoWriteOrder { device, what: "regions" });
+        }
+        Ok(())
+    }
+
+    /// Ensures that this device denies writes whose right was revoked. The trial runs once, at the
+    /// latest for the first view with regions.
     ///
     /// # Errors
     /// [`JoinError::NotDenied`] if the device carries out writes without the right, and any other
     /// if a command fails.
-    pub fn write_keys(&self) -> Result<WriteKeys, JoinError> {
-        if let Some(known) = self.write_keys.get() {
-            return Ok(*known);
+    pub(super) fn ensure_denial(&self) -> Result<(), JoinError> {
+        if self.denial.get().is_some() {
+            return Ok(());
         }
-        let found = self.find_write_keys()?;
-        Ok(*self.write_keys.get_or_init(|| found))
-    }
-
-    fn find_write_keys(&self) -> Result<WriteKeys, JoinError> {
         let device = self.device().name.as_str();
-        if self.limits().write_keys == WriteKeys::Windows {
-            match self.try_rights(RightsWay::Window, TRIAL_BYTES, WINDOW_ROUNDS) {
-                Ok(RightsTrial { verdict: Verdict::Denied, .. }) => return Ok(WriteKeys::Windows),
-                Ok(trial) => tracing::warn!(
-                    device,
-                    verdict = ?trial.verdict,
-                    "windows are not safe here: keys are registrations"
-                ),
-                Err(error) => {
-                    tracing::warn!(device, %error, "no windows here: keys are registrations");
-                }
-            }
-        }
-        let way = RightsWay::Registration;
-        match self.try_rights(way, TRIAL_BYTES, 1)?.verdict {
+        let tried = try_denial(self.context(), self.choice());
+        match tried.map_err(|source| self.failed("try whether a write is denied", source))? {
             Verdict::Denied => {}
-            Verdict::LetThrough => {
-                return Err(JoinError::NotDenied { device: device.to_owned(), way });
-            }
+            Verdict::LetThrough => return Err(JoinError::NotDenied { device: device.to_owned() }),
             // Some NICs have no loopback.
             Verdict::Untried(why) => tracing::warn!(
                 device,
@@ -71,6 +73,7 @@ impl Site {
                 "this device cannot be tried for denial of writes without the right"
             ),
         }
-        Ok(WriteKeys::Registrations)
+        self.denial.get_or_init(|| ());
+        Ok(())
     }
 }

@@ -8,11 +8,20 @@ use std::sync::Arc;
 
 use tramontane_core::fabric::{Region, ViewMemory, ViewRows};
 use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::{Row, RowWriter};
 
 use super::RegionMemory;
 use crate::adapter::{PageSize, Pages};
-use crate::fabric::{PROBE_BYTES_MAX, probe_offset};
+
+/// The payload of the longest packet in bytes.
+pub(crate) const PROBE_BYTES_MAX: usize = 4096;
+
+/// Returns the offset of the probe's bytes after a row; they never share a cache line with the
+/// row's cells.
+pub(crate) const fn probe_offset(row_bytes: usize) -> usize {
+    row_bytes.next_multiple_of(CACHE_LINE)
+}
 
 /// The rows of a view at one member. Peers write to the copies while the fabric exists; the memory
 /// itself exists until the last clone of this is dropped.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::adapter::{
-    Access, BATCH, Bind, Completion, CompletionQueue, Context, MemoryRegion, MemoryWindow,
-    Operation, Pages, ProtectionDomain, QueuePair, QueuePairLimits, Route, SendBuffers, SendList,
-    SendTimes, Target,
+    Access, BATCH, Completion, CompletionQueue, Context, MemoryRegion, Operation, Pages,
+    ProtectionDomain, QueuePair, QueuePairLimits, Route, SendBuffers, SendList, SendTimes, Target,
 };
 use crate::devices::Choice;
 use crate::status::WorkStatus;
@@ -29,10 +28,13 @@ const RETRIES: u8 = 3;
 const STRIDE: u32 = 0x10_0001;
 const PACKET_MASK: u32 = 0x00ff_ffff;
 
+/// The access that both queue pairs allow: the key alone decides.
+const ACCESS: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
+
 /// The two ends.
 pub(super) struct Pair {
     writer: QueuePair,
-    pub(super) owner: QueuePair,
+    owner: QueuePair,
     completions: CompletionQueue,
     buffers: SendBuffers,
     source: MemoryRegion,
@@ -41,8 +43,6 @@ pub(super) struct Pair {
     posted: u64,
     /// Completions that were not asked for yet.
     done: Vec<(u64, WorkStatus)>,
-    /// Commands to the kernel so far.
-    pub(super) commands: u32,
 }
 
 impl Pair {
@@ -66,14 +66,13 @@ impl Pair {
             epoch: 0,
             posted: 0,
             done: Vec::new(),
-            commands: 0,
         })
     }
 
-    /// Resets both ends and connects them again; the owner's end allows this access.
-    pub(super) fn connect(&mut self, access: Access) -> io::Result<()> {
+    /// Resets both ends and connects them again.
+    pub(super) fn connect(&mut self) -> io::Result<()> {
         for tries in 1.. {
-            match self.try_to_connect(access) {
+            match self.try_to_connect() {
                 Err(_) if tries < TRIES => {}
                 result => return result,
             }
@@ -81,7 +80,7 @@ impl Pair {
         Ok(())
     }
 
-    fn try_to_connect(&mut self, access: Access) -> io::Result<()> {
+    fn try_to_connect(&mut self) -> io::Result<()> {
         self.epoch = self.epoch.wrapping_add(1);
         let packet = self.epoch.wrapping_mul(STRIDE) & PACKET_MASK;
         let numbers = [self.writer.number(), self.owner.number()];
@@ -95,8 +94,7 @@ impl Pair {
                 first_packet: packet,
                 reads_max: 1,
             };
-            end.bring_up(&route, access, &times)?;
-            self.commands += 4;
+            end.bring_up(&route, ACCESS, &times)?;
         }
         Ok(())
     }
@@ -115,43 +113,6 @@ impl Pair {
         list.signal_last();
         self.writer.post(list)?;
         Ok(self.posted)
-    }
-
-    /// Binds a window to all of a region, for writes by the peer, and waits for it; gives the key.
-    pub(super) fn bind(
-        &mut self,
-        window: &mut MemoryWindow,
-        region: &Arc<MemoryRegion>,
-    ) -> io::Result<u32> {
-        let bind = Bind { region, offset: 0, length: region.bytes(), access: Access::REMOTE_WRITE };
-        self.posted += 1;
-        let mut list = SendList::new(&mut self.buffers);
-        let key = list.push_bind(self.posted, window, &bind);
-        let key = key.ok_or(io::ErrorKind::InvalidInput)?;
-        list.signal_last();
-        self.owner.post(list)?;
-        self.wait_for_success(self.posted)?;
-        Ok(key)
-    }
-
-    /// Takes a window's key back, and waits for it.
-    pub(super) fn invalidate(&mut self, window: &MemoryWindow) -> io::Result<()> {
-        self.posted += 1;
-        let mut list = SendList::new(&mut self.buffers);
-        if !list.push_invalidate(self.posted, window) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        list.signal_last();
-        self.owner.post(list)?;
-        self.wait_for_success(self.posted)
-    }
-
-    fn wait_for_success(&mut self, name: u64) -> io::Result<()> {
-        match self.wait_for(name)? {
-            Some(WorkStatus::Success) => Ok(()),
-            Some(status) => Err(io::Error::other(status.to_string())),
-            None => Err(io::ErrorKind::TimedOut.into()),
-        }
     }
 
     /// Waits for a moment.

@@ -8,8 +8,8 @@ use tramontane_contract::{
 };
 use tramontane_core::fabric::HostFabric as _;
 use tramontane_core::ids::NodeId;
+use tramontane_verbs::Limits;
 use tramontane_verbs::fake::{Keys, Profile};
-use tramontane_verbs::{Limits, WriteKeys};
 
 use super::Views;
 use super::group::beside::{ids, meet_all_alone};
@@ -107,16 +107,11 @@ fn regions_over_verbs_keep_the_contract() {
 }
 
 #[test]
-fn regions_over_verbs_keep_the_contract_by_windows_and_short_queues() {
-    let limits = Limits {
-        write_keys: WriteKeys::Windows,
-        depth: 64,
-        signal_every: 5,
-        inline_bytes_max: Some(0),
-        ..Limits::default()
-    };
+fn regions_over_verbs_keep_the_contract_with_short_queues() {
+    let limits =
+        Limits { depth: 64, signal_every: 5, inline_bytes_max: Some(0), ..Limits::default() };
     let how = Connected { limits, rounds: 100, views_tried: 8 };
-    assert_kept("windows, short queues, nothing inline", &how);
+    assert_kept("short queues, nothing inline", &how);
 }
 
 /// A device that executes late and reuses key numbers: a write posted with a revoked right is still

@@ -1,5 +1,4 @@
-//! The right to write to a region: refused, granted, revoked, denied; and the cost of each method
-//! of revoking on the device.
+//! The right to write to a region: refused, granted, revoked, denied.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,22 +6,19 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Fabric, Kind, PermissionEvent, Permissions, Region, Token, Write,
 };
-use tramontane_verbs::{Limits, RightsWay, Site, Verdict, WriteKeys};
+use tramontane_verbs::Limits;
 
-use super::group::{Shape, VIEW, device};
+use super::group::{Shape, VIEW};
 use super::{A, B, Member, drain, guard, pair, seen, settle, store, wait_for};
 
 const LOG: Region = Region(5);
 const OTHER: Region = Region(6);
 const BYTES: usize = 1 << 20;
 
-/// What keys can be.
-const BOTH: [WriteKeys; 2] = [WriteKeys::Registrations, WriteKeys::Windows];
-
 const SOON: Duration = Duration::from_secs(10);
 
-fn shape(write_keys: WriteKeys) -> Shape {
-    let limits = Limits { write_keys, loss_time: Duration::from_millis(300), ..Limits::default() };
+fn shape() -> Shape {
+    let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
     Shape { regions: vec![(LOG, BYTES), (OTHER, BYTES)], limits, ..Shape::default() }
 }
 
@@ -121,13 +117,7 @@ fn rows_go_on(a: &mut Member, b: &mut Member, value: u8) {
 
 #[test]
 fn write_without_permission_is_denied_and_connection_recovers() {
-    for write_keys in BOTH {
-        nobody_writes(write_keys);
-    }
-}
-
-fn nobody_writes(write_keys: WriteKeys) {
-    let (mut a, mut b) = pair(&shape(write_keys));
+    let (mut a, mut b) = pair(&shape());
     ensure_refused(&mut a, LOG);
     ensure_read(&mut a, &b, LOG);
     rows_go_on(&mut a, &mut b, 1);
@@ -154,7 +144,7 @@ fn nobody_writes(write_keys: WriteKeys) {
 
 #[test]
 fn notified_revocation_breaks_no_connection() {
-    let (mut a, mut b) = pair(&shape(WriteKeys::default()));
+    let (mut a, mut b) = pair(&shape());
     for value in 1..10 {
         b.fabric.grant(VIEW, A, LOG).expect("it is there");
         ensure_way(&mut a, &mut b, LOG, value);
@@ -172,7 +162,7 @@ fn notified_revocation_breaks_no_connection() {
 
 #[test]
 fn refused_peer_is_notified_of_its_grant() {
-    let (mut a, mut b) = pair(&shape(WriteKeys::default()));
+    let (mut a, mut b) = pair(&shape());
     ensure_refused(&mut a, LOG);
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
     wait_for("the right", SOON, || {
@@ -184,7 +174,7 @@ fn refused_peer_is_notified_of_its_grant() {
 
 #[test]
 fn permissions_need_existing_region_and_peer() {
-    let (mut a, _b) = pair(&shape(WriteKeys::default()));
+    let (mut a, _b) = pair(&shape());
     assert_eq!(a.fabric.grant(VIEW, A, LOG), Err(ErrorKind::OutOfRange));
     assert_eq!(a.fabric.grant(VIEW, B, Region(9)), Err(ErrorKind::OutOfRange));
     assert_eq!(a.fabric.grant(VIEW, B, Region::ROW), Err(ErrorKind::OutOfRange));
@@ -201,7 +191,7 @@ fn permissions_need_existing_region_and_peer() {
 
 #[test]
 fn every_peer_may_read_a_region() {
-    let (mut a, b) = pair(&shape(WriteKeys::default()));
+    let (mut a, b) = pair(&shape());
     fill(&b, LOG, 1000, &[7; 5000]);
     let area = |offset| Area { region: LOG, offset };
     a.fabric.read(VIEW, B, area(1000), area(100_000), 5000, Token(3)).expect("room");
@@ -215,8 +205,7 @@ fn every_peer_may_read_a_region() {
 fn each_owner_chooses_its_region_length() {
     let regions = |bytes| vec![(LOG, bytes), (OTHER, BYTES)];
     let last = Some(regions(4096));
-    let shape =
-        Shape { regions: regions(BYTES), last_regions: last, ..shape(WriteKeys::default()) };
+    let shape = Shape { regions: regions(BYTES), last_regions: last, ..shape() };
     let (mut a, mut b) = pair(&shape);
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
     a.fabric.grant(VIEW, B, LOG).expect("it is there");
@@ -251,7 +240,7 @@ fn each_owner_chooses_its_region_length() {
 /// because its completion would claim that the write has landed.
 #[test]
 fn region_of_departed_peer_refuses_posts() {
-    let (mut a, mut b) = pair(&shape(WriteKeys::default()));
+    let (mut a, mut b) = pair(&shape());
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
     ensure_way(&mut a, &mut b, LOG, 1);
     wait_for("the end", SOON, || b.fabric.retire(VIEW));
@@ -264,11 +253,12 @@ fn region_of_departed_peer_refuses_posts() {
     wait_for("the row", SOON, || drain(&mut a.fabric).contains(&Event::Completed(Token(6))));
 }
 
-/// Revokes the right in the middle of a stream of long writes; returns what was found.
-fn stream(write_keys: WriteKeys, rounds: u32) -> (u32, Vec<Duration>) {
-    let (mut a, mut b) = pair(&shape(write_keys));
+/// The right is revoked in the middle of a stream of long writes.
+#[test]
+fn nothing_lands_after_revocation() {
+    let (mut a, mut b) = pair(&shape());
     let (mut late, mut times) = (0, Vec::new());
-    for round in 0..rounds {
+    for round in 0..20_u64 {
         b.fabric.grant(VIEW, A, LOG).expect("it is there");
         wait_for("the way", SOON, || {
             step(&mut a, &mut b);
@@ -287,7 +277,7 @@ fn stream(write_keys: WriteKeys, rounds: u32) -> (u32, Vec<Duration>) {
                     std::thread::sleep(Duration::from_micros(200));
                 }
             });
-            std::thread::sleep(Duration::from_millis(10 + u64::from(round % 7)));
+            std::thread::sleep(Duration::from_millis(10 + round % 7));
             let started = Instant::now();
             let revoked = b.fabric.revoke(VIEW, A, LOG);
             times.push(started.elapsed());
@@ -304,45 +294,7 @@ fn stream(write_keys: WriteKeys, rounds: u32) -> (u32, Vec<Duration>) {
         }
     }
     times.sort();
-    (late, times)
-}
-
-#[test]
-fn nothing_lands_after_revocation() {
-    let (late, times) = stream(WriteKeys::Registrations, 20);
-    println!(
-        "taken back: median {:?}, longest {:?}; {late} of 20 landed late",
-        times[10], times[19]
-    );
+    let (median, longest) = (times[10], times[19]);
+    println!("revoked: median {median:?}, longest {longest:?}; {late} of 20 landed late");
     assert_eq!(late, 0);
-}
-
-/// By windows, a device in software may go on with a write that it has begun.
-#[test]
-fn after_a_window_was_taken_back_what_is_under_way_is_counted() {
-    let (late, times) = stream(WriteKeys::Windows, 20);
-    println!("a window: median {:?}, longest {:?}; {late} of 20 landed late", times[10], times[19]);
-    assert!(device::real().is_some() || late == 0, "{late} landed late");
-}
-
-/// Prints what each way takes on this device, and sees that the one in use holds.
-#[test]
-fn writes_are_denied_by_keys_at_measured_cost() {
-    let (limits, wanted) = (Limits::default(), device::wanted());
-    let site = Site::open(&wanted, &limits, None).expect("a device");
-    println!();
-    // Times of a fake device mean nothing.
-    let rounds = if device::real().is_some() { 10 } else { 1 };
-    for bytes in [4096, 1 << 20, 16 << 20] {
-        for way in RightsWay::ALL {
-            let tried = site.try_rights(way, bytes, rounds);
-            match &tried {
-                Ok(trial) => println!("rights to {:>5} KiB by {trial}", bytes >> 10),
-                Err(error) => println!("rights to {:>5} KiB by {way}: {error}", bytes >> 10),
-            }
-            if way == RightsWay::Registration {
-                assert_eq!(tried.expect("it can be tried").verdict, Verdict::Denied);
-            }
-        }
-    }
 }

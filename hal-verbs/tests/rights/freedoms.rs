@@ -4,7 +4,6 @@
 use tramontane_core::fabric::{ErrorKind, Event, Kind, PermissionEvent, Token, Write};
 use tramontane_core::fabric::{Fabric as _, ViewRows as _};
 use tramontane_core::ids::Rank;
-use tramontane_verbs::WriteKeys;
 use tramontane_verbs::fake::{Keys, Placement, Profile, ResetMeans};
 
 use super::world::{LOG, VIEW, World};
@@ -14,14 +13,14 @@ const B: Rank = Rank(1);
 const C: Rank = Rank(2);
 
 /// The freedoms that a seed may draw, one at a time and all together.
-fn profiles() -> Vec<(String, Profile, WriteKeys)> {
+fn profiles() -> [(&'static str, Profile); 8] {
     let late = Profile {
         placement: Placement::BytesReordered,
         placement_delay_ns: 500_000,
         completes_before_visible: true,
         ..Profile::strict()
     };
-    let profiles = [
+    [
         ("strict", Profile::strict()),
         ("flags ignored", Profile { ignores_access_flags: true, ..Profile::strict() }),
         (
@@ -44,11 +43,7 @@ fn profiles() -> Vec<(String, Profile, WriteKeys)> {
                 ..late
             },
         ),
-    ];
-    let kinds = [WriteKeys::Registrations, WriteKeys::Windows];
-    let each = kinds.into_iter().flat_map(|keys| profiles.iter().map(move |it| (it, keys)));
-    each.map(|((what, profile), keys)| (format!("{keys:?}, {what}"), profile.clone(), keys))
-        .collect()
+    ]
 }
 
 /// B grants A the right, and a write of A's lands.
@@ -62,9 +57,9 @@ fn ensure_write(world: &mut World, value: u8) {
 
 #[test]
 fn write_without_right_is_denied_on_every_device() {
-    for (what, profile, keys) in profiles() {
+    for (what, profile) in profiles() {
         println!("{what}");
-        let mut world = World::new(2, 1, &profile, keys);
+        let mut world = World::new(2, 1, &profile);
         assert_eq!(world.post(A, B, 0, 8, None), Err(ErrorKind::Revoked), "nothing was granted");
         for value in 1..20 {
             ensure_write(&mut world, value);
@@ -91,9 +86,9 @@ fn write_without_right_is_denied_on_every_device() {
 
 #[test]
 fn writes_in_flight_never_land_after_revocation() {
-    for (what, profile, keys) in profiles() {
+    for (what, profile) in profiles() {
         for passed_ns in [0, 500, 1_900, 2_100, 3_000, 5_000, 50_000, 200_000] {
-            let mut world = World::new(2, passed_ns, &profile, keys);
+            let mut world = World::new(2, passed_ns, &profile);
             ensure_write(&mut world, 1);
             world.settle();
             world.fill(A, 0, &[2; 4096]);
@@ -111,8 +106,8 @@ fn writes_in_flight_never_land_after_revocation() {
 
 #[test]
 fn late_write_does_not_land_under_next_right() {
-    for (what, profile, keys) in profiles() {
-        let mut world = World::new(3, 3, &profile, keys);
+    for (what, profile) in profiles() {
+        let mut world = World::new(3, 3, &profile);
         // More often than a device has keys that differ in their lowest byte.
         for round in 0..600_u16 {
             let value = [u8::try_from(round % 200).expect("small") + 1; 64];
@@ -138,8 +133,8 @@ fn late_write_does_not_land_under_next_right() {
 
 #[test]
 fn denied_write_leaves_rows_and_peers_unaffected() {
-    for (what, profile, keys) in profiles() {
-        let mut world = World::new(3, 4, &profile, keys);
+    for (what, profile) in profiles() {
+        let mut world = World::new(3, 4, &profile);
         world.grant(B, C);
         ensure_write(&mut world, 1);
         world.settle();
@@ -160,7 +155,7 @@ fn denied_write_leaves_rows_and_peers_unaffected() {
 
 #[test]
 fn many_ended_keys_re_establish_the_connection() {
-    let mut world = World::new(2, 7, &Profile::strict(), WriteKeys::Registrations);
+    let mut world = World::new(2, 7, &Profile::strict());
     world.grant(A, B);
     world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
     let (mut restored, mut given_up, mut completed) = (0, 0, 0);
@@ -187,8 +182,8 @@ fn many_ended_keys_re_establish_the_connection() {
 
 #[test]
 fn right_survives_its_connection() {
-    for (what, profile, keys) in profiles() {
-        let mut world = World::new(2, 6, &profile, keys);
+    for (what, profile) in profiles() {
+        let mut world = World::new(2, 6, &profile);
         for value in 1..20 {
             ensure_write(&mut world, value);
             world.grant(A, B);
@@ -216,8 +211,8 @@ fn right_survives_its_connection() {
 
 #[test]
 fn cut_peer_cannot_write_to_a_region() {
-    for (what, profile, keys) in profiles() {
-        let mut world = World::new(2, 5, &profile, keys);
+    for (what, profile) in profiles() {
+        let mut world = World::new(2, 5, &profile);
         ensure_write(&mut world, 1);
         world.settle();
         world.fill(A, 0, &[2; 64]);

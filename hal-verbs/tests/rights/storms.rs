@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
+use tramontane_verbs::Limits;
 use tramontane_verbs::fake::Profile;
-use tramontane_verbs::{Limits, WriteKeys};
 
 use super::world::{LOG, World};
 
@@ -183,7 +183,6 @@ fn random_grants_never_admit_an_unauthorised_write() {
         let limits = Limits {
             depth: if seed % 3 == 0 { 64 } else { 256 },
             inline_bytes_max: (seed % 2 == 0).then_some(0),
-            write_keys: if seed % 5 < 2 { WriteKeys::Windows } else { WriteKeys::Registrations },
             ..Limits::default()
         };
         println!("seed {seed}");

@@ -8,7 +8,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::fake::{Clock, Network, Profile};
-use tramontane_verbs::{Limits, Site, Verbs, ViewOptions, WriteKeys};
+use tramontane_verbs::{Limits, Site, Verbs, ViewOptions};
 
 pub const VIEW: ViewId = ViewId(1);
 pub const LOG: Region = Region(5);
@@ -22,9 +22,8 @@ pub struct World {
 
 impl World {
     /// Creates connected members, each on its own device.
-    pub fn new(members: u16, seed: u64, profile: &Profile, write_keys: WriteKeys) -> Self {
-        let limits = Limits { write_keys, ..Limits::default() };
-        Self::with_limits(members, seed, profile, &limits)
+    pub fn new(members: u16, seed: u64, profile: &Profile) -> Self {
+        Self::with_limits(members, seed, profile, &Limits::default())
     }
 
     pub fn with_limits(members: u16, seed: u64, profile: &Profile, limits: &Limits) -> Self {

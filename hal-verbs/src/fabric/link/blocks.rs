@@ -8,21 +8,13 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{GUARD_BYTES_MAX, Link, NearEnd, Purpose, Request, post_request};
+use super::message_places::{MESSAGE_MEMORY_BYTES, PLACE_BYTES, place_of};
+use super::{GUARD_BYTES_MAX, Link, NearEnd, Request, post_request};
 use crate::adapter::{MemoryRegion, Operation, SendBuffers, Target};
-use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX, Order};
+use crate::protocol::blocks::{MESSAGE_BYTES, Order};
 use crate::protocol::{Counters, Name};
 
-/// The distance between the slots of two messages: a cache line.
-const PLACE_BYTES: usize = 64;
 const _: () = assert!(MESSAGE_BYTES <= PLACE_BYTES && MESSAGE_BYTES <= GUARD_BYTES_MAX);
-
-/// Slots of a connection: one per receive, and one for the outgoing message.
-#[allow(clippy::as_conversions, reason = "a small number, in a constant")]
-const PLACES: usize = MESSAGES_MAX as usize + 1;
-
-/// Bytes that a connection for blocks needs for its messages.
-pub(crate) const MESSAGE_MEMORY_BYTES: usize = PLACES * PLACE_BYTES;
 
 /// The offset of the message that goes inline.
 const OUTGOING: usize = MESSAGE_MEMORY_BYTES - PLACE_BYTES;
@@ -93,21 +85,4 @@ impl Link {
         counters.blocks += 1;
         post_request(queue_pair, queue, *index, buffers, request, counters)
     }
-}
-
-/// Returns the memory that a receive fills: a slot on a connection for blocks, nothing elsewhere.
-pub(super) fn receive_range(
-    purpose: Purpose,
-    source: &MemoryRegion,
-    messages: usize,
-    name: Name,
-) -> Option<(&MemoryRegion, usize, usize)> {
-    let place = messages.saturating_add(place_of(name));
-    (purpose == Purpose::Blocks).then_some((source, place, MESSAGE_BYTES))
-}
-
-/// Returns the offset of a receive's message.
-fn place_of(name: Name) -> usize {
-    let number = usize::try_from(name.number_from(0)).unwrap_or(usize::MAX);
-    number.saturating_mul(PLACE_BYTES)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tramontane_core::fabric::Region;
 
-use super::blocks::receive_range;
+use super::message_places::receive_range;
 use super::updates::Updates;
 use super::{FarEnd, GUARD_BYTES_MAX, Purpose};
 use crate::adapter::{Access, MemoryRegion, QueuePair, Route, SendTimes};
@@ -216,7 +216,8 @@ impl NearEnd {
     /// Posts a receive for a notice or a message, for the first time or again.
     pub(super) fn repost(&mut self, name: Name) -> io::Result<()> {
         let range = match &self.updates {
-            None => receive_range(self.purpose, &self.source, self.messages, name),
+            None => (self.purpose == Purpose::Blocks)
+                .then(|| receive_range(&self.source, self.messages, name)),
             Some(updates) => Some(updates.landing_place(name)),
         };
         self.queue_pair.post_receive(name.raw(), range)

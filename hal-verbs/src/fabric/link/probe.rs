@@ -5,8 +5,8 @@ use std::io;
 use super::{Link, NearEnd, Request, at, post_request};
 use crate::adapter::{Operation, SendBuffers};
 use crate::devices::mtu_bytes;
-use crate::fabric::{PROBE_BYTES_MAX, probe_offset};
 use crate::protocol::Counters;
+use crate::site::{PROBE_BYTES_MAX, probe_offset};
 
 impl Link {
     /// Returns the payload of a full packet in bytes.

@@ -5,7 +5,6 @@ mod denials;
 mod faults;
 mod freedoms;
 mod sequence;
-mod windows;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::mem::offset_of;
 use std::process::Command;
 
-use super::structures::{self, bind_mw_t, ibv_gid, ibv_send_wr, wr_t};
+use super::structures::{self, ibv_gid, ibv_send_wr, wr_t};
 use super::{functions, numbers};
 
 /// A declared structure.
@@ -100,8 +100,6 @@ fn structures_match_the_header() {
         ("wr.rdma.remote_addr", offset_of!(ibv_send_wr, wr.rdma.remote_addr), 8),
         ("wr.rdma.rkey", offset_of!(ibv_send_wr, wr.rdma.rkey), 4),
         ("wr", offset_of!(ibv_send_wr, wr), size_of::<wr_t>()),
-        ("bind_mw", offset_of!(ibv_send_wr, bind_mw), size_of::<bind_mw_t>()),
-        ("bind_mw.rkey", offset_of!(ibv_send_wr, bind_mw.rkey), 4),
     ];
     for (path, place, bytes) in within {
         comparison.field(request, path, place, bytes);

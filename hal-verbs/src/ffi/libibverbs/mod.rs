@@ -23,7 +23,5 @@ pub(super) use functions::*;
 pub(super) use numbers::*;
 pub use open::NoLibrary;
 pub(super) use open::open;
-pub(super) use operations::{
-    ibv_alloc_mw, ibv_dealloc_mw, ibv_poll_cq, ibv_post_recv, ibv_post_send, ibv_req_notify_cq,
-};
+pub(super) use operations::{ibv_poll_cq, ibv_post_recv, ibv_post_send, ibv_req_notify_cq};
 pub(super) use structures::*;

@@ -55,11 +55,6 @@ numbers! {
         IBV_WR_RDMA_WRITE_WITH_IMM = 1;
         IBV_WR_SEND = 2;
         IBV_WR_RDMA_READ = 4;
-        IBV_WR_LOCAL_INV = 7;
-        IBV_WR_BIND_MW = 8;
-    }
-    mod ibv_mw_type {
-        IBV_MW_TYPE_2 = 2;
     }
     mod ibv_send_flags {
         IBV_SEND_SIGNALED = 1 << 1;

@@ -1,10 +1,9 @@
-//! The calls on the path of a message, and those of memory windows. In C they are inline functions
-//! that call the driver through a pointer in the opened device. They are reproduced here at the
-//! same cost.
+//! The calls on the path of a message. In C they are inline functions that call the driver through
+//! a pointer in the opened device. They are reproduced here at the same cost.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 
-use super::structures::{ibv_cq, ibv_mw, ibv_pd, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_wc};
+use super::structures::{ibv_cq, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_wc};
 
 /// Takes completions, as in `<infiniband/verbs.h>`.
 ///
@@ -56,34 +55,4 @@ pub(in crate::ffi) unsafe fn ibv_post_recv(
 ) -> c_int {
     // SAFETY: as above.
     unsafe { ((*(*pair).context).ops.post_recv)(pair, chain, bad) }
-}
-
-/// Makes a window; null where the driver has none. As in `<infiniband/verbs.h>`.
-///
-/// # Safety
-/// The domain lives.
-pub(in crate::ffi) unsafe fn ibv_alloc_mw(domain: *mut ibv_pd, kind: c_uint) -> *mut ibv_mw {
-    // SAFETY: as the caller promises.
-    match unsafe { (*(*domain).context).ops.alloc_mw } {
-        // SAFETY: as above.
-        Some(call) => unsafe { call(domain, kind) },
-        None => {
-            // SAFETY: the own thread's variable.
-            unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
-            std::ptr::null_mut()
-        }
-    }
-}
-
-/// Ends a window. As in `<infiniband/verbs.h>`.
-///
-/// # Safety
-/// The window lives, and was made by [`ibv_alloc_mw`].
-pub(in crate::ffi) unsafe fn ibv_dealloc_mw(window: *mut ibv_mw) -> c_int {
-    // SAFETY: as the caller promises.
-    match unsafe { (*(*window).context).ops.dealloc_mw } {
-        // SAFETY: as above.
-        Some(call) => unsafe { call(window) },
-        None => libc::EOPNOTSUPP,
-    }
 }

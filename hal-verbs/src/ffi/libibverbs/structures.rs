@@ -211,13 +211,7 @@ structures! {
         imm_data: u32,
         wr: wr_t,
         qp_type: u32,
-        bind_mw: bind_mw_t,
-    }
-    whole ibv_mw_bind_info {
-        mr: *mut ibv_mr,
-        addr: u64,
-        length: u64,
-        mw_access_flags: c_uint,
+        bind_mw: [u64; 6],
     }
     whole ibv_recv_wr {
         wr_id: u64,
@@ -245,9 +239,9 @@ structures! {
         _compat_reg_mr: Unused,
         _compat_rereg_mr: Unused,
         _compat_dereg_mr: Unused,
-        alloc_mw: Option<unsafe extern "C" fn(*mut ibv_pd, c_uint) -> *mut ibv_mw>,
+        alloc_mw: Unused,
         bind_mw: Unused,
-        dealloc_mw: Option<unsafe extern "C" fn(*mut ibv_mw) -> c_int>,
+        dealloc_mw: Unused,
         _compat_create_cq: Unused,
         poll_cq: unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int,
         req_notify_cq: unsafe extern "C" fn(*mut ibv_cq, c_int) -> c_int,
@@ -287,13 +281,6 @@ structures! {
         handle: u32,
         lkey: u32,
         rkey: u32,
-    }
-    whole ibv_mw {
-        context: *mut ibv_context,
-        pd: *mut ibv_pd,
-        rkey: u32,
-        handle: u32,
-        r#type: c_uint,
     }
     beginning ibv_comp_channel {
         context: *mut ibv_context,
@@ -359,12 +346,4 @@ pub(in crate::ffi) struct wr_t {
 pub(in crate::ffi) struct rdma_t {
     pub(in crate::ffi) remote_addr: u64,
     pub(in crate::ffi) rkey: u32,
-}
-
-/// What binds a memory window: in C the larger member of a union.
-#[repr(C)]
-pub(in crate::ffi) struct bind_mw_t {
-    pub(in crate::ffi) mw: *mut ibv_mw,
-    pub(in crate::ffi) rkey: u32,
-    pub(in crate::ffi) bind_info: ibv_mw_bind_info,
 }

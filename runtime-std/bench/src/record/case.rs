@@ -3,9 +3,11 @@
 use serde::Deserialize;
 use toml::Table;
 
-use super::overlay::{LeaderChange, Ordered, Writes};
+use super::leader_change::LeaderChange;
+use super::overlay::Ordered;
 use super::sending::Sending;
 use super::transfer::{Breakdown, Storage, Transfer};
+use super::writes::Writes;
 use crate::error::BenchError;
 
 /// A run as described by a table: `run` is its kind, and the other fields are the kind's.
@@ -50,29 +52,5 @@ impl Case {
     /// Returns whether the record's seed has no effect.
     pub(super) const fn has_own_seed(&self) -> bool {
         matches!(self, Self::LeaderChange(_))
-    }
-}
-
-/// The members that send, or wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Who {
-    /// Every member.
-    #[default]
-    All,
-    /// Every other member.
-    Half,
-    /// Only the first member.
-    One,
-}
-
-impl Who {
-    /// Returns their number among `nodes` members.
-    pub(super) const fn of(self, nodes: u16) -> u16 {
-        match self {
-            Self::All => nodes,
-            Self::Half => nodes.div_ceil(2),
-            Self::One => 1,
-        }
     }
 }

@@ -11,9 +11,9 @@ use tramontane_fixtures::shards::{
     Load, Pattern, Schedule, Sharded as _, TramOptions, TramSimulation, TramState, Workload,
 };
 
+use super::figures::Figures;
 use super::machines::Machines;
 use super::overlay::{GROUPS, IDLE_NS, MACHINE};
-use super::runs::Figures;
 use super::tree::Tree;
 use crate::error::BenchError;
 

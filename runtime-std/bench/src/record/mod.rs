@@ -21,6 +21,7 @@
 
 mod case;
 pub mod command;
+mod figures;
 mod leader_change;
 mod machines;
 mod number;

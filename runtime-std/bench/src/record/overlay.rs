@@ -8,13 +8,10 @@ use tramontane_fixtures::shards::{
     Load, Measured, Pattern, Schedule, Sharded, TramOptions, TramSimulation, TramState, Workload,
 };
 
+use super::figures::Figures;
 use super::machines::Machines;
-use super::runs::Figures;
 use super::tree::Tree;
 use crate::error::BenchError;
-
-pub(super) use super::leader_change::LeaderChange;
-pub(super) use super::writes::Writes;
 
 /// The machine of the paper, and the same with the kernel's TCP, for message-based protocols.
 pub(super) const MACHINE: &str = "r320_fdr";

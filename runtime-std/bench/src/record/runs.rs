@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::case::Case;
+use super::figures::Figures;
 use super::machines::Machines;
 use crate::error::BenchError;
 use crate::spread::median;
-
-/// The figures of one run, by name.
-pub(super) type Figures = BTreeMap<&'static str, f64>;
 
 /// The completed runs.
 pub(super) struct Cache<'m> {

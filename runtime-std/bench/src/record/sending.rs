@@ -10,8 +10,7 @@ use tramontane_fixtures::payload::Checked;
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::world::{self, Ending, Load, Plan};
 
-use super::case::Who;
-use super::runs::Figures;
+use super::figures::Figures;
 use crate::error::BenchError;
 
 /// Derecho with the first steps of Spindle, up to a given one.
@@ -87,6 +86,30 @@ pub(super) struct Sending {
     /// Whether samples are delivered out of order, as soon as they arrive.
     unordered: bool,
     storage: Storage,
+}
+
+/// The members that send, or wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Who {
+    /// Every member.
+    #[default]
+    All,
+    /// Every other member.
+    Half,
+    /// Only the first member.
+    One,
+}
+
+impl Who {
+    /// Returns their number among `nodes` members.
+    const fn of(self, nodes: u16) -> u16 {
+        match self {
+            Self::All => nodes,
+            Self::Half => nodes.div_ceil(2),
+            Self::One => 1,
+        }
+    }
 }
 
 /// The usual run: 10 KB, a window of 100, one subgroup, all members send.

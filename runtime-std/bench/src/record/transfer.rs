@@ -11,8 +11,8 @@ use tramontane_fixtures::plan::{Fault, Plan};
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::random::Random;
 
+use super::figures::Figures;
 use super::machines::Machines;
-use super::runs::Figures;
 use crate::error::BenchError;
 use crate::spread::median;
 

@@ -6,9 +6,9 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_fixtures::network::{Network, SharedNetwork, SimFabric, connect};
 use tramontane_fixtures::profile::Profile;
 
+use super::figures::Figures;
 use super::machines::Machines;
 use super::overlay::MACHINE;
-use super::runs::Figures;
 use crate::error::BenchError;
 
 /// Size of a write in bytes: one cache line.

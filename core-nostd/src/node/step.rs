@@ -1,0 +1,374 @@
+//! One member of a group: its state, its step, and what it shows.
+//!
+//! Requirements: BAT-3, COR-2, EXT-2, HAL-5, ORD-3.
+
+use super::{Options, Progress, StepError};
+use crate::check::Checks;
+use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
+use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
+use crate::layout::{ControlCell, Delivery};
+use crate::memory::{OutOfRow, Row, RowWriter};
+use crate::multicast::{
+    Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError,
+    SenderState, Shown, SubgroupState, Work, peer_value,
+};
+use crate::smc::{HandOffCells, Outbox, ReadyFlag};
+
+/// Most events taken from the fabric in one step; the rest waits for the next.
+const EVENTS_PER_STEP: u32 = 64;
+
+/// One member of a group.
+#[derive(Debug)]
+pub struct Node<'m> {
+    pub(super) view: ViewId,
+    pub(super) rank: Rank,
+    pub(super) rows: &'m [Row<'m>],
+    pub(super) row: RowWriter<'m>,
+    pub(super) cells: &'m [HandOffCells],
+    pub(super) ready: &'m [ReadyFlag],
+    pub(super) subgroups: &'m mut [SubgroupState],
+    pub(super) senders: &'m mut [SenderState],
+    pub(super) members: &'m mut [MemberState],
+    pub(super) links: &'m mut [Link],
+    pub(super) options: Options,
+    pub(super) capabilities: Capabilities,
+    /// At least one link lacks something.
+    pub(super) lagging: bool,
+    /// At least one peer is lost: the group cannot continue in this view.
+    pub(super) lost: bool,
+    /// Whether cells and slots carry checks.
+    pub(super) checks: Checks,
+}
+
+/// The frontiers of a node in one of its subgroups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Frontiers {
+    /// Count of received positions.
+    pub received: Frontier,
+    /// Count of delivered positions.
+    pub delivered: Frontier,
+}
+
+impl<'m> Node<'m> {
+    /// Does the pending work: sends, receives, delivers and posts.
+    ///
+    /// # Errors
+    /// See [`StepError`]. After an error the node stays as it is, and further steps do not help.
+    pub fn step<F: Fabric, A: Application>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+    ) -> Result<Progress, StepError> {
+        self.step_stages(now, fabric, application, |_, _, _, _| {})
+    }
+
+    /// Steps as [`Node::step`] does, and calls `between` after each subgroup in which something was
+    /// delivered.
+    pub(super) fn step_stages<F: Fabric, A: Application>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        mut between: impl FnMut(&mut Self, &mut F, &mut A, &mut Progress),
+    ) -> Result<Progress, StepError> {
+        let mut progress = Progress::default();
+        self.take_events(fabric, &mut progress);
+        let mut index = 0_usize;
+        // bound: the subgroups
+        while index < self.subgroups.len() {
+            let before = progress.delivered;
+            let misbehaved = self.step_subgroup(index, now, fabric, application, &mut progress)?;
+            if progress.delivered != before {
+                between(self, fabric, application, &mut progress);
+            }
+            if let Some(Misbehaved(peer)) = misbehaved {
+                self.report_refused(index, &mut progress);
+                fabric.cut(self.view, peer);
+                self.lose(peer, LossCause::Misbehaved, &mut progress);
+            }
+            index = index.saturating_add(1);
+        }
+        if self.lagging {
+            let (subgroups, senders, rows) = (&*self.subgroups, &*self.senders, self.rows);
+            let mut poster = Poster::new(self.view, fabric, self.capabilities);
+            poster.post(self.links, |index| {
+                let subgroup = subgroups.get(index)?;
+                Some(Shown::of(subgroup, subgroup.senders.of(senders)?, rows))
+            });
+            let report = poster.report;
+            self.lagging = report.held_back;
+            self.account(report, &mut progress);
+        }
+        Ok(progress)
+    }
+
+    /// Returns the sending end of a subgroup if this node sends there. Any thread may use a copy.
+    #[must_use]
+    pub fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'m>> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let own = state.own.as_ref()?;
+        let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
+        Outbox::at(self.row, &sender.ring, self.cells.get(own.handoff)?, own.ready.of(self.ready)?)
+            .ok()
+    }
+
+    /// Returns this node's frontiers in a subgroup if it belongs to it.
+    #[must_use]
+    pub fn frontiers(&self, subgroup: SubgroupId) -> Option<Frontiers> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let delivered = state.order?.place(state.next_round, state.next_sender);
+        Some(Frontiers { received: state.received, delivered: Frontier(delivered.0) })
+    }
+
+    /// Returns a member's frontiers in an ordered subgroup as known here; the member with the
+    /// lowest frontier holds the others back. `None` if this node or the member does not belong to
+    /// the subgroup.
+    #[must_use]
+    pub fn frontiers_of(&self, subgroup: SubgroupId, rank: Rank) -> Option<Frontiers> {
+        if rank == self.rank {
+            return self.frontiers(subgroup);
+        }
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let members = state.members.of(self.members)?;
+        let member = members.iter().find(|member| member.rank == rank)?;
+        if state.delivery != Delivery::Ordered {
+            return None;
+        }
+        let place = (rank, member.control);
+        let shown = peer_value(self.rows, place, ControlCell::Delivered, state.checks).ok()?;
+        // A cell that fails its check is not used: the count stays as it was.
+        let delivered = Frontier(shown.unwrap_or(member.delivered.count));
+        Some(Frontiers { received: Frontier(member.received.count), delivered })
+    }
+
+    /// Returns the number of this node's messages in a subgroup that were delivered here and are
+    /// therefore stable. Dropped reservations count too. `None` if this node does not send in it.
+    #[must_use]
+    pub fn own_delivered(&self, subgroup: SubgroupId) -> Option<Position> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let own = state.own.as_ref()?;
+        Some(state.senders.of(self.senders)?.get(own.rank.index())?.hand.position)
+    }
+
+    /// Returns the number of this node's messages in a subgroup that were delivered everywhere, as
+    /// known here. The sender's copies of the large ones among them are no longer needed (RDM-7).
+    /// `None` if this node does not send in the subgroup.
+    #[must_use]
+    pub fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        Some(state.own.as_ref()?.freed.position)
+    }
+
+    /// Returns whether the node is settled: everything that it has seen is delivered, everything
+    /// that it sent was delivered everywhere, and no post waits. A settled node may sleep (IDL-1).
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        if self.lagging || self.is_waiting_for_checks() {
+            return false;
+        }
+        let delivered = self.senders.iter().all(|sender| sender.hand == sender.take);
+        delivered && self.subgroups.iter().all(|subgroup| self.is_sent(subgroup))
+    }
+
+    /// Returns whether data of a peer failed a check in the last step, so that further steps must
+    /// see whether it is repaired.
+    pub(super) fn is_waiting_for_checks(&self) -> bool {
+        let of_sender = |sender: &SenderState| sender.unreadable.is_waiting() && !sender.lost;
+        self.checks.is_on()
+            && (self.senders.iter().any(of_sender)
+                || self.members.iter().any(MemberState::is_unreadable))
+    }
+
+    /// Returns whether everything reserved in a subgroup was sent and delivered everywhere.
+    fn is_sent(&self, subgroup: &SubgroupState) -> bool {
+        let Some(own) = subgroup.own.as_ref() else { return true };
+        let state =
+            subgroup.senders.of(self.senders).and_then(|senders| senders.get(own.rank.index()));
+        let (Some(state), Some(outbox)) = (state, self.outbox(subgroup.id)) else { return false };
+        state.take == own.freed && outbox.handoff().reserved() == state.take.position
+    }
+
+    /// Returns whether a peer is lost. With a fixed membership, nothing more becomes stable then.
+    #[must_use]
+    pub const fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Returns this node's rank.
+    #[must_use]
+    pub const fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Returns the view that this node was opened in.
+    #[must_use]
+    pub const fn view(&self) -> ViewId {
+        self.view
+    }
+
+    pub(super) fn take_events<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
+        let mut taken = 0_u32;
+        // bound: EVENTS_PER_STEP
+        while taken < EVENTS_PER_STEP {
+            let Some(event) = fabric.poll() else { break };
+            match event {
+                Event::Completed(token) => {
+                    let link =
+                        usize::try_from(token.0).ok().and_then(|index| self.links.get_mut(index));
+                    if let Some(link) = link {
+                        link.in_flight = false;
+                    }
+                }
+                // In another view, the same rank belongs to another member.
+                Event::PeerLost { view, .. } if view != self.view => {}
+                Event::PeerLost { peer, cause, .. } => {
+                    fabric.cut(self.view, peer);
+                    self.lose(peer, cause, progress);
+                }
+                Event::Ready { .. } | Event::Woken => {}
+            }
+            taken = taken.saturating_add(1);
+        }
+    }
+
+    /// Stops reading from a peer and posting to it. Its frontiers remain where they were, so
+    /// nothing becomes stable that the peer may lack.
+    pub(super) fn lose(&mut self, peer: Rank, cause: LossCause, progress: &mut Progress) {
+        // bound: the senders of all subgroups
+        for sender in self.senders.iter_mut().filter(|sender| sender.rank == peer) {
+            sender.lost = true;
+        }
+        // bound: the members of all subgroups
+        for member in self.members.iter_mut().filter(|member| member.rank == peer) {
+            member.lost = true;
+        }
+        // bound: the links
+        for link in self.links.iter_mut().filter(|link| link.peer == peer) {
+            // The first cause is the likeliest here too.
+            link.denied |= !link.lost && cause == LossCause::Denied;
+            link.lost = true;
+        }
+        self.lost = true;
+        // The first cause is the likeliest; later ones may be its consequences.
+        progress.lost.get_or_insert((peer, cause));
+    }
+
+    /// Runs the three stages of one subgroup. The caller posts their changes; without late posting,
+    /// they are posted here after each stage.
+    fn step_subgroup<F: Fabric, A: Application>(
+        &mut self,
+        index: usize,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        progress: &mut Progress,
+    ) -> Result<Option<Misbehaved>, StepError> {
+        let options = self.options;
+        let early = options.switches.posts_early();
+        let subgroup = self.subgroups.get_mut(index).ok_or(StepError::OutOfRow)?;
+        let Some(order) = subgroup.order else { return Ok(None) };
+        let version = subgroup.version;
+        let senders = subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?;
+        let members = subgroup.members.of_mut(self.members).ok_or(StepError::OutOfRow)?;
+        let outbox = match subgroup.own.as_ref() {
+            Some(own) => {
+                let place = senders.get(own.rank.index()).ok_or(StepError::OutOfRow)?.ring;
+                let cells = self.cells.get(own.handoff).ok_or(StepError::OutOfRow)?;
+                let ready = own.ready.of(self.ready).ok_or(StepError::OutOfRow)?;
+                Some(Outbox::at(self.row, &place, cells, ready)?)
+            }
+            None => None,
+        };
+        let control = Control::new(self.row, subgroup);
+        let mut work = Work {
+            subgroup,
+            order,
+            senders,
+            members,
+            rows: self.rows,
+            outbox,
+            control,
+            own_rank: self.rank,
+            switches: options.switches,
+            messages_max: options.messages_max.max(1),
+            capabilities: self.capabilities,
+        };
+        let mut poster = Poster::new(self.view, fabric, self.capabilities);
+        let mut misbehaved = None;
+
+        let sent = work.send(now, options.reservation_timeout_ns)?;
+        progress.sent = progress.sent.saturating_add(sent.slots);
+        if sent.overdue {
+            progress.overdue = Some(work.subgroup.id);
+        }
+        if early {
+            poster.post(self.links, |candidate| work.shown(candidate == index));
+        }
+
+        let observed = &*poster.fabric;
+        match work.receive(|| observed.observe_barrier()) {
+            Ok(received) => {
+                progress.received = progress.received.saturating_add(received.slots);
+                let nulls = work.acknowledge(received.changed, sent.slots > 0)?;
+                progress.nulls = progress.nulls.saturating_add(nulls);
+            }
+            Err(ReceiveError::Misbehaved(peer)) => misbehaved = Some(peer),
+            Err(ReceiveError::OutOfRow) => return Err(StepError::OutOfRow),
+        }
+        if early {
+            poster.post(self.links, |candidate| work.shown(candidate == index));
+        }
+
+        let delivered = work.deliver(application)?;
+        let freed = work.free_slots()?;
+        #[cfg(feature = "durable")]
+        let shrunk = work.see_durable()?;
+        #[cfg(not(feature = "durable"))]
+        let shrunk = None;
+        progress.freed = progress.freed.saturating_add(freed.slots);
+        progress.delivered = progress.delivered.saturating_add(delivered.messages);
+        if early {
+            poster.post(self.links, |candidate| work.shown(candidate == index));
+        }
+
+        self.lagging |= work.subgroup.version != version;
+        let report = poster.report;
+        self.account(report, progress);
+        if self.checks.is_on() {
+            progress.unreadable |= self.is_waiting_for_checks();
+        }
+        Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk))
+    }
+
+    /// Adds a subgroup's refusal to the step's report.
+    #[cold]
+    pub(super) fn report_refused(&mut self, index: usize, progress: &mut Progress) {
+        let refused = self.subgroups.get_mut(index).and_then(|state| state.refused.take());
+        progress.refused = progress.refused.or(refused.map(|refused| (refused.rank, refused.what)));
+    }
+
+    /// Adds the post stage's report to the step's.
+    pub(super) fn account(&mut self, report: PostReport, progress: &mut Progress) {
+        progress.lists = progress.lists.saturating_add(report.lists);
+        progress.writes = progress.writes.saturating_add(report.writes);
+        if let Some((peer, kind)) = report.refused {
+            let cause = match kind {
+                ErrorKind::Revoked => LossCause::Denied,
+                ErrorKind::QueueFull
+                | ErrorKind::PeerLost
+                | ErrorKind::OutOfRange
+                | ErrorKind::Other
+                | ErrorKind::WrongMemory => LossCause::Unreachable,
+            };
+            self.lose(peer, cause, progress);
+        }
+    }
+}
+
+impl From<OutOfRow> for StepError {
+    fn from(_: OutOfRow) -> Self {
+        Self::OutOfRow
+    }
+}

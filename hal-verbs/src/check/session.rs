@@ -1,0 +1,83 @@
+//! Both ends of a check, in lockstep.
+
+use std::io;
+
+use super::connection::CheckConnection;
+use super::finding::Verdict;
+use super::talk::Talk;
+use crate::site::{JoinError, Site};
+
+/// The reason why the checks could not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// There is no device, or it refused.
+    #[error(transparent)]
+    Device(#[from] JoinError),
+    /// The other end is gone, or sent an unexpected message.
+    #[error("the other end stopped: {0}; see its error message, and start both ends again")]
+    Talk(#[from] io::Error),
+    /// The other end has another version or other options.
+    #[error(
+        "the other end runs different checks; start the same version with the same --rounds on \
+         both hosts"
+    )]
+    Mismatch,
+    /// The other end failed and prints the reason itself.
+    #[error("the other end cannot connect; follow its error message, and start both ends again")]
+    OtherEnd,
+    /// The two ends could not be members of one group.
+    #[error(
+        "at one end devices keep the order of writes, at the other the fabric does, and such \
+         members refuse each other; give both the same --rdma-order: none, or writes if all \
+         devices keep the order"
+    )]
+    WriteOrders,
+}
+
+/// Both ends of a check, as one of them sees it.
+pub(super) struct Session<'s> {
+    pub(super) site: &'s Site,
+    pub(super) talk: &'s mut dyn Talk,
+    pub(super) rounds: u64,
+}
+
+/// A verdict and its reason.
+pub(super) type Judged = Result<(Verdict, String), CheckError>;
+
+impl Session<'_> {
+    /// Makes a new connection that is up at both ends.
+    pub(super) fn connect(&mut self) -> Result<CheckConnection, CheckError> {
+        let mut connection = CheckConnection::new(self.site)?;
+        self.talk.tell(&connection.card())?;
+        let card = self.talk.hear()?;
+        let came = connection.connect(self.site, &card);
+        // No end writes before both are up, and an end that fails reports it.
+        self.talk.tell(&[u8::from(came.is_ok())])?;
+        let other = self.talk.hear()?;
+        came?;
+        match other.as_slice() {
+            [1] => Ok(connection),
+            [0] => Err(CheckError::OtherEnd),
+            _ => Err(CheckError::Mismatch),
+        }
+    }
+
+    /// Waits until the other end has come to the same point.
+    pub(super) fn meet(&mut self) -> Result<(), CheckError> {
+        self.tell_number(MEET)?;
+        if self.hear_number()? == MEET { Ok(()) } else { Err(CheckError::Mismatch) }
+    }
+
+    pub(super) fn tell_number(&mut self, number: u64) -> Result<(), CheckError> {
+        Ok(self.talk.tell(&number.to_le_bytes())?)
+    }
+
+    pub(super) fn hear_number(&mut self) -> Result<u64, CheckError> {
+        let bytes = self.talk.hear()?;
+        bytes.try_into().map(u64::from_le_bytes).map_err(|_| CheckError::Mismatch)
+    }
+}
+
+/// The frame that both ends send when they meet.
+const MEET: u64 = 0x6d65_6574;

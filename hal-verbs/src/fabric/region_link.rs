@@ -1,0 +1,119 @@
+//! Regions as this member has them: its own, its connections to the peers' regions, and changes of
+//! permissions.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use tramontane_core::fabric::{PermissionEvent, Region};
+use tramontane_core::ids::Rank;
+
+use crate::adapter::{Access, MemoryRegion, ProtectionDomain};
+use crate::protocol::{Announcer, EndedKeys, Holder, Notice};
+
+/// The access that queue pairs allow: keys alone decide which writes are accepted.
+pub(crate) const REGION_ACCESS: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
+
+/// One of this member's regions: the source of keys.
+#[derive(Debug)]
+pub(crate) struct OwnRegion {
+    pub(crate) domain: ProtectionDomain,
+    /// The registration with which peers read.
+    pub(crate) memory: Arc<MemoryRegion>,
+}
+
+impl OwnRegion {
+    pub(super) fn register(&self) -> io::Result<MemoryRegion> {
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        MemoryRegion::new(&self.domain, self.memory.pages(), self.memory.bytes(), access)
+    }
+}
+
+/// The state of a region's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Both ends are up.
+    Open,
+    /// This end is up in a new epoch, and the other has not answered.
+    Asked,
+    /// A write was denied, or the owner's end was reset.
+    Broken,
+}
+
+/// One region's connection to one peer.
+#[derive(Debug)]
+pub(crate) struct RegionLink {
+    pub(super) link: usize,
+    pub(super) peer: Rank,
+    pub(super) region: Region,
+    /// The region's number in the list of regions, which notices use.
+    pub(super) number: u8,
+    /// The registration with which the peer may write to this member's region, if it may.
+    pub(super) key: Option<MemoryRegion>,
+    /// Keys that the peer had before.
+    pub(super) ended: EndedKeys,
+    /// The announcements of the key to the peer.
+    pub(super) announcer: Announcer,
+    /// The key with which this member may write to the peer's region, if it knows one.
+    pub(super) holder: Holder,
+    /// Whether a post was refused for lack of a key.
+    pub(super) refused: bool,
+    pub(super) way: Way,
+    pub(super) epoch: u32,
+    /// The notice to send next.
+    pub(super) due: Option<Notice>,
+    /// Whether anything was posted here since the last ring.
+    pub(super) posted: bool,
+    /// The number of completed requests at which the peer is rung.
+    pub(super) ring_at: Option<u64>,
+}
+
+impl RegionLink {
+    pub(crate) fn new(link: usize, peer: Rank, region: Region, number: u8) -> Self {
+        Self {
+            link,
+            peer,
+            region,
+            number,
+            key: None,
+            ended: EndedKeys::new(),
+            announcer: Announcer::default(),
+            holder: Holder::default(),
+            refused: false,
+            way: Way::Open,
+            epoch: 0,
+            due: None,
+            posted: false,
+            ring_at: None,
+        }
+    }
+}
+
+/// Changes of permissions that were not polled yet.
+#[derive(Debug)]
+pub(crate) struct PermissionQueue {
+    pub(super) events: VecDeque<PermissionEvent>,
+    most: usize,
+}
+
+impl PermissionQueue {
+    pub(super) fn new(links: usize) -> Self {
+        // Each region's connection has at most one meaningful event of each kind.
+        let most = links.saturating_mul(4).max(1);
+        Self { events: VecDeque::with_capacity(most), most }
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    pub(super) fn push(&mut self, event: PermissionEvent) {
+        if self.events.contains(&event) {
+            // The latest event counts.
+            self.events.retain(|other| *other != event);
+        }
+        if self.events.len() < self.most {
+            self.events.push_back(event);
+        }
+    }
+}
