@@ -26,8 +26,9 @@ pub struct ViewOptions<'v> {
     pub members: &'v [NodeId],
     /// The size of each member's row, by rank.
     pub row_bytes: &'v [usize],
-    /// Regions whose owners decide which peers may write; at most [`REGIONS_MAX`](super::REGIONS_MAX). All members have
-    /// the same regions in the same order; each owner chooses the length.
+    /// Regions whose owners decide which peers may write; at most
+    /// [`REGIONS_MAX`](super::REGIONS_MAX). All members have the same regions in the same order;
+    /// each owner chooses the length.
     pub regions: &'v [RegionMemory],
     /// Whether the view carries blocks, which takes a second connection with each peer. The same at
     /// all members.
