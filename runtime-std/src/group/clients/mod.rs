@@ -1,11 +1,11 @@
-//! External clients (EXT-1): programs that are not members, and publish and subscribe at any member
-//! through the control server of its process.
+//! External clients (EXT-1): programs that are not members. They publish and subscribe through the
+//! control server of any member.
 //!
-//! A client's messages occupy the slots of its member, in one order with the members' own messages.
-//! In a subgroup that accepts clients, every message names its origin in its last bytes. Duplicates
-//! are detected on delivery, with a table that is the same at all members. A client whose member
-//! dies moves to another member and resends everything that was not acknowledged; each message is
-//! still delivered once.
+//! A client's messages occupy slots of the member that it is connected to, so they are ordered
+//! together with the member's own messages. In a subgroup that accepts clients, the last bytes of
+//! every message name its origin. Duplicates are detected on delivery, with a table that is the
+//! same at all members. A client whose member fails moves to another member and resends everything
+//! that has not been acknowledged; each message is still delivered only once.
 //!
 //! The rest of a member refers to its clients as [`Clients`].
 //!
@@ -43,8 +43,8 @@ use crate::group::send::send_state::SendState;
 use crate::group::send::sender::Sender;
 use crate::group::status::group_status::SharedStatus;
 
-/// The client state that exists before this process is a member: the order of clients' messages,
-/// which may have to be taken over from another member.
+/// The client state that exists before this process becomes a member: the order of clients'
+/// messages, which may have to be restored from another member.
 pub(crate) struct ClientOrders {
     feed: Option<Arc<Feed>>,
 }
@@ -66,7 +66,7 @@ impl ClientOrders {
         Ok((Self { feed: Some(feed) }, Served::new(application, Some(orders))))
     }
 
-    /// Starts to serve clients.
+    /// Starts serving clients.
     pub(crate) fn serve(
         self,
         participant: &Arc<Participant>,

@@ -7,8 +7,8 @@
 //! a client is attached   empty,   id 8, incarnation 8, source and whether it is new 8, 2
 //! a lease ends           empty,   id 8, incarnation 8, attachments 8, 3
 //! ```
-//! The origin follows the payload, so that the payload keeps its alignment. A large message always
-//! comes from a member, and has no such bytes.
+//! The origin follows the payload, so that the payload stays aligned. A large message always comes
+//! from a member, and has no origin bytes.
 
 use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife};
@@ -21,14 +21,14 @@ const CLIENT_TRAILER: usize = 25;
 /// The origin of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The member that sends the message.
+    /// The sending member itself.
     Member,
     /// A client, which numbers its messages.
     Client { life: ClientLife, ordinal: u64 },
-    /// A control message: this client, which came from this source, is attached to the sending
-    /// member from now on.
+    /// A control message: from here on, this client, which connected from this source, is attached
+    /// to the sending member.
     Attach { life: ClientLife, is_new: bool, source: Source },
-    /// A control message: the group forgets the client, unless it has been attached again since.
+    /// A control message: the group forgets the client, unless it has since been attached again.
     LeaseEnds { life: ClientLife, attachments: u64 },
 }
 
@@ -42,7 +42,7 @@ impl Origin {
         }
     }
 
-    /// Writes the encoding at the end of a message, which has room for it.
+    /// Writes the encoding at the end of a message that has room for it.
     pub(crate) fn write_behind(&self, message: &mut [u8]) {
         let start = message.len().saturating_sub(self.trailer());
         let trailer = message.get_mut(start..).unwrap_or_default();

@@ -1,29 +1,29 @@
-//! External clients, as the rest of a member sees them. `clients` serves them.
+//! External clients, as seen by the rest of a member. The module `clients` serves them.
 
 use tramontane_control::Session;
 use tramontane_control::client_messages::{ClientRefusal, ClientReply, encode};
 use tramontane_core::ids::SubgroupId;
 
-/// The service for the clients of a member. It ends with the member.
+/// The service for the clients of a member. It ends when the member ends.
 pub(crate) trait Clients: Send + Sync {
-    /// Serves a client, until its session ends.
+    /// Serves a client until its session ends.
     fn receive(&self, session: Session);
 
-    /// Returns the mapping from records of a log to messages, in a subgroup that accepts clients.
+    /// Returns the mapping from log records to messages in a subgroup that accepts clients.
     fn record_places(&self, subgroup: SubgroupId) -> Option<Box<dyn RecordPlaces>>;
 
-    /// Waits until no client is served any longer. The member has ended.
+    /// Waits until no client is being served. The member has ended by then.
     fn end(&self);
 }
 
-/// Maps records of a log to messages: sequence positions count messages only, a log also holds
-/// control messages about clients.
+/// Maps log records to messages. Sequence positions count messages only, but a log also contains
+/// client control messages.
 pub(crate) trait RecordPlaces: Send + Sync {
-    /// Returns the first sequence position of a log that begins with that record.
+    /// Returns the first sequence position in a log that begins with that record.
     fn first(&self, record: u64) -> u64;
 
     /// Returns the record of the message at a sequence position, or an earlier record with no
-    /// message in between; `None` if that is no longer known.
+    /// message in between. Returns `None` if the record is no longer known.
     fn record_of(&self, place: u64) -> Option<u64>;
 }
 
@@ -42,10 +42,10 @@ impl Clients for NoClients {
     fn end(&self) {}
 }
 
-/// Refuses a client if none is served.
+/// Refuses a client because this process serves none.
 pub(crate) fn refuse(session: Session, why: ClientRefusal) {
     if let Some(mut session) = session.into_queued() {
-        // A client that does not receive the refusal is disconnected anyway.
+        // A client that misses the refusal is disconnected anyway.
         let _ = session.put(&encode(&ClientReply::Refused(why)));
         let _ = session.flush();
     }

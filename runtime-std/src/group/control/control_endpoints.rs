@@ -12,20 +12,20 @@ use crate::rdma::ClearNotAllowed;
 use crate::shared_memory::{GroupName, Root};
 use crate::{rdma, shared_memory};
 
-/// Why the control servers of a group cannot be reached.
+/// The reason why the control servers of a group cannot be reached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlEndpointsError {
-    /// Over shared memory: the group's name cannot name a folder.
+    /// The group uses shared memory, and its name is not valid for a folder.
     #[error(transparent)]
     Name(#[from] shared_memory::Error),
     /// The key cannot be read.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The group has a key, and RDMA cannot encrypt.
+    /// The group has a key, but RDMA cannot encrypt.
     #[error(transparent)]
     Clear(#[from] ClearNotAllowed),
-    /// An address can be reached from other hosts, and there is no key.
+    /// An address can be reached from other hosts, but there is no key.
     #[error(
         "other hosts can reach {0}, and there is no key; set key_file, or set allow_clear = true"
     )]
@@ -40,8 +40,8 @@ pub struct ControlEndpoints {
 }
 
 impl ControlEndpoints {
-    /// Returns the control servers of a description. `root` is the folder of all groups, over
-    /// shared memory.
+    /// Returns the control servers of the group in a description. `root` is the folder of all
+    /// groups over shared memory.
     ///
     /// # Errors
     /// [`ControlEndpointsError`]: an address or a key is missing, or cannot be used.
@@ -64,7 +64,7 @@ impl ControlEndpoints {
     }
 
     /// Returns the control servers of nodes with or without addresses. Nodes without addresses meet
-    /// in the folder of the group, on this machine; an address that is not loopback needs a key.
+    /// in the group's folder on this machine. An address that is not loopback requires a key.
     pub(crate) fn listed(
         carrier: Carrier,
         (root, name): (&Root, &str),

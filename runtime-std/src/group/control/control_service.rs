@@ -17,13 +17,13 @@ use crate::group::status::group_status::SharedStatus;
 use crate::group::status::operator;
 use crate::group::supply::serve as supply;
 
-/// How long a peer waits for this process to become a member: the group has just admitted it.
+/// The time that a peer waits for this process to become a member, after the group has admitted it.
 const NOT_YET: Duration = Duration::from_secs(5);
 
-/// The interval between two checks of that.
+/// The interval between checks for that.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// The state that clients are served from.
+/// The state that control clients are served from.
 #[derive(Clone, Default)]
 pub(crate) struct ControlService {
     pub(crate) board: SharedStatus,
@@ -31,18 +31,18 @@ pub(crate) struct ControlService {
     pub(crate) inside: Arc<OnceLock<MemberAccess>>,
 }
 
-/// The parts of a member that clients can reach.
+/// The parts of a member that control clients can reach.
 pub(crate) struct MemberAccess {
     pub(crate) requests: Requests,
-    /// For peers that call; only if membership changes.
+    /// For peers that call. Present only if membership changes.
     pub(crate) connector: Option<Arc<PeerConnector>>,
-    /// The logs that joiners are supplied from.
+    /// The logs from which joining nodes are supplied.
     pub(crate) logs: SharedLogs,
     pub(crate) clients: Arc<dyn Clients>,
 }
 
 impl ControlService {
-    /// Opens the control server. `nodes` are all that may ever be members.
+    /// Opens the control server. `nodes` are all nodes that may ever be members.
     pub(crate) fn open(
         &self,
         listener: Listener,
@@ -78,10 +78,10 @@ impl ControlService {
                 Some(inside) => inside.clients.receive(session),
                 None => refuse(session, ClientRefusal::NotNow),
             },
-            // The control server refuses this.
+            // The control server itself refuses this purpose.
             Purpose::Meet => {}
-            // This process is a member, or is about to be; the restarting node learns that from the
-            // answer.
+            // This process is a member, or is about to become one. The restarting node learns that
+            // from the answer.
             Purpose::Restart => {}
         }
     }
@@ -90,7 +90,7 @@ impl ControlService {
         self.inside.get().map(|inside| &inside.requests)
     }
 
-    /// Connects a member that calls, if the call is for this process. The answer waits until this
+    /// Connects a calling member if the call is for this process. The answer waits until this
     /// process is a member.
     fn connect(&self, node: NodeId, mut session: Session) -> Result<(), SessionError> {
         let view = hear_caller(&mut session)?;
@@ -166,7 +166,7 @@ mod tests {
             Self { server, asked, connector, _fabric: fabric }
         }
 
-        /// Node 2 calls the process that is node 1 in a view.
+        /// Lets node 2 call the process that is node 1 in a view.
         fn called(&self, view: u64) -> (Session, PeerReply) {
             let never = AtomicBool::new(false);
             let mut session =
@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    /// The caller joined in view 5 and calls the process of that view. The node is meanwhile
-    /// another process, of view 7.
+    /// The caller joined in view 5 and calls the process of that view. By now, the node is a
+    /// different process, which joined in view 7.
     #[test]
     fn only_call_for_present_process_is_connected() {
         let member = Member::came(ViewId(7), &[1, 2]);
@@ -201,8 +201,8 @@ mod tests {
         ));
     }
 
-    /// The caller's timeout passed before it received the answer, and it calls again: this end must
-    /// not keep the connection that the caller has closed.
+    /// The caller timed out before it received the answer, and calls again. This end must not keep
+    /// the connection that the caller has closed.
     #[test]
     fn unconfirmed_peer_connection_is_not_used() {
         let member = Member::came(ViewId(1), &[1, 2]);

@@ -1,12 +1,13 @@
-//! How a process connects to the others: their addresses, its identity, and connections to those
-//! that it must call.
+//! Connects a process to the other processes: it knows their addresses and its own identity, and
+//! calls those that it must call.
 //!
 //! When two members meet in a view, the one of higher rank calls the other. So no pair connects
-//! twice, a joiner calls all old members, and of two joiners the second calls the first.
+//! twice: a joining node calls all old members, and of two joining nodes the second calls the
+//! first.
 //!
-//! A call is for one process: the node's process in the view in which the caller joined. The call
-//! names that view ([`PeerRequest`]), and another process of the node, which joined in a later
-//! view, rejects it. The caller ends its call once the node is out of the view.
+//! A call is meant for one process: the node's process in the view in which the caller joined. The
+//! call names that view ([`PeerRequest`]), and a different process of the node, which joined in a
+//! later view, rejects the call. The caller stops calling once the node has left the view.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,22 +24,22 @@ use tramontane_core::ids::{NodeId, ViewId};
 use crate::group::engine::request::{Call, Request, Requests};
 use crate::session_messages::{receive_message, send_message};
 
-/// How long one call may take.
+/// Time limit for one call.
 const CALL: Duration = Duration::from_secs(5);
 
-/// How long a member may take to answer a node that checks whether it can reach it.
+/// Time limit for a member's answer to a node that checks whether it can reach the member.
 const REACH: Duration = Duration::from_secs(3);
 
 /// The interval between two calls to the same node.
 const CALL_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a node is called at most; by then it counts as lost.
+/// The maximum time for which a node is called. After that, the node counts as lost.
 const CALLS_MAX: Duration = Duration::from_secs(60);
 
-/// The longest message of a call.
+/// The maximum length of a call's message, in bytes.
 const WORD_MAX: u64 = 64;
 
-/// Everything a process needs to call others.
+/// Everything that a process needs to call the others.
 pub(crate) struct PeerConnector {
     pub(crate) identity: Identity,
     pub(crate) addresses: BTreeMap<NodeId, Address>,
@@ -47,7 +48,8 @@ pub(crate) struct PeerConnector {
     pub(crate) calls: Calls,
 }
 
-/// The caller's messages: first the process that it calls, and then that it keeps the connection.
+/// The caller's messages: first the process that it is calling, and then the confirmation that it
+/// keeps the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PeerRequest {
     /// The process that is a member of this view, in which the caller joined.
@@ -59,13 +61,13 @@ pub(crate) enum PeerRequest {
 /// The answer to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PeerReply {
-    /// This is the process called.
+    /// This is the process that the caller means.
     Member,
-    /// The node is now another process.
+    /// The node is now a different process.
     Other,
 }
 
-/// The calls of a process, and the views in which the others joined.
+/// The calls made by a process, and the views in which the others joined.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<Ledger>);
 
@@ -74,7 +76,7 @@ struct Ledger {
     is_over: bool,
     /// The first view of this process.
     first: Option<ViewId>,
-    /// The view in which each present member joined, if this process was there.
+    /// The view in which each current member joined, if this process was a member then.
     came: BTreeMap<NodeId, ViewId>,
     /// Calls in flight, each with the flag that ends it.
     under_way: Vec<(NodeId, Arc<AtomicBool>)>,
@@ -85,8 +87,8 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a call to a node, and returns the flag that ends it. `None` if this process's part is
-    /// over.
+    /// Begins a call to a node, and returns the flag that ends the call. Returns `None` if this
+    /// process has stopped calling.
     fn begin(&self, node: NodeId) -> Option<Arc<AtomicBool>> {
         let mut ledger = self.ledger();
         if ledger.is_over {
@@ -97,13 +99,14 @@ impl Calls {
         Some(is_ended)
     }
 
-    /// Returns whether a call is for this process: it was a member when the caller joined.
+    /// Returns whether a call is meant for this process, that is, whether this process was a member
+    /// when the caller joined.
     pub(crate) fn is_meant(&self, view: ViewId) -> bool {
         self.ledger().first.is_some_and(|first| first <= view)
     }
 
-    /// Returns whether a node that joined in this view is the present member of that id, or may
-    /// become it.
+    /// Returns whether a node that joined in this view is, or may become, the current member with
+    /// that id.
     pub(crate) fn is_expected(&self, node: NodeId, view: ViewId, present: ViewId) -> bool {
         view > present || self.ledger().came.get(&node) == Some(&view)
     }
@@ -148,8 +151,8 @@ impl PeerConnector {
         open_session(address, &self.identity, self.key.as_ref(), purpose, CALL, cancel)
     }
 
-    /// Returns those of these members whose control servers do not answer at all. All are asked at
-    /// once. Members on the same machine are left out, because there is no link to break.
+    /// Returns the given members whose control servers do not answer at all. All are asked at once.
+    /// Members on the same machine are skipped, because there is no link that could break.
     pub(crate) fn unreached(&self, members: &[NodeId], cancel: &AtomicBool) -> Vec<NodeId> {
         let ask = |address: &Address| {
             let (identity, key) = (&self.identity, self.key.as_ref());
@@ -183,18 +186,18 @@ impl PeerConnector {
         self.calls.meets(view, joined);
     }
 
-    /// Forgets nodes that are out of the view: calls to them end, and the results are discarded.
+    /// Forgets nodes that have left the view: calls to them end, and the results are discarded.
     pub(crate) fn forget(&self, gone: &[NodeId]) {
         self.calls.forget(gone);
     }
 
-    /// Ends all calls, because this member's part is over.
+    /// Ends all calls because this member is stopping.
     pub(crate) fn end(&self) {
         self.calls.end();
     }
 
-    /// Calls the process that is a node in a view (this member's first) in a thread of its own,
-    /// repeatedly until it answers. The connection arrives as a request.
+    /// Calls the process that is a node in a view (this member's first), repeatedly until it
+    /// answers, in a separate thread. The connection arrives as a request.
     pub(crate) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
         let Some(is_ended) = self.calls.begin(node) else { return };
         let connector = Arc::clone(self);
@@ -232,14 +235,14 @@ impl PeerConnector {
     }
 }
 
-/// Sends the caller's messages. Once the caller has confirmed that it keeps the connection, the
-/// other end uses it too.
+/// Sends the caller's messages. The other end uses the connection only after the caller has
+/// confirmed that it keeps it.
 fn present(session: &mut Session, view: ViewId) -> Result<PeerReply, SessionError> {
     send_message(session, &PeerRequest::Member { view: view.0 }, CALL)?;
     let heard = receive_message(session, WORD_MAX, CALL)?;
     if heard == PeerReply::Member {
         send_message(session, &PeerRequest::Kept, CALL)?;
-        // The view decides from now on when the connection ends.
+        // From now on, the view decides when the connection ends.
         session.stop_with(Arc::default());
     }
     Ok(heard)
@@ -253,8 +256,8 @@ pub(crate) fn hear_caller(session: &mut Session) -> Result<ViewId, SessionError>
     }
 }
 
-/// Answers the caller. Returns true once it keeps the connection; before that, this end does not
-/// use it.
+/// Answers the caller. Returns true once the caller keeps the connection; before that, this end
+/// does not use it.
 pub(crate) fn answer_caller(session: &mut Session, is_meant: bool) -> Result<bool, SessionError> {
     if !is_meant {
         send_message(session, &PeerReply::Other, CALL)?;

@@ -13,43 +13,43 @@ use crate::group::enter::forming::Waiting;
 use crate::group::status::operator;
 use crate::group::status::operator::{OperatorReply, OperatorRequest};
 
-/// How long one control server may take to answer.
+/// Time limit for the answer of one control server.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The result of a probe.
 #[derive(Default)]
 pub(crate) struct Probed {
-    /// Whether a node is a member of a view without this node.
+    /// Whether a node is a member of a view that excludes this node.
     pub(crate) is_running: bool,
     /// Whether a node is a member of any view.
     pub(crate) has_members: bool,
-    /// A process with another configuration, and its digest.
+    /// A process with a different configuration, and the digest of that configuration.
     pub(crate) other_configuration: Option<(NodeId, u64)>,
-    /// A process with another key or program. It may be any process.
+    /// A process with a different key or program. It may be any process.
     pub(crate) refused: Option<(NodeId, OpenSessionError)>,
-    /// Whether a process with this key and description is there.
+    /// Whether another process with this key and description is running.
     pub(crate) has_company: bool,
-    /// The nodes that wait to form the group.
+    /// The nodes that are waiting to form the group.
     pub(crate) forming: Vec<u32>,
-    /// A node that waits to continue from the group's logs.
+    /// A node that is waiting to continue from the group's logs.
     pub(crate) restarting: Option<u32>,
 }
 
 impl Probed {
-    /// Returns the reason to wait if a process has not shown that it has the key: it may be a
-    /// running member, so no other advice is safe.
+    /// Returns the reason to wait if a process has not proved that it has the key. Such a process
+    /// may be a running member, so no other advice is safe.
     pub(crate) fn stranger(&self) -> Option<Waiting> {
         let (node, why) = self.refused.as_ref()?;
         Some(Waiting::Stranger { node: node.get(), answer: format!("its address: {why}") })
     }
 
-    /// Returns the reason for a node without a log to wait while another one restarts.
+    /// Returns the reason why a node without a log waits while another node restarts.
     pub(crate) fn others(&self) -> Option<Waiting> {
         self.restarting.map(|node| Waiting::Others { node })
     }
 }
 
-/// Asks all other nodes' control servers at once.
+/// Asks the control servers of all other nodes at once.
 pub(crate) fn probe(
     identity: &Identity,
     addresses: &BTreeMap<NodeId, Address>,
@@ -97,12 +97,13 @@ fn ask(
     Ok(operator::ask(&mut session, OperatorRequest::Status).ok())
 }
 
-/// Returns whether retrying is pointless: a process of the group has another description.
+/// Returns whether retrying is pointless because a process of the group has a different
+/// description.
 pub(crate) const fn is_for_good(why: &OpenSessionError) -> bool {
     matches!(why, OpenSessionError::OtherConfiguration { .. })
 }
 
-/// Returns whether a process is there that did not show that it has the key. It may be any process,
+/// Returns whether a process answered without proving that it has the key. It may be any process,
 /// and may disappear again.
 pub(crate) const fn is_stranger(why: &OpenSessionError) -> bool {
     use Refusal as R;

@@ -1,8 +1,8 @@
 //! Delivery into a queue, for an application that takes messages at its own pace.
 //!
-//! Messages are copied into reused buffers, so nothing is allocated once each buffer has reached
-//! the size of the largest message. A full queue holds back delivery, and with it the group; that
-//! keeps memory bounded.
+//! Messages are copied into reused buffers, so nothing is allocated once each buffer has grown to
+//! the size of the largest message. A full queue holds back delivery, and therefore the whole
+//! group, so that memory stays bounded.
 
 use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -16,11 +16,11 @@ use super::replica::Replica;
 /// A delivered message, copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueuedMessage {
-    /// The subgroup it belongs to.
+    /// The subgroup that the message belongs to.
     pub subgroup: SubgroupId,
     /// The message's place in the delivery order.
     pub place: Place,
-    /// The node that sent it.
+    /// The node that sent the message.
     pub sender: NodeId,
     /// The bytes.
     pub payload: Vec<u8>,
@@ -34,13 +34,13 @@ pub struct QueueEnd {
 }
 
 /// Creates a queue of at most `capacity` messages. Returns the replica to start a member with, and
-/// the end to take messages from. If membership changes, a full queue must not last as long as the
-/// group's failure timeout, or the others remove this member.
+/// the end to take messages from. If membership can change, the queue must not stay full for as
+/// long as the group's failure timeout, or the other members remove this one.
 #[must_use]
 pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
     let capacity = capacity.max(1);
     let (queue, messages) = mpsc::sync_channel(capacity);
-    // In addition to the queued messages, each end holds one.
+    // Each end holds one buffer in addition to the queued ones.
     let (used, unused) = mpsc::sync_channel::<Vec<u8>>(capacity + 2);
     let replica = move |messages: &mut Messages<'_, '_>| {
         let subgroup = messages.subgroup();
@@ -49,7 +49,7 @@ pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
             payload.clear();
             payload.extend_from_slice(message.payload);
             let (place, sender) = (message.place, message.sender);
-            // Without a receiver the message counts as delivered.
+            // If the receiver has been dropped, the message counts as delivered.
             let Ok(()) = queue.send(QueuedMessage { subgroup, place, sender, payload }) else {
                 return;
             };
@@ -59,12 +59,12 @@ pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
 }
 
 impl QueueEnd {
-    /// Calls `with` on the next message, after waiting at most `timeout` for one. Returns `None` if
-    /// none arrived, or if the member is gone.
+    /// Waits up to `timeout` for the next message, and calls `with` on it. Returns `None` if no
+    /// message arrived or the member has ended.
     pub fn take<R>(&self, timeout: Duration, with: impl FnOnce(&QueuedMessage) -> R) -> Option<R> {
         let message = self.messages.recv_timeout(timeout).ok()?;
         let result = with(&message);
-        // Without a replica the buffer is not needed.
+        // If the replica has been dropped, the buffer is no longer needed.
         let _ = self.used.try_send(message.payload);
         Some(result)
     }

@@ -5,7 +5,7 @@ use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 
 use crate::group::description::view::View;
 
-/// A view that was installed.
+/// A newly installed view.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewChanged<'a> {
     /// The view.
@@ -14,32 +14,34 @@ pub struct ViewChanged<'a> {
     pub own: NodeId,
     /// The nodes that joined.
     pub joined: &'a [NodeId],
-    /// The nodes that left, or were lost.
+    /// The nodes that left or failed.
     pub gone: &'a [NodeId],
 }
 
-/// A message, lent until the call returns.
+/// A message, borrowed until the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// The subgroup.
     pub subgroup: SubgroupId,
-    /// The view in which it was delivered.
+    /// The view in which the message was delivered.
     pub view: ViewId,
-    /// The message's place in the delivery order of the view's subgroup: ascending, and the same at
-    /// all members.
+    /// The message's place in the delivery order of its subgroup in this view. Places ascend, and
+    /// are the same at all members.
     pub place: Place,
-    /// The member that sent it.
+    /// The member that sent the message.
     pub sender: NodeId,
-    /// The payload, possibly empty. It is located where the sender writes: an application that does
-    /// not trust all members must copy it before validating it, and use the copy.
+    /// The payload, possibly empty. It lies in memory that the sender can write to: an application
+    /// that does not trust all members must copy the payload, and then validate and use only the
+    /// copy.
     pub payload: &'a [u8],
     /// The external client that published the message, if the subgroup accepts clients (EXT-1);
-    /// `sender` is then the member that the client was at. `None` if the member sent it itself.
+    /// `sender` is then the member that the client was connected to. `None` if the member itself
+    /// sent the message.
     pub client: Option<ClientId>,
-    /// Whether it was sent as a large message.
+    /// Whether the message was sent as a large message.
     pub is_large: bool,
-    /// Whether it was delivered before this member joined, and after the state that this member
-    /// took over.
+    /// Whether the message was delivered before this member joined, and after the point of the
+    /// state that this member restored.
     pub is_replayed: bool,
 }
 

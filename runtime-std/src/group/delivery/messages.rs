@@ -10,19 +10,19 @@ use crate::group::large::Large;
 
 /// The source of the messages.
 pub(crate) enum Source<'b, 'a> {
-    /// A step, with nothing else to check.
+    /// A step for which nothing else needs to be checked.
     Plain {
         batch: &'b mut Batch<'a>,
         view: &'b View,
     },
-    /// A step that may deliver large messages or have joiners.
+    /// A step that may deliver large messages or have joining nodes.
     Live {
         batch: &'b mut Batch<'a>,
         view: &'b View,
         large: &'b Large,
     },
     Replayed(Option<Message<'a>>),
-    /// The messages of another source that are for the application.
+    /// The messages of another source, filtered for the application.
     Ordered {
         sent: &'b mut (dyn SentMessages<'b> + 'b),
         order: &'b mut SubgroupOrder,
@@ -89,13 +89,13 @@ impl<'b, 'a> Messages<'b, 'a> {
         Self { subgroup: sent.subgroup, source: Source::Ordered { sent, order }, tap: None }
     }
 
-    /// Returns the subgroup that all of them belong to.
+    /// Returns the subgroup that all messages of the batch belong to.
     #[must_use]
     pub const fn subgroup(&self) -> SubgroupId {
         self.subgroup
     }
 
-    /// Passes over the remaining messages.
+    /// Skips the remaining messages.
     pub(crate) fn finish(mut self) {
         if self.tap.is_some() || matches!(self.source, Source::Ordered { .. }) {
             while self.next().is_some() {}
@@ -112,7 +112,7 @@ impl<'b> Iterator for Messages<'b, '_> {
             let message = batch.next()?;
             return Some(message_of(self.subgroup, view, &message, message.payload));
         }
-        // Destructured, because a message returned by a call lives in memory, and the usual one
+        // Destructured, because a message returned by a call lives in memory, but the usual one
         // need not.
         let Message { subgroup, view, place, sender, payload, client, is_large, is_replayed } =
             self.next_of_any()?;
@@ -137,7 +137,7 @@ impl<'b> Messages<'b, '_> {
                 message_of(self.subgroup, view, &message, message.payload)
             }
             Source::Ordered { sent, order } => loop {
-                // The application learns of the forgotten client first.
+                // The application must learn of the forgotten client first.
                 if order.has_forgotten() {
                     return None;
                 }

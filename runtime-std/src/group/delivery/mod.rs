@@ -1,4 +1,4 @@
-//! The application's side: what members receive, in one order.
+//! The application's side: the messages and views that members receive, in one order.
 //!
 //! | file | subject |
 //! |---|---|

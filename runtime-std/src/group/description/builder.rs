@@ -1,4 +1,4 @@
-//! A description built by a program, for groups that need no file.
+//! A description built by a program, for groups without a file.
 
 use tramontane_control::HostAddress;
 
@@ -8,14 +8,14 @@ use crate::carrier::Carrier;
 
 /// Builds a [`Description`]: [`Description::builder`] begins one, [`build`](Self::build) checks it.
 ///
-/// Anything left out has the default of a group file: shared memory, changing membership, one
-/// subgroup of all nodes in which all send.
+/// Every setting that is not given has the same default as in a group file: shared memory, changing
+/// membership, and one subgroup of all nodes in which all nodes send.
 #[derive(Clone, Debug)]
 pub struct DescriptionBuilder {
     description: Description,
-    /// The subgroup of all nodes, used if no other one is given.
+    /// The subgroup of all nodes, used if no other subgroup is given.
     all: SubgroupDescription,
-    /// The number of nodes, from the first, that send in it; all if `None`.
+    /// The number of nodes, counted from the first, that send in the subgroup; all if `None`.
     senders: Option<usize>,
 }
 
@@ -45,8 +45,9 @@ impl DescriptionBuilder {
         self
     }
 
-    /// Sets the address at which each node listens, in rank order: over TCP, and for the meeting
-    /// over RDMA. If no nodes were set before, they are `0`, `1` and so on.
+    /// Sets the address at which each node listens, in rank order. A group over TCP uses the
+    /// addresses for all traffic, a group over RDMA only to connect. If no nodes have been set, the
+    /// nodes are `0`, `1` and so on.
     #[must_use]
     pub fn addresses<A: Clone + Into<HostAddress>>(mut self, addresses: &[A]) -> Self {
         if self.description.nodes.is_empty() {
@@ -65,7 +66,7 @@ impl DescriptionBuilder {
         self
     }
 
-    /// Makes membership fixed: all nodes are members from beginning to end, see
+    /// Makes membership fixed: all nodes are members from beginning to end. See
     /// [`Membership::Fixed`].
     #[must_use]
     pub fn fixed(mut self) -> Self {
@@ -80,7 +81,7 @@ impl DescriptionBuilder {
         self
     }
 
-    /// Sets the largest message, in bytes.
+    /// Sets the maximum message size, in bytes.
     #[must_use]
     pub fn message_max(mut self, bytes: u32) -> Self {
         self.all.message_max = bytes;
@@ -94,28 +95,29 @@ impl DescriptionBuilder {
         self
     }
 
-    /// Delivers messages on receipt, without one order and without waiting for stability.
+    /// Delivers messages on receipt, unordered and without waiting for stability.
     #[must_use]
     pub fn unordered(mut self) -> Self {
         self.all.unordered = true;
         self
     }
 
-    /// Makes members log what they deliver: see [`SubgroupDescription::logged`].
+    /// Makes members log the messages that they deliver. See [`SubgroupDescription::logged`].
     #[must_use]
     pub fn logged(mut self) -> Self {
         self.all.logged = true;
         self
     }
 
-    /// Adds a subgroup, in place of the one of all nodes. Call it once per subgroup.
+    /// Adds a subgroup, which replaces the default subgroup of all nodes. Call this once per
+    /// subgroup.
     #[must_use]
     pub fn subgroup(mut self, subgroup: SubgroupDescription) -> Self {
         self.description.subgroups.push(subgroup);
         self
     }
 
-    /// Sets the heartbeat interval and the time without a heartbeat after which a member is
+    /// Sets the heartbeat interval, and the time without a heartbeat after which a member is
     /// removed, both in ms.
     #[must_use]
     pub fn heartbeat_ms(mut self, heartbeat_ms: u64, failure_timeout_ms: u64) -> Self {
@@ -124,14 +126,14 @@ impl DescriptionBuilder {
         self
     }
 
-    /// Sets the file of the key that all members share.
+    /// Sets the file that contains the key shared by all members.
     #[must_use]
     pub fn key_file(mut self, file: impl Into<std::path::PathBuf>) -> Self {
         self.description.key_file = Some(file.into());
         self
     }
 
-    /// Allows unencrypted traffic: see [`Description::allow_clear`].
+    /// Allows unencrypted traffic. See [`Description::allow_clear`].
     #[must_use]
     pub fn allow_clear(mut self) -> Self {
         self.description.allow_clear = true;

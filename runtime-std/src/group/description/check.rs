@@ -1,4 +1,4 @@
-//! Reading, completing and checking a description.
+//! Reads, completes and checks a description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::rdma::DeviceOptions;
 
 impl Description {
     /// Reads a group file, and checks all of it. A relative `key_file` is resolved against the
-    /// group file's folder.
+    /// folder of the group file.
     ///
     /// # Errors
     /// [`DescriptionError`].
@@ -115,13 +115,13 @@ impl Description {
         if buffers > BUFFERS_MAX {
             return Err(DescriptionError::LargeBuffers(buffers));
         }
-        // The largest possible view: if its layout is valid, that of every view is.
+        // The largest possible view: if its layout is valid, so is the layout of every other view.
         self.view_layout(&View::of_all(self))?;
         self.view_layout(&View::first(self))?;
         Ok(())
     }
 
-    /// Returns why a subgroup cannot be logged, if it cannot (DUR-2).
+    /// Returns the reason why a subgroup cannot be logged, or `None` if it can (DUR-2).
     fn log_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
         if !subgroup.logged {
             None
@@ -143,7 +143,7 @@ impl Description {
         }
     }
 
-    /// Returns why a subgroup cannot be reserved, if it cannot.
+    /// Returns the reason why a subgroup cannot be reserved, or `None` if it can.
     fn reserve_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
         if !subgroup.reserved {
             None

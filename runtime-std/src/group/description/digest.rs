@@ -1,8 +1,8 @@
-//! Digests of the settings that must be the same at all nodes. Two digests reveal which fields
-//! differ.
+//! Digests of the settings that must be the same at all nodes. Comparing two digests reveals which
+//! fields differ.
 //!
-//! The upper bits of a digest are a hash of all fields, and the lower bits are a few bits of each
-//! field's own hash. So two nodes that compare their digests find out which fields to correct,
+//! The upper bits of a digest are a hash of all fields, and the lower bits contain a few bits of
+//! each field's own hash. So two nodes that compare their digests learn which fields to correct
 //! without exchanging anything else.
 
 use serde::Serialize;
@@ -12,8 +12,8 @@ use super::terms::Description;
 /// The fields that are compared, in the order of their bits.
 pub(crate) struct Fields<const COUNT: usize> {
     pub(crate) names: [&'static str; COUNT],
-    /// Bits of each field's own hash: with four bits, one difference in sixteen cannot be
-    /// attributed to its field.
+    /// The number of bits of each field's own hash. With four bits, one difference in sixteen
+    /// cannot be attributed to its field.
     pub(crate) bits: u32,
 }
 
@@ -41,8 +41,8 @@ impl<const COUNT: usize> Fields<COUNT> {
         hash(&hashes[..]) << self.hint_bits() | hints
     }
 
-    /// Returns the fields by which two digests are known to differ, as a readable list. Empty if
-    /// none is known.
+    /// Returns a readable list of the fields in which two digests are known to differ. The list is
+    /// empty if none is known.
     pub(crate) fn differing(&self, own: u64, other: u64) -> String {
         let differs = |place: u32| (own ^ other) >> (self.bits * place) & self.mask() != 0;
         let names = (0..).zip(self.names).filter(|(place, _)| differs(*place));
@@ -59,11 +59,11 @@ impl<const COUNT: usize> Fields<COUNT> {
     }
 }
 
-/// Returns the digest of a description. Nodes that form the first view must agree on `initial` too;
-/// it no longer matters afterwards.
+/// Returns the digest of a description. Nodes that form the first view must also agree on
+/// `initial`, which no longer matters afterwards.
 ///
-/// Both times are included: a member would remove peers whose heartbeats are less frequent than its
-/// failure timeout allows.
+/// Both times are included, because a member would remove peers whose heartbeats are less frequent
+/// than its failure timeout allows.
 pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
     let Description {
         name,
@@ -78,7 +78,7 @@ pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
         subgroups,
         ..
     } = description;
-    // Each node chooses for itself where it keeps its state.
+    // Each node chooses its own state folder.
     let nodes: Vec<_> = nodes.iter().map(|node| (node.id, &node.address)).collect();
     let initial = forms.then_some(initial);
     FIELDS.digest(&[
@@ -96,13 +96,13 @@ pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
 }
 
 /// Returns a value to combine with the digest of nodes that meet, for other terms that they must
-/// share. It leaves the fields' bits unchanged, so that no field is reported for a difference in
-/// these terms.
+/// share. The value leaves the fields' bits unchanged, so that no field is reported when only these
+/// terms differ.
 pub(crate) fn digest_of_terms(terms: u64) -> u64 {
     if terms == 0 { 0 } else { hash(&terms) << FIELDS.hint_bits() }
 }
 
-/// Returns the fields of a group file by which two digests are known to differ.
+/// Returns the fields of a group file in which two digests are known to differ.
 pub(crate) fn differing(own: u64, other: u64) -> String {
     FIELDS.differing(own, other)
 }
@@ -115,8 +115,8 @@ pub(crate) fn hash(part: &(impl Serialize + ?Sized)) -> u64 {
 }
 
 impl Description {
-    /// Returns the digest of everything that must be the same at all members; keys, state folders
-    /// and the initial nodes are each member's own choice.
+    /// Returns the digest of everything that must be the same at all members. Keys, state folders
+    /// and the initial nodes are not included, because each member chooses its own.
     #[must_use]
     pub fn digest(&self) -> u64 {
         digest(self, false)
@@ -171,8 +171,8 @@ mod tests {
         }
     }
 
-    /// Nodes of one version accept or refuse each other by this number. If it changes, the greeting
-    /// needs a new version, and these values must be updated.
+    /// Nodes of the same version accept or refuse each other by this number. If the number changes,
+    /// the greeting needs a new version, and these values must be updated.
     #[test]
     fn group_digests_are_fixed_per_greeting_version() {
         let description = Description::local("g", 3, 8, 16);

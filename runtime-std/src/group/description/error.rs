@@ -1,4 +1,4 @@
-//! Errors in a group file, each in one line that says what to do.
+//! Errors in a group file. Each is one line that says what to do.
 
 use std::path::PathBuf;
 
@@ -13,44 +13,46 @@ use crate::group::large::limits::{BUFFERS_MAX, LARGE_MAX};
 pub enum DescriptionError {
     /// The file cannot be read.
     #[error(
-        "cannot read {}: {source}; choose a group file that you may read (see tramontane node \
-         --example-config)",
+        "cannot read {}: {source}; choose a group file that you may read",
         path.display()
     )]
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The error reported by the system.
         source: std::io::Error,
     },
     /// The file is not TOML, or has an unknown field.
-    #[error("{}, line {line}: {text}; 'tramontane node --example-config' explains every field", path.display())]
+    #[error(
+        "{}, line {line}: {text}; the example configuration explains every field",
+        path.display()
+    )]
     Parse {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
         /// The error of the parser.
         text: String,
     },
-    /// A node is listed twice.
+    /// A node that is listed twice.
     #[error("node {0} is listed twice; give each node its own id")]
     DuplicateNode(u32),
-    /// A setting names a node that does not exist.
+    /// A setting that names a node that does not exist.
     #[error(
-        "{what} names node {node}, which is not in the list of nodes; add it there, or remove it \
-         here"
+        "{what} names node {node}, which is not in the list of nodes; add the node to the list, or \
+         remove it from {what}"
     )]
     UnknownNode {
-        /// The setting that names it.
+        /// The setting that names the node.
         what: String,
         /// The node.
         node: u32,
     },
-    /// A node has no address, over TCP or RDMA.
+    /// A node without an address, in a group over TCP or RDMA.
     #[error(
-        "node {0} has no address, but the group does not use shared memory; set the address at \
-         which it listens: address = \"10.9.0.1:7000\""
+        "node {0} has no address, which a group over TCP or RDMA needs; set its listening address: \
+         address = \"10.9.0.1:7000\""
     )]
     NoAddress(u32),
     /// An address that other nodes cannot connect to.
@@ -64,15 +66,15 @@ pub enum DescriptionError {
         /// Its address.
         address: HostAddress,
     },
-    /// Two nodes have the same address.
+    /// Two nodes that have the same address.
     #[error(
         "nodes {first} and {second} both have the address {address}; give each node its own \
          address, or its own port on the same host"
     )]
     DuplicateAddress {
-        /// The first of them.
+        /// The first of the two nodes.
         first: u32,
-        /// The second of them.
+        /// The second of the two nodes.
         second: u32,
         /// The address.
         address: HostAddress,
@@ -88,13 +90,13 @@ pub enum DescriptionError {
         "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
     )]
     Times,
-    /// A limit for slow members that one long upcall would exceed.
+    /// A time limit for slow members that is so short that one long upcall would exceed it.
     #[error(
         "evict_slow_after_ms is less than twice failure_timeout_ms, the longest time an upcall may \
          take; raise it, or set it to 0"
     )]
     Eviction,
-    /// Two subgroups have the same name.
+    /// Two subgroups that have the same name.
     #[error("subgroup \"{0}\" is listed twice; give each subgroup its own name")]
     DuplicateSubgroup(String),
     /// Invalid settings of large messages.
@@ -103,7 +105,7 @@ pub enum DescriptionError {
          most {LARGE_MAX}, message_max to at least 8, and large_window from 1 to 64"
     )]
     Large(String),
-    /// More large messages than buffers are available for.
+    /// A number of large messages that exceeds the available buffers.
     #[error(
         "large messages need {0} buffers at a member (large_window + 2 per sender), but at most \
          {BUFFERS_MAX} are possible; lower large_window, or reduce the number of senders"
@@ -112,16 +114,16 @@ pub enum DescriptionError {
     /// A subgroup that cannot be logged.
     #[error("subgroup \"{0}\" cannot be logged, because {1}")]
     Logged(String, &'static str),
-    /// Clients in a subgroup that cannot have them.
+    /// Clients in a subgroup that cannot accept them.
     #[error(
         "subgroup \"{0}\" is unordered and therefore cannot accept clients; remove unordered or \
          clients"
     )]
     Clients(String),
-    /// A lease shorter than the time that the detection of a lost member takes.
+    /// A lease shorter than the time needed to detect a lost member.
     #[error("client_lease_ms of subgroup \"{0}\" is less than twice failure_timeout_ms; raise it")]
     ClientLease(String),
-    /// A setting that only a group with changing membership can have.
+    /// A setting that is valid only in a group with changing membership.
     #[error(
         "a group with fixed membership cannot have {0}; remove that setting, or set membership = \
          \"changing\""
@@ -130,7 +132,7 @@ pub enum DescriptionError {
     /// A subgroup that cannot be reserved.
     #[error("subgroup \"{0}\" cannot be reserved, because {1}")]
     Reserved(String, &'static str),
-    /// A node whose id is reserved for another meaning.
+    /// A node whose id is reserved for another purpose.
     #[error(
         "node {0} has an id that is used for reserved subgroups; give it an id below 2147483648"
     )]

@@ -1,4 +1,4 @@
-//! The layout of a view, with the configuration that it borrows.
+//! The layout of a view, together with the configuration that it borrows.
 
 use self_cell::self_cell;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
@@ -26,9 +26,9 @@ struct Ranks {
 }
 
 impl Ranks {
-    /// Lists the members and senders of a subgroup in a view. A layout has no empty subgroups, so a
-    /// subgroup without members consists of the view's first member, which does not send in it. It
-    /// then occupies no more than its columns.
+    /// Lists the members and senders of a subgroup in a view. A layout cannot have empty subgroups,
+    /// so a subgroup without members consists of the view's first member, which does not send in
+    /// it. The subgroup then occupies no space other than its columns.
     fn of(subgroup: &SubgroupDescription, view: &View, is_closed: bool) -> Self {
         let ranks = |nodes: &[u32]| -> Vec<Rank> {
             nodes.iter().filter_map(|node| view.rank_of(NodeId(*node))).collect()
@@ -82,12 +82,12 @@ self_cell!(
     }
 );
 
-/// The layout of a view, and everything that it is computed from.
+/// The layout of a view, together with everything from which it is computed.
 pub struct ViewLayout(LayoutCell);
 
 impl ViewLayout {
-    /// Computes the layout of a view with these subgroups. It has columns for views only if
-    /// membership changes.
+    /// Computes the layout of a view with these subgroups. The layout has columns for view changes
+    /// only if membership can change.
     pub(crate) fn new(
         view: &View,
         subgroups: &[SubgroupDescription],
@@ -137,7 +137,7 @@ impl Description {
     /// Computes the layout of a view's memory, which is the same at every member.
     ///
     /// # Errors
-    /// The layout's error, if the description is invalid.
+    /// Returns the layout's error if the description is invalid.
     pub fn view_layout(&self, view: &View) -> Result<ViewLayout, LayoutError> {
         ViewLayout::new(view, &self.subgroups, self.membership)
     }

@@ -1,12 +1,13 @@
 //! The opening and closing of reserved subgroups, as carried by the view protocol (DDS-1).
 //!
 //! The core agrees on a list of ids to be added, and never interprets them. In a group with
-//! reserved subgroups, an id of the upper half names no node; it opens or closes such a subgroup in
-//! the next view. So members agree on a view's open subgroups exactly as they agree on its members.
-//! Such an id occurs only in a list, never in a view: it is removed before the view is made, so it
-//! counts in no majority.
+//! reserved subgroups, an id in the upper half of the range names no node; it opens or closes such
+//! a subgroup in the next view. So members agree on a view's open subgroups exactly as they agree
+//! on its members. Such an id occurs only in a list, never in a view: it is removed before the view
+//! is created, so it counts in no majority.
 //!
-//! A change asks for a state, not for a step: asking twice is the same as asking once.
+//! A change names the wanted state, so requesting it twice has the same effect as requesting it
+//! once.
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
@@ -15,10 +16,10 @@ use super::terms::Description;
 /// Set in ids that name no node.
 const IS_CHANGE: u32 = 1 << 31;
 
-/// Set in those of them that open a subgroup.
+/// Set in ids that open a subgroup. Used only together with the bit above.
 const OPENS: u32 = 1 << 30;
 
-/// A request that a reserved subgroup be open, or be closed.
+/// A request to open or close a reserved subgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SubgroupChange {
     pub(crate) subgroup: SubgroupId,
@@ -32,8 +33,8 @@ impl SubgroupChange {
         NodeId(IS_CHANGE | opens | u32::from(self.subgroup.0))
     }
 
-    /// Returns the change that an id of a list represents, or `None` if it names a node. Any other
-    /// id changes nothing: it names a subgroup that is not reserved.
+    /// Returns the change that an id in a list represents, or `None` if the id names a node. Any
+    /// other id changes nothing, because it names a subgroup that is not reserved.
     pub(crate) fn of_id(description: &Description, id: NodeId) -> Option<Self> {
         if !may_be_change(id) || !description.has_reserved() {
             return None;
@@ -44,7 +45,7 @@ impl SubgroupChange {
     }
 }
 
-/// Returns whether an id would name no node in a group with reserved subgroups.
+/// Returns whether an id would not name a node in a group with reserved subgroups.
 pub(crate) fn may_be_change(id: NodeId) -> bool {
     id.get() & IS_CHANGE != 0
 }
@@ -98,8 +99,8 @@ mod tests {
         let second = first.next(&description, &[nodes[0], nodes[1], change(2, true)]);
         assert_eq!((&second.members[..], &second.closed[..]), (&nodes[..], &[SubgroupId(1)][..]));
         assert_eq!(second.subgroup_members(&description, SubgroupId(2)), nodes);
-        // Changes apply in the order of the list; those already in effect, or for subgroups that
-        // are not reserved, have no effect.
+        // Changes apply in the order of the list. Changes that are already in effect, or that name
+        // subgroups that are not reserved, do nothing.
         let list = [nodes[1], change(1, true), change(1, false), change(2, true), change(0, false)];
         let third = second.next(&description, &list);
         assert_eq!((&third.members[..], &third.closed[..]), (&nodes[1..], &[SubgroupId(1)][..]));

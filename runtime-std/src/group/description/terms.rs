@@ -1,8 +1,9 @@
-//! A group as its file describes it: nodes that may be members, and subgroups of them.
+//! A group as its file describes it: the nodes that may be members, and the subgroups of these
+//! nodes.
 //!
-//! All nodes that may ever be members are in the file. The members at one moment form a view. A
-//! view's subgroups and memory follow from the file and the view, so that all members compute the
-//! same.
+//! The file lists all nodes that may ever be members. The members at a given moment form a view. A
+//! view's subgroups and memory follow from the file and the view, so all members compute the same
+//! result.
 
 use std::path::PathBuf;
 
@@ -14,21 +15,21 @@ use crate::carrier::Carrier;
 use crate::group::large::limits::LargeBlocks;
 use crate::rdma::DeviceOptions;
 
-/// The default window: Spindle IV-A.2 found 100 slots best.
+/// The default window: Spindle IV-A.2 found 100 slots to be best.
 pub const WINDOW_DEFAULT: u32 = 100;
 
-/// The default message limit: the 10 KB of Spindle's experiments.
+/// The default maximum message size: the 10 KB of Spindle's experiments.
 pub const MESSAGE_MAX_DEFAULT: u32 = 10_240;
 
-/// Whether members may come and go.
+/// Whether members may join and leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Membership {
     /// Members may fail, leave and join; the others continue in the next view.
     #[default]
     Changing,
-    /// All nodes are members from beginning to end. The group starts once all are there, and ends
-    /// when the first of them goes: the others stop, and report which one it was
+    /// All nodes are members from beginning to end. The group starts when all nodes are present,
+    /// and ends when the first one leaves or fails: the others stop, and report which node it was
     /// ([`Stopped::PeerLost`](crate::member::Stopped::PeerLost)). There are no heartbeats, state
     /// folders or large messages, and an idle group posts nothing.
     Fixed,
@@ -38,49 +39,51 @@ pub enum Membership {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// The group's name. Must be the same at all members.
+    /// The group's name, which must be the same at all members.
     pub name: String,
     /// The fabric that carries the group's writes.
     #[serde(default)]
     pub fabric: Carrier,
-    /// Whether members may come and go.
+    /// Whether members may join and leave.
     #[serde(default)]
     pub membership: Membership,
-    /// The file of the key that all members share; a relative path is resolved against the group
-    /// file's folder.
+    /// The file with the key that all members share. A relative path is resolved against the folder
+    /// of the group file.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Whether unencrypted traffic is allowed: without a key, also at addresses that are not
-    /// loopback; over RDMA, also with a key, because the key does not encrypt RDMA.
+    /// Whether unencrypted traffic is allowed. A group without a key needs this for addresses that
+    /// are not loopback. A group over RDMA needs it even with a key, because the key does not
+    /// encrypt RDMA.
     #[serde(default)]
     pub allow_clear: bool,
-    /// The heartbeat interval in ms. The same at all members. Fixed membership has no heartbeats.
+    /// The heartbeat interval in ms, which must be the same at all members. Groups with fixed
+    /// membership have no heartbeats.
     #[serde(default = "heartbeat_default")]
     pub heartbeat_ms: u64,
-    /// The time without a heartbeat after which a member is removed, in ms; it must exceed the
-    /// longest upcall (VIE-2). The same at all members.
+    /// The time without a heartbeat after which a member is removed, in ms. It must exceed the
+    /// duration of the longest upcall (VIE-2), and be the same at all members.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
-    /// The time after which a live member that holds others back is removed, in ms. 0: the others
-    /// wait for it without limit (EXT-2). The same at all members. Not available with fixed
-    /// membership.
+    /// The time after which a live member that holds others back is removed, in ms. If 0, the
+    /// others wait for that member without limit (EXT-2). It must be the same at all members, and
+    /// is not available with fixed membership.
     #[serde(default)]
     pub evict_slow_after_ms: u64,
-    /// Whether the next view needs a majority of the last one (VIE-9). Without it, a network
-    /// partition splits the group in two.
+    /// Whether the next view needs a majority of the previous one (VIE-9). If false, a network
+    /// partition can split the group in two.
     #[serde(default = "majority_default")]
     pub majority: bool,
-    /// The nodes of the first view, all of which must be there before anything starts; all nodes if
-    /// left out.
+    /// The nodes of the first view. All of them must be present before the group starts. If
+    /// omitted, all nodes of the group.
     #[serde(default)]
     pub initial: Vec<u32>,
     /// All nodes that may ever be members.
     pub nodes: Vec<NodeDescription>,
-    /// Over RDMA, the device and how it is used; each node's own choice. Options given at the start
-    /// of a program take precedence.
+    /// For RDMA: the device, and how it is used. Each node chooses its own. Options given when a
+    /// program starts take precedence.
     #[serde(default)]
     pub rdma: DeviceOptions,
-    /// The subgroups; one of all nodes if left out.
+    /// The subgroups. If omitted, one subgroup of all nodes.
     #[serde(default)]
     pub subgroups: Vec<SubgroupDescription>,
 }
@@ -91,11 +94,12 @@ pub struct Description {
 pub struct NodeDescription {
     /// The node's id, which never changes.
     pub id: u32,
-    /// The address at which it listens over TCP, or is met over RDMA.
+    /// The address at which the node listens over TCP, or at which peers connect to it before they
+    /// use RDMA.
     #[serde(default)]
     pub address: Option<HostAddress>,
-    /// The folder for the node's membership; a relative path is resolved against the group file's
-    /// folder. Each node's own choice.
+    /// The folder for the node's membership, which each node chooses for itself. A relative path is
+    /// resolved against the folder of the group file.
     #[serde(default)]
     pub state: Option<PathBuf>,
 }
@@ -106,53 +110,57 @@ pub struct NodeDescription {
 pub struct SubgroupDescription {
     /// The subgroup's name.
     pub name: String,
-    /// The nodes that belong to it while they are members of the group; all if left out.
+    /// The nodes that belong to the subgroup while they are members of the group. If omitted, all
+    /// nodes.
     #[serde(default)]
     pub members: Option<Vec<u32>>,
-    /// The members that send, in sender order; all its members if left out.
+    /// The members that send, in sender order. If omitted, all members of the subgroup.
     #[serde(default)]
     pub senders: Option<Vec<u32>>,
     /// The number of slots per sender.
     #[serde(default = "window_default")]
     pub window: u32,
-    /// The largest message, in bytes.
+    /// The maximum message size, in bytes.
     #[serde(default = "message_max_default")]
     pub message_max: u32,
-    /// Whether messages are delivered on receipt, without one order and without waiting for
-    /// stability.
+    /// Whether messages are delivered on receipt, unordered and without waiting for stability.
     #[serde(default)]
     pub unordered: bool,
-    /// The largest large message, in bytes. Large messages travel by block multicast, and have
-    /// their place in the one order (RDM-7). Zero: there are none.
+    /// The maximum size of a large message, in bytes. Large messages travel by block multicast, and
+    /// are ordered together with all other messages (RDM-7). If zero, the subgroup has no large
+    /// messages.
     #[serde(default)]
     pub large_max: u64,
-    /// The number of large messages of one sender that may be in flight at a time. Each member has
+    /// The maximum number of large messages per sender that may be in flight. Each member has
     /// memory for that many per sender.
     #[serde(default = "large_window_default")]
     pub large_window: u32,
-    /// How the blocks of large messages are sent; the fabric's default if left out. The same at all
-    /// members. It is not part of a group file, and members do not compare it when they meet.
+    /// The way in which blocks of large messages are sent; the fabric's default if omitted. It must
+    /// be the same at all members, but is not part of a group file, and members do not compare it
+    /// when they meet.
     #[serde(skip)]
     pub large_blocks: Option<LargeBlocks>,
-    /// Whether external clients may publish and subscribe (EXT-1). Each message then takes up to 25
-    /// additional bytes.
+    /// Whether external clients may publish and subscribe (EXT-1). If so, each message takes up to
+    /// 25 additional bytes.
     #[serde(default)]
     pub clients: bool,
-    /// How long the group remembers a client that no member hears from, in ms. Within that time the
-    /// client may return and resend unacknowledged messages without duplicate deliveries.
+    /// The time for which the group remembers a client that no member hears from, in ms. Within
+    /// that time the client may return and resend unacknowledged messages without causing duplicate
+    /// deliveries.
     #[serde(default = "client_lease_default")]
     pub client_lease_ms: u64,
-    /// Whether it starts anew, empty, after all its members were lost at once, and its state with
-    /// them (VIE-10). Otherwise it remains without members.
+    /// Whether the subgroup restarts empty after all its members, and therefore its state, have
+    /// been lost at once (VIE-10). Otherwise it remains without members.
     #[serde(default)]
     pub restart_empty: bool,
-    /// Whether its members log what they deliver, each in its own data folder; receipts then report
-    /// where a message is durable. Must be the same at all members.
+    /// Whether members log the messages that they deliver, each in its own data folder. Receipts
+    /// then report where a message is durable. The value must be the same at all members.
     #[serde(default)]
     pub logged: bool,
-    /// Whether it has members only while it is open: it begins closed, and views open and close it
-    /// at run time ([`ReservedSubgroups`](crate::group::ReservedSubgroups)). While closed it
-    /// occupies a few cells of a row, and no slots.
+    /// Whether the subgroup has members only while it is open. Such a subgroup is closed at first,
+    /// and views open and close it at run time
+    /// ([`ReservedSubgroups`](crate::group::ReservedSubgroups)). While closed, it occupies a few
+    /// cells of a row, and no slots.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reserved: bool,
 }
@@ -180,8 +188,8 @@ const fn message_max_default() -> u32 {
 }
 
 impl Description {
-    /// Describes nodes `0` to `nodes - 1` on this machine, in one subgroup in which all send: for
-    /// programs that need no file.
+    /// Describes nodes `0` to `nodes - 1` on this machine, in one subgroup in which all nodes send.
+    /// Intended for programs that need no file.
     #[must_use]
     pub fn local(name: &str, nodes: u32, window: u32, message_max: u32) -> Self {
         let all: Vec<u32> = (0..nodes).collect();
@@ -233,7 +241,7 @@ impl Description {
 }
 
 impl SubgroupDescription {
-    /// Describes a subgroup of all nodes, with all defaults.
+    /// Describes a subgroup of all nodes, with default settings.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -254,13 +262,13 @@ impl SubgroupDescription {
         }
     }
 
-    /// Returns the nodes that belong to it.
+    /// Returns the nodes that belong to the subgroup.
     #[must_use]
     pub fn members(&self) -> &[u32] {
         self.members.as_deref().unwrap_or_default()
     }
 
-    /// Returns the nodes that send in it.
+    /// Returns the nodes that send in the subgroup.
     #[must_use]
     pub fn senders(&self) -> &[u32] {
         self.senders.as_deref().unwrap_or_default()

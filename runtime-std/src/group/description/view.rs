@@ -9,15 +9,15 @@ use super::terms::Description;
 /// The first view. Ids start at 1, so that fresh zeroed memory names no view.
 pub const FIRST_VIEW: ViewId = ViewId(1);
 
-/// The members of the group, from one change to the next.
+/// The members of the group between two changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// The view's number; rises by one with each change.
+    /// The view's number, which rises by one with each change.
     pub id: ViewId,
     /// The members, in rank order.
     pub members: Vec<NodeId>,
-    /// Subgroups without members: those that lost all members, and their state with them, and are
-    /// not to start anew (VIE-10); and reserved ones that are not open.
+    /// Subgroups without members: those that have lost all members, and therefore their state, and
+    /// must not restart empty (VIE-10); and reserved subgroups that are not open.
     pub closed: Vec<SubgroupId>,
 }
 
@@ -30,15 +30,15 @@ impl View {
         first.without_reserved(description)
     }
 
-    /// Returns a view of all nodes: the largest possible.
+    /// Returns a view of all nodes, which is the largest possible view.
     #[must_use]
     pub fn of_all(description: &Description) -> Self {
         let members = description.nodes.iter().map(|node| NodeId(node.id)).collect();
         Self { id: FIRST_VIEW, members, closed: Vec::new() }
     }
 
-    /// Returns the view after this one, from a list that the core agreed on: with the members that
-    /// the list names, and the reserved subgroups that it opens or closes.
+    /// Returns the next view, from a list that the core has agreed on. The list names the next
+    /// members, and opens or closes reserved subgroups.
     #[must_use]
     pub fn next(&self, description: &Description, list: &[NodeId]) -> Self {
         let members = nodes_of(description, list);

@@ -1,11 +1,11 @@
 //! Bounded logs: after a snapshot of the application, older records can be discarded (DUR-8).
 //!
-//! When `keep_bytes` bytes of records have been appended since the last snapshot, another one is
-//! taken, and written in its own thread while the log continues. It counts once a majority has all
-//! records that it covers, because records that were never ordered can be cut off a log, but cannot
-//! be removed from a state. Then the records before the *last* snapshot are discarded. So, apart
-//! from the snapshot, a log keeps at least about `keep_bytes` bytes of records and at most twice as
-//! many, plus those appended while a snapshot is written.
+//! A snapshot is taken after `keep_bytes` bytes of records have been appended since the last one,
+//! and is written in a separate thread while the log continues. The snapshot takes effect once a
+//! majority has all records that it covers, because records that were never ordered can be cut off
+//! a log but cannot be removed from a state. The records before the *previous* snapshot are then
+//! discarded. So, apart from the snapshot, a log keeps at least about `keep_bytes` bytes of records
+//! and at most twice as many, plus those appended while a snapshot is written.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use tramontane_log::{
 /// The size of the parts in which a state is written.
 const PART_BYTES: usize = 256 << 10;
 
-/// How much of its records a log keeps.
+/// The amount of records that a log keeps.
 pub(super) struct Retention {
-    /// The bytes of records after which a snapshot is taken; never if `None`.
+    /// The number of record bytes after which a snapshot is taken; never if `None`.
     keep_bytes: Option<u64>,
-    /// The bytes since the last snapshot.
+    /// The number of record bytes since the last snapshot.
     bytes: u64,
     under_way: Option<UnderWay>,
 }
 
-/// A snapshot that is being written, or waits until a majority has the records it covers.
+/// A snapshot that is being written, or that waits until a majority has the records that it covers.
 struct UnderWay {
     records: DurableCount,
     written: Receiver<Option<WrittenSnapshot>>,
@@ -65,10 +65,10 @@ impl Retention {
         std::thread::Builder::new().name("tramontane-snapshot".into()).spawn(move || {
             let snapshot = write(&log, Sequence(records.0), view, state);
             if let Err(error) = &snapshot {
-                // The log is unchanged, and another snapshot is taken later.
+                // The log remains unchanged, and another snapshot is taken later.
                 tracing::warn!(%error, "a snapshot cannot be written");
             }
-            // A member that has ended no longer needs it.
+            // A member that has ended no longer needs the snapshot.
             let _ = sender.send(snapshot.ok());
         })?;
         self.bytes = 0;
@@ -76,7 +76,8 @@ impl Retention {
         Ok(())
     }
 
-    /// Discards records, once a snapshot is written and a majority has all records that it covers.
+    /// Discards records once a snapshot has been written and a majority has all records that it
+    /// covers.
     pub(super) fn finish(
         &mut self,
         log: &GroupCommit<SystemFolder>,
@@ -104,7 +105,7 @@ impl Retention {
     }
 }
 
-/// Why a snapshot is not written.
+/// The reason why a snapshot is not written.
 #[derive(Debug, thiserror::Error)]
 enum SnapshotError {
     #[error(transparent)]

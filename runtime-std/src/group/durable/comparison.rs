@@ -1,8 +1,8 @@
 //! The common part of two logs of one subgroup, and the records that one of them lacks (DUR-7).
 //!
 //! # What holds
-//! - All members deliver a view's messages in one order, and views follow one another. So two
-//!   records of the same view and place are equal, and so is everything before them.
+//! - All members deliver a view's messages in one order, and views follow one another. So if two
+//!   records have the same view and place, they are equal, and so are all records before them.
 //! - A log that has records of a view which the group did not continue with has no record of a
 //!   later view. So the common part ends with the last record whose view and place are not above
 //!   those of the other log's last record.
@@ -17,10 +17,10 @@ use tramontane_log::{AppendError, GroupCommit, Log, ReadError, Record, Sequence,
 
 use super::delivered::Delivered;
 
-/// The bytes of records that are read while appends to the log wait.
+/// The number of record bytes read at a time, while appends to the log wait.
 pub(crate) const READ_BYTES: usize = 4 << 20;
 
-/// The end of a log: its last sound record.
+/// The end of a log: its last valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPlace {
     pub(crate) sequence: u64,
@@ -39,7 +39,7 @@ impl LogPlace {
     }
 }
 
-/// Returns the last sound record of a log, or `None` if it has none.
+/// Returns the last valid record of a log, or `None` if the log has none.
 pub(crate) fn last_place(log: &Log<SystemFolder>) -> Result<Option<LogPlace>, ReadError> {
     let mut end = log.end();
     let mut damaged: Vec<_> = log.damaged().collect();
@@ -52,8 +52,8 @@ pub(crate) fn last_place(log: &Log<SystemFolder>) -> Result<Option<LogPlace>, Re
     }
 }
 
-/// Returns how many records a log has in common with a log that ends at `other`; `None` if that is
-/// unknown, or if a record after them is damaged.
+/// Returns the number of records that a log has in common with a log that ends at `other`. Returns
+/// `None` if that number is unknown, or if a later record is damaged.
 pub(super) fn common(
     log: &Log<SystemFolder>,
     other: Option<LogPlace>,
@@ -76,12 +76,12 @@ pub(super) fn common(
             to = middle;
         }
     }
-    // If none of the records here is common, the logs may already differ before the first of them.
+    // If no record here is common, the logs may already differ before the first of these records.
     let is_known = from > first || first == 0;
     Ok(is_known.then_some(from).filter(|of| is_whole(log, *of)))
 }
 
-/// Returns whether no record from `from` on is damaged.
+/// Returns whether no record at or after `from` is damaged.
 fn is_whole(log: &Log<SystemFolder>, from: u64) -> bool {
     log.damaged().all(|(_, behind)| behind.0 <= from)
 }
@@ -117,17 +117,18 @@ pub(crate) struct SharedLogs(pub(super) Vec<WeakLog>);
 pub(super) struct WeakLog {
     pub(super) subgroup: SubgroupId,
     pub(super) commits: Weak<GroupCommit<SystemFolder>>,
-    /// The number of its records that were delivered.
+    /// The number of delivered records in the log.
     pub(super) delivered: Arc<AtomicU64>,
 }
 
 impl SharedLogs {
-    /// Returns the log of a subgroup, if it is logged and the member runs.
+    /// Returns the log of a subgroup, if it is logged and the member is running.
     pub(crate) fn get(&self, subgroup: SubgroupId) -> Option<SharedLog> {
         self.of(subgroup)?.commits.upgrade().map(SharedLog)
     }
 
-    /// Returns how many records of a subgroup's log were delivered; later ones may be cut off.
+    /// Returns the number of delivered records in a subgroup's log. Later records may still be cut
+    /// off.
     pub(crate) fn delivered(&self, subgroup: SubgroupId) -> u64 {
         self.of(subgroup).map_or(0, |log| log.delivered.load(Ordering::Acquire))
     }
@@ -147,8 +148,8 @@ impl SharedLogs {
 pub(crate) struct SharedLog(pub(super) Arc<GroupCommit<SystemFolder>>);
 
 impl SharedLog {
-    /// Returns how many records it has in common with a log that ends at `other`, once everything
-    /// appended is durable.
+    /// Returns the number of records that this log has in common with a log that ends at `other`,
+    /// once everything appended is durable.
     pub(crate) fn common(
         &self,
         other: Option<LogPlace>,
@@ -205,7 +206,7 @@ pub(super) fn read_records(
     Ok(read)
 }
 
-/// Why a log cannot supply another.
+/// The reason why a log cannot supply another.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SharedLogError {
     #[error(transparent)]
@@ -269,7 +270,7 @@ mod tests {
         log
     }
 
-    /// Returns places that rise by these steps; the flag of a step begins a new view.
+    /// Returns places that rise by these steps. The flag of a step begins a new view.
     fn places(view: u64, steps: &[(bool, u64)]) -> Vec<(u64, u64)> {
         let rise = |(view, place): &mut (u64, u64), (is_next, step): &(bool, u64)| {
             (*view, *place) = if *is_next { (*view + 1, *step) } else { (*view, *place + step) };
@@ -285,7 +286,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Compares with a model that goes record by record.
+        /// Compares the result with a model that checks one record at a time.
         #[test]
         fn common_part_of_logs_matches_model(
             prefix in steps(12),

@@ -1,10 +1,10 @@
-//! The data folder of a node: a log for each logged subgroup that it belongs to, in a folder of the
-//! subgroup's name.
+//! The data folder of a node. It contains a log for each logged subgroup that the node belongs to,
+//! in a folder with the subgroup's name.
 //!
 //! # Invariants
-//! - A log belongs to one node and one subgroup of one group, and only one process has it open.
-//! - Records that the group did not continue with are never deleted: they are kept under another
-//!   name, which is reported.
+//! - A log belongs to one node and one subgroup of one group, and is open in at most one process.
+//! - Records that are not part of the group's continuing history are never deleted: they are kept
+//!   under another name, which is reported.
 
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,11 @@ use crate::group::state::noted_log::NotedLog;
 /// The default folder for the membership of a node with a data folder.
 pub(crate) const VIEW_FOLDER: &str = "view";
 
-/// The least size of a segment, and the unit of segment sizes, in bytes.
+/// The minimum size of a segment, and the unit of segment sizes, in bytes.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 const BLOCK_BYTES: u64 = 4 << 10;
 
-/// The named value of a log that identifies its owner.
+/// The name of the log's value that identifies its owner.
 const NODE: &str = "node";
 
 /// The data folder of a node, with its logs open.
@@ -34,7 +34,7 @@ pub(crate) struct DataFolder {
     path: PathBuf,
     group: String,
     node: NodeId,
-    /// The bytes of records that the logs keep; all if `None`.
+    /// The number of record bytes that the logs keep; all if `None`.
     pub(crate) keep_bytes: Option<u64>,
     pub(crate) logs: Vec<LogTakenOver>,
     pub(crate) notices: Vec<LogNotice>,
@@ -116,7 +116,7 @@ impl DataFolder {
         self.logs.iter().map(LogTakenOver::note).collect()
     }
 
-    /// Keeps a log that is not the one in this node's notes under another name, because its common
+    /// Keeps a log that does not match this node's notes under another name, because its common
     /// part with the group's log is unknown.
     pub(crate) fn set_other_aside(&mut self, subgroup: SubgroupId) -> Result<(), DataError> {
         match self.log(subgroup) {
@@ -125,14 +125,15 @@ impl DataFolder {
         }
     }
 
-    /// Keeps all logs of an earlier group under other names, because the group starts anew.
+    /// Keeps all logs of an earlier group under other names, because the group starts from an empty
+    /// state.
     pub(crate) fn begin_anew(&mut self) -> Result<(), DataError> {
         let all: Vec<_> = self.logs.iter().map(|log| log.subgroup).collect();
         all.into_iter().try_for_each(|subgroup| self.begin_anew_in(subgroup))
     }
 
-    /// Keeps a subgroup's log under another name, because it contains nothing that the group would
-    /// continue with.
+    /// Keeps a subgroup's log under another name, because the group's history does not continue
+    /// from any part of it.
     pub(crate) fn begin_anew_in(&mut self, subgroup: SubgroupId) -> Result<(), DataError> {
         let is_touched = |log: &LogTakenOver| log.subgroup == subgroup && !log.is_untouched();
         let Some(at) = self.logs.iter().position(is_touched) else { return Ok(()) };
@@ -148,7 +149,7 @@ impl DataFolder {
         self.open_log(subgroup, &name)
     }
 
-    /// Sets aside a log's records from number `records` on, because the group continued without
+    /// Sets aside a log's records after the first `records`, because the group continued without
     /// them.
     pub(crate) fn cut(&mut self, subgroup: SubgroupId, records: u64) -> Result<(), TakeOverError> {
         let aside = self.log(subgroup).map(|log| log.cut(records)).transpose()?.flatten();
@@ -159,7 +160,7 @@ impl DataFolder {
         Ok(())
     }
 
-    /// Replaces damaged records by a member's copies. Returns false if these are not all of them.
+    /// Replaces damaged records with a member's copies. Returns false if some copies are missing.
     pub(crate) fn repair(
         &mut self,
         subgroup: SubgroupId,
@@ -182,7 +183,7 @@ impl DataFolder {
     }
 }
 
-/// Renames a folder durably to the first of `path.1`, `path.2` and so on that is free.
+/// Durably renames a folder to `path.1`, `path.2` and so on, whichever is the first free name.
 fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let numbered = |number: u32| {
         let mut name = path.as_os_str().to_owned();

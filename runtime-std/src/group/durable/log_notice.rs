@@ -4,47 +4,47 @@ use std::path::PathBuf;
 
 use tramontane_log::Damage;
 
-/// Something about a log that an operator should know.
+/// A fact about a log that an operator should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogNotice {
-    /// Data is damaged. Records are repaired by a peer.
+    /// Data is damaged. A peer supplies undamaged records.
     Damaged {
         /// The folder of the log.
         path: PathBuf,
         /// The damage.
         damage: Damage,
     },
-    /// Damaged records were restored.
+    /// Damaged records have been restored.
     Repaired {
         /// The folder of the log.
         path: PathBuf,
-        /// The first record.
+        /// The first restored record.
         from: u64,
-        /// The record after the last.
+        /// The record after the last restored one.
         to: u64,
     },
-    /// One copy of the node's state was damaged, and was rewritten from the other.
+    /// One copy of the node's state was damaged, and has been rewritten from the other.
     StateRepaired {
         /// The copy.
         path: PathBuf,
     },
-    /// The log has less than it had when this node ran before.
+    /// The log has fewer records than when this node last ran.
     Lost {
         /// The folder of the log.
         path: PathBuf,
-        /// The number of records that it has.
+        /// The number of records in the log.
         records: u64,
-        /// The number of records that were durable in it, at least.
+        /// The minimum number of records that had been durable in the log.
         had: u64,
-        /// Whether it is a different log, or an older copy.
+        /// Whether this is a different log, or an older copy of the log.
         is_of_another: bool,
     },
-    /// The group continued without some records; they are kept.
+    /// The group continued without some records, which are kept.
     SetAside {
         /// The number of records.
         records: u64,
-        /// The file or folder that has them.
+        /// The file or folder that contains these records.
         kept: PathBuf,
     },
 }

@@ -1,9 +1,9 @@
-//! Reads a member's own log of a subgroup from any position while the member runs: messages that
-//! the application received earlier, or has forgotten since.
+//! Reads a member's own log of a subgroup from any position while the member runs, for messages
+//! that the application received earlier, or has forgotten since.
 //!
 //! # Invariants
-//! - Messages come once each, in the subgroup's order, and only those that the application
-//!   receives: as a view ends, a log may contain some that are never delivered.
+//! - Each message comes once, in the subgroup's order, and only if the application receives it:
+//!   when a view ends, a log may contain messages that are never delivered.
 //! - The reader never makes the driving thread wait, except for one read of at most
 //!   [`CHUNK_BYTES`].
 

@@ -80,7 +80,7 @@ impl EarlyLosses {
         let losses = self.lost.iter().find(|losses| losses.node == node)?;
         let left = losses.left(now)?.as_secs() + 1;
         Some(format!(
-            "it was lost {} times soon after it was admitted; it may join in {left} s",
+            "it was lost {} times soon after it had joined; it may join again in {left} s",
             losses.times
         ))
     }

@@ -131,8 +131,8 @@ impl fmt::Display for Waiting {
 pub(crate) fn others(node: u32) -> String {
     format!(
         "this node has no data of the group; start the other nodes that have some, restore this \
-         node's folders, or, if those are lost for good, start node {node} again with \
-         --restart-with-less"
+         node's folders, or, if those are lost for good, start node {node} again with the option \
+         restart-with-less"
     )
 }
 
@@ -186,8 +186,8 @@ pub enum NotFormed {
     },
     /// A node was a member before.
     #[error(
-        "node {node} was a member before, in view {view} of {}, and {how}; start a member that \
-         still has the group's state",
+        "node {node} was already a member of this group (view {view}, members {}), and {how}; \
+         start a member that still has the group's state",
         List(members)
     )]
     WasMember {
@@ -204,7 +204,7 @@ pub enum NotFormed {
     #[error(
         "node {node} has a log of {records} records of this group, but no record of its \
          membership; start a member that still has one, or start the node with the longest log \
-         with --restart-with-less"
+         with the option restart-with-less"
     )]
     HasLog {
         /// The node.
@@ -214,8 +214,8 @@ pub enum NotFormed {
     },
     /// A node has no folder for its membership.
     #[error(
-        "node {node} cannot tell whether it was a member before; give each node a --log or --state \
-         folder"
+        "node {node} has no record of whether it was a member before; give each node a log or a \
+         state folder"
     )]
     NoState {
         /// The node.
@@ -223,8 +223,8 @@ pub enum NotFormed {
     },
     /// A node was not told to form a new group.
     #[error(
-        "node {node} was started without --new-group; start either all initial nodes with it, or \
-         none"
+        "node {node} was started without the option new-group; start either all initial nodes with \
+         this option, or none"
     )]
     NotTold {
         /// The node.
@@ -238,8 +238,8 @@ impl NotFormed {
     pub(crate) const fn last_resort(&self) -> &'static str {
         match self {
             Self::WasMember { .. } | Self::NoState { .. } => {
-                ", or, if none is left anywhere, form a new group: --new-group at each initial node (files of --log are \
-                 kept)"
+                ", or, if no such member exists any longer, form a new group: start every initial \
+                 node with the option new-group (existing logs are kept)"
             }
             Self::Lives { .. } | Self::HasLog { .. } | Self::NotTold { .. } => "",
         }

@@ -120,7 +120,7 @@ pub enum StartError {
     #[error(transparent)]
     Meet(#[from] MeshError),
     /// The group is running, and did not admit this node.
-    #[error("the group did not admit node {node}: {why}; check 'tramontane status', and try again")]
+    #[error("the group did not admit node {node}: {why}; check the group's status, and try again")]
     NotLetIn {
         /// This node.
         node: u32,
@@ -148,7 +148,7 @@ pub enum StartError {
         node: u32,
     },
     /// Not all members opened the view.
-    #[error("node {node} was not ready in time; find out why, and start all nodes again")]
+    #[error("node {node} was not ready in time; check that node's output, then restart all nodes")]
     NotReady {
         /// The first such node.
         node: u32,
@@ -158,13 +158,13 @@ pub enum StartError {
     Layout(#[from] LayoutError),
     /// A node has another description.
     #[error(
-        "node {node} has another configuration{}",
+        "node {node} has a different configuration{}",
         if fields.is_empty() {
             "; give all nodes the same group file, and start them with the same options".to_owned()
         } else {
             format!(
                 " ({fields}); give all nodes the same group file, or, if that node belongs to \
-                 another group, give this group another name and other addresses"
+                 another group, give this group a different name and different addresses"
             )
         }
     )]

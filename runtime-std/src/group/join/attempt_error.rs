@@ -47,7 +47,7 @@ pub(crate) enum AttemptError {
     #[error("the restored data cannot be logged: {0}")]
     Log(TakeOverError),
     #[error(
-        "subgroup {0} lost all its members after its state was restored here, and starts again \
+        "subgroup {0} lost all its members after this node had restored its state, and restarts \
          without it"
     )]
     Outdated(SubgroupId),

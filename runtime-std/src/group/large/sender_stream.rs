@@ -162,9 +162,10 @@ fn consequence(
 ) -> Consequence {
     match (refusal, failure.cause) {
         (Some(Refusal::Misbehaved), _) => Consequence::Lost(sender),
-        (Some(Refusal::NoMemory(why)), _) => {
-            Consequence::Stop(LargeFailure::Memory(format!("no memory for a large message: {why}")))
-        }
+        (Some(Refusal::NoMemory(why)), _) => Consequence::Stop(LargeFailure::Memory(format!(
+            "not enough memory for a large message: \
+                                                            {why}"
+        ))),
         (None, Cause::Fabric | Cause::NoMemory) if failure.member == own => {
             let what = "the blocks of a large message cannot be posted";
             Consequence::Stop(LargeFailure::Fabric(what.to_owned()))

@@ -11,7 +11,7 @@ use crate::group::state::folder::StateError;
 /// Why a part of an attempt failed. Another attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestartError {
-    #[error("node {node} is gone: {why}")]
+    #[error("lost node {node}: {why}")]
     Gone { node: NodeId, why: String },
     #[error("node {node}: {why}")]
     Refused { node: NodeId, why: String },

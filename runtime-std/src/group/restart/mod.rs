@@ -384,7 +384,7 @@ impl NodeAnswer {
             let LogAnswer { end, noted: [had, ..], is_of_another, .. } = log.as_ref()?;
             let name = name_of(description, at);
             match is_of_another {
-                true => Some(format!("its log of \"{name}\" is a different one, or an older copy")),
+                true => Some(format!("its log of \"{name}\" is a different log, or an older copy")),
                 false if end < had => Some(format!(
                     "its log of \"{name}\" ends at {end}, but had {had} durable records"
                 )),
@@ -407,8 +407,8 @@ fn way_out(missing: &[u32], here: &[u32]) -> String {
         false => format!(" ({} are running, but have no data of the group)", List(&lost)),
     };
     format!(
-        "{lost}; start them, or, if their data is lost for good, start one node again with \
-         --restart-with-less to continue with the data found here"
+        "{lost}; start them, or, if their data is lost for good, start one node again with the \
+         option restart-with-less to continue with the data found here"
     )
 }
 

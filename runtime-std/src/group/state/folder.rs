@@ -22,7 +22,7 @@ pub(crate) const LOCK: &str = "lock";
 pub enum StateError {
     /// The folder cannot be read or written.
     #[error(
-        "cannot store the node's state in {}: {source}; free space on the disk, or choose a --state \
+        "cannot store the node's state in {}: {source}; free space on the disk, or choose a state \
          folder that this node may write to, and start the node again",
         path.display()
     )]
@@ -33,14 +33,17 @@ pub enum StateError {
         source: io::Error,
     },
     /// Another process has it open.
-    #[error("{} contains the state of a running node; give each node its own --state folder", path.display())]
+    #[error(
+        "{} is the state folder of a running node; give each node its own state folder",
+        path.display()
+    )]
     InUse {
         /// The folder.
         path: PathBuf,
     },
     /// The folder belongs to another node, or to another group.
     #[error(
-        "{} contains the state of node {node} of group \"{group}\"; give each node its own --state \
+        "{} contains the state of node {node} of group \"{group}\"; give each node its own state \
          folder",
         path.display()
     )]

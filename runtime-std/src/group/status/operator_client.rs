@@ -47,7 +47,7 @@ pub enum OperatorError {
     Waiting(String),
     /// The node has another description.
     #[error(
-        "it has another configuration{}; use the same group file as the nodes",
+        "it has a different configuration{}; use the same group file as the nodes",
         if fields.is_empty() { String::new() } else { format!(" ({fields})") }
     )]
     OtherConfiguration {
@@ -59,7 +59,7 @@ pub enum OperatorError {
     Over,
     /// Another node or another program answers there.
     #[error(
-        "it sent an unexpected answer; check the addresses, and run the same program everywhere"
+        "it sent an unexpected answer; check the addresses, and run the same version everywhere"
     )]
     Malformed,
 }

@@ -1,9 +1,10 @@
 //! The feed from the thread that drives a member to the thread that serves its clients.
 //!
 //! # Invariants
-//! - The driving thread waits for the other thread only to acquire a lock, which is never held for
-//!   longer than it takes to copy a few messages.
-//! - Everything reported about a batch has been delivered: the application has returned.
+//! - The driving thread never waits for the serving thread, except to acquire a lock that is held
+//!   no longer than it takes to copy a few messages.
+//! - A batch is reported only after the application has returned, so everything reported has been
+//!   delivered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -30,9 +31,9 @@ use crate::group::durable::comparison::{SharedLog, SharedLogs};
 /// The outcome of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// This member has attached a client, or the group has refused to.
+    /// This member has attached a client, or the group has refused to attach it.
     Attached { life: ClientLife, attached: Result<Attachment, ClientRefusal> },
-    /// A client's message was delivered; it is number `record` in the log.
+    /// A client's message was delivered. Its number in the log is `record`.
     Delivered { life: ClientLife, ordinal: u64, record: u64 },
 }
 
@@ -58,12 +59,12 @@ pub(crate) struct News {
     pub(crate) words: Vec<u64>,
     /// Notices for followers, each with its position between messages.
     pub(crate) notices: Vec<(u64, Notice)>,
-    /// Whether the set of known clients, or the member of one of them, has changed.
+    /// Whether the set of known clients has changed, or a client has moved to another member.
     pub(crate) has_changed: bool,
     /// All known clients, if they have changed.
     pub(crate) known: Vec<Known>,
-    /// Whether the state was taken over from another member: what was kept belongs to another
-    /// history.
+    /// Whether the state was received from another member. If so, everything kept so far belongs to
+    /// another history.
     pub(crate) is_restored: bool,
 }
 
@@ -79,43 +80,43 @@ pub(crate) struct SubgroupFeed {
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) known: Arc<[Known]>,
     pub(crate) words: Words,
-    /// The number of durable records, if there is a log.
+    /// The numbers of durable records, if there is a log.
     pub(crate) durable: DurableCounts,
-    /// The clients attached here, whose outcomes are reported.
+    /// The clients attached to this member, whose outcomes are reported.
     pub(crate) served: BTreeSet<ClientLife>,
     pub(crate) standing: Standing,
 }
 
-/// Whether a subgroup has members. A reserved subgroup may be closed and opened again.
+/// Whether a subgroup has members. A reserved subgroup may be closed and reopened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// How often the subgroup was opened since this process became a member. What clients knew of
-    /// an earlier era belongs to another history.
+    /// The number of times that the subgroup has been opened since this process became a member.
+    /// Anything that clients knew of an earlier era belongs to another history.
     pub(crate) era: u64,
     pub(crate) is_open: bool,
-    /// The subgroup was open in this era, so clients that followed it then can still receive the
-    /// rest.
+    /// Whether the subgroup was open in this era, so that clients that followed it then can still
+    /// receive the remaining messages.
     pub(crate) has_rest: bool,
 }
 
 /// The application's state on its way to a follower.
 #[derive(Default)]
 pub(crate) enum StateSupply {
-    /// No follower waits for a state.
+    /// No follower is waiting for a state.
     #[default]
     Idle,
     /// The driving thread is asked to take the state.
     Wanted,
-    /// The state was taken at this position.
+    /// The state, taken at this position.
     Taken(Position, Box<dyn Read + Send>),
 }
 
 impl SubgroupFeed {
-    /// Begins a view, in which the subgroup is open or not.
+    /// Begins a view in which the subgroup is open or closed.
     fn begin_view(&mut self, begun: &ViewBegun, is_open: bool, is_first: bool) {
         let was_open = std::mem::replace(&mut self.standing.is_open, is_open);
         if is_first {
-            // Earlier views are unknown here.
+            // This member knows nothing of earlier views.
             self.notices.begin_at(self.retained.end());
         } else if is_open && !was_open {
             let era = self.standing.era.saturating_add(1);
@@ -126,7 +127,7 @@ impl SubgroupFeed {
         self.notices.add(place, Notice::View(begun.clone()));
         if was_open && !is_open {
             self.notices.add(place, Notice::Closed);
-            // These clients receive nothing further.
+            // The clients of a closed subgroup receive nothing further.
             (self.known, self.outcomes) = (Arc::default(), Vec::new());
             self.served.clear();
         }
@@ -160,14 +161,14 @@ impl SubgroupFeed {
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) subgroups: BTreeMap<SubgroupId, SubgroupFeed>,
-    /// The present view, or `None` before the first.
+    /// The current view, or `None` before the first.
     pub(crate) view: Option<Arc<View>>,
     /// The logs of the logged subgroups.
     pub(crate) logs: SharedLogs,
 }
 
 impl Told {
-    /// Returns the number of the present view, or zero before the first.
+    /// Returns the number of the current view, or zero before the first.
     pub(crate) fn view_number(&self) -> u64 {
         self.view.as_ref().map_or(0, |view| view.id.0)
     }
@@ -178,9 +179,9 @@ pub(crate) struct Feed {
     told: Mutex<Told>,
     wakeup: Wakeup,
     is_asleep: AtomicBool,
-    /// Some subgroup has a follower that needs the application's state.
+    /// Whether a follower of any subgroup needs the application's state.
     wants_state: AtomicBool,
-    /// The number of states that are being sent or waited for.
+    /// The number of states that are being sent or awaited.
     states_under_way: Arc<AtomicUsize>,
 }
 
@@ -202,7 +203,7 @@ impl Feed {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Told> {
-        // A panic leaves nothing in here half done.
+        // A panic leaves no half-finished change here.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -245,7 +246,7 @@ impl Feed {
         messages
     }
 
-    /// Returns the first sequence position that is kept, in memory or in a log.
+    /// Returns the first sequence position that is still kept, in memory or in a log.
     pub(crate) fn first(&self, subgroup: SubgroupId) -> u64 {
         let of = |told: &Told| {
             let of = told.subgroups.get(&subgroup)?;
@@ -253,7 +254,7 @@ impl Feed {
             Some((log, of.words.first_known(), of.retained.first()))
         };
         let Some((log, known, retained)) = of(&self.lock()) else { return 0 };
-        // A log may be busy with a disk, and the driving thread does not wait for that.
+        // The log may be busy with a disk, and the driving thread must not wait for that.
         let Some(first) = log.as_ref().map(SharedLog::first) else { return retained };
         let told = self.lock();
         let messages = |of: &SubgroupFeed| of.words.messages_among(known.max(first));
@@ -266,7 +267,7 @@ impl Feed {
             |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
         let mut told = self.lock();
         let is_first = told.view.replace(Arc::new(change.view.clone())).is_none();
-        // The members of the first view did not join in it: this member finds them there.
+        // The members of the first view did not join in it: they were there from the start.
         let joined = if is_first { Vec::new() } else { numbers(change.joined) };
         let members = numbers(&change.view.members);
         let begun = ViewBegun { view: change.view.id.0, members, joined };
@@ -282,13 +283,13 @@ impl Feed {
         self.lock().subgroups.get(&subgroup).map_or_else(Standing::default, |of| of.standing)
     }
 
-    /// Returns the number of states that are being sent to followers or waited for.
+    /// Returns the number of states that are being sent to followers or awaited.
     pub(crate) const fn states_under_way(&self) -> &Arc<AtomicUsize> {
         &self.states_under_way
     }
 
-    /// Asks the driving thread for the application's state. Returns false if another follower waits
-    /// for it.
+    /// Asks the driving thread for the application's state. Returns false if another follower is
+    /// already waiting for it.
     pub(crate) fn want_state(&self, subgroup: SubgroupId) -> bool {
         let mut told = self.lock();
         let Some(feed) = told.subgroups.get_mut(&subgroup) else { return false };
@@ -300,7 +301,7 @@ impl Feed {
         is_idle
     }
 
-    /// Returns a subgroup whose state is wanted. Called in each turn of the driving thread.
+    /// Returns a subgroup whose state is wanted. The driving thread calls this once per turn.
     #[inline]
     pub(crate) fn take_wanted_state(&self) -> Option<SubgroupId> {
         if !self.wants_state.load(Ordering::Acquire) {
@@ -314,7 +315,7 @@ impl Feed {
         first
     }
 
-    /// Reports the state of the application.
+    /// Passes on the application's state.
     pub(crate) fn tell_state(
         &self,
         subgroup: SubgroupId,
@@ -329,7 +330,7 @@ impl Feed {
         self.wake();
     }
 
-    /// Takes the requested state, once it is available.
+    /// Takes the requested state once it is available.
     pub(crate) fn take_state(
         &self,
         subgroup: SubgroupId,
@@ -352,15 +353,15 @@ impl Feed {
         }
     }
 
-    /// Wakes the serving thread, if it sleeps.
+    /// Wakes the serving thread if it is asleep.
     pub(crate) fn wake(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             self.wakeup.ring();
         }
     }
 
-    /// Returns the event that the serving thread waits for, in addition to its clients. From now on
-    /// new reports wake it; earlier reports must still be checked.
+    /// Returns the event that the serving thread waits for, in addition to its clients. From then
+    /// on, new reports wake the thread, but it must still check for earlier ones.
     pub(crate) fn fall_asleep(&self) -> &Wakeup {
         self.wakeup.take();
         self.is_asleep.store(true, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! The order that a member has, for clients that resume (EXT-3): its digests at given positions,
-//! taken from memory, or from a log if that reaches further back.
+//! A member's record of the order, for clients that resume (EXT-3): digests at given positions,
+//! taken from memory, or from a log for positions that are older.
 
 use tramontane_control::client_messages::{Compared, Position};
 use tramontane_core::ids::SubgroupId;
@@ -9,10 +9,10 @@ use super::retained::{CHUNK_BYTES, Known, RetainedMessage};
 use crate::group::clients::origin::Origin;
 use crate::group::durable::comparison::SharedLog;
 
-/// Returns the order of a subgroup: the view, the end, and the digests at these positions.
+/// Returns the order of a subgroup: the view, the end, and the digests at the given positions.
 pub(crate) fn compare(feed: &Feed, subgroup: SubgroupId, places: &[u64]) -> Compared {
     let told = feed.lock();
-    // The view is read first: everything delivered in earlier views then lies before the end.
+    // The view is read first, so that everything delivered in earlier views lies before the end.
     let view = told.view_number();
     let end = told.subgroups.get(&subgroup).map(|of| of.retained.end_position());
     drop(told);
@@ -20,8 +20,9 @@ pub(crate) fn compare(feed: &Feed, subgroup: SubgroupId, places: &[u64]) -> Comp
     Compared { view, end: end.unwrap_or_default(), digests }
 }
 
-/// Returns some positions before a position, at increasing distances, as far as they are kept in
-/// memory. A client that begins there can then distinguish this order from one that ends earlier.
+/// Returns positions before `place`, at increasing distances, for which memory still holds a
+/// digest. With them, a client that begins at `place` can tell this order from one that ends
+/// earlier.
 pub(crate) fn earlier(of: &SubgroupFeed, place: u64) -> Vec<Position> {
     let distances = (0..u64::BITS).rev().map(|bit| 1_u64 << bit);
     let places = distances.filter_map(|distance| place.checked_sub(distance));
@@ -29,7 +30,7 @@ pub(crate) fn earlier(of: &SubgroupFeed, place: u64) -> Vec<Position> {
         Known::At(position) if position.place > 0 => Some(position),
         _ => None,
     });
-    // Before the first message all orders are equal.
+    // Before the first message, all orders are equal.
     let begin = (place > 0).then(Position::default);
     begin.into_iter().chain(known).collect()
 }
@@ -44,20 +45,20 @@ pub(crate) fn digest_at(feed: &Feed, subgroup: SubgroupId, place: u64) -> Option
         Known::Nothing => return None,
     };
     let log = told.logs.get(subgroup)?;
-    // The driving thread does not wait for a disk.
+    // The driving thread must not wait for a disk.
     drop(told);
     while at.place < place {
         let record = feed.lock().subgroups.get(&subgroup)?.words.record_of(at.place)?;
         let messages = read(&log, subgroup, record, at.place, place)?;
-        // The log has begun to discard these messages.
+        // The log has started to discard these messages.
         messages.first()?;
         at = messages.iter().fold(at, |at, message| at.after(&message.publish()));
     }
     Some(at.digest)
 }
 
-/// Reads messages from a log, starting at a record whose message has sequence position `place`, up
-/// to position `to`. Returns `None` if the log does not have them, or they are damaged.
+/// Reads messages from a log, starting at the record of the message with sequence position `place`,
+/// up to position `to`. Returns `None` if the messages are damaged or no longer in the log.
 pub(crate) fn read(
     log: &SharedLog,
     subgroup: SubgroupId,
@@ -71,7 +72,7 @@ pub(crate) fn read(
         let (client, payload) = match Origin::split(&sent.payload) {
             Some((Origin::Member, payload)) => (None, payload.into()),
             Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload.into()),
-            // A control message: a log contains nothing else.
+            // A control message: the only other content of a log.
             _ => continue,
         };
         let place = place.saturating_add(u64::try_from(messages.len()).unwrap_or(u64::MAX));

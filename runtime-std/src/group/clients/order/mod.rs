@@ -1,4 +1,5 @@
-//! The order of clients' messages at every member, and the part of it that is kept for readers.
+//! The order of clients' messages at every member, and the part of the order that is kept for
+//! readers.
 //!
 //! | file | subject |
 //! |---|---|

@@ -2,17 +2,18 @@
 //! forgotten.
 //!
 //! # Invariants
-//! - A notice has the sequence position of the message after it. All members that have been there
-//!   for long enough have the same notices between the same messages.
-//! - Repeating a notice has no effect, as long as no message came between. So a client that resumes
-//!   at a position receives all notices of that position, including those that it may already know.
-//! - A bounded number is kept.
+//! - A notice has the sequence position of the message after it. All members that were present at
+//!   that time hold the same notices between the same messages.
+//! - Repeating a notice has no effect as long as no message comes between. Therefore, a client that
+//!   resumes at a position receives all notices at that position, including any that it already
+//!   has.
+//! - The number of notices kept is bounded.
 
 use std::collections::VecDeque;
 
 use tramontane_control::client_messages::{ClientId, ClientReply, ViewBegun};
 
-/// The largest number of notices that are kept.
+/// The maximum number of notices kept.
 const KEPT_MAX: usize = 1_024;
 
 /// One notice.
@@ -35,18 +36,18 @@ impl Notice {
     }
 }
 
-/// The last notices of a subgroup, each with its sequence position.
+/// The latest notices of a subgroup, each with its sequence position.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     kept: VecDeque<(u64, Notice)>,
-    /// The number of notices before those.
+    /// The number of notices before the ones kept.
     before: u64,
     /// The position from which all notices are kept.
     complete_from: u64,
 }
 
 impl Notices {
-    /// Starts at this position: nothing is known of earlier messages, or of notices at the position
+    /// Starts at this position, with no knowledge of earlier messages or of notices at the position
     /// itself.
     pub(crate) fn begin_at(&mut self, place: u64) {
         self.before = self.end();
@@ -66,7 +67,7 @@ impl Notices {
         }
     }
 
-    /// Returns whether all notices from this position on are kept.
+    /// Returns whether all notices at or after this position are kept.
     pub(crate) const fn are_complete_from(&self, place: u64) -> bool {
         place >= self.complete_from
     }
@@ -77,7 +78,8 @@ impl Notices {
         self.before.saturating_add(count(earlier))
     }
 
-    /// Returns a notice, with its position, by its number. An error if it is no longer kept.
+    /// Returns the notice with this number, and its position. Fails if the notice is no longer
+    /// kept.
     pub(crate) fn get(&self, number: u64) -> Result<Option<&(u64, Notice)>, Gone> {
         let at = number.checked_sub(self.before).ok_or(Gone)?;
         Ok(usize::try_from(at).ok().and_then(|at| self.kept.get(at)))
@@ -88,7 +90,7 @@ impl Notices {
     }
 }
 
-/// A notice is no longer kept.
+/// The error for a notice that is no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
@@ -124,7 +126,8 @@ mod tests {
         assert!(notices.are_complete_from(0));
     }
 
-    /// A member that joined does not know the views that began just before its first message.
+    /// A member that has just joined does not know the views that began just before its first
+    /// message.
     #[test]
     fn unknown_and_discarded_notices_are_distinguished() {
         let mut notices = Notices::default();

@@ -1,5 +1,5 @@
-//! Maps records of a log to messages, in a subgroup that accepts clients: sequence positions count
-//! messages only, while a log also holds control messages about clients.
+//! Maps log records to messages in a subgroup that accepts clients. Sequence positions count
+//! messages only, but a log also contains client control messages.
 
 use std::sync::Arc;
 

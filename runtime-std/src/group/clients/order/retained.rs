@@ -1,10 +1,12 @@
-//! The last messages of a subgroup, kept once for all subscribers, and digests of its order: at
-//! each position that is kept, and at some earlier positions, from which a log leads to the others.
+//! The latest messages of a subgroup, kept once for all subscribers. Also digests of the order: one
+//! at each kept position, and some at earlier positions, from which the others can be computed with
+//! a log.
 //!
 //! # Invariants
-//! - It holds at most [`BYTES_MAX`], or one message. A subscriber that is further behind is cut
-//!   off; no member waits for it.
-//! - The digest of the first position that it ever knew is kept, and [`MARKS_MAX`] digests at most.
+//! - The buffer holds at most [`BYTES_MAX`], or a single message. A subscriber that falls further
+//!   behind is disconnected; no member waits for it.
+//! - The digest at the first known position is always kept, and at most [`MARKS_MAX`] digests in
+//!   all.
 
 use std::collections::VecDeque;
 
@@ -13,20 +15,20 @@ use tramontane_control::client_messages::{Bytes, ClientId, Position, PublishedMe
 /// The capacity for messages, in bytes.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 
-/// The largest number of digests kept of positions before those messages.
+/// The maximum number of digests kept for positions before the kept messages.
 const MARKS_MAX: usize = 1 << 16;
 
 /// The initial distance between two digests, in bytes of messages.
 const MARK_BYTES: usize = 64 << 10;
 
-/// The overhead of one message in bytes.
+/// The memory overhead per message, in bytes.
 const MESSAGE_COST: usize = 64;
 
 /// A message that was delivered to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RetainedMessage {
     pub(crate) place: u64,
-    /// The message's number in a log, if there is one.
+    /// The message's number in the log, if there is one.
     pub(crate) record: u64,
     pub(crate) view: u64,
     pub(crate) place_in_view: u64,
@@ -48,7 +50,7 @@ impl RetainedMessage {
     }
 }
 
-/// The knowledge about the order up to a position.
+/// What this member knows about the order up to a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// The order up to exactly this position.
@@ -59,7 +61,7 @@ pub(crate) enum Known {
     Nothing,
 }
 
-/// The last messages, at consecutive sequence positions.
+/// The latest messages, at consecutive sequence positions.
 #[derive(Debug)]
 pub(crate) struct Retained {
     /// Each message, with the digest of the order up to and including it.
@@ -67,9 +69,9 @@ pub(crate) struct Retained {
     bytes: usize,
     /// The position of the first message, or of the next if there is none.
     begin: Position,
-    /// Earlier positions: the first that is known, and some since then.
+    /// Earlier positions: the first known one, and some later ones.
     marks: Vec<Position>,
-    /// The bytes between two marks, and since the last one.
+    /// The number of message bytes between two marks, and the number since the last mark.
     mark_bytes: usize,
     unmarked_bytes: usize,
 }
@@ -88,7 +90,7 @@ impl Default for Retained {
 }
 
 impl Retained {
-    /// Starts at this position, with nothing kept from before.
+    /// Starts at this position, with no earlier messages.
     pub(crate) fn begin_at(&mut self, begin: Position) {
         *self = Self { begin, marks: vec![begin], ..Self::default() };
     }
@@ -105,7 +107,7 @@ impl Retained {
         }
     }
 
-    /// Marks the position of the first message, once it is far enough from the last mark.
+    /// Marks the position of the first message if it is far enough from the last mark.
     fn mark(&mut self, bytes: usize) {
         self.unmarked_bytes += bytes;
         if self.unmarked_bytes < self.mark_bytes {
@@ -123,7 +125,7 @@ impl Retained {
         self.unmarked_bytes = 0;
     }
 
-    /// Returns what is known of the order up to a position.
+    /// Returns what is known about the order up to a position.
     pub(crate) fn known_at(&self, place: u64) -> Known {
         if place > self.end() {
             return Known::Nothing;
@@ -144,7 +146,7 @@ impl Retained {
         }
     }
 
-    /// Returns the first sequence position that is kept, or the next one if none is.
+    /// Returns the first sequence position that is kept, or the next position if none is kept.
     pub(crate) const fn first(&self) -> u64 {
         self.begin.place
     }
@@ -162,7 +164,7 @@ impl Retained {
         })
     }
 
-    /// Returns messages from a sequence position up to another: at most `bytes_max` bytes, but at
+    /// Returns messages from one sequence position up to another: at most `bytes_max` bytes, but at
     /// least one message.
     pub(crate) fn from(&self, place: u64, to: u64, bytes_max: usize) -> Vec<PublishedMessage<'_>> {
         let skipped = usize::try_from(place.saturating_sub(self.first())).unwrap_or(usize::MAX);
@@ -177,7 +179,7 @@ impl Retained {
     }
 }
 
-/// The bytes of messages handed to the system at a time.
+/// The number of message bytes handed to the system at a time.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
@@ -241,8 +243,8 @@ mod tests {
         assert_eq!(places(&retained, 3, 3, usize::MAX), [0; 0]);
     }
 
-    /// Every position is known while its message is kept. Of earlier positions, one in a few is
-    /// known, and each of the others follows one of these.
+    /// A position is known as long as its message is kept. Of earlier positions only some are
+    /// known, and each of the others follows a known one.
     #[test]
     fn every_position_is_known_or_follows_mark() {
         let mut retained = Retained::default();

@@ -1,5 +1,5 @@
-//! Wraps an application in the order of its clients: it receives no duplicates, and its state is
-//! stored together with the record of its clients.
+//! Wraps an application in the clients' order, so that the application receives no duplicates and
+//! its state is stored together with the client records.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -46,7 +46,7 @@ impl Orders {
     }
 }
 
-/// An application, and the order of its clients if its group accepts any.
+/// An application, with the order of its clients if the group accepts any.
 pub(crate) struct Served<R> {
     application: R,
     orders: Option<Box<Orders>>,
@@ -91,7 +91,7 @@ impl<R: Replica> Replica for Served<R> {
                     let mut ordered = Messages::ordered(messages, order);
                     self.application.deliver(&mut ordered);
                     ordered.finish();
-                    // The messages stop at the point where a client is forgotten.
+                    // The batch stops at the point where a client is forgotten.
                     let Some(client) = order.take_forgotten() else { break };
                     self.application.client_forgotten(subgroup, client);
                 }

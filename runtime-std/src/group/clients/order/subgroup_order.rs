@@ -2,8 +2,8 @@
 //! with its sequence position, and the record of its clients.
 //!
 //! # Invariants
-//! - All members that have delivered the same messages have the same order: it is part of the state
-//!   that a joiner takes over.
+//! - All members that have delivered the same messages have the same order, because a joining node
+//!   receives the order as part of the state.
 
 use std::io;
 use std::io::{ErrorKind, Read};
@@ -20,15 +20,16 @@ use super::table::{ClientTable, REMEMBERED_MAX, Verdict};
 use crate::group::clients::origin::Origin;
 use crate::group::delivery::message::Message;
 
-/// The longest encoding of an order, in bytes: per client, seven numbers of at most ten bytes each.
+/// The maximum length of an encoded order, in bytes: seven numbers of at most ten bytes each per
+/// client.
 const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 70;
 
-/// The part that a joiner takes over.
+/// The part that a joining node receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct OrderState {
     /// The number of messages delivered since the group began.
     handed_over: u64,
-    /// The number of client control messages. The log contains these and the messages.
+    /// The number of client control messages. The log contains both these and the messages.
     words: u64,
     table: ClientTable,
     /// A digest of the delivered messages.
@@ -38,9 +39,9 @@ struct OrderState {
 /// The kind of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken<'m> {
-    /// The message was delivered before, or its client is unknown.
+    /// The message has already been delivered, or its client is unknown.
     Duplicate,
-    /// A control message about a client, which is not for the application.
+    /// A client control message, which the application does not receive.
     Word,
     Message(Message<'m>),
 }
@@ -50,10 +51,10 @@ pub(crate) struct SubgroupOrder {
     subgroup: SubgroupId,
     own: NodeId,
     state: OrderState,
-    /// Events to be reported once the application has returned.
+    /// Events to be reported after the application has returned.
     news: News,
-    /// The client that the last control message made the group forget. The application is told
-    /// before it receives another message.
+    /// The client that the last control message made the group forget. The application learns of
+    /// this before it receives another message.
     forgotten: Option<ClientId>,
 }
 
@@ -67,13 +68,13 @@ impl SubgroupOrder {
         self.subgroup
     }
 
-    /// Clears the order of a closed subgroup: when the subgroup opens again, it has another
-    /// history, and no clients.
+    /// Clears the order of a closed subgroup, because a reopened subgroup has a new history and no
+    /// clients.
     pub(crate) fn begin_anew(&mut self) {
         (self.state, self.news, self.forgotten) = (OrderState::default(), News::default(), None);
     }
 
-    /// Classifies a message as it was sent.
+    /// Classifies a message in the form in which it was sent.
     pub(crate) fn take<'m>(&mut self, sent: &Message<'m>) -> Taken<'m> {
         let split = match sent.is_large {
             true => Some((Origin::Member, sent.payload)),
@@ -157,12 +158,12 @@ impl SubgroupOrder {
         self.forgotten = Some(client);
     }
 
-    /// Returns whether a client was just forgotten. Asked before the next message is taken.
+    /// Returns whether a client has just been forgotten. Called before the next message is taken.
     pub(crate) const fn has_forgotten(&self) -> bool {
         self.forgotten.is_some()
     }
 
-    /// Takes the client that was just forgotten, for the application.
+    /// Takes the client that has just been forgotten, for the application.
     pub(crate) fn take_forgotten(&mut self) -> Option<ClientId> {
         self.forgotten.take()
     }
@@ -182,18 +183,18 @@ impl SubgroupOrder {
         news
     }
 
-    /// Returns the order in the form that a joiner takes over.
+    /// Returns the order in the form that a joining node receives.
     pub(crate) fn snapshot(&self) -> Vec<u8> {
-        // Encodes numbers into memory, which cannot fail.
+        // Encoding numbers into memory cannot fail.
         let state = postcard::to_stdvec(&self.state).unwrap_or_default();
         let length = u32::try_from(state.len()).unwrap_or(u32::MAX);
         [&length.to_le_bytes(), state.as_slice()].concat()
     }
 
-    /// Takes over another member's order, and leaves the rest of the input unread.
+    /// Restores another member's order, and leaves the rest of the input unread.
     pub(crate) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
         let mut length = [0; 4];
-        // An input without a first byte is the initial state.
+        // Empty input means the initial state.
         let is_there = from.read(&mut length[..1])? > 0;
         (self.state, self.forgotten) = (OrderState::default(), None);
         self.news = News { has_changed: true, is_restored: true, ..News::default() };
@@ -249,8 +250,8 @@ mod tests {
         }
     }
 
-    /// A member that takes over at any moment continues exactly as the member that it took over
-    /// from.
+    /// A member that restores another member's state at any moment continues exactly as that member
+    /// would.
     #[test]
     fn joiner_continues_order_without_duplicates() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
@@ -293,7 +294,8 @@ mod tests {
         assert!(order.take_news().delivered.is_empty(), "once");
     }
 
-    /// The control message may arrive twice, and may name an attachment that is no longer the last.
+    /// The control message may arrive twice, and may name an attachment that is no longer the
+    /// latest.
     #[test]
     fn client_is_forgotten_once_between_two_messages() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };

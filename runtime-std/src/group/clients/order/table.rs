@@ -1,21 +1,21 @@
-//! The number of messages delivered of each client of a subgroup. Duplicates are detected here, on
-//! delivery, and therefore identically at all members.
+//! The number of messages delivered from each client of a subgroup. Duplicates are detected with
+//! this table on delivery, and therefore identically at all members.
 //!
 //! # Why one number a client is enough
-//! A client numbers its messages without gaps, and a member sends a client's messages in their
-//! order. A client that moves to another member starts there with its first unacknowledged message;
-//! all earlier ones were delivered. So the messages of a client that one member sends continue
-//! without a gap from a delivered one. A message whose number is not below the expected one
-//! therefore has exactly that number and is new; every lower number is a duplicate, even if
-//! messages of one client sent by two members are interleaved.
+//! A client numbers its messages without gaps, and a member sends each client's messages in order.
+//! A client that moves to another member starts there with its first unacknowledged message; all
+//! earlier ones have been delivered. So the messages that one member sends for a client follow a
+//! delivered message without a gap. A message whose number is not below the expected one therefore
+//! has exactly the expected number and is new; every lower number is a duplicate. This holds even
+//! if two members send interleaved messages for the same client.
 //!
 //! # Invariants
-//! - Only deliveries change it.
-//! - An ordinal of a client incarnation is new at most once, until the lease of that incarnation
+//! - The table changes only on deliveries.
+//! - An ordinal of a client incarnation is new at most once until the lease of that incarnation
 //!   ends.
-//! - At most [`REMEMBERED_MAX`] clients are remembered, and no source may use more than half of
-//!   what the others leave free: a new source always finds room, regardless of what another one
-//!   does.
+//! - At most [`REMEMBERED_MAX`] clients are remembered, and no source may use more than half of the
+//!   entries that the others leave free. So a new source always finds room, whatever any other
+//!   source does.
 
 use std::collections::BTreeMap;
 
@@ -24,22 +24,22 @@ use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife, ClientRefusal};
 use tramontane_core::ids::NodeId;
 
-/// The largest number of clients that a subgroup remembers.
+/// The maximum number of clients that a subgroup remembers.
 pub(crate) const REMEMBERED_MAX: usize = 4_096;
 
 /// The record of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ClientEntry {
     incarnation: u64,
-    /// Ordinals below this were delivered.
+    /// The next ordinal: all lower ones have been delivered.
     next: u64,
-    /// The member that attached the client last.
+    /// The member that last attached the client.
     home: u32,
-    /// The number of times the client was attached.
+    /// The number of times that the client has been attached.
     attachments: u64,
     /// The number of records in a log, up to and including the client's last message.
     records: u64,
-    /// The source that the client last came from.
+    /// The source from which the client last connected.
     source: u64,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Known {
 /// The attachment of a client to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
-    /// Ordinals below this were delivered.
+    /// The next ordinal: all lower ones have been delivered.
     pub(crate) next: u64,
     /// The number of attachments so far.
     pub(crate) number: u64,
@@ -72,11 +72,11 @@ pub(crate) struct Attachment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     New,
-    /// The message was delivered before.
+    /// The message has already been delivered.
     Duplicate,
-    /// The group does not know that incarnation of the client.
+    /// The group does not know this incarnation of the client.
     Unknown,
-    /// Ordinals before it are missing: no member of this program sends such a message.
+    /// Earlier ordinals are missing. No member of this program sends such a message.
     Ahead,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct ClientTable {
 }
 
 impl ClientTable {
-    /// Takes a message of a client, which would have this record number in a log.
+    /// Takes a client's message, which would have this record number in a log.
     pub(crate) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> Verdict {
         let Some(entry) = self.entry(life) else { return Verdict::Unknown };
         if ordinal > entry.next {
@@ -129,13 +129,13 @@ impl ClientTable {
         }
     }
 
-    /// Returns whether there is room for another client of a source.
+    /// Returns whether there is room for another client from a source.
     fn has_room(&self, source: u64) -> bool {
         let of_source = self.clients.values().filter(|entry| entry.source == source).count();
         of_source < REMEMBERED_MAX.saturating_sub(self.clients.len())
     }
 
-    /// Forgets a client, unless it has been attached again since.
+    /// Forgets a client, unless it has since been attached again.
     pub(crate) fn end_lease(&mut self, life: ClientLife, attachments: u64) -> bool {
         let is_meant = self.entry(life).is_some_and(|entry| entry.attachments == attachments);
         is_meant && self.clients.remove(&life.id).is_some()
@@ -177,7 +177,7 @@ mod tests {
         attach_from(table, life, is_new, (home, 0))
     }
 
-    /// Attaches a client of a given source, and returns its next ordinal.
+    /// Attaches a client from a given source, and returns its next ordinal.
     fn attach_from(
         table: &mut ClientTable,
         life: ClientLife,
@@ -205,8 +205,8 @@ mod tests {
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Ok(0), "the id is free");
     }
 
-    /// One source fills half of the table, the next one half of the rest, and so on, until there is
-    /// one entry for the last.
+    /// One source fills half of the table, the next one half of the rest, and so on until one entry
+    /// remains for the last.
     #[test]
     fn client_table_is_bounded_per_source() {
         let mut table = ClientTable::default();
@@ -318,20 +318,20 @@ mod tests {
                 let last = |homes: &Vec<u32>| homes[homes.len() - 1];
                 let homes = naive.leases.iter().map(|(life, homes, _)| (*life, last(homes)));
                 prop_assert_eq!(known, homes.collect());
-                // A joiner takes the table over at any moment.
+                // A joining node may receive the table at any moment.
                 let bytes = postcard::to_stdvec(&table).expect("numbers");
                 prop_assert_eq!(postcard::from_bytes(&bytes), Ok(table.clone()));
             }
         }
 
         /// Clients publish through members that deliver late, and move to other members with their
-        /// unacknowledged messages: every message is delivered once, in each client's order.
+        /// unacknowledged messages. Every message is delivered once, in each client's order.
         #[test]
         fn moving_client_has_each_message_delivered_once(
             deeds in prop::collection::vec((0..3_usize, 0..4_u8, 0..3_usize), 0..200),
         ) {
             let mut table = ClientTable::default();
-            // Each member's messages that the group has not delivered yet.
+            // Each member's messages that the group has not yet delivered.
             let mut members: [VecDeque<(ClientLife, u64)>; 3] = Default::default();
             let publishing = |id| Publishing { life: life(id, 9), ..Publishing::default() };
             let mut clients = [0, 1, 2].map(publishing);

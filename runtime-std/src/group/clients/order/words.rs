@@ -1,18 +1,18 @@
-//! Records of a log that are client control messages: sequence positions count messages only, a log
-//! counts both.
+//! The log records that are client control messages. Sequence positions count messages only,
+//! whereas a log counts both.
 //!
 //! # Invariants
-//! - A query about records before the first known one never counts too many messages.
+//! - For a record before the first known one, the result never counts too many messages.
 
 use std::collections::VecDeque;
 
-/// The largest number of control messages that are stored one by one.
+/// The maximum number of control messages that are stored individually.
 const KEPT_MAX: usize = 1 << 20;
 
 /// The control messages of one subgroup, as far back as this process knows them.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    /// The numbers of records, and of control messages among them, before `later`.
+    /// The number of records before `later`, and the number of control messages among them.
     records_before: u64,
     words_before: u64,
     /// The record numbers of control messages, in ascending order.
@@ -55,8 +55,8 @@ impl Words {
         if place < places_before {
             return None;
         }
-        // Finds how many control messages precede the message: those with no more messages before
-        // them than that one.
+        // Binary search for the number of control messages that precede the message: those preceded
+        // by at most as many messages as the message itself.
         let (mut low, mut high) = (0, self.later.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Compares with a search through all records, from any start.
+        /// Compares with a linear search through all records, from any start.
         #[test]
         fn places_map_to_records_and_back(
             records in prop::collection::vec(any::<bool>(), 0..80), known in 0..80_usize,

@@ -1,5 +1,5 @@
-//! One client's connection to a member: its requests, the replies, and the reason why it is cut
-//! off.
+//! A client's connection to a member: its requests, the replies, and the reason for a
+//! disconnection.
 
 use std::time::Instant;
 
@@ -21,10 +21,11 @@ use crate::group::clients::order::history::compare;
 use crate::group::clients::order::retained::CHUNK_BYTES;
 use crate::group::status::group_status::ClientStatus;
 
-/// The number of requests taken from one client before the next client's turn.
+/// The number of requests handled for one client before it is the next client's turn.
 const REQUESTS_MAX: u32 = 16;
 
-/// The longest request: one with a line of this length, or with the longest line.
+/// The maximum length of a request: enough for lines of this total length, or for one line of the
+/// maximum length.
 const LINES_BYTES: usize = 64 << 10;
 
 /// The role of a connected client.
@@ -35,7 +36,7 @@ enum ClientKind {
     Publisher(SubgroupId, Publisher),
     Subscriber(Subscriber),
     Follower(Follower),
-    /// The client has received everything it asked for, or a refusal.
+    /// The client has received everything that it asked for, or a refusal.
     Over,
 }
 
@@ -45,11 +46,11 @@ pub(crate) struct ClientConnection {
     session: QueuedSession,
     name: String,
     part: ClientKind,
-    /// In a reserved subgroup: the subgroup, and the era in which the client arrived.
+    /// For a reserved subgroup: the subgroup, and the era in which the client arrived.
     era: Option<(SubgroupId, u64)>,
     arrived: Instant,
     last_put: Instant,
-    /// Whether there may be data that has not been read yet.
+    /// Whether there may be unread data.
     is_readable: bool,
 }
 
@@ -68,7 +69,7 @@ impl ClientConnection {
         &self.session
     }
 
-    /// Returns the name shown to people: the client's own name, or its id.
+    /// Returns the name displayed to operators: the client's own name, or its id.
     pub(crate) fn name(&self) -> String {
         match (&self.part, self.name.as_str()) {
             (ClientKind::Publisher(_, publisher), "") => publisher.life().id.to_string(),
@@ -77,7 +78,7 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the subgroup and incarnation of the client, if it publishes.
+    /// Returns the subgroup and the incarnation of the client if it publishes.
     pub(crate) const fn life(&self) -> Option<(SubgroupId, ClientLife)> {
         match &self.part {
             ClientKind::Publisher(subgroup, publisher) => Some((*subgroup, publisher.life())),
@@ -98,7 +99,7 @@ impl ClientConnection {
         }
     }
 
-    /// Returns whether it waits for slots.
+    /// Returns whether the client is waiting for slots.
     pub(crate) fn waits_for_slots(&self) -> bool {
         matches!(&self.part, ClientKind::Publisher(_, publisher) if !publisher.has_room())
     }
@@ -120,8 +121,8 @@ impl ClientConnection {
         self.put(&encode(&reply))
     }
 
-    /// Handles the client's requests, and sends what is due. Returns true if more can be done at
-    /// once.
+    /// Handles the client's requests, and sends what is due. Returns true if there is more to do
+    /// right away.
     pub(crate) fn work(&mut self, member: &mut ServedMember, now: Instant) -> Result<bool, Cut> {
         self.check_era(member)?;
         if let ClientKind::Publisher(subgroup, publisher) = &mut self.part
@@ -147,8 +148,8 @@ impl ClientConnection {
         Ok(has_more || taken == REQUESTS_MAX)
     }
 
-    /// Cuts the client off if its subgroup was reopened since; or if the subgroup is closed and the
-    /// client publishes, or has received everything.
+    /// Disconnects the client if its subgroup has been reopened since; or if the subgroup is
+    /// closed, and the client publishes or has received everything.
     fn check_era(&mut self, member: &ServedMember) -> Result<(), Cut> {
         let Some((subgroup, era)) = self.era else { return Ok(()) };
         let standing = member.feed.standing(subgroup);
@@ -161,7 +162,8 @@ impl ClientConnection {
             return Ok(());
         }
         if matches!(self.part, ClientKind::Follower(_)) {
-            // At once: the state that it waited for now belongs to another era.
+            // Immediately, because the state that the client was waiting for now belongs to another
+            // era.
             self.part = ClientKind::Over;
         }
         Err(Cut::Refused(ClientRefusal::NotHere))
@@ -256,7 +258,8 @@ impl ClientConnection {
         Ok(subgroup)
     }
 
-    /// Sends what is due, as far as the system accepts it. Returns true if there may be more.
+    /// Sends what is due, as far as the system accepts it. Returns true if there may be more to
+    /// send.
     fn send(&mut self, member: &ServedMember, now: Instant) -> Result<bool, Cut> {
         let mut has_more = false;
         while self.session.unsent_bytes() < CHUNK_BYTES {
@@ -305,7 +308,7 @@ impl ClientConnection {
         Ok(self.session.put(message)?)
     }
 
-    /// Tells the client why it is cut off, as far as it still receives.
+    /// Tells the client why it is being disconnected, if it can still receive.
     pub(crate) fn refuse(&mut self, why: ClientRefusal) {
         self.part = ClientKind::Over;
         // The connection ends in any case.

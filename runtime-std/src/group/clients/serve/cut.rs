@@ -1,4 +1,4 @@
-//! The reasons why a client is cut off.
+//! The reasons for disconnecting a client.
 
 use tramontane_control::SessionError;
 use tramontane_control::client_messages::ClientRefusal;
@@ -9,13 +9,13 @@ pub(crate) enum Cut {
     /// The client left, or its connection failed.
     #[error(transparent)]
     Gone(#[from] SessionError),
-    /// It sends what no client of this program sends.
+    /// The client sent something that no client of this program sends.
     #[error("it sent an invalid message")]
     Malformed,
     /// The client is refused, and receives the reason.
     #[error("{0}")]
     Refused(ClientRefusal),
-    /// The client has announced its end.
+    /// The client has announced that it is leaving.
     #[error("it has ended")]
     Ended,
 }

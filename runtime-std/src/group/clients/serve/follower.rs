@@ -1,12 +1,11 @@
-//! A client that follows a subgroup. It takes over the application's state at a position, as a
-//! joiner does, and receives everything that members receive from there on. A client that comes
-//! from another member resumes where it was, if this member knows everything since then.
+//! A client that follows a subgroup. Like a joining node, it receives the application's state at a
+//! position, and then everything that members receive after that position. A client that comes from
+//! another member resumes at its old position if this member knows everything since then.
 //!
 //! # Invariants
 //! - Queued data is bounded, as for a subscriber, and at most [`STATES_MAX`] states are sent at a
-//!   time. Each is read by its own thread, so an application whose state comes slowly delays no
-//!   other client.
-//! - It receives a notice immediately before the message whose sequence position the notice has.
+//!   time. Each state is read by its own thread, so a slow state delays no other client.
+//! - A notice is sent immediately before the message whose sequence position it has.
 
 use std::io;
 use std::io::Read;
@@ -25,10 +24,10 @@ use crate::group::clients::order::history::earlier;
 use crate::group::clients::order::notices::Gone;
 use crate::group::clients::order::retained::{CHUNK_BYTES, Known};
 
-/// The largest number of states sent at a time.
+/// The maximum number of states sent at a time.
 const STATES_MAX: usize = 8;
 
-/// Parts of a state that were read but not yet sent.
+/// The maximum number of parts of a state that have been read but not sent.
 const PARTS_MAX: usize = 2;
 
 /// One follower.
@@ -36,27 +35,27 @@ pub(crate) struct Follower {
     subgroup: SubgroupId,
     feed: Arc<Feed>,
     stage: FollowerStage,
-    /// Held until the state has been read.
+    /// The turn to send a state, held until the state has been read.
     turn: Option<StateTurn>,
-    /// The sequence position that it receives next.
+    /// The sequence position that the follower receives next.
     next: u64,
-    /// The number of the notice that it receives next.
+    /// The number of the notice that the follower receives next.
     notice: u64,
     stall: Stall,
 }
 
-/// A part of a state; an empty part ends it.
+/// A part of a state. An empty part marks the end.
 type StatePart = io::Result<Vec<u8>>;
 
 /// The stages of a follower.
 enum FollowerStage {
-    /// It comes from another member, and has compared the orders.
+    /// The follower comes from another member, and has compared the orders.
     Comes,
-    /// It needs a state, and waits for its turn.
+    /// The follower needs a state, and waits for its turn.
     Queues,
-    /// It waits for the driving thread to take a state for it.
+    /// The follower waits until the driving thread takes a state.
     Waits,
-    /// The state is being sent, as these parts arrive.
+    /// The state is being sent as its parts arrive.
     Sends(Position, Receiver<StatePart>),
     Follows,
 }
@@ -66,7 +65,7 @@ struct StateTurn(Arc<AtomicUsize>);
 
 impl StateTurn {
     fn take(under_way: &Arc<AtomicUsize>) -> Option<Self> {
-        // Only one thread takes turns; others return them.
+        // Only one thread takes turns; other threads only return them.
         let is_free = under_way.load(Ordering::Relaxed) < STATES_MAX;
         is_free.then(|| {
             under_way.fetch_add(1, Ordering::Relaxed);
@@ -82,8 +81,8 @@ impl Drop for StateTurn {
 }
 
 impl Follower {
-    /// Creates a follower: one that was at a position of this member's order, or one that takes
-    /// over the state first.
+    /// Creates a follower, which either continues from a position in this member's order or
+    /// receives the state first.
     pub(crate) fn new(subgroup: SubgroupId, from: Option<u64>, feed: &Arc<Feed>) -> Self {
         let stage = if from.is_some() { FollowerStage::Comes } else { FollowerStage::Queues };
         let next = from.unwrap_or_default();
@@ -103,7 +102,7 @@ impl Follower {
         &mut self.stall
     }
 
-    /// Returns how long it has received nothing.
+    /// Returns how long the client has received nothing.
     pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
         self.stall.lasts(now)
     }
@@ -119,7 +118,7 @@ impl Follower {
         if matches!(self.stage, FollowerStage::Queues | FollowerStage::Waits)
             && !self.feed.standing(self.subgroup).is_open
         {
-            // The application's state already belongs to what comes next.
+            // The application's state already belongs to the next era.
             return Err(Cut::Refused(ClientRefusal::NotHere));
         }
         match &mut self.stage {
@@ -145,7 +144,7 @@ impl Follower {
         }
     }
 
-    /// Returns the position at which it resumes, if everything since then is known here.
+    /// Returns the position at which the follower resumes, if everything since then is known here.
     fn arrived(&self) -> Option<Position> {
         let told = self.feed.lock();
         let of = told.subgroups.get(&self.subgroup)?;
@@ -157,7 +156,7 @@ impl Follower {
         }
     }
 
-    /// Reads the state in a thread that ends with the state, or with the follower.
+    /// Starts a thread that reads the state. The thread ends with the state or with the follower.
     fn read_state(&mut self, state: Box<dyn Read + Send>) -> Result<Receiver<StatePart>, Cut> {
         let (sender, parts) = sync_channel(PARTS_MAX);
         let (feed, turn) = (Arc::clone(&self.feed), self.turn.take());
@@ -170,12 +169,12 @@ impl Follower {
             });
         };
         let started = std::thread::Builder::new().name("tramontane-state".into()).spawn(reads);
-        // Another member may still be able to start a thread.
+        // Another member may still be able to start such a thread.
         started.map(|_| parts).map_err(|_| Cut::Refused(ClientRefusal::NotNow))
     }
 
-    /// Returns the next part of the state, if it is available; after the last part, the position
-    /// from which messages follow.
+    /// Returns the next part of the state, if it is available. After the last part, returns the
+    /// position after which messages follow.
     fn send_state(&mut self) -> Result<Option<Vec<u8>>, Cut> {
         let FollowerStage::Sends(position, parts) = &self.stage else { return Ok(None) };
         let position = *position;
@@ -187,12 +186,12 @@ impl Follower {
                 tracing::warn!(%error, "the application's state cannot be read for a client");
                 Err(Cut::Refused(ClientRefusal::NotNow))
             }
-            // The thread has panicked in the application, and has reported it.
+            // The thread panicked in the application, and has already reported the panic.
             Err(TryRecvError::Disconnected) => Err(Cut::Refused(ClientRefusal::NotNow)),
         }
     }
 
-    /// Starts to follow at a position, and returns the reply that says so.
+    /// Starts to follow at a position, and returns the reply that announces it.
     fn begin(&mut self, position: Position, has_state: bool) -> Vec<u8> {
         let told = self.feed.lock();
         let (view, mut before) = (told.view_number(), Vec::new());

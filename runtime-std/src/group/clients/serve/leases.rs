@@ -1,10 +1,9 @@
-//! Leases of clients: a client is forgotten when no member has heard from it for the duration of
-//! its lease.
+//! Client leases: a client is forgotten if no member hears from it for the duration of its lease.
 //!
-//! The member that attached a client last keeps its lease. If that member is gone, the first member
-//! of the view that sends in the subgroup does. It ends the lease with a message to the group, so
-//! all members forget the client at the same point of the order, or not at all if another member
-//! has attached it meanwhile.
+//! A client's lease is kept by the member that last attached the client or, if that member is lost,
+//! by the first member of the view that sends in the subgroup. This member ends the lease with a
+//! message to the group. All members therefore forget the client at the same point of the order, or
+//! not at all if another member has attached it in the meantime.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use crate::group::clients::order::table::Known;
 #[derive(Debug)]
 pub(crate) struct Leases {
     lease: Duration,
-    /// The time at which each attached client was last heard from, with the number of the
+    /// The time at which each attached client was last heard from, with the number of its
     /// attachment.
     unheard: BTreeMap<ClientLife, (u64, Instant)>,
 }
@@ -28,9 +27,9 @@ impl Leases {
         Self { lease, unheard: BTreeMap::new() }
     }
 
-    /// Returns the clients whose leases are over, with their attachments. `senders` are the members
-    /// of the view that send in the subgroup; `is_here` says whether a client is connected to this
-    /// member.
+    /// Returns the clients whose leases have expired, with their attachments. `senders` are the
+    /// members of the view that send in the subgroup; `is_here` returns whether a client is
+    /// connected to this member.
     pub(crate) fn look(
         &mut self,
         known: &[Known],
@@ -50,7 +49,7 @@ impl Leases {
             let mut since = before.map_or(now, |(_, since)| *since);
             if now.duration_since(since) >= self.lease {
                 over.push((*life, *attachments));
-                // The request may take a while to be delivered.
+                // The request may take a while until it is delivered.
                 since = now;
             }
             unheard.insert(*life, (*attachments, since));

@@ -1,4 +1,4 @@
-//! A member as its clients see it: the subgroups in which it serves them, and their status.
+//! A member as its clients see it: the subgroups that it serves to them, and their status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::group::clients::origin::Origin;
 use crate::group::description::view::View;
 use crate::group::engine::participant::Participant;
 
-/// How long a client may take until its first request.
+/// Time limit for a client's first request.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// The member that serves clients.
@@ -46,12 +46,12 @@ impl ServedMember {
         self.bell.ring_if_asleep();
     }
 
-    /// Returns whether its part in the group is over.
+    /// Returns whether this member has left the group.
     pub(crate) fn has_ended(&self) -> bool {
         self.participant.ending.stopped().is_some()
     }
 
-    /// Returns how long a client may take until its first request.
+    /// Returns the time limit for a client's first request.
     pub(crate) const fn first_word(&self) -> Duration {
         FIRST_WORD
     }
@@ -94,21 +94,21 @@ impl ServedMember {
             .map_or_else(DurableCounts::default, |of| of.durable)
     }
 
-    /// Returns the lowest level of a subgroup that survives any crash.
+    /// Returns the lowest level of a subgroup at which messages survive any crash.
     pub(crate) fn safe_level(&self, subgroup: SubgroupId) -> Level {
         let of = self.participant.description.subgroups.get(subgroup.index());
         let is_logged = of.is_some_and(|subgroup| subgroup.logged);
         if is_logged { Level::DurableMajority } else { Level::Delivered }
     }
 
-    /// Returns whether a subgroup is reserved: views open and close it.
+    /// Returns whether a subgroup is reserved, that is, opened and closed by views.
     pub(crate) fn is_reserved(&self, subgroup: SubgroupId) -> bool {
         let of = self.participant.description.subgroups.get(subgroup.index());
         of.is_some_and(|subgroup| subgroup.reserved)
     }
 
-    /// Discards control messages that wait in a closed subgroup, so that they do not reach the
-    /// subgroup that takes its place.
+    /// Discards control messages that are waiting in a closed subgroup, so that they do not reach
+    /// its successor.
     pub(crate) fn discard_closed(&mut self) {
         let Self { participant, feed, outlets, .. } = self;
         if !participant.description.has_reserved() {
@@ -121,8 +121,8 @@ impl ServedMember {
         closed.for_each(|(_, outlet)| outlet.discard());
     }
 
-    /// Returns the subgroup that a client wants, if this member serves it to the client. A client
-    /// that `goes_on` may receive the rest of a closed subgroup.
+    /// Returns the subgroup that a client asks for, if this member serves it to that client. A
+    /// client that `goes_on` may receive the remaining messages of a closed subgroup.
     pub(crate) fn place(
         &self,
         target: &Target<'_>,
@@ -172,15 +172,15 @@ impl ServedMember {
         Ok(())
     }
 
-    /// Removes a client that is no longer here.
+    /// Removes a client that has disconnected.
     pub(crate) fn forget(&self, subgroup: SubgroupId, life: ClientLife) {
         if let Some(of) = self.feed.lock().subgroups.get_mut(&subgroup) {
             of.served.remove(&life);
         }
     }
 
-    /// Returns the known clients of a subgroup, this node, and the members of the view that send
-    /// there.
+    /// Returns the known clients of a subgroup, the local node, and the members of the view that
+    /// send in the subgroup.
     pub(crate) fn leases_of(&self, subgroup: SubgroupId) -> (Arc<[Known]>, NodeId, Vec<NodeId>) {
         let told = self.feed.lock();
         let known = told.subgroups.get(&subgroup).map(|of| Arc::clone(&of.known));

@@ -1,4 +1,5 @@
-//! How clients' messages enter a subgroup: in the slots of their member, between its own messages.
+//! Sends clients' messages to a subgroup, in the slots of their member, between the member's own
+//! messages.
 
 use std::collections::VecDeque;
 
@@ -9,11 +10,11 @@ use crate::fabric::AnyBell;
 use crate::group::clients::origin::Origin;
 use crate::group::send::sender::Sender;
 
-/// The outlet into one subgroup. Its methods never wait.
+/// The outlet into one subgroup. Its methods never block.
 pub(crate) struct Outlet {
     sender: Sender,
     bell: AnyBell,
-    /// Control messages about clients that still wait for a slot.
+    /// Client control messages that are waiting for a slot.
     words: VecDeque<Origin>,
     has_sent: bool,
 }
@@ -23,7 +24,7 @@ impl Outlet {
         Self { sender, bell, words: VecDeque::new(), has_sent: false }
     }
 
-    /// Returns the longest line, in bytes.
+    /// Returns the maximum length of a line, in bytes.
     pub(crate) fn line_max(&self) -> usize {
         self.sender.message_max()
     }
@@ -33,13 +34,13 @@ impl Outlet {
         self.words.is_empty() && self.try_send(origin, line)
     }
 
-    /// Sends a control message about a client, now or at a later [`flush`](Self::flush).
+    /// Sends a client control message now, or in a later [`flush`](Self::flush).
     pub(crate) fn put_word(&mut self, word: Origin) {
         self.words.push_back(word);
         self.flush();
     }
 
-    /// Discards the messages that wait.
+    /// Discards the waiting messages.
     pub(crate) fn discard(&mut self) {
         self.words.clear();
     }
@@ -59,13 +60,13 @@ impl Outlet {
         match self.sender.try_send_of(origin, payload) {
             Ok(()) => self.has_sent = true,
             Err(ReserveError::Full | ReserveError::Contended) => return false,
-            // Lines were checked against the longest length before.
+            // The length of the line has already been checked.
             Err(error @ ReserveError::TooLarge { .. }) => tracing::error!(%error, "left out"),
         }
         true
     }
 
-    /// Wakes the thread that drives the member, if there is something new for it.
+    /// Wakes the thread that drives the member if there is something new for it.
     pub(crate) fn ring(&mut self) {
         if std::mem::take(&mut self.has_sent) {
             self.bell.ring_if_asleep();

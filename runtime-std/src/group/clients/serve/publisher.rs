@@ -1,4 +1,4 @@
-//! A client that publishes, at its member.
+//! The member's side of a client that publishes.
 
 use std::collections::VecDeque;
 
@@ -16,17 +16,17 @@ use crate::group::clients::origin::Origin;
 #[derive(Debug)]
 pub(crate) struct Publisher {
     life: ClientLife,
-    /// The attachment, once the group has made it.
+    /// The attachment, once the group has attached the client.
     attachment: Option<Attachment>,
-    /// The ordinal of the next line that it sends.
+    /// The ordinal of the next line that the client sends.
     next: u64,
-    /// Lines that wait for a slot; the last one has the ordinal before `next`.
+    /// Lines that are waiting for a slot. The last one has the ordinal before `next`.
     waiting: VecDeque<Box<[u8]>>,
     reached: Reached,
-    /// If it waits for a log: pairs of a count of its lines and the count of records that contain
-    /// them.
+    /// For a client that waits for a log: pairs of a line count and the number of records that
+    /// contain these lines.
     marks: Option<VecDeque<(u64, u64)>>,
-    /// The levels that the client was last told.
+    /// The levels last reported to the client.
     told: Reached,
 }
 
@@ -42,17 +42,17 @@ impl Publisher {
         self.life
     }
 
-    /// Returns the number of its lines that were delivered.
+    /// Returns the number of lines delivered.
     pub(crate) const fn delivered(&self) -> u64 {
         self.reached.delivered
     }
 
-    /// Returns whether more can be read from it.
+    /// Returns whether more lines can be read from the client.
     pub(crate) fn has_room(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Records that the group has attached it.
+    /// Records that the group has attached the client.
     pub(crate) fn attach(&mut self, attachment: Attachment) {
         self.attachment = Some(attachment);
         self.next = attachment.next;
@@ -63,7 +63,7 @@ impl Publisher {
         self.told = self.reached;
     }
 
-    /// Records that one of its messages was delivered.
+    /// Records that a message of the client has been delivered.
     pub(crate) fn hear(&mut self, outcome: &Outcome) {
         if let Outcome::Delivered { ordinal, record, .. } = outcome {
             let lines = ordinal.saturating_add(1);
@@ -74,7 +74,7 @@ impl Publisher {
         }
     }
 
-    /// Returns whether it waits for a log.
+    /// Returns whether the client waits for a log.
     pub(crate) const fn waits_for_log(&self) -> bool {
         self.marks.is_some()
     }
@@ -132,14 +132,14 @@ impl Publisher {
         }
     }
 
-    /// Ends the client, which the group need not remember.
+    /// Ends the client, so that the group need not remember it.
     pub(crate) fn end(&self, outlet: &mut Outlet) {
         if let Some(Attachment { number: attachments, .. }) = self.attachment {
             outlet.put_word(Origin::LeaseEnds { life: self.life, attachments });
         }
     }
 
-    /// Returns the levels to tell the client, if they have changed.
+    /// Returns the levels to report to the client, if they have changed.
     pub(crate) fn take_reached(&mut self) -> Option<Reached> {
         let is_new = self.attachment.is_some() && self.reached != self.told;
         self.told = self.reached;
@@ -161,7 +161,7 @@ mod tests {
         let life = ClientLife::default();
         let mut publisher = Publisher::new(life, Level::DurableMajority);
         publisher.attach(Attachment { next: 2, number: 1, records: 10 });
-        // Messages that were delivered before the client came here.
+        // These messages were delivered before the client came to this member.
         publisher.see_durable(&counts(9, 10, 9));
         assert_eq!(publisher.take_reached().map(|reached| reached.durable_majority), Some(2));
         for (ordinal, record) in [(2, 12), (3, 13), (4, 20)] {

@@ -1,10 +1,10 @@
-//! The thread that serves a member's clients: one for all of them, which never waits for a single
-//! one.
+//! The thread that serves a member's clients: one thread for all clients, which never blocks on any
+//! of them.
 //!
 //! # Invariants
-//! - Clients take turns, and a turn is bounded, so no client delays another.
-//! - All data of a client is bounded: a publisher is not read from while its lines wait for slots,
-//!   and a subscriber that is too far behind is cut off and named in the status.
+//! - Clients take turns of bounded length, so no client delays another.
+//! - All data held for a client is bounded. A publisher is not read from while its lines wait for
+//!   slots, and a subscriber that falls too far behind is disconnected and named in the status.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd as _;
@@ -23,20 +23,20 @@ use super::member::ServedMember;
 use crate::group::clients::origin::Origin;
 use crate::group::status::group_status::{CutClient, SharedStatus};
 
-/// The largest number of clients at a member; no source may use more than half of what the others
-/// leave free.
+/// The maximum number of clients of a member. No source may use more than half of the places that
+/// the others leave free.
 const CLIENTS_MAX: usize = 1_024;
 
-/// The interval between two checks of leases, of the status, and of clients that send nothing.
+/// The interval between checks of leases, of the status, and of clients that send nothing.
 const CARE_PAUSE: Duration = Duration::from_millis(100);
 
-/// The interval between two checks for a free slot, if nothing else wakes the thread.
+/// The interval between checks for a free slot if nothing else wakes the thread.
 const SLOT_PAUSE: Duration = Duration::from_millis(1);
 
-/// The number of clients recently cut off that the status names.
+/// The number of recently disconnected clients that the status lists.
 const CUT_MAX: usize = 16;
 
-/// The state of the thread.
+/// The state of the serving thread.
 pub(crate) struct Service {
     pub(crate) member: ServedMember,
     pub(crate) arrivals: Receiver<Session>,
@@ -77,7 +77,7 @@ impl Service {
     pub(crate) fn run(mut self) {
         while !self.member.has_ended() {
             let feed = std::sync::Arc::clone(&self.member.feed);
-            // Anything new from here on ends the wait.
+            // From here on, anything new ends the wait.
             let wakeup = feed.fall_asleep();
             let has_more = self.work();
             let timeout = if has_more { Duration::ZERO } else { self.pause() };
@@ -86,7 +86,7 @@ impl Service {
         }
     }
 
-    /// Runs one turn of each client. Returns true if more can be done at once.
+    /// Runs one turn for each client. Returns true if there is more to do right away.
     fn work(&mut self) -> bool {
         let now = Instant::now();
         while let Ok(session) = self.arrivals.try_recv() {
@@ -201,7 +201,7 @@ impl Service {
         self.board.put_clients(statuses, self.cut_total, self.cut.iter().cloned().collect());
     }
 
-    /// Returns how long nothing needs to be done, if nothing arrives.
+    /// Returns how long the thread may sleep if nothing arrives.
     fn pause(&mut self) -> Duration {
         let waits = self.connections.values().any(ClientConnection::waits_for_slots)
             || self.member.outlets().any(|outlet| !outlet.flush());
@@ -215,9 +215,9 @@ impl Service {
             sessions.map(|(session, flags)| PollFd::from_borrowed_fd(session.as_fd(), flags));
         let own = PollFd::new(wakeup, PollFlags::IN);
         let mut descriptors: Vec<_> = descriptors.chain([own]).collect();
-        // An interrupted wait is just a short one.
+        // An interrupted wait is merely a short one.
         let _ = poll(&mut descriptors, timeout.as_ref());
-        // A client that left is read from too, so that its departure is noticed.
+        // Clients that have left are also read from, so that their departure is noticed.
         let has_come = |one: &PollFd<'_>| !one.revents().difference(PollFlags::OUT).is_empty();
         let have_come: Vec<bool> = descriptors.iter().map(has_come).collect();
         for (connection, has_come) in self.connections.values_mut().zip(have_come) {

@@ -1,4 +1,4 @@
-//! How long a client has received nothing.
+//! Measures how long a client has received nothing.
 
 use std::time::{Duration, Instant};
 
@@ -6,20 +6,21 @@ use tramontane_control::client_messages::ClientRefusal;
 
 use super::cut::Cut;
 
-/// A subscriber that has received none of the data queued for it for this long is cut off.
+/// The time after which a subscriber is disconnected if it has received none of the data queued for
+/// it.
 pub(crate) const STALL_MAX: Duration = Duration::from_secs(10);
 
-/// The time since which a client has received none of its queued data, and the amount queued.
+/// The time since when a client has received none of its queued data, and the amount queued.
 #[derive(Debug, Default)]
 pub(crate) struct Stall(Option<(Instant, usize)>);
 
 impl Stall {
-    /// Returns how long it has received nothing.
+    /// Returns how long the client has received nothing.
     pub(crate) fn lasts(&self, now: Instant) -> Duration {
         self.0.map_or(Duration::ZERO, |(since, _)| now.duration_since(since))
     }
 
-    /// Notes how much is queued. An error if the client has received none of it for too long.
+    /// Records the amount of queued data. Fails if the client has received none of it for too long.
     pub(crate) fn watch(&mut self, unsent: usize, now: Instant) -> Result<(), Cut> {
         match self.0 {
             _ if unsent == 0 => self.0 = None,

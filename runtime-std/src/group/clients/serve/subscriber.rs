@@ -1,9 +1,8 @@
-//! A client that subscribes, at its member. Its messages come from the member's memory, or from its
+//! The member's side of a client that subscribes. Its messages come from the member's memory or
 //! log.
 //!
 //! # Invariants
-//! - Queued data is bounded: [`CHUNK_BYTES`], or one message, in addition to what the system
-//!   buffers.
+//! - Queued data is bounded to [`CHUNK_BYTES`], or one message, plus whatever the system buffers.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,7 @@ use crate::group::clients::order::retained::{CHUNK_BYTES, RetainedMessage};
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     subgroup: SubgroupId,
-    /// The sequence position that it receives next.
+    /// The sequence position that the subscriber receives next.
     next: u64,
     /// The level that messages must have reached.
     level: Level,
@@ -30,12 +29,11 @@ pub(crate) struct Subscriber {
     stall: Stall,
 }
 
-/// The information that the client already has.
+/// The stages of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SubscriberStage {
     Comes,
-    /// The position where it begins, but not the digest there, because the order has not got that
-    /// far.
+    /// The start position is known, but not its digest, because the order has not reached it yet.
     Waits,
     Subscribed,
 }
@@ -57,7 +55,7 @@ impl Subscriber {
         self.next
     }
 
-    /// Returns how long it has received nothing.
+    /// Returns how long the client has received nothing.
     pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
         self.stall.lasts(now)
     }
@@ -86,10 +84,10 @@ impl Subscriber {
         let (Some(log), Some(record)) = (told.logs.get(self.subgroup), record) else {
             return Err(Cut::Refused(ClientRefusal::TooSlow));
         };
-        // The driving thread does not wait for a disk.
+        // The driving thread must not wait for a disk.
         drop(told);
         let messages = read(&log, self.subgroup, record, self.next, to);
-        // The client reconnects, here or elsewhere, and is told which messages are gone.
+        // The client reconnects, here or elsewhere, and then learns which messages are lost.
         let messages = messages.ok_or(Cut::Refused(ClientRefusal::NotNow))?;
         let messages: Vec<_> = messages.iter().map(RetainedMessage::publish).collect();
         Ok(self.pass(&messages))
@@ -101,7 +99,8 @@ impl Subscriber {
         Some(encode(&ClientReply::Messages(messages.to_vec())))
     }
 
-    /// Returns its first reply: its position, or that the position is gone.
+    /// Returns the first reply: the subscriber's position, or the fact that the position is no
+    /// longer available.
     fn begin(&mut self, feed: &Feed) -> Vec<u8> {
         let first = feed.first(self.subgroup);
         let from = self.next;
@@ -112,7 +111,7 @@ impl Subscriber {
         self.subscribed(feed)
     }
 
-    /// Encodes its position.
+    /// Encodes the subscriber's position.
     fn subscribed(&mut self, feed: &Feed) -> Vec<u8> {
         let digest = digest_at(feed, self.subgroup, self.next);
         let told = feed.lock();
