@@ -12,7 +12,7 @@ use tramontane_verbs::timing::LossTimes;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::output::print_result;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 2] = [Status::Group, Status::Device];
 
 pub(super) const EXAMPLES: &str = "  tramontane verbs devices
@@ -33,7 +33,8 @@ pub(super) enum VerbsCommand {
     /// List RDMA devices with their limits and guarantees; show which one would be used and why
     #[command(after_help = tramontane_local::exit::help(EXAMPLES, &STATUSES))]
     Devices(DevicesOptions),
-    /// Check between two hosts what RDMA groups need of devices and network: order, denial, loss
+    /// Check between two hosts that devices and network meet the needs of RDMA groups: order,
+    /// denial, loss
     #[command(after_help = tramontane_local::exit::help(super::verbs_check::EXAMPLES, &STATUSES))]
     Check(super::verbs_check::CheckOptions),
 }
@@ -61,12 +62,12 @@ struct Listing<'l> {
     devices: &'l [Device],
     /// The device that would be used; `None` if no device can be used.
     choice: Option<Taken<'l>>,
-    /// The reason for the choice, or why there is none.
+    /// The reason for the choice, or for there being none.
     why: String,
-    /// Shortest time after which a silent peer is given up: the configured time in steps of the
-    /// device.
+    /// Shortest time after which a silent peer is given up: the configured time, rounded to a value
+    /// that the device supports.
     loss_time_ms: u128,
-    /// Longest time after which a silent peer is given up, with late retransmissions and the
+    /// Longest time after which a silent peer is given up, including late retransmissions and the
     /// firmware's minimum.
     loss_time_ms_max: u128,
 }

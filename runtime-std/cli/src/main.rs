@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `demo` | a group of processes on this machine, and a comparison of their deliveries |
 //! | `cast` | one member as a filter |
-//! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all nodes; a request to leave |
+//! | `node`, `status`, `leave` | a member of a group that survives failures; the status of all nodes; a request to leave |
 //! | `publish`, `subscribe` | clients of such a group, which are not members |
 //! | `shards` | replicas of groups in a tree, clients of several of them, and their status |
 //! | `durable_log` | `tramontane log`: a member's log on disk, without its group |

@@ -14,7 +14,7 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::{Line, each_line};
 use tramontane_local::output::print_result;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Input, Status::Resources, Status::Group, Status::PeerLost, Status::Out];
 
@@ -53,16 +53,16 @@ struct Published {
     level: &'static str,
 }
 
-/// Interval between two checks for a signal.
+/// Interval between checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Publishes lines, and waits until all have reached their level.
+/// Publishes lines, and waits until every line has reached its level.
 pub(super) fn run(arguments: &PublishOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let members = arguments.client.members()?;
     let (lines, level) = (arguments.lines.clone(), arguments.level);
     let (done, outcome) = channel();
-    // If a signal arrives, a wait for input or for members ends with the process.
+    // If a signal arrives, the process exits, which ends any wait for input or for members.
     let publishing =
         std::thread::Builder::new().name("tramontane-publish".into()).spawn(move || {
             let options = PublisherOptions { level: level.level(), ..PublisherOptions::default() };
@@ -87,11 +87,11 @@ pub(super) fn run(arguments: &PublishOptions) -> Result<(), Failure> {
         let noun = if report.lines == 1 { "line" } else { "lines" };
         format!("{} {noun} {}", report.lines, report.level)
     })?;
-    // Each refused line was reported already.
+    // Each refused line has already been reported.
     if refused > 0 { Err(Failure::silent(Status::Input)) } else { Ok(()) }
 }
 
-/// Publishes all lines. Also returns the number of refused ones.
+/// Publishes all lines. Returns the result and the number of refused lines.
 fn publish(
     publisher: Publisher,
     lines: &[String],
@@ -125,7 +125,7 @@ fn publish(
         }
     }
     let client = publisher.id().to_string();
-    // The publisher gives up by itself if the group has forgotten it.
+    // The publisher gives up of its own accord if the group has forgotten it.
     publisher.close(Duration::MAX)?;
     Ok((Published { client, lines: published, level: level.reached() }, refused))
 }

@@ -13,7 +13,7 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::add_message;
 use tramontane_local::record::Bytes;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Resources, Status::Group, Status::PeerLost, Status::Out, Status::Changed];
 
@@ -34,7 +34,7 @@ never slows the group down.";
 pub(super) struct SubscribeOptions {
     #[command(flatten)]
     client: ClientOptions,
-    /// First position: a number, or now
+    /// First position to print: a number, or now
     #[arg(long, value_name = "now|N", default_value = "now", value_parser = first_place)]
     from: First,
     /// Level that messages must have reached [default: majority in a logged subgroup, else
@@ -49,7 +49,7 @@ pub(super) struct SubscribeOptions {
     json: bool,
 }
 
-/// The position to begin at.
+/// The position at which the subscription begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Now,
@@ -68,7 +68,7 @@ fn first_place(text: &str) -> Result<First, String> {
 #[serde(tag = "event", rename_all = "lowercase")]
 enum SubscriberLine<'l> {
     Subscribed {
-        /// The next position.
+        /// The next position to be delivered.
         next: u64,
         /// Level of the printed messages.
         level: &'static str,
@@ -87,7 +87,7 @@ enum SubscriberLine<'l> {
         to: u64,
     },
     Changed {
-        /// The first position whose message is different or missing.
+        /// The first position whose message differs or is missing.
         from: u64,
     },
 }
@@ -95,7 +95,7 @@ enum SubscriberLine<'l> {
 /// Interval between two checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Prints messages until there are enough, or until a signal arrives.
+/// Prints messages until the requested number has been printed or a signal arrives.
 pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let from = match arguments.from {
@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
         interrupts.check()?;
         let event = match subscriber.next_within(Duration::ZERO) {
             Err(SubscribeError::TimeUp) => {
-                // Messages are shown before the next wait.
+                // Makes printed messages visible before the next wait.
                 printed.to.flush().map_err(|error| Failure::output(&error))?;
                 subscriber.next_within(LOOK_PAUSE)
             }
@@ -132,7 +132,7 @@ pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
                 printed.changed(from).map_err(|error| Failure::output(&error))?;
                 return Err(changed(from));
             }
-            // Notices for subscribers that follow.
+            // Notices are for subscribers that follow the group.
             Ok(_) => Ok(()),
             Err(SubscribeError::TimeUp) => Ok(()),
             Err(error) => return Err(error.into()),
@@ -159,12 +159,12 @@ fn changed(from: u64) -> Failure {
 struct Printed<W: Write> {
     json: bool,
     to: W,
-    /// Buffer of a line, reused.
+    /// Line buffer, reused.
     text: Vec<u8>,
 }
 
 impl<W: Write> Printed<W> {
-    /// Tells programs, which may wait for it, where the subscription begins.
+    /// Tells programs that may be waiting for it where the subscription begins.
     fn begin(&mut self, next: u64, level: &'static str) -> io::Result<()> {
         if self.json { self.line(&SubscriberLine::Subscribed { next, level }) } else { Ok(()) }
     }

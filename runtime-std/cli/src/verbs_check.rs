@@ -1,5 +1,5 @@
 //! `tramontane verbs check`: an acceptance test of RDMA between two hosts, with a verdict for each
-//! property that the fabric needs of their devices and of the network between them.
+//! property that the fabric needs from their devices and the network between them.
 
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -91,7 +91,7 @@ fn meet(arguments: &CheckOptions) -> Result<(End, TcpStream), Failure> {
             Failure::usage(what, "give an address of this host and a free port")
         };
         let listener = TcpListener::bind(address).map_err(failed)?;
-        // If standard error fails, there is nobody to inform.
+        // If standard error fails, the notice is lost.
         let _ = writeln!(io::stderr(), "waiting for the other host at {address}");
         let (stream, _) = listener.accept().map_err(failed)?;
         return Ok((End::First, stream));
@@ -120,7 +120,7 @@ fn make(
     Ok(findings?)
 }
 
-/// Runs both ends here. The second runs in a thread, and its findings are the same.
+/// Runs both ends in this process. The second end runs in a thread and has the same findings.
 fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
     let failed = |error| Failure::system("cannot open sockets on the loopback", &error);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
@@ -132,7 +132,7 @@ fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
         });
         let (stream, _) = listener.accept().map_err(failed)?;
         let first = make(options, End::First, stream, json);
-        // An error at the second end is the cause of the first end's error, or is the same.
+        // An error at the second end is the cause of the first end's error, or is the same error.
         match (first, second.join()) {
             (Err(_), Ok(Err(error @ CheckError::Device(_)))) => Err(error.into()),
             (first, _) => first,

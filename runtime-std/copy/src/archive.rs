@@ -1,6 +1,6 @@
-//! Entries of the archive that a copy consists of. The archive is valid only if each file has
-//! exactly as many bytes as its header says. If a file becomes shorter or longer, or is written to,
-//! while it is read, this is reported as a separate error.
+//! Entries of the archive that a copy consists of. The archive is valid only if each file's content
+//! is exactly as long as its header says. A file that is truncated, extended or written to while it
+//! is being read is reported as a separate error.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, Read, Write};
@@ -12,23 +12,23 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use tar::{Builder, EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
 
-/// Bytes of a block in a file system's accounting, which may differ from the size of its own
-/// blocks.
+/// Size, in bytes, of the blocks in which the system counts a file's storage. It may differ from
+/// the file system's own block size.
 const ACCOUNTED_BYTES: u64 = 512;
 
-/// Largest number of parts between holes that are listed for a file. A file with more parts is sent
+/// Maximum number of parts between holes that a file's header lists. A file with more parts is sent
 /// without holes, as zeros, because the list would take too much memory at a receiver.
 pub(super) const EXTENTS_MAX: usize = 1 << 17;
 
-/// A receiver must accept the list: a header holds 21 parts, and the first four are in the main
+/// A receiver must accept the list. A header holds 21 parts, and the first four are in the main
 /// header.
 const _: () = assert!(((EXTENTS_MAX / 21 + 2) * 512) as u64 + 16_384 < super::entries::HEADERS_MAX);
 
-/// More than the step of a kernel's clock for file times. Two changes of a file within one step may
-/// leave it with the same time.
+/// Longer than one step of a kernel's clock for file times. Two changes of a file within one step
+/// may leave it with the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
-/// A file's size or time changed while it was read.
+/// A file's size or time changed while it was being read.
 #[derive(Debug, thiserror::Error)]
 #[error("it changed while it was copied")]
 pub(super) struct Changed;
@@ -39,7 +39,7 @@ impl From<Changed> for io::Error {
     }
 }
 
-/// Adds one file, directory or link, without the contents of a directory.
+/// Adds one file, directory or link, but not the contents of a directory.
 pub(super) fn append(
     archive: &mut Builder<impl Write>,
     path: &Path,
@@ -76,8 +76,8 @@ fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> i
     if state(&file.metadata()?) == state(&metadata) { Ok(()) } else { Err(Changed.into()) }
 }
 
-/// Returns the metadata of a file, once its last change is old enough that the next one gets
-/// another time.
+/// Returns the metadata of a file once its last change is old enough that any further change gets a
+/// different time.
 fn settled(file: &File) -> io::Result<Metadata> {
     let metadata = file.metadata()?;
     let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
@@ -93,9 +93,9 @@ fn settled(file: &File) -> io::Result<Metadata> {
     Ok(metadata)
 }
 
-/// Returns the metadata that any change modifies: a file's size, and the time of its last change.
-/// The time of the last write is not enough, because programs set it back. The time of the last
-/// change cannot be set, and also moves with a file's permissions and links.
+/// Returns the part of the metadata that any change modifies: a file's size, and the time of its
+/// last change. The time of the last write is not enough, because programs set it back. The time of
+/// the last change cannot be set, and also moves with a file's permissions and links.
 fn state(metadata: &Metadata) -> (u64, i64, i64) {
     (metadata.len(), metadata.ctime(), metadata.ctime_nsec())
 }
@@ -107,8 +107,8 @@ struct Extent {
     bytes: u64,
 }
 
-/// Returns the parts of a file that are not holes. A hole at the end is followed by an empty
-/// extent, as archives require.
+/// Returns the parts of a file that are not holes. If the file ends with a hole, it is followed by
+/// an empty extent, as archives require.
 fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
     let size = metadata.len();
     if metadata.blocks().saturating_mul(ACCOUNTED_BYTES) >= size {
@@ -122,7 +122,7 @@ fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
             Err(Errno::NXIO) => size,
             Err(error) => return Err(error.into()),
         };
-        // A hole is always found at the end of a file.
+        // The system always reports a hole at the end of a file.
         let hole = if offset < size {
             seek(file, SeekFrom::Hole(offset)).map_err(|_| Changed)?
         } else {
@@ -140,8 +140,8 @@ fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
     Ok(extents)
 }
 
-/// Writes a list of extents into a header. Returns further headers for those that do not fit, which
-/// precede the content.
+/// Writes a list of extents into a header. Returns further headers for the extents that do not fit;
+/// they precede the content.
 fn list_extents(header: &mut Header, extents: &[Extent], size: u64) -> Vec<u8> {
     header.set_entry_type(EntryType::GNUSparse);
     header.set_size(extents.iter().map(|extent| extent.bytes).sum());
@@ -168,11 +168,11 @@ fn fill<'e>(places: &mut [GnuSparseHeader], extents: &mut impl Iterator<Item = &
     }
 }
 
-/// The extents of a file, with exactly as many bytes as expected.
+/// Reads the extents of a file, and fails unless they have exactly as many bytes as expected.
 struct Exactly<'f> {
     file: &'f File,
     extents: &'f [Extent],
-    /// Bytes of the first extent already read.
+    /// Number of bytes read so far from the first extent.
     read: u64,
 }
 
@@ -196,7 +196,7 @@ impl Read for Exactly<'_> {
 mod tests {
     use super::*;
 
-    /// Collects an archive, and changes the source once the archive has begun.
+    /// Collects an archive, and changes the source once the archive's first bytes have arrived.
     struct Meanwhile<D> {
         bytes: Vec<u8>,
         interference: Option<D>,
@@ -216,8 +216,8 @@ mod tests {
         }
     }
 
-    /// Packs a file of `bytes` bytes, optionally with a hole before its last ones, and changes its
-    /// size to `becomes` during that.
+    /// Packs a file of `bytes` bytes, optionally with a hole before its last bytes, and changes its
+    /// size to `becomes` meanwhile.
     fn pack(bytes: u64, has_hole: bool, becomes: u64) -> io::Result<Vec<u8>> {
         let folder = tempfile::tempdir_in("/dev/shm")?;
         let path = folder.path().join("file");
@@ -244,8 +244,8 @@ mod tests {
     #[test]
     fn resized_file_is_not_packed() {
         for has_hole in [false, true] {
-            // The change is so small that padding would hide it, or large, or truncates the file to
-            // nothing.
+            // The change is so small that padding would hide it, or it is large, or it truncates
+            // the file to nothing.
             for (bytes, becomes) in
                 [(1000, 999), (100_000, 10), (1000, 0), (1000, 1001), (100_000, 200_000)]
             {
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The file is overwritten immediately after it was made, and its time is set back.
+    /// The file is overwritten immediately after its creation, and its time is set back.
     #[test]
     fn overwritten_file_is_not_packed() {
         for is_set_back in [false, true] {

@@ -21,10 +21,10 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{Description, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
-/// Interval between two checks whether the sending member has ended.
+/// Interval between checks whether the sending member has ended.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Time allowed for receivers to report their failures, once the copy has failed.
+/// Time allowed for receivers to report their failuresafter the copy has failed.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(8);
 
 /// A receiver of a copy. It reports [`Notice::Placed`] or [`Notice::Failed`] when it ends.
@@ -65,7 +65,7 @@ impl Task {
         }
     }
 
-    /// Returns the member's part in the copy. Takes over the descriptor of its place.
+    /// Returns the member's part in the copy. Takes ownership of its inherited descriptor.
     fn job(&self) -> Result<Job, Failure> {
         let group = Description::local("copy", self.nodes, 1, 0);
         let (group, options) = self.place.start(group, self.own)?;
@@ -95,14 +95,14 @@ pub(super) fn copy(
     let mut receivers = Receivers::start(arguments, &group)?;
     let own_place = group.own_place(0).map_err(LocalError::from)?;
     let mut job = Task::new(arguments, own_place, 0, Path::new("")).job()?;
-    // Only the members' sockets remain.
+    // Only the members' sockets are left open.
     drop(group);
     let is_over = AtomicBool::new(false);
     let copied = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 receivers.take_event(TICK);
-                // A receiver that ends before it has met the others is not waited for.
+                // A receiver that fails before it has met the others is not waited for.
                 cancel.fetch_or(receivers.cause.is_some(), Ordering::Relaxed);
             }
         });
@@ -121,10 +121,11 @@ pub(super) fn copy(
     Ok(CopyReport { places: places.clone(), ..copied? })
 }
 
-/// Ranks the ends of receivers: the first in this order is the cause of the copy's failure.
+/// Ranks the causes for which receivers end. The first in this order is the cause of the copy's
+/// failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// The receiver failed by itself.
+    /// The receiver itself failed.
     Cause,
     /// The receiver was killed.
     Killed,
@@ -140,7 +141,7 @@ struct Receivers<'p> {
     running: usize,
     /// Receivers that have reported or ended.
     heard: BTreeSet<WorkerId>,
-    /// The cause of the copy's failure, as far as it is known.
+    /// The cause of the copy's failure, as far as known.
     cause: Option<(Rank, Failure)>,
 }
 
@@ -157,7 +158,7 @@ impl<'p> Receivers<'p> {
         Ok(Self { crew, places, running: places.len(), heard, cause: None })
     }
 
-    /// Waits for one event for at most `timeout`, and notes it.
+    /// Waits for one event for at most `timeout`, and records it.
     fn take_event(&mut self, timeout: Duration) {
         let Some((worker, event)) = self.crew.next(timeout) else { return };
         let place = self.places.get(worker.index()).map(|place| place.display().to_string());
@@ -188,8 +189,8 @@ impl<'p> Receivers<'p> {
         }
     }
 
-    /// Finds the cause of a failure, rather than its consequences: a receiver's own failure comes
-    /// before the loss of another receiver.
+    /// Finds the cause of a failure, rather than its consequences: a receiver's own failure takes
+    /// precedence over the loss of another receiver.
     fn cause_of(mut self, failure: Failure, interrupts: &Interrupts) -> Failure {
         if let Err(interrupted) = interrupts.check() {
             return interrupted.into();
@@ -215,7 +216,7 @@ pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
         Ok(received) => (Notice::Placed { files: received.files }, Ok(())),
         Err(failure) => (Notice::failed(&failure), Err(Failure::silent(failure.status))),
     };
-    // If the parent is gone, the report is not needed.
+    // If the parent has exited, the report is not needed.
     let _ = worker.report(&report);
     outcome
 }

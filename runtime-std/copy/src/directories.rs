@@ -1,6 +1,6 @@
 //! The directories of an archive. Each is writable until its contents are complete. Its final
-//! permissions and its time are set afterwards. A top-level directory stays writable until it has
-//! been moved to its destination, because a user cannot move a directory without write permission.
+//! permissions and times are set afterwards. A top-level directory stays writable until it has been
+//! moved to its destination, because a user cannot move a directory without write permission.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -14,10 +14,10 @@ use tar::Header;
 pub(super) const WRITABLE: u32 = 0o700;
 
 /// Permission bits that depend on the owner: a program that runs as its owner would run as the user
-/// that copied it. They are removed on arrival, because owners are not kept.
+/// that copied it. They are cleared on arrival, because owners are not kept.
 pub(super) const OF_THE_OWNER: u32 = 0o7000;
 
-/// The directories that contain the current entry, and the complete top-level ones.
+/// The directories that contain the current entry, and the top-level directories that are complete.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
     /// Each directory is inside the previous one, because a directory's contents follow it directly
@@ -35,7 +35,7 @@ struct Directory {
 }
 
 impl Directories {
-    /// Completes the directories that do not contain the next entry, which has this path.
+    /// Completes the directories that do not contain the next entry, whose path is `path`.
     pub(super) fn leave_for(&mut self, unpacked: &Path, path: &Path) -> io::Result<()> {
         while let Some(last) = self.open.pop_if(|last| !path.starts_with(&last.path)) {
             self.leave(unpacked, last)?;
@@ -81,7 +81,7 @@ impl Directories {
     /// Makes the top-level directories movable again.
     pub(super) fn allow_top(&self, place: &Path) {
         for directory in &self.top {
-            // A directory that cannot be moved reports the error then.
+            // If the directory cannot be moved, the move reports the error.
             let _ = directory.allow(place);
         }
     }
@@ -90,7 +90,7 @@ impl Directories {
 impl Directory {
     fn allow(&self, below: &Path) -> io::Result<()> {
         let path = below.join(&self.path);
-        // A link of that name is not followed.
+        // A link with that name is not followed.
         if !fs::symlink_metadata(&path)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
@@ -159,7 +159,7 @@ mod tests {
         })
     }
 
-    /// Returns a tree as an archive, whose directories can be read but not written to.
+    /// Returns a tree as an archive. Its directories can be read, but not written to.
     fn archived(folder: &Path) -> Vec<u8> {
         let paths = ["tree", "tree/within", "tree/within/file", "tree/last"];
         fs::create_dir_all(folder.join("tree/within")).expect("a tree");
@@ -221,7 +221,7 @@ mod tests {
         without_privilege(|| {
             drop(unpack(&archive, to.path()));
             assert_eq!(fs::read_dir(to.path()).expect("a folder").count(), 0);
-            // Another user makes this file in the meantime. It must not be replaced.
+            // Another user has created this file in the meantime. It must not be replaced.
             let place = unpack(&archive, to.path());
             fs::create_dir(to.path().join("tree")).expect("a folder");
             assert!(place.settle().is_err());

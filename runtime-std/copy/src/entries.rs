@@ -1,10 +1,10 @@
-//! The limits of a receiver on an archive. Its sender is a member, and may still send what no
-//! correct member packs.
+//! The limits that a receiver imposes on an archive. Although the sender is a member, it may send
+//! entries that no correct member packs.
 //!
 //! # Invariants
-//! - Only files, directories and links, under a name of the manifest.
-//! - The headers between two contents (names and lists of holes) take at most [`HEADERS_MAX`] bytes
-//!   of memory.
+//! - Only files, directories and links are accepted, each under a name in the manifest.
+//! - The headers between the contents of two files (names and lists of holes) take at most
+//!   [`HEADERS_MAX`] bytes of memory.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -15,14 +15,14 @@ use tar::{EntryType, Header};
 
 use tramontane_local::exit::Failure;
 
-/// Bytes from the end of one content to the beginning of the next. A list of holes may itself be
-/// long: see [`EXTENTS_MAX`](super::archive::EXTENTS_MAX).
+/// Maximum number of bytes from the end of one file's content to the beginning of the next. A list
+/// of holes may itself be long: see [`EXTENTS_MAX`](super::archive::EXTENTS_MAX).
 pub(super) const HEADERS_MAX: u64 = 4 << 20;
 
-/// The longest path that the system accepts, and the longest target of a link.
+/// Length, in bytes, of the longest path that the system accepts, and of the longest link target.
 const PATH_MAX: usize = 4096;
 
-/// An archive of which at most [`HEADERS_MAX`] bytes are read at a time, except in contents.
+/// An archive from which at most [`HEADERS_MAX`] bytes are read at a time outside file contents.
 pub(super) struct Rationed<'c, R> {
     archive: R,
     left: &'c Cell<u64>,
@@ -49,8 +49,8 @@ impl<R: Read> Read for Rationed<'_, R> {
     }
 }
 
-/// Returns the location of an entry inside the folder in which everything is unpacked. Fails if
-/// none of `names` leads to it.
+/// Returns the location of an entry inside the folder into which the archive is unpacked. Fails
+/// unless the entry is below one of `names`.
 pub(super) fn place_of(
     entry: &tar::Entry<'_, impl Read>,
     names: &[String],

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as input to the unpacking of a copy: for a fuzzer, and for the tests here, which
-//! make them at random.
+//! Arbitrary bytes as input for the unpacking code: from a fuzzer, and from the tests in this
+//! module, which generate them at random.
 
 use tar::Header;
 
@@ -11,7 +11,7 @@ use super::victim::Victim;
 /// checksum of each header is corrected first, because random bytes would never have a valid one.
 ///
 /// # Panics
-/// If anything changes that was there before, or something appears that was not announced.
+/// Panics if anything that existed before changes, or if an unannounced entry appears.
 pub fn archive(bytes: &[u8]) {
     let victim = Victim::new();
     let before = victim.seen();
@@ -20,7 +20,7 @@ pub fn archive(bytes: &[u8]) {
     let names = ["file", "tree"].map(str::to_owned).to_vec();
     let expected = place.expect(&Manifest { names, bytes: 0 });
     if expected.is_ok() && place.unpack(&*with_sums(bytes)).is_ok() {
-        // The archive may lack one of the two.
+        // The archive may lack one of the two entries.
         let _ = place.settle();
     }
     drop(place);

@@ -6,14 +6,15 @@
 //! | [`DATA`] | the member that copies | the archive, in large messages sent by block multicast |
 //!
 //! A member knows the manifest before it receives data, and the sender commits only after all
-//! receivers are ready. So nothing depends on the relative order of the two subgroups.
+//! receivers are ready. So the relative order of the two subgroups does not matter.
 //!
 //! # A majority is required
-//! A view needs a majority of the previous one. Otherwise, a network split could leave one side
-//! that commits and one that does not: either side may deliver a commit in its ragged trim, and
-//! there would be two trims. So a member on the smaller side halts. It has nothing unless it
-//! delivered the commit before that; in this case, all on the larger side deliver it too. Two
-//! members have no majority but both of them: with one receiver, the copy ends when either is lost.
+//! A view needs a majority of the previous one. Otherwise, after a network split, one side might
+//! commit and the other not: either side could deliver a commit in its ragged trim, and there would
+//! be two trims. So a member on the smaller side halts. It has nothing unless it delivered the
+//! commit before the split, in which case all members on the larger side deliver the commit too.
+//! With two members, only both together are a majority, so a copy with one receiver ends when
+//! either is lost.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -34,47 +35,49 @@ pub(super) const ORDER: SubgroupId = SubgroupId(0);
 /// The subgroup of the copied data.
 pub(super) const DATA: SubgroupId = SubgroupId(1);
 
-/// Bytes of the archive in a large message.
+/// Size, in bytes, of the part of the archive that one large message carries.
 pub(super) const CHUNK_BYTES: usize = 16 << 20;
 
-/// Size of the largest block in bytes: a large message then has two, the minimum for a pipeline.
-/// With larger blocks, the pipeline's memory would exceed the message.
+/// Maximum block size in bytes. A large message then has two blocks, the minimum for a pipeline.
+/// With larger blocks, the pipeline would need more memory than the message.
 const BLOCK_MAX: usize = CHUNK_BYTES / 2;
 
-/// Number of large messages in flight at a time.
+/// Number of large messages in flight at once.
 const CHUNKS_UNDER_WAY: u32 = 2;
 
 /// Number of chunks that may be sent before the slowest receiver has taken the first of them. Each
-/// receiver has memory for as many.
+/// receiver has memory for that many.
 pub(super) const CHUNKS_AHEAD: u64 = 4;
 
-/// Number of notices of a member in flight.
+/// Maximum number of one member's notices in flight.
 const NOTICES: u32 = 4;
 
 /// Default time without progress, in seconds, after which a copy is given up.
 pub(super) const STALL_DEFAULT_S: &str = "60";
 
-/// Heartbeat interval in milliseconds for small groups: the end of a killed process is noticed
+/// Heartbeat interval for small groups, in milliseconds. The exit of a killed process is noticed
 /// within this time.
 const HEARTBEAT_MS: u64 = 200;
 
-/// Heartbeat interval in milliseconds per member, because each member sends to all others.
+/// Addition to the heartbeat interval per member, in milliseconds, because each member sends to all
+/// others.
 const HEARTBEAT_MS_PER_MEMBER: u64 = 4;
 
 /// A member's part in a copy.
 pub(super) struct Job {
-    /// The name, fabric, nodes and trust of the group. Everything else is the same in every copy.
+    /// The name, fabric, nodes and trust of the group. All other settings are the same in every
+    /// copy.
     pub(super) group: Description,
     /// The sending member.
     pub(super) sender: u32,
-    /// The member's node id, and how it starts.
+    /// The member's node id, and its start options.
     pub(super) options: StartOptions<'static>,
-    /// Longest time without progress.
+    /// Time without progress after which the copy is given up.
     pub(super) stall: Duration,
     pub(super) blocks: LargeBlocks,
 }
 
-/// Parses the size of a block.
+/// Parses a block size.
 pub(super) fn block_bytes(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(bytes) if (4096..=BLOCK_MAX).contains(&bytes) => Ok(bytes),
@@ -82,7 +85,7 @@ pub(super) fn block_bytes(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses the longest time without progress.
+/// Parses the time without progress after which a copy is given up.
 pub(super) fn stall_time(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (1.0..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -96,14 +99,14 @@ impl Job {
         self.options.node
     }
 
-    /// Returns the receivers in order.
+    /// Returns the node ids of the receivers, in order.
     pub(super) fn receivers(&self) -> impl Iterator<Item = u32> + '_ {
         let nodes = self.group.nodes.iter().map(|node| node.id);
         nodes.filter(|node| *node != self.sender)
     }
 
-    /// Returns how long a member may miss its heartbeats. It is shorter than the longest time
-    /// without progress, so that the lost member can be named.
+    /// Returns how long a member may go without sending heartbeats. This is shorter than the time
+    /// limit for progress, so that a lost member can be named.
     pub(super) fn silence(&self) -> Duration {
         self.stall / 2
     }
@@ -159,7 +162,7 @@ impl Job {
             heartbeat_ms: usual_ms.max(HEARTBEAT_MS).min(silence_ms / 4),
             failure_timeout_ms: silence_ms,
             majority: true,
-            // Lists the nodes in their order, so that those that disagree on the sender still meet.
+            // Lists the nodes in order of id, so that nodes that disagree on the sender still meet.
             initial: members,
             subgroups: vec![order, data],
             ..self.group.clone()
@@ -171,7 +174,7 @@ impl Job {
         Ok(description)
     }
 
-    /// Explains in the command line's terms why members of a copy did not meet.
+    /// Explains in terms of the command line why the members of a copy did not meet.
     fn not_started(&self, error: StartError) -> Failure {
         match &error {
             StartError::Listen { address, source, .. }
@@ -208,7 +211,7 @@ impl Job {
 
 #[cfg(test)]
 impl Job {
-    /// Returns the part of a member of a copy from node 0 to `receivers` receivers. All members are
+    /// Returns one member's part in a copy from node 0 to `receivers` receivers. All members are
     /// threads that meet over shared memory in a folder.
     pub(super) fn of_threads(folder: &std::path::Path, receivers: u32, own: u32) -> Self {
         use tramontane_runtime::blocks::GroupOptions;

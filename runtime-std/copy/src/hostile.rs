@@ -1,6 +1,6 @@
-//! A sender that is a member, and sends what no correct sender packs. Existing files at a receiver
-//! must stay unchanged, and nothing of the copy may be kept. Each archive is made by hand, and
-//! takes the normal path to a receiver.
+//! Attacks by a sender that is a member but sends entries that no correct sender packs. Existing
+//! files at a receiver must stay unchanged, and nothing from the copy may be kept. Each archive is
+//! built by hand, and reaches the receiver by the normal path.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -56,10 +56,10 @@ fn send(mut job: Job, names: &[&str], archive: &[u8]) {
     let (data, watched) = (member.data().expect("it sends"), member.watched());
     let mut stream = Outgoing::new(data, watched, Arc::default(), Arc::default());
     let sent = std::io::Write::write_all(&mut stream, archive).and_then(|()| stream.finish());
-    // A receiver that ends in the middle takes no more.
+    // A receiver that has stopped midway takes no more chunks.
     if let Ok(sum) = sent {
-        // The sender continues in any case, but waits for messages of the others, because its own
-        // end would stop the copy.
+        // The sender continues in any case, but first waits for messages from the others, because
+        // its own exit would stop the copy.
         let is_heard = |ledger: &Ledger| ledger.are_ready() || ledger.decision().is_some();
         let _ = member.wait_until(is_heard, |_| Ok(()));
         let _ = member.announce(&Notice::Commit(sum), || Ok(()));
@@ -86,7 +86,7 @@ type Attack = (&'static str, &'static [&'static str], Vec<Vec<u8>>);
 fn hostile_archives_change_no_existing_file() {
     let long = "x".repeat(5000);
     let mut wrong_size = header(EntryType::Regular, "file", 0o644, "", 0);
-    // This is a 64-bit number in binary form.
+    // This is a 64-bit size in binary form.
     wrong_size[124..136]
         .copy_from_slice(&[0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     let mut sparse = header(EntryType::GNUSparse, "file", 0o644, "", 512);
@@ -181,7 +181,7 @@ fn hostile_archives_change_no_existing_file() {
     }
 }
 
-/// An endless name is refused long before it is in memory.
+/// An endless name is refused long before it fills the memory.
 #[test]
 fn endless_name_takes_little_memory() {
     let victim = Victim::new();
@@ -197,7 +197,7 @@ fn endless_name_takes_little_memory() {
     }
 }
 
-/// Some bytes, followed by an endless repetition of others.
+/// Some bytes, followed by endless repetitions of other bytes.
 struct Counted<'c> {
     bytes: Vec<u8>,
     read: &'c mut u64,

@@ -1,9 +1,9 @@
-//! The state of a copy, the same at all members: each applies the same notices and the same view
-//! changes in the same order.
+//! The state of a copy. It is the same on all members, because each applies the same notices and
+//! the same view changes in the same order.
 //!
 //! # Invariants
-//! - There is one decision: the first of a commit, a failure, and the loss of a member. Later ones
-//!   do not change it.
+//! - There is one decision: the first event among a commit, a failure, and the loss of a member.
+//!   Later events do not change it.
 //! - A commit counts only if all receivers are ready with the same archive.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::messages::{Manifest, Notice, Sum, Terms, failure_of};
 use tramontane_local::exit::{Failure, Status};
 
-/// Largest number of bytes of all names in a manifest.
+/// Maximum total size, in bytes, of the names in a manifest.
 const NAMES_BYTES_MAX: usize = 16 << 20;
 
 /// The outcome of a copy.
@@ -39,14 +39,14 @@ struct Receiver {
 #[derive(Debug)]
 pub(super) struct Ledger {
     sender: u32,
-    /// A member that misses its heartbeats for this time is lost.
+    /// Time without a heartbeat after which a member is lost.
     silence: Duration,
     receivers: BTreeMap<u32, Receiver>,
     names: Vec<String>,
     names_bytes: usize,
     manifest: Option<(Manifest, Terms)>,
     decision: Option<Decision>,
-    /// Members that have ended or are gone.
+    /// Members that have finished or have been lost.
     finished: BTreeSet<u32>,
     /// Incremented by each notice and each view change.
     changes: u64,
@@ -98,7 +98,7 @@ impl Ledger {
             Notice::Commit(sum) if self.disagreement(&sum).is_none() => {
                 self.decide(|| Decision::Commit(sum));
             }
-            // No sender of this program sends that.
+            // No sender in this program sends such a notice.
             _ => self.decide(|| Decision::Off(unexpected())),
         }
     }
@@ -130,7 +130,7 @@ impl Ledger {
         self.decide(|| Decision::Off(failure));
     }
 
-    /// Notes that members are no longer in the view.
+    /// Records that members are no longer in the view.
     pub(super) fn lost(&mut self, nodes: &[u32]) {
         self.changes += 1;
         for node in nodes {
@@ -163,10 +163,10 @@ impl Ledger {
             },
         );
         let seconds = self.silence.as_secs_f64();
-        format!("{node} is gone: it ended, or missed its heartbeats for {seconds} s")
+        format!("lost {node}: it exited, or sent no heartbeat for {seconds} s")
     }
 
-    /// Returns the name of a member in its own failure.
+    /// Returns how a member's own failure refers to that member.
     fn called(&self, node: u32) -> String {
         if node == self.sender {
             format!("the node that copies, node {node}")
@@ -194,7 +194,7 @@ impl Ledger {
         self.receivers.values().map(|receiver| receiver.chunks).min().flatten()
     }
 
-    /// Returns how many bytes each receiver has.
+    /// Returns the number of bytes that each receiver has received.
     pub(super) fn received(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.receivers.iter().map(|(node, receiver)| (*node, receiver.bytes))
     }
@@ -204,7 +204,7 @@ impl Ledger {
         self.receivers.values().all(|receiver| receiver.ready.is_some())
     }
 
-    /// Returns the failure if a receiver is not ready, or has another archive.
+    /// Returns the failure if a receiver is not ready, or has a different archive.
     pub(super) fn disagreement(&self, sum: &Sum) -> Option<Failure> {
         let other =
             self.receivers.iter().find(|(_, receiver)| receiver.ready.as_ref() != Some(sum));
@@ -231,7 +231,8 @@ impl Ledger {
             .collect()
     }
 
-    /// Returns the reason why a receiver has nothing at its destination, if one has reported that.
+    /// Returns the reason that a receiver has nothing at its destination, if one has reported a
+    /// reason.
     pub(super) fn why_not_placed(&self) -> Option<&str> {
         self.receivers
             .values()
@@ -298,7 +299,7 @@ mod tests {
         let mut ledger = ready();
         ledger.apply(0, Notice::Commit(sum()));
         assert_eq!(ledger.decision(), Some(&committed));
-        // These are too late to change anything.
+        // These notices arrive too late to change anything.
         ledger.apply(1, failed("interrupted"));
         ledger.lost(&[0, 2]);
         assert_eq!(ledger.decision(), Some(&committed));

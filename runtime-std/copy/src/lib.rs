@@ -1,5 +1,5 @@
 //! The program `tramontane-copy`: copies files and directories to several destinations at once, at
-//! nearly the price of one copy.
+//! nearly the cost of one copy.
 //!
 //! A copy is a group of processes: one sending member, and its receivers. The group's order carries
 //! the manifest, the readiness of each receiver, and the commit. Its views show which member
@@ -25,19 +25,20 @@
 //!
 //! # The steps of a copy
 //! 1. All members meet. The sender announces the manifest: names, size, and block settings.
-//! 2. Each receiver accepts it, or reports why not. Then the archive arrives in chunks, and each
-//!    receiver unpacks it into a temporary directory inside the destination directory, next to
-//!    where the files will be.
-//! 3. A receiver that has everything on its disk reports that it is ready, with its checksum.
+//! 2. Each receiver accepts the manifest, or reports why not. Then the archive arrives in chunks,
+//!    and each receiver unpacks it into a temporary directory inside the destination directory,
+//!    next to where the files will be.
+//! 3. Once a receiver has the whole archive on its disk, it reports that it is ready, with its
+//!    checksum.
 //! 4. When all are ready with the checksum of the source, the sender commits. A receiver that
-//!    delivers the commit moves everything to its destination, and reports that.
+//!    delivers the commit moves everything to its destination, and reports having done so.
 //! 5. A member that knows the result of all receivers reports that it has finished, and ends when
 //!    all others have finished too.
 //!
 //! # Outcomes
-//! The first of a commit, a reported failure, and the loss of a member decides, and all surviving
-//! members see the same first one. A member that halts before it has delivered the commit has
-//! nothing; after that, it finishes.
+//! The copy is decided by whichever comes first: a commit, a reported failure, or the loss of a
+//! member. All surviving members see the same first event. A member that halts before it has
+//! delivered the commit has nothing; a member that halts later still finishes.
 //!
 //! | event | surviving receivers | the sender | status |
 //! |---|---|---|---|
@@ -54,18 +55,18 @@
 //! | a disk stops, but no process | have nothing after the stall time, and report which receiver has the least | the same | 6 or 3 |
 //!
 //! A receiver that is lost after it has delivered the commit, but before it has moved the files,
-//! has nothing. For each name, it has everything or nothing.
+//! has nothing at its destination. For each name, it has either the whole entry or nothing.
 //!
 //! # Guarantees
-//! - **Nothing until all have everything.** A receiver that cannot move all files moves none.
+//! - **Nothing until all have everything.** A receiver that cannot move all entries moves none.
 //! - **No permissions that depend on an owner.** Owners are not kept, so neither is the permission
 //!   to run a file as its owner.
-//! - **Bounded memory.** Chunks have 16 MiB. The sender has at most four. A receiver has at most
-//!   six (including four that have arrived but were not taken) and one block, however large the
-//!   files are.
+//! - **Bounded memory.** A chunk has 16 MiB. The sender holds at most four. A receiver holds at
+//!   most six (including four that have arrived but have not been taken) and one block, however
+//!   large the files are.
 //! - **Only what was announced.** A receiver accepts files, directories and links under the names
-//!   of the manifest, none of which may exist before. No other user can open them until they are at
-//!   their destination.
+//!   of the manifest, none of which may exist already. No other user can open them until they are
+//!   at their destination.
 //! - **No resuming.** The remains of an interrupted copy block the next one, which reports that.
 
 mod archive;
@@ -113,7 +114,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, LargeBlocks, StartOptions};
 use tramontane_runtime::rdma::DeviceOptions;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 const STATUSES: [Status; 6] = [
     Status::Input,
     Status::Resources,
@@ -143,16 +144,16 @@ const EXAMPLES: &str = "  tramontane-copy data.bin --to /mnt/a,/mnt/b,/mnt/c
 /// have nothing unless they knew of the commit. A copy with only two members needs both. Existing
 /// files are not replaced. An interrupted copy is not resumed.
 ///
-/// Files, directories and links arrive with their permissions and times, in whole seconds, and
-/// belong to the user that runs the receiver. Therefore the bits that let a file run as its owner
-/// or group (setuid, setgid) and the sticky bit are removed. Extended attributes are not copied,
-/// and hard links arrive as separate files.
+/// Files, directories and links arrive with their permissions and times, with times in whole
+/// seconds, and belong to the user that runs the receiver. Therefore the bits that let a file run
+/// as its owner or group (setuid, setgid) and the sticky bit are removed. Extended attributes are
+/// not copied, and hard links arrive as separate files.
 ///
 /// The sender takes about 65 MB of memory, and a receiver up to 115 MB, however large the files
 /// are; a large --block takes up to 40 MB more.
 ///
 /// Between hosts, a copy uses the addresses in the group file. Over TCP, it cannot use a node's
-/// address while that node runs in its own group.
+/// address while that node is running in its own group.
 #[derive(Parser, Debug)]
 #[command(name = "tramontane-copy", version, after_help = help(EXAMPLES, &STATUSES))]
 pub struct CopyCommand {
@@ -164,7 +165,8 @@ pub struct CopyCommand {
     /// Files and directories to copy; give none at a receiver with a group file
     #[arg(value_name = "FILE", required_unless_present = "config")]
     files: Vec<PathBuf>,
-    /// Directories to copy into, each by a separate process; with --config, the one of this node
+    /// Directories to copy into, each by a separate process; with --config, the directory on this
+    /// node
     #[arg(
         long,
         value_name = "DIRECTORY,...",
@@ -196,7 +198,7 @@ pub struct CopyCommand {
     #[command(flatten)]
     join: JoinOption,
     /// Give up a copy that makes no progress for this many seconds; a member that is stopped or cut
-    /// off is lost after half of that. The same on all nodes of a group file
+    /// off counts as lost after half of that time. Must be the same on all nodes of a group file
     #[arg(long, value_name = "SECONDS", default_value = STALL_DEFAULT_S, value_parser = stall_time)]
     stall_timeout: Duration,
     /// Print the result as one JSON object
@@ -211,8 +213,8 @@ struct BlockOptions {
     /// group file [default: depends on the fabric]
     #[arg(long, value_enum)]
     algorithm: Option<AlgorithmName>,
-    /// Size of a block in bytes, from 4096 to 8388608; the same on all nodes of a group file
-    /// [default: 1048576, and over TCP 131072]
+    /// Size of a block in bytes, from 4096 to 8388608; must be the same on all nodes of a group
+    /// file [default: 1048576, and over TCP 131072]
     #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
     block: Option<usize>,
 }
@@ -275,8 +277,8 @@ fn hosts(
         return Err(LocalError::NoDevice(option).into());
     }
     let mut job = Job {
-        // The copy has its own group, separate from the file's. Nodes that choose different senders
-        // do not meet.
+        // The copy forms its own group, separate from the group in the file. Nodes that choose
+        // different senders do not meet.
         group: Description {
             name: format!("{}-copy-from-{from}", description.name),
             fabric: carrier,
@@ -318,13 +320,13 @@ fn hosts(
             |signal| Failure::with_text(Failure::from(signal).status, failure.text()),
         )
     })?;
-    // Also printed if a signal came too late to change anything.
+    // Printed even if a signal came too late to change anything.
     report::received(&received, to, arguments.json)?;
     Ok(None)
 }
 
-/// Returns the fabric of a copy between the nodes of a group file: that of the file, or RDMA if
-/// they meet over TCP.
+/// Returns the fabric of a copy between the nodes of a group file: the fabric in the file, or RDMA
+/// if requested and the nodes meet over TCP.
 fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> {
     match wanted {
         None => Ok(usual),

@@ -1,4 +1,4 @@
-//! This process in the group of a copy: it sends notices, and knows the state that all members
+//! This process in the group of a copy: it sends notices, and tracks the state that all members
 //! share.
 
 use std::sync::atomic::AtomicBool;
@@ -16,11 +16,11 @@ use tramontane_runtime::blocks::Buffer;
 use tramontane_runtime::group::{self, MemberState, Messages, Replica, Running, ViewChanged};
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// Interval between two checks whether a wait must end.
+/// Interval between checks whether a wait must end.
 pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Time for which a member that ends waits for the others: until they know its result, and it knows
-/// the result of the copy. It does not wait longer for a stopped member.
+/// Time for which a member that is ending waits until the others know its result and it knows the
+/// result of the copy. It does not wait longer for a stopped member.
 const LAST_NOTICES: Duration = Duration::from_secs(5);
 
 /// The ledger, and a signal to threads that wait for changes.
@@ -40,7 +40,7 @@ impl Watched {
         self.changed.notify_all();
     }
 
-    /// Waits briefly for a change after number `seen`.
+    /// Waits briefly until the change number differs from `seen`.
     pub(super) fn wait(&self, seen: u64) {
         let ledger = self.ledger();
         let waited =
@@ -49,18 +49,18 @@ impl Watched {
     }
 }
 
-/// A chunk: a buffer, and the number of its bytes that belong to the chunk.
+/// A chunk: a buffer, and the number of bytes in it that belong to the chunk.
 pub(super) type Chunk = (Buffer, usize);
 
-/// Chunks on their way to the thread that unpacks. They are not copied, and the upcall does not
-/// wait for a disk.
+/// Chunks on their way to the thread that unpacks them. They are not copied, so that the upcall
+/// does not wait for a disk.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    /// The channel for chunks, in order; `None` once the sender has sent more than it may.
+    /// The channel for chunks, in order; `None` once the sender has sent more than is permitted.
     chunks: Option<Sender<Chunk>>,
-    /// Buffers whose content was read.
+    /// Buffers whose content has been read.
     free: Receiver<Buffer>,
-    /// Number of chunks kept.
+    /// Number of chunks held.
     kept: u64,
 }
 
@@ -69,16 +69,16 @@ impl Arrivals {
         Self { chunks: Some(chunks), free, kept: 0 }
     }
 
-    /// Keeps a chunk, and returns a buffer whose content was read.
+    /// Keeps a chunk, and returns a buffer whose content has been read.
     fn exchange(&mut self, buffer: Buffer, bytes: usize) -> Option<Buffer> {
         let free = self.free.try_recv().ok();
         if free.is_none() && self.kept == CHUNKS_AHEAD {
-            // A correct sender waits until a chunk was taken.
+            // A correct sender waits until a chunk has been taken.
             self.chunks = None;
         }
         let Some(chunks) = &self.chunks else { return Some(buffer) };
         self.kept += u64::from(free.is_none());
-        // A receiver that failed takes no more.
+        // A receiver that has failed takes no more chunks.
         let _ = chunks.send((buffer, bytes));
         free
     }
@@ -87,7 +87,7 @@ impl Arrivals {
 /// The application of the group's member.
 struct Deliveries {
     watched: Arc<Watched>,
-    /// `None` at the sending member.
+    /// `None` on the sending member.
     arrivals: Option<Arrivals>,
 }
 
@@ -129,7 +129,7 @@ pub(super) struct CopyMember {
 }
 
 impl CopyMember {
-    /// Becomes a member once all others have joined. `cancel` ends the wait for them.
+    /// Becomes a member once all others have joined. Setting `cancel` ends the wait for them.
     pub(super) fn start(
         job: &mut Job,
         arrivals: Option<Arrivals>,
@@ -152,7 +152,7 @@ impl CopyMember {
         Arc::clone(&self.watched)
     }
 
-    /// Returns the group's sender for the archive, at the sending member.
+    /// Returns the group's sender for the archive. Only the sending member has it.
     pub(super) fn data(&self) -> Result<group::Sender, Failure> {
         let sender = self.running.sender_of(DATA);
         sender.ok_or_else(|| Failure::other("no data is sent here", "report this"))
@@ -163,10 +163,10 @@ impl CopyMember {
         self.ledger().decision().cloned()
     }
 
-    /// Fails if the copy is off, or if this member is out of its group, where nothing is decided
-    /// any longer.
+    /// Fails if the copy has been called off, or if this member is out of its group, because
+    /// nothing is decided there any longer.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        // The order matters: a decision from before this member ended counts.
+        // The order matters: a decision that precedes this member's end still counts.
         let stopped = self.running.stopped();
         match (self.decision(), stopped) {
             (Some(Decision::Off(failure)), _) => Err(failure),
@@ -175,7 +175,7 @@ impl CopyMember {
         }
     }
 
-    /// Returns why this member is out of its group, if it is.
+    /// Returns why this member is no longer in its group, or `None` if it is.
     pub(super) fn stopped(&self) -> Option<Failure> {
         Some(self.out(&self.running.stopped()?))
     }
@@ -191,7 +191,7 @@ impl CopyMember {
         self.ledger().failure_of_loss(&self.suspected())
     }
 
-    /// Returns the members that a halted member considered dead, including those noticed last.
+    /// Returns the members that a halted member considered dead, including the most recent ones.
     fn suspected(&self) -> Vec<u32> {
         let until = Instant::now() + LAST_NOTICES;
         loop {
@@ -203,8 +203,8 @@ impl CopyMember {
         }
     }
 
-    /// Sends a notice, and waits for room while `go_on` succeeds. A member that is out of its group
-    /// sends nothing.
+    /// Sends a notice, waiting for room while `go_on` succeeds. A member that is no longer in its
+    /// group sends nothing.
     pub(super) fn announce(
         &self,
         notice: &Notice,
@@ -223,14 +223,14 @@ impl CopyMember {
         }
     }
 
-    /// Sends a notice if there is room for it now, and returns whether there was.
+    /// Sends a notice if there is room for it now, and returns whether it was sent.
     pub(super) fn try_announce(&self, notice: &Notice) -> bool {
         let full = || Err(Failure::silent(Status::Other));
         self.announce(notice, full).is_ok()
     }
 
-    /// Waits until `is_so` holds for the shared state, or this member is out of its group, while
-    /// `go_on` succeeds.
+    /// Waits, while `go_on` succeeds, until `is_so` holds for the shared state or this member is no
+    /// longer in its group.
     pub(super) fn wait_until(
         &self,
         is_so: impl Fn(&Ledger) -> bool,
@@ -250,7 +250,7 @@ impl CopyMember {
         }
     }
 
-    /// Sends this member's own failure to the others, and waits for the decision.
+    /// Reports this member's own failure to the others, and waits for the decision.
     pub(super) fn call_off(&self, failure: &Failure) {
         let check = until_last_notices();
         if self.announce(&Notice::failed(failure), &check).is_ok() {
@@ -258,8 +258,8 @@ impl CopyMember {
         }
     }
 
-    /// Ends once all others know how the copy ended: without this member, they might lack a
-    /// majority to learn it.
+    /// Waits until all others know how the copy ended, then ends. Without this member, the others
+    /// might lack the majority that they need to learn the result.
     pub(super) fn finish(self) {
         let check = until_last_notices();
         if self.announce(&Notice::Finished, &check).is_ok() {

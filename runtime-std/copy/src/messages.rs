@@ -1,5 +1,5 @@
 //! The messages between members of a copy, in the group's order. A receiver on this machine also
-//! reports one to the process that started it.
+//! reports such a message to the process that started it.
 
 use std::fmt;
 
@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use tramontane_local::exit::{Failure, Status};
 
-/// Largest number of bytes in a notice.
+/// Maximum size of a notice in bytes.
 pub(super) const NOTICE_MAX: usize = 8 << 10;
 
-/// Bytes of names in one notice. Escaped, they take up to six times as many.
+/// Maximum size, in bytes, of the names in one notice. When escaped, names take up to six times as
+/// many bytes.
 const NAMES_BYTES: usize = 1 << 10;
 
-/// Largest number of characters of a failure's text in a notice.
+/// Maximum length, in characters, of a failure's text in a notice.
 const TEXT_CHARACTERS: usize = 1000;
 
 /// The contents of a copy.
@@ -25,7 +26,7 @@ pub(super) struct Manifest {
     pub(super) bytes: u64,
 }
 
-/// Settings of the block multicast; the same at all members.
+/// Settings of the block multicast; they are the same on all members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) algorithm: String,
@@ -38,14 +39,14 @@ impl fmt::Display for Terms {
     }
 }
 
-/// Bytes and checksum of an archive.
+/// Size in bytes and checksum of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sum {
     pub(super) bytes: u64,
     pub(super) checksum: String,
 }
 
-/// A message of the group's order.
+/// A message in the group's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Notice {
@@ -53,20 +54,20 @@ pub(super) enum Notice {
     Names { names: Vec<String> },
     /// The sender announces the rest of the manifest, after all names.
     Manifest { bytes: u64, terms: Terms },
-    /// A receiver is receiving, and has taken `chunks` chunks, with `bytes` bytes of the archive.
-    /// The first such notice says that it accepts the manifest.
+    /// A receiver reports progress: it has taken `chunks` chunks, which hold `bytes` bytes of the
+    /// archive. The first such notice means that it has accepted the manifest.
     Taken { chunks: u64, bytes: u64 },
-    /// A receiver has everything on its disk, next to the destination.
+    /// A receiver has the whole archive on its disk, next to the destination.
     Ready(Sum),
     /// The sender commits: all receivers are ready, and each moves everything to its destination.
     Commit(Sum),
-    /// A receiver has this many files at their destination.
+    /// A receiver has moved this many files to their destination.
     Placed { files: u64 },
     /// A receiver could not move everything to its destination after the commit, and moved nothing.
     NotPlaced { text: String },
     /// A member failed. After a commit, this changes nothing.
     Failed { status: u8, text: String },
-    /// A member knows how the copy ended, and ends too.
+    /// A member knows how the copy ended, and is about to exit.
     Finished,
 }
 
@@ -99,7 +100,7 @@ impl Notice {
 fn text_of(failure: &Failure) -> String {
     let is_interrupt = matches!(failure.status, Status::Interrupted | Status::Terminated);
     match failure.text() {
-        // Some failures need no text at their origin.
+        // For some failures, the failed member supplies no text.
         "" if is_interrupt => "it was interrupted; copy again".into(),
         "" => "it failed; see its own message".into(),
         text => text.chars().take(TEXT_CHARACTERS).collect(),
@@ -109,7 +110,7 @@ fn text_of(failure: &Failure) -> String {
 /// Returns a member's failure as the others see it.
 pub(super) fn failure_of(member: &str, status: u8, text: &str) -> Failure {
     let status = match Status::of(status) {
-        // The signal was for that member. The others have lost it.
+        // The signal was meant for that member. To the others, the member is lost.
         Status::Interrupted | Status::Terminated => Status::PeerLost,
         status => status,
     };

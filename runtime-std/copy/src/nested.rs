@@ -1,4 +1,4 @@
-//! Destinations that are not permitted. A copy into its own source would not end, because it would
+//! Refusal of certain destinations. A copy into its own source would never end, because it would
 //! copy what it has just unpacked. Two copies into one directory would disturb each other.
 
 use std::fs;
@@ -9,7 +9,7 @@ use tramontane_local::exit::Failure;
 /// Refuses a destination that is one of the copied directories, or inside one.
 pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failure> {
     for file in files {
-        // A link is copied as a link, and a file contains nothing.
+        // A link is copied as a link, and a file cannot contain a directory.
         if !fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_dir()) {
             continue;
         }
@@ -38,7 +38,7 @@ pub(super) fn refuse_twice(places: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a path without links. Its last components need not exist yet.
+/// Returns a path without symbolic links. Its last components need not exist yet.
 fn whole(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let found = path.ancestors().find_map(|known| {

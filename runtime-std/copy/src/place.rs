@@ -1,4 +1,4 @@
-//! The destination directory: everything is first unpacked next to its final place.
+//! The destination directory: entries are first unpacked next to their final place.
 
 use std::cell::Cell;
 use std::fs::{self, DirBuilder, File};
@@ -19,10 +19,11 @@ use tramontane_local::exit::{Failure, Status};
 /// Name of the folder inside the destination directory in which a receiver unpacks.
 pub(super) const UNPACKED: &str = ".tramontane-copy";
 
-/// Interval between two notices of a receiver that waits for its disk.
+/// Interval between notices of a receiver that is waiting for its disk.
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
 
-/// A destination directory. Everything that was not moved to its final place is removed on drop.
+/// A destination directory. Everything that has not been moved to its final place is removed on
+/// drop.
 #[derive(Debug)]
 pub(super) struct TargetDirectory {
     directory: PathBuf,
@@ -32,10 +33,11 @@ pub(super) struct TargetDirectory {
 }
 
 impl TargetDirectory {
-    /// Takes a directory, which must exist and contain no remains of an earlier copy.
+    /// Claims a directory, which must exist and contain no remains of an earlier copy.
     pub(super) fn take(directory: &Path) -> Result<Self, Failure> {
         let unpacked = directory.join(UNPACKED);
-        // No other user can open it. Entries get their own permissions later, when they are moved.
+        // No other user can open the folder. Entries get their own permissions later, when they are
+        // moved.
         match DirBuilder::new().mode(directories::WRITABLE).create(&unpacked) {
             Ok(()) => {
                 let (names, directories) = (Vec::new(), Directories::default());
@@ -48,7 +50,8 @@ impl TargetDirectory {
                 );
                 Err(Failure::input(what, "if no copy is running, remove it and copy again"))
             }
-            // The kernel's own file systems also report this for files that cannot be made there.
+            // The kernel's own file systems also report this error for files that cannot be created
+            // there.
             Err(_) if !directory.is_dir() => {
                 let what = format_args!("there is no directory {}", directory.display());
                 Err(Failure::usage(what, "make it, or give another --to"))
@@ -62,7 +65,7 @@ impl TargetDirectory {
         &self.directory
     }
 
-    /// Refuses a manifest that would replace something.
+    /// Refuses a manifest that would replace an existing file.
     pub(super) fn expect(&mut self, manifest: &Manifest) -> Result<(), Failure> {
         for (number, name) in manifest.names.iter().enumerate() {
             // Each must be a plain name and not a path, and each must appear once.
@@ -91,8 +94,8 @@ impl TargetDirectory {
         Failure::input(what, "remove it, or copy to another directory")
     }
 
-    /// Unpacks an archive next to the final place. Returns the number of files in it, including
-    /// links.
+    /// Unpacks an archive next to the final place of its entries. Returns the number of files in
+    /// it, including links.
     pub(super) fn unpack(&mut self, archive: impl Read) -> Result<u64, Failure> {
         let left = Cell::new(HEADERS_MAX);
         let mut archive = tar::Archive::new(Rationed::new(archive, &left));
@@ -106,7 +109,7 @@ impl TargetDirectory {
             files += u64::from(!entry.header().entry_type().is_dir());
             let path = entries::place_of(&entry, &self.names)
                 .map_err(|error| self.unpackable(&error))??;
-            // The content may have any length.
+            // The content may be of any length.
             left.set(u64::MAX);
             self.unpack_entry(entry, path).map_err(|error| self.unpackable(&error))?;
             left.set(HEADERS_MAX);
@@ -115,7 +118,7 @@ impl TargetDirectory {
         Ok(files)
     }
 
-    /// Unpacks an entry at a path inside the folder in which everything is unpacked.
+    /// Unpacks an entry at a path inside the folder into which the archive is unpacked.
     fn unpack_entry(
         &mut self,
         mut entry: tar::Entry<'_, impl Read>,
@@ -128,11 +131,11 @@ impl TargetDirectory {
         if entry.header().entry_type().is_dir() {
             self.directories.enter(&self.unpacked, path, entry.header())?;
         }
-        // The rest of it is read here, and not between entries, where less is permitted.
+        // Reads the rest of the content here rather than between entries, where less may be read.
         io::copy(&mut entry, &mut io::sink()).map(drop)
     }
 
-    /// Turns an error in the middle of an archive into a failure: of the file system here, or of
+    /// Converts an error in the middle of an archive to a failure of the local file system or of
     /// the stream.
     fn unpackable(&self, error: &io::Error) -> Failure {
         let cause = innermost(error);
@@ -142,8 +145,8 @@ impl TargetDirectory {
         cannot_write(&self.directory, cause)
     }
 
-    /// Writes what was unpacked to the disk, in a separate thread because this may take minutes.
-    /// Calls `go_on` in the meantime, which may cancel the wait.
+    /// Syncs the unpacked files to disk, in a separate thread because this may take minutes. Calls
+    /// `go_on` in the meantime, which may end the wait by failing.
     pub(super) fn sync(
         &self,
         mut go_on: impl FnMut() -> Result<(), Failure>,
@@ -168,7 +171,7 @@ impl TargetDirectory {
     /// Moves everything to its final place, or nothing.
     pub(super) fn settle(&self) -> Result<(), Failure> {
         self.move_all_in()?;
-        // A name that is not on the disk is lost in a power cut, and its file with it.
+        // A name that is not on the disk would be lost in a power failure, and its file with it.
         let finished = self.directories.finish_top(&self.directory);
         let synced = finished.and_then(|()| File::open(&self.directory)?.sync_all());
         synced.map_err(|error| {
@@ -203,10 +206,11 @@ impl TargetDirectory {
     }
 }
 
-/// Renames without replacing anything.
+/// Renames a file without replacing an existing one.
 fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system cannot do that. The name is checked first, which leaves a short gap.
+        // The file system cannot do that. The name is checked first instead, which leaves a short
+        // gap.
         Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => {
             fs::rename(from, to)
         }
@@ -223,7 +227,7 @@ impl Drop for TargetDirectory {
     }
 }
 
-/// Returns the system's own error, which an archive's reader wraps in others several times.
+/// Returns the system's own error, which the archive reader wraps several times.
 fn innermost(error: &io::Error) -> &io::Error {
     let mut innermost = error;
     let mut next = std::error::Error::source(error);

@@ -1,5 +1,5 @@
-//! A receiver's part: it unpacks next to the destination, reports that it is ready, and moves
-//! everything to the destination when the commit is delivered.
+//! A receiver's part: it unpacks next to the destination, reports that it is ready, and moves the
+//! entries to the destination when the commit is delivered.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +24,12 @@ pub(super) struct Received {
     pub(super) files: u64,
 }
 
-/// Receives the copy. `cancel` ends it.
+/// Receives the copy. Setting `cancel` ends it.
 pub(super) fn receive(job: &mut Job, to: &Path, cancel: &AtomicBool) -> Result<Received, Failure> {
     let mut place = TargetDirectory::take(to)?;
     let mut receiving = Receiving::start(job, cancel)?;
     let taken = receiving.take(&mut place);
-    // Files that are not at their destination are removed before the others know that this member
+    // Files that are not at their destination are removed before the others learn that this member
     // has ended.
     drop(place);
     receiving.member.finish();
@@ -57,8 +57,8 @@ impl<'r> Receiving<'r> {
         Ok(Self { member, arrived, free, sender, terms, stall, cancel })
     }
 
-    /// Receives everything, and returns once it is at the destination here and at all other
-    /// receivers.
+    /// Receives everything, and returns once everything is at the destination, here and at all
+    /// other receivers.
     fn take(&mut self, place: &mut TargetDirectory) -> Result<Received, Failure> {
         let received = self.unpack(place)?;
         self.settle(place, &received)?;
@@ -66,10 +66,10 @@ impl<'r> Receiving<'r> {
         Ok(received)
     }
 
-    /// Receives everything, next to the destination, and reports that this member is ready.
+    /// Unpacks everything next to the destination, and reports that this member is ready.
     pub(super) fn unpack(&self, place: &mut TargetDirectory) -> Result<Received, Failure> {
         self.try_to_unpack(place).map_err(|failure| {
-            // The end of the copy may look like a failure of this member.
+            // When the copy ends, this may look like a failure of this member.
             let Some(ended) = self.member.check().err() else {
                 self.member.call_off(&failure);
                 return failure;
@@ -84,17 +84,17 @@ impl<'r> Receiving<'r> {
         let cancel = || self.check_cancelled();
         let mut stream = Incoming::new(&self.member, &cancel, &self.arrived, &self.free);
         let unpacked = place.unpack(&mut stream);
-        // Bytes after an archive's end belong to the stream.
+        // Bytes after the end of the archive still belong to the stream.
         let unpacked = unpacked.and_then(|files| {
             std::io::copy(&mut stream, &mut std::io::sink())
                 .map_err(|error| Failure::with_text(Status::PeerLost, error))?;
             Ok(files)
         });
-        // An interrupt ends the stream, too.
+        // An interrupt ends the stream too.
         let files = unpacked.map_err(|failure| self.check_cancelled().err().unwrap_or(failure))?;
         let sum = stream.sum();
-        // Done before any member moves anything: if a disk turns out to be full now, no member
-        // keeps anything.
+        // The sync comes before any member moves anything: if a disk turns out to be full, no
+        // member keeps anything.
         place.sync(|| {
             self.check()?;
             self.member.try_announce(&Notice::Taken { chunks: 0, bytes: sum.bytes });
@@ -139,7 +139,7 @@ impl<'r> Receiving<'r> {
         let is_decided = |ledger: &Ledger| ledger.decision().is_some();
         let waited = self.member.wait_until(is_decided, |_| self.check_cancelled());
         if let Err(interrupted) = &waited {
-            // The order of this notice and the commit decides.
+            // Whichever of this notice and the commit comes first in the order decides.
             self.member.call_off(interrupted);
         }
         match self.member.decision() {
@@ -158,7 +158,8 @@ impl<'r> Receiving<'r> {
         self.member.announce(&Notice::Placed { files: received.files }, || self.member_is_there())
     }
 
-    /// Fails if this member is out of its group, because its notices then reach no other member.
+    /// Fails if this member is no longer in its group, because its notices then reach no other
+    /// member.
     fn member_is_there(&self) -> Result<(), Failure> {
         self.member.stopped().map_or(Ok(()), Err)
     }

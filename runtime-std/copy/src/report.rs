@@ -1,4 +1,4 @@
-//! Progress while a copy runs, and its result.
+//! Progress during a copy, and the result of the copy.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use tramontane_local::exit::Failure;
 use tramontane_local::output::print_result;
 use tramontane_local::table::{Table, scaled};
 
-/// Shorter copies have no progress bar.
+/// Duration after which a copy shows a progress bar.
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
 /// One progress bar per receiver, on a terminal.
@@ -34,13 +34,13 @@ impl Progress {
         Self { since: Instant::now(), receivers: receivers.to_vec(), total: 0, bars: None }
     }
 
-    /// Sets the number of bytes to expect from now on.
+    /// Sets the number of bytes to expect.
     pub(super) fn expect(&mut self, total: u64) {
         self.since = Instant::now();
         self.total = total;
     }
 
-    /// Notes the number of bytes at a receiver.
+    /// Records the number of bytes that have reached a receiver.
     pub(super) fn of(&mut self, receiver: u32, bytes: u64) {
         if self.since.elapsed() < BAR_AFTER || !io::stderr().is_terminal() {
             return;
@@ -68,7 +68,7 @@ fn draw(
     let template = "node {prefix:>4} {bar:24} {binary_bytes} of {binary_total_bytes}, {pace}";
     let bars = receivers.iter().map(|receiver| {
         let bar = ProgressBar::new(total).with_prefix(receiver.to_string());
-        // A copy that fails or is interrupted leaves no bar on the terminal.
+        // A copy that fails or is interrupted must leave no bar on the terminal.
         let mut bar = bar.with_finish(ProgressFinish::AndClear);
         if let Ok(style) = ProgressStyle::with_template(template) {
             let write_pace = move |state: &ProgressState, text: &mut dyn fmt::Write| {
@@ -84,8 +84,9 @@ fn draw(
     (all, bars)
 }
 
-/// Formats the speed of a copy and the time left. Uses the whole elapsed time: a bar is first drawn
-/// when much has already arrived, and would attribute all of that to its first moment.
+/// Formats the speed of a copy and the time left. The speed is averaged over the whole elapsed
+/// time, because much has already arrived when a bar is first drawn, and the bar would attribute
+/// all of it to its first moment.
 fn pace(bytes: u64, total: u64, elapsed: Duration) -> String {
     let rate = bytes as f64 / elapsed.as_secs_f64().max(1e-9);
     let left = Duration::try_from_secs_f64(total.saturating_sub(bytes) as f64 / rate.max(1.0));
@@ -103,14 +104,14 @@ pub(super) struct CopyLine {
 /// The result of a copy.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CopyReport {
-    /// Bytes of the archive: of all files, and a little for each.
+    /// Size of the archive in bytes: that of all files, plus a little for each file.
     pub(super) bytes: u64,
-    /// XXH3 of the archive, 128 bits, the same everywhere.
+    /// XXH3 of the archive, 128 bits, the same on all members.
     pub(super) checksum: String,
     pub(super) seconds: f64,
     #[serde(rename = "receivers")]
     pub(super) lines: Vec<CopyLine>,
-    /// The destination of each receiver, if they are on this machine.
+    /// The destination of each receiver, if the receivers are on this machine.
     pub(super) places: Vec<PathBuf>,
 }
 

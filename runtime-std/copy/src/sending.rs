@@ -1,5 +1,5 @@
-//! The part of the sending member: it announces the manifest, sends the archive, and commits once
-//! all receivers are ready.
+//! The sending member's part in the copy: it announces the manifest, sends the archive, and commits
+//! once all receivers are ready.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::stall::{Pace, Stall};
 use super::stream::Outgoing;
 use tramontane_local::exit::{Failure, Status};
 
-/// The reason why a copy did not complete.
+/// The reason that a copy did not complete.
 #[derive(Debug)]
 pub(super) enum CopyError {
     /// No receiver has the files.
@@ -40,8 +40,8 @@ impl From<CopyError> for Failure {
     }
 }
 
-/// Copies to all other members. `cancel` ends the wait for them; `check` fails when the user wants
-/// to end.
+/// Copies to all other members. Setting `cancel` ends the wait for them; `check` fails when the
+/// user wants to end.
 pub(super) fn send(
     job: &mut Job,
     files: &[PathBuf],
@@ -88,7 +88,7 @@ impl Sending<'_> {
         Ok(CopyReport { bytes, checksum, seconds, lines, places: Vec::new() })
     }
 
-    /// Sends everything, until all receivers are ready with it.
+    /// Sends everything, and waits until all receivers are ready with it.
     fn send_all(&mut self) -> Result<Sum, Failure> {
         for notice in Notice::of_manifest(&self.source.manifest, self.job.terms()) {
             self.member.announce(&notice, || {
@@ -100,22 +100,22 @@ impl Sending<'_> {
         let (member, pace) = (self.member, Arc::clone(&self.pace));
         let stream = Outgoing::new(member.data()?, member.watched(), Arc::clone(&stop), pace);
         let source = Arc::clone(self.source);
-        // Runs in a separate thread: reading a disk may take forever, and the member must continue
-        // meanwhile.
+        // Runs in a separate thread, because reading a disk may take forever, and the member must
+        // keep running meanwhile.
         let packing = std::thread::Builder::new()
             .name("tramontane-pack".into())
             .spawn(move || pack(&source, stream))
             .map_err(|error| Failure::system("cannot start a thread", &error))?;
         self.progress.expect(self.source.manifest.bytes);
         if let Err(failure) = self.wait_until(|_| packing.is_finished()) {
-            // The thread is not waited for.
+            // The thread is not joined.
             stop.store(true, Ordering::Relaxed);
             return Err(failure);
         }
         // A panic has already printed its message.
         let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
         let sum = packed.map_err(|failure| match failure.status {
-            // The copy ended, and the thread does not know why.
+            // The copy has ended, and the packing thread does not know why.
             Status::PeerLost => self.member.check().err().unwrap_or(failure),
             _ => failure,
         })?;
@@ -125,7 +125,7 @@ impl Sending<'_> {
         disagreement.map_or(Ok(sum), Err)
     }
 
-    /// Waits for a condition, while there is progress and the copy is not off.
+    /// Waits for a condition, as long as there is progress and the copy has not been called off.
     fn wait_until(&mut self, is_so: impl Fn(&Ledger) -> bool) -> Result<(), Failure> {
         let Self { member, check, pace, stall, progress, .. } = self;
         let is_over =
@@ -147,7 +147,7 @@ impl Sending<'_> {
         sent.inspect_err(|failure| member.call_off(failure))?;
         let mut waited = self.wait_until(is_decided);
         if waited.is_err() {
-            // The commit is in flight, and its result is better known than not.
+            // The commit is in flight, so its result should be awaited.
             let check = until_last_notices();
             let _ = member.wait_until(is_decided, |_| check());
         }
@@ -166,8 +166,8 @@ impl Sending<'_> {
         Err(CopyError::Partly(Failure::new(why.status, what, advice)))
     }
 
-    /// Waits until every receiver has moved everything to its destination, has failed to, or is
-    /// lost.
+    /// Waits until every receiver has moved everything to its destination, has failed to, or has
+    /// been lost.
     fn wait_for_all_placed(&mut self) -> Result<Vec<CopyLine>, CopyError> {
         let waited = self.wait_until(Ledger::is_over);
         let ledger = self.member.ledger();
@@ -196,7 +196,7 @@ fn pack(source: &Source, mut stream: Outgoing) -> Result<Sum, Failure> {
     stream.finish().map_err(|error| Failure::with_text(Status::PeerLost, error))
 }
 
-/// Returns a failure's text. An interrupt needs none at its origin.
+/// Returns a failure's text. An interrupt needs no text on the member that was interrupted.
 pub(super) fn words(failure: &Failure) -> &str {
     if failure.text().is_empty() { "this node was interrupted" } else { failure.text() }
 }

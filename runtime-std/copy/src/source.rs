@@ -91,7 +91,7 @@ fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     Err(Failure::input(what, "move it out of the source"))
 }
 
-/// Refuses the folder in which a copy unpacks, because this copy may make it grow.
+/// Refuses the folder in which a copy unpacks, because this copy may add to it.
 fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
     if path.file_name().is_none_or(|name| name != UNPACKED) {
         return Ok(());
@@ -103,7 +103,7 @@ fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::ConnectionAborted {
-        // The error is the copy's, and not the file's. The member that ended the copy reports the
+        // This is the copy's error, not the file's. The member that ended the copy reports the
         // reason.
         return Failure::with_text(Status::PeerLost, error);
     }
@@ -121,7 +121,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
 /// Returns the last component of a path, which must be a valid file name.
 fn name_of(path: &Path) -> Result<String, Failure> {
     let whole = path.canonicalize().map_err(|error| unreadable(path, &error))?;
-    // The name of a link counts, not its target.
+    // The name of the link counts, not that of its target.
     let name = path.file_name().or_else(|| whole.file_name());
     match name.and_then(|name| name.to_str()) {
         Some(name) => Ok(name.to_owned()),

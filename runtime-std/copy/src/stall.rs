@@ -1,5 +1,5 @@
 //! A copy without progress, and the cause: a disk that is read from, or a receiver that takes
-//! nothing. The group finds a stopped member in half of that time.
+//! nothing. The group detects a stopped member in half of the time allowed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Notes that bytes were read.
+    /// Records that bytes have been read.
     pub(super) fn has_read(&self, bytes: usize) {
         self.packed.fetch_add(bytes as u64, Ordering::Relaxed);
         self.is_reading.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that the next bytes wait for receivers, or that there are none.
+    /// Records that the next bytes are waiting for receivers, or that no bytes are left.
     pub(super) fn waits(&self) {
         self.is_reading.store(false, Ordering::Relaxed);
     }
@@ -41,7 +41,7 @@ impl Stall {
         Self { since: now, limit, packed: 0, changes: 0 }
     }
 
-    /// Fails if there has been no progress for long, neither at the sender nor at a receiver.
+    /// Fails if there has been no progress for too long, either at the sender or at any receiver.
     pub(super) fn check(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! Bytes as chunks at the sender, and chunks as bytes at a receiver. Both compute a checksum of all
 //! bytes.
 //!
-//! A chunk is a large message of the group. An empty one ends the stream.
+//! A chunk is a large message of the group. An empty chunk ends the stream.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -19,23 +19,24 @@ use tramontane_runtime::blocks::Buffer;
 use tramontane_runtime::group::{self, SendLargeError};
 use tramontane_runtime::member::SendError;
 
-/// Formats a checksum for people to compare.
+/// Formats a checksum for comparison by people.
 fn hexadecimal(hash: &Xxh3) -> String {
     format!("{:032x}", hash.digest128())
 }
 
-/// Returns the error of reads and writes when the copy ended, rather than the file system failed.
+/// Returns the error that reads and writes report if the copy ended, as opposed to a failure of the
+/// file system.
 pub(super) fn broken(why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, why.to_string())
 }
 
-/// The bytes written so far, as chunks of the group.
+/// Splits the bytes written to it into chunks for the group.
 pub(super) struct Outgoing {
     sender: group::Sender,
     watched: Arc<Watched>,
     stop: Arc<AtomicBool>,
     pace: Arc<Pace>,
-    /// The incomplete chunk, and its number of bytes.
+    /// The incomplete chunk, and the number of bytes in it.
     filling: Option<(Buffer, usize)>,
     chunks: u64,
     hash: Xxh3,
@@ -43,7 +44,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Creates a stream into the group. `stop` ends its waits.
+    /// Creates a stream into the group. Setting `stop` ends its waits.
     pub(super) fn new(
         sender: group::Sender,
         watched: Arc<Watched>,
@@ -66,7 +67,7 @@ impl Outgoing {
         self.sender.buffer(CHUNK_BYTES).map_err(broken)
     }
 
-    /// Sends a chunk, once all receivers have room for it.
+    /// Sends a chunk as soon as all receivers have room for it.
     fn send(&mut self, buffer: Buffer, bytes: usize) -> io::Result<()> {
         self.pace.waits();
         self.wait_for_room()?;
@@ -146,15 +147,15 @@ pub(super) struct Incoming<'r> {
     current: Option<(Chunk, usize)>,
     is_over: bool,
     taken: u64,
-    /// Number of chunks that the others know of.
+    /// Number of taken chunks that this receiver has announced.
     announced: u64,
     hash: Xxh3,
     bytes: u64,
 }
 
 impl<'r> Incoming<'r> {
-    /// Creates a stream of the chunks that arrive, until the copy is off. Buffers that were read
-    /// are returned to `free`.
+    /// Creates a stream of the chunks that arrive, until the copy is called off. Buffers that have
+    /// been read are returned to `free`.
     pub(super) fn new(
         member: &'r CopyMember,
         cancel: &'r dyn Fn() -> Result<(), Failure>,
@@ -176,14 +177,14 @@ impl<'r> Incoming<'r> {
         }
     }
 
-    /// Returns the stream's number of bytes and its checksum, once it was read to its end.
+    /// Returns the stream's number of bytes and its checksum, once it has been read to its end.
     pub(super) fn sum(&self) -> Sum {
         Sum { bytes: self.bytes, checksum: hexadecimal(&self.hash) }
     }
 
-    /// Notes that a chunk was read, and that there is room for another.
+    /// Counts a chunk as read, and returns its buffer so that there is room for another.
     fn give_back(&mut self, buffer: Buffer) {
-        // Without the group, the buffer is not needed.
+        // If the group has ended, the buffer is not needed.
         let _ = self.free.send(buffer);
         self.taken += 1;
         self.announce_taken();
@@ -198,7 +199,8 @@ impl<'r> Incoming<'r> {
 
     fn next_chunk(&mut self) -> io::Result<Chunk> {
         loop {
-            // Checked for each chunk, because there may be no wait while data keeps arriving.
+            // Checked for each chunk, because this receiver may never wait while data keeps
+            // arriving.
             (self.cancel)().map_err(|failure| broken(failure.text()))?;
             self.member.check().map_err(|failure| broken(failure.text()))?;
             match self.arrived.recv_timeout(LOOK_PAUSE) {
@@ -209,7 +211,7 @@ impl<'r> Incoming<'r> {
         }
     }
 
-    /// Returns the error for a stream to which nothing more arrives.
+    /// Returns the error for a stream that receives nothing more.
     fn ended(&self) -> io::Error {
         match self.member.stopped() {
             Some(failure) => broken(failure.text()),

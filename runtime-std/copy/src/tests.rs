@@ -1,5 +1,5 @@
-//! Receivers that end at the worst moment, which no external signal would hit. Each is a thread
-//! that follows a receiver's steps up to that point.
+//! Receivers that end at the worst moment, which an external signal could hardly hit. Each is a
+//! thread that follows a receiver's steps up to that point.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,10 +14,10 @@ use tramontane_local::exit::{Failure, Status};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Longer than the others take to notice that a receiver has ended.
+/// A time longer than the others need to notice that a receiver has ended.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-/// A sender and some receivers over shared memory, a file, and its destinations.
+/// A sender and some receivers over shared memory, together with a file and its destinations.
 struct Copy {
     folder: tempfile::TempDir,
     receivers: u32,
@@ -121,7 +121,8 @@ fn loss_of_ready_receiver_leaves_one_decision() {
             scope.spawn(move || {
                 copy.receive_until(3, |receiving, place| {
                     receiving.unpack(place).expect("it comes");
-                    // This comes sometimes after the commit was delivered, and sometimes before.
+                    // In some rounds, this comes after the commit has been delivered, and in others
+                    // before.
                     std::thread::sleep(Duration::from_millis(round));
                 });
             });
@@ -160,8 +161,8 @@ fn only_receiver_has_nothing_without_commit() {
         scope.spawn(move || {
             let cancel = AtomicBool::new(false);
             let sender = super::member::CopyMember::start(&mut copy.job(0), None, &cancel);
-            // Usually, the receiver has begun by then. Otherwise it waits for the sender as long as
-            // a start may take, and the outcome is the same.
+            // Usually, the receiver has begun by then. Otherwise, it waits for the sender for the
+            // time allowed for a start, and the outcome is the same.
             std::thread::sleep(Duration::from_millis(300));
             drop(sender.expect("they meet"));
         });

@@ -1,5 +1,5 @@
-//! A directory that a copy is made into, with contents that the sender must not change; and entries
-//! that no correct sender packs.
+//! A destination directory with contents that the sender must not change, and entries that no
+//! correct sender packs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStringExt as _;
@@ -10,7 +10,7 @@ use tar::{EntryType, Header};
 
 use super::place::UNPACKED;
 
-/// Returns a header for `size` bytes of content, which need not follow.
+/// Returns a header for `size` bytes of content, which does not have to follow.
 #[cfg_attr(not(test), allow(dead_code, reason = "a fuzzer makes its own"))]
 pub(super) fn header(kind: EntryType, path: &str, mode: u32, link: &str, size: u64) -> Vec<u8> {
     let mut header = Header::new_gnu();
@@ -35,12 +35,12 @@ pub(super) fn entry(kind: EntryType, path: &str, mode: u32, link: &str, content:
     bytes
 }
 
-/// A path, and everything about it that could be changed: its mode, its time, and its content or
-/// the target of a link.
+/// A path, and all that could be changed about it: its mode, its time, and its content or the
+/// target of a link.
 pub(super) type Seen = (PathBuf, u32, i64, Vec<u8>);
 
-/// Reads the state of a path. For the directory itself, only the mode counts, because its time
-/// changes during a copy.
+/// Reads the state of a path. For the destination directory itself, only the mode counts, because
+/// its time changes during a copy.
 fn look(path: &Path, has_time: bool) -> Option<Seen> {
     let metadata = fs::symlink_metadata(path).ok()?;
     let content = if metadata.is_symlink() {
@@ -83,14 +83,14 @@ impl Victim {
         self.folder().join("to")
     }
 
-    /// Returns the state of everything there.
+    /// Returns the state of every path there.
     pub(super) fn seen(&self) -> Vec<Seen> {
         let paths =
             ["to", "to/private", "to/private/secret", "to/leads-out", "outside", "outside/secret"];
         paths.iter().filter_map(|path| look(&self.folder().join(path), *path != "to")).collect()
     }
 
-    /// Fails if that state has changed, or if anything but these names has appeared.
+    /// Fails if that state has changed, or if any path other than these names has appeared.
     #[track_caller]
     pub(super) fn assert_unchanged(&self, before: &[Seen], names: &[&str]) {
         assert_eq!(self.seen(), before);

@@ -1,4 +1,4 @@
-//! Reasons why a call failed: DDS's return codes, with explanations.
+//! Reasons for the failure of a call: DDS's return codes, with explanations.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tramontane_client::{OpenError, PublishError};
 
 use crate::qos::PolicyId;
 
-/// The reason why a call failed.
+/// The reason that a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DdsError {
@@ -34,48 +34,48 @@ pub enum DdsError {
     /// A listener made a call that may wait or lock the topic: `RETCODE_ILLEGAL_OPERATION`.
     #[error("{0} cannot be called from a listener; call it from a thread of the application")]
     IllegalOperation(&'static str),
-    /// A limit on kept samples is reached: `RETCODE_OUT_OF_RESOURCES`.
+    /// A limit on kept samples has been reached: `RETCODE_OUT_OF_RESOURCES`.
     #[error("{0}")]
     OutOfResources(&'static str),
     /// The topic cannot be created: `RETCODE_OUT_OF_RESOURCES`.
     #[error("{0}")]
     NoPlace(String),
-    /// The description of a topic does not fit in a discovery message.
+    /// The description of a topic does not fit into a discovery message.
     #[error(
         "the topic's description has {bytes} bytes, but the limit is {limit}; shorten its names or \
          its topic_data"
     )]
     TooLong {
-        /// Its size in bytes.
+        /// Size of the description in bytes.
         bytes: usize,
         /// The limit in bytes.
         limit: u32,
     },
-    /// The topic was deleted: `RETCODE_ALREADY_DELETED`.
-    #[error("the topic is deleted; create it again, with new writers and readers")]
+    /// The topic has been deleted: `RETCODE_ALREADY_DELETED`.
+    #[error("the topic has been deleted; re-create it, with new writers and readers")]
     TopicDeleted,
-    /// There was no room, or no answer, within this time: `RETCODE_TIMEOUT`.
+    /// There was no room, or no answer, within the time limit: `RETCODE_TIMEOUT`.
     #[error("the call timed out after {0:?}; try again, or allow more time")]
     Timeout(Duration),
     /// The participant is no longer a member of its domain: `RETCODE_ALREADY_DELETED`.
     #[error("the participant has ended: {0}")]
     Ended(#[from] Stopped),
-    /// No member of the domain accepts this participant, or none does any longer:
+    /// No member of the domain accepts this participant, or no member does any longer:
     /// `RETCODE_ALREADY_DELETED`.
     #[error("a participant outside: {0}")]
     Outside(#[from] OpenError),
-    /// The sample did not reach the domain, or that is unknown: `RETCODE_ALREADY_DELETED`.
+    /// The sample did not reach the domain, or may not have: `RETCODE_ALREADY_DELETED`.
     #[error("a writer outside: {0}")]
     NotPublished(#[from] PublishError),
     /// A sample is larger than the topic allows.
     #[error("the sample has {bytes} bytes, but the topic's limit is {limit}; raise its sample_max")]
     TooLarge {
-        /// Its size in bytes.
+        /// Size of the sample in bytes.
         bytes: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// A value is not CDR, or not of this type.
+    /// The bytes are not CDR, or not a value of this type.
     #[error("cannot convert the sample: {0}")]
     Cdr(String),
     /// The RTPS side of a gateway refuses something.
@@ -84,13 +84,13 @@ pub enum DdsError {
     /// The domain's description or state is invalid.
     #[error("the domain is invalid: {0}")]
     Domain(String),
-    /// The group's part of the description is wrong.
+    /// The group part of the domain's description is invalid.
     #[error(transparent)]
     Description(#[from] DescriptionError),
     /// The participant did not become a member.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The system refused something.
+    /// The operating system refused an operation.
     #[error("the system refused the call: {0}")]
     System(#[from] std::io::Error),
 }

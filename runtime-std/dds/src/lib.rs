@@ -1,18 +1,18 @@
 //! DDS on Tramontane's groups: topics, data writers and data readers, as in the OMG's DCPS, with
 //! one order over all writers of a topic that is the same for all its readers.
 //!
-//! A [`Domain`] lists the nodes and the topics. A [`DomainParticipant`] is a member of its group;
-//! an [`OutsideParticipant`] is a program that is not a member. A topic is a subgroup of its
+//! A [`Domain`] lists the nodes and the topics. A [`DomainParticipant`] is a member of the domain's
+//! group; an [`OutsideParticipant`] is a program that is not a member. A topic is a subgroup of its
 //! publishers and subscribers, and has a [`Level`]. Names are those of DDS, except that there are
-//! no publishers and subscribers: the order across writers, which they would carry, is a policy of
-//! writers and readers here ([`Presentation`]).
+//! no publishers and subscribers: the order across writers, which would be one of their policies,
+//! is a policy of writers and readers here ([`Presentation`]).
 //!
 //! # The path of a sample
 //! 1. A [`DataWriter`] reserves a slot of the group's ring and builds the sample's CDR there: from
 //!    a value by serde, or in place ([`DataWriter::loan`]).
-//! 2. The group orders the sample. At the level unordered it is handed over on receipt.
+//! 2. The group orders the sample. At the level unordered, the sample is delivered on receipt.
 //! 3. A reader's [listener](DataReaderListener::on_sample) borrows the sample in place; over shared
-//!    memory that is in the writer's own ring. A sample that no listener takes is copied once, for
+//!    memory, it lies in the writer's own ring. A sample that no listener takes is copied once, for
 //!    all readers of the process and the topic's store together, and waits for
 //!    [`DataReader::take`].
 //!
@@ -70,7 +70,8 @@ pub use status::{
     MatchedStatus, RejectedReason, SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
 pub use time::{INFINITE, Timestamp};
-/// The members that an external participant may connect to, their key, and its identity there.
+/// The members that an external participant may connect to, their key, and the identity of the
+/// external participant.
 pub use tramontane_client::{Members, SharedKey};
 pub use waitset::{Condition, GuardCondition, WaitSet};
 pub use wire::Origin;

@@ -12,10 +12,10 @@ use crate::exit::Failure;
 use crate::group_file;
 use crate::options::seconds;
 
-/// The way in which a client finds a group, and its name there.
+/// How a client finds a group, and the client's name there.
 #[derive(Args, Debug)]
 pub struct ClientOptions {
-    /// Group file of the nodes, for their addresses and the key
+    /// Group file of the nodes, which contains their addresses and the key
     #[arg(long, value_name = "FILE", required_unless_present = "to", conflicts_with = "to")]
     config: Option<PathBuf>,
     /// Addresses of members, if there is no group file: HOST:PORT, or the path of a Unix socket
@@ -24,7 +24,7 @@ pub struct ClientOptions {
     /// File with the group's key, for use with --to
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     key_file: Option<PathBuf>,
-    /// Permit unencrypted traffic to other hosts, with --to and without a key
+    /// Permit unencrypted traffic to other hosts; for use with --to and no key
     #[arg(long, conflicts_with_all = ["config", "key_file"])]
     allow_clear: bool,
     /// Subgroup [default: the first that accepts clients]
@@ -33,7 +33,7 @@ pub struct ClientOptions {
     /// Name of this client in the status and the logs of the nodes: at most 64 bytes
     #[arg(long, value_name = "NAME", default_value = "")]
     name: String,
-    /// Longest search for a member, in seconds
+    /// Time limit for finding a member, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true,
           value_parser = seconds)]
     pub time_limit: Duration,
@@ -77,13 +77,13 @@ pub fn read_key(path: &std::path::Path) -> Result<SharedKey, Failure> {
 /// The level that a line must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LevelName {
-    /// Every surviving member has it
+    /// Every surviving member has received it
     Delivered,
-    /// On the disk of the member that accepted it
+    /// It is on the disk of the member that accepted it
     Here,
-    /// On the disks of a majority
+    /// It is on the disks of a majority
     Majority,
-    /// On the disks of all members
+    /// It is on the disks of all members
     All,
 }
 

@@ -9,7 +9,7 @@ pub fn now_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
-/// Returns the processor time of this thread, without time taken by others.
+/// Returns the processor time of this thread, excluding the time of other threads.
 #[must_use]
 pub fn thread_time_ns() -> u64 {
     read_ns(ClockId::ThreadCPUTime)

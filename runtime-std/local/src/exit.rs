@@ -1,4 +1,4 @@
-//! The end of a program: its exit statuses, and errors as one line that says what to do.
+//! The end of a program: its exit statuses, and errors as one line that names the remedy.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The program's name, with which lines on standard error begin.
 static PROGRAM: OnceLock<&'static str> = OnceLock::new();
 
-/// Sets the program's name. Only the first call counts.
+/// Sets the program's name. Only the first call has an effect.
 pub(crate) fn set_program(name: &'static str) {
     let _ = PROGRAM.set(name);
 }
@@ -27,32 +27,32 @@ pub enum Status {
     Usage = 2,
     /// The input cannot be read, is empty, or has a record that is too large.
     Input = 3,
-    /// Not enough shared memory, disk, or of another resource.
+    /// There is not enough shared memory, disk space, or another resource.
     Resources = 4,
-    /// The members do not make a group: one is missing, one exists twice, or they do not match.
+    /// The members do not form a group: one is missing, one exists twice, or they do not match.
     Group = 5,
     /// A member was lost during the run, or stalled.
     PeerLost = 6,
     /// Members delivered different messages, or not all of them.
     Disagreement = 7,
-    /// RDMA is wanted, but there is no libibverbs or no usable device; or a check of it failed.
+    /// RDMA is requested, but there is no libibverbs or no usable device; or a check of it failed.
     Device = 8,
-    /// The group continues without this member, or no longer has a majority.
+    /// The group continues without this member, or the group no longer has a majority.
     Out = 9,
     /// A node of the group file is down, but the group continues.
     NodeDown = 10,
-    /// The group has another history than the subscriber has seen.
+    /// The group's history differs from the one that the subscriber has seen.
     Changed = 11,
-    /// Interrupted: 128 plus the signal's number, as in shells.
+    /// The program was interrupted: 128 plus the signal's number, as in shells.
     Interrupted = 130,
-    /// The reader of the output has gone.
+    /// The reader of the output has exited.
     OutputClosed = 141,
-    /// Asked to end by SIGTERM.
+    /// The program was asked to end by SIGTERM.
     Terminated = 143,
 }
 
 impl Status {
-    /// All statuses, for the help and for reading a worker's status.
+    /// All statuses, for the help texts and for interpreting a worker's status.
     const ALL: [(Self, &'static str); 14] = [
         (Self::Other, "the operating system refused something, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
@@ -82,15 +82,15 @@ impl Status {
         self as u8
     }
 
-    /// Returns the status with that number.
+    /// Returns the status with the number `code`.
     pub fn of(code: u8) -> Self {
         let found = Self::ALL.iter().find(|(status, _)| status.code() == code);
         found.map_or(Self::Other, |(status, _)| *status)
     }
 }
 
-/// Returns the last part of a command's help: examples, then the exit statuses that the command has
-/// besides those of every command.
+/// Returns the last part of a command's help: examples, then the exit statuses that only this
+/// command has.
 pub fn help(examples: &str, own: &[Status]) -> String {
     let rows = rows(|status| own.contains(&status));
     let program = program();
@@ -111,7 +111,7 @@ fn rows(is_wanted: impl Fn(Status) -> bool) -> String {
     wanted.map(|(status, meaning)| format!("  {:>3}  {meaning}\n", status.code())).collect()
 }
 
-/// The reason why a command failed.
+/// The reason that a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The exit status of the program.
@@ -135,7 +135,7 @@ impl Failure {
         Self::new(Status::Input, what, advice)
     }
 
-    /// Creates a failure for members that do not make a group.
+    /// Creates a failure for members that do not form a group.
     pub fn group(what: impl fmt::Display, advice: &str) -> Self {
         Self::new(Status::Group, what, advice)
     }
@@ -145,19 +145,19 @@ impl Failure {
         Self::new(Status::PeerLost, what, advice)
     }
 
-    /// Creates a failure for a refusal of the operating system, or a bug in the program.
+    /// Creates a failure for a refusal by the operating system, or for a bug in the program.
     pub fn other(what: impl fmt::Display, advice: &str) -> Self {
         Self::new(Status::Other, what, advice)
     }
 
     /// Creates a failure from a text that already includes the remedy.
     pub fn with_text(status: Status, text: impl fmt::Display) -> Self {
-        // File names and arguments are part of the text, and may contain anything.
+        // File names and arguments are part of the text, and may contain any characters.
         let text = text.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         Self { status, text }
     }
 
-    /// Creates an end without a message.
+    /// Creates a failure that ends the program without a message.
     pub const fn silent(status: Status) -> Self {
         Self { status, text: String::new() }
     }
@@ -198,14 +198,15 @@ impl Failure {
     }
 }
 
-/// Returns whether a resource ran out, or reached its limit.
+/// Returns whether a resource ran out, or has reached its limit.
 pub fn is_exhausted(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
     [StorageFull, QuotaExceeded, OutOfMemory, FileTooLarge].contains(&error.kind())
         || matches!(error.raw_os_error(), Some(code) if EXHAUSTED.contains(&code))
 }
 
-/// System errors that mean that a resource ran out: too many processes or open files.
+/// Numbers of the system errors that mean that a resource ran out: too many processes or open
+/// files.
 const EXHAUSTED: [i32; 3] = [
     rustix::io::Errno::AGAIN.raw_os_error(),
     rustix::io::Errno::MFILE.raw_os_error(),

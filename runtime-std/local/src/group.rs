@@ -1,9 +1,9 @@
-//! Groups whose members are all processes of this machine, started by one of them: the place where
-//! they meet.
+//! Groups whose members are all processes of this machine, started by one of them, and the place
+//! where those members meet.
 //!
-//! Over shared memory, they meet by name. Over a network, they meet over TCP on the loopback, at
-//! sockets that the parent listens on and its workers inherit, so no other process can take a port
-//! in between.
+//! Over shared memory, they meet by name. Over a network, they meet over TCP on the loopback
+//! interface. The parent opens the listening sockets and its workers inherit them, so no other
+//! process can take a port in between.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,13 +19,13 @@ use tramontane_runtime::group::{Description, DescriptionError, StartOptions};
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::{self, GroupName};
 
-/// The reason why the members have nowhere to meet.
+/// The reason that the members have nowhere to meet.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// There are options of a device, but no RDMA.
+    /// Device options were given, but the fabric is not RDMA.
     #[error("{0} applies only to RDMA devices; leave it out, or give --fabric verbs")]
     NoDevice(&'static str),
-    /// There is no device to meet over.
+    /// There is no usable device.
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::JoinError),
     /// The group's name in shared memory is not valid.
@@ -39,12 +39,12 @@ pub enum LocalError {
     Sockets(#[from] io::Error),
 }
 
-/// A group on this machine, as its parent holds it while it starts the members.
+/// A group on this machine, which the parent keeps while it starts the members.
 #[derive(Debug)]
 pub struct LocalGroup {
     /// Indexed by rank; empty over shared memory.
     listeners: Vec<TcpListener>,
-    /// Given to all members in the same way.
+    /// The place that is given to every member.
     place: LocalPlace,
 }
 
@@ -52,7 +52,7 @@ pub struct LocalGroup {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LocalPlace {
-    /// Under a name that no other run has.
+    /// A shared-memory name that no other run has.
     SharedMemory(String),
     /// Over TCP.
     Network {
@@ -60,7 +60,7 @@ pub enum LocalPlace {
         addresses: Vec<SocketAddr>,
         /// The member's own listening socket, inherited.
         descriptor: RawFd,
-        /// Device to use, if the group continues over RDMA.
+        /// The device to use, if the group switches to RDMA after meeting.
         device: Option<DeviceOptions>,
     },
 }
@@ -96,7 +96,7 @@ impl LocalGroup {
         Ok(Self { listeners, place })
     }
 
-    /// Returns the place for the member of that rank.
+    /// Returns the place for the member with rank `rank`.
     #[must_use]
     pub fn place(&self, rank: usize) -> LocalPlace {
         let mut place = self.place.clone();
@@ -108,11 +108,11 @@ impl LocalGroup {
         place
     }
 
-    /// Returns the place for a member that is this process itself. It has its own descriptor, which
-    /// is open until the place is [started](LocalPlace::start) from.
+    /// Returns the place for a member that is this process itself. It has a descriptor of its own,
+    /// which stays open until the member is [started](LocalPlace::start).
     ///
     /// # Errors
-    /// The operating system's error.
+    /// Fails with the operating system's error.
     pub fn own_place(&self, rank: usize) -> io::Result<LocalPlace> {
         let mut place = self.place(rank);
         if let (LocalPlace::Network { descriptor, .. }, Some(listener)) =
@@ -123,7 +123,7 @@ impl LocalGroup {
         Ok(place)
     }
 
-    /// Returns the descriptor that the member of that rank must inherit, if any.
+    /// Returns the descriptor that the member with rank `rank` must inherit, if any.
     #[must_use]
     pub fn inherited(&self, rank: usize) -> Option<BorrowedFd<'_>> {
         self.listeners.get(rank).map(|listener| listener.as_fd())
@@ -138,8 +138,8 @@ impl Default for LocalPlace {
 }
 
 impl LocalPlace {
-    /// Returns the socket at which others meet this member, if the place is on a network. It takes
-    /// over the descriptor, so it must be called only once. Called by the member.
+    /// Returns the socket at which others meet this member, if the place is on a network. Called by
+    /// the member, and only once, because the call takes ownership of the descriptor.
     #[must_use]
     pub fn listener(&self) -> Option<TcpListener> {
         match self {
@@ -154,11 +154,11 @@ impl LocalPlace {
     }
 
     /// Returns the group's description, with the name or the addresses of this place, and the start
-    /// options of the member's node. It takes over the descriptor, so it must be called only once.
-    /// Called by the member.
+    /// options of the member's node. Called by the member, and only once, because the call takes
+    /// ownership of the descriptor.
     ///
     /// # Errors
-    /// If the description or the descriptor is invalid.
+    /// Fails if the description or the descriptor is invalid.
     pub fn start(
         &self,
         mut description: Description,

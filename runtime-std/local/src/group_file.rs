@@ -10,7 +10,7 @@ use crate::options::seconds;
 use tramontane_runtime::group::{Description, OperatorClient, OperatorError};
 use tramontane_runtime::shared_memory::Root;
 
-/// The way in which an operator command finds a group.
+/// How an operator command finds a group.
 #[derive(Args, Debug)]
 pub struct GroupOptions {
     /// Group file of the nodes; 'tramontane node --example-config' explains its fields
@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> Result<Description, Failure> {
     Ok(Description::read(path)?)
 }
 
-/// Fails if the file does not name a node.
+/// Fails if the file does not list the node.
 pub fn check_node(description: &Description, node: u32) -> Result<(), Failure> {
     if description.nodes.iter().any(|known| known.id == node) {
         return Ok(());

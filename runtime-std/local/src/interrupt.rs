@@ -18,12 +18,12 @@ pub enum Interrupted {
     Terminate,
 }
 
-/// Signals cannot be watched for.
+/// The operating system refused to watch for signals.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot watch for signals: {0}")]
 pub struct WatchError(#[from] pub io::Error);
 
-/// Whether this process was asked to end, and by which signal.
+/// Whether this process has been asked to end, and by which signal.
 #[derive(Clone, Debug)]
 pub struct Interrupts {
     asked: Arc<AtomicBool>,
@@ -31,9 +31,9 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Makes the two signals raise the flag and do nothing else from now on, however often they
-    /// arrive: `timeout` and terminals may send one twice. Every wait of a command is short, so it
-    /// ends soon.
+    /// Watches for the two signals. From now on, they only set the flag, however often they arrive:
+    /// `timeout` and terminals may send one twice. Every wait of a command is short, so the command
+    /// ends soon after a signal.
     ///
     /// # Errors
     /// [`WatchError`]: what the operating system says.
@@ -45,14 +45,14 @@ impl Interrupts {
 
     fn register(&self) -> io::Result<()> {
         for signal in [SIGINT, SIGTERM] {
-            // The order matters: a thread that sees the flag also sees which signal it was.
+            // The order matters: a thread that sees the flag also sees which signal arrived.
             flag::register_usize(signal, Arc::clone(&self.with), signal as usize)?;
             flag::register(signal, Arc::clone(&self.asked))?;
         }
         Ok(())
     }
 
-    /// Makes the signals raise this flag too, for a wait that can also end for other reasons.
+    /// Makes the signals set this flag too, for a wait that can also end for other reasons.
     ///
     /// # Errors
     /// [`WatchError`]: what the operating system says.
@@ -60,32 +60,32 @@ impl Interrupts {
         for signal in [SIGINT, SIGTERM] {
             flag::register(signal, Arc::clone(flag))?;
         }
-        // A signal may have arrived before.
+        // A signal may already have arrived.
         flag.fetch_or(self.is_asked(), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Returns the flag, by which waits can be ended.
+    /// Returns the flag, which can be used to end waits.
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.asked
     }
 
-    /// Returns whether this process was asked to end.
+    /// Returns whether this process has been asked to end.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Forgets earlier signals: only later ones count.
+    /// Forgets earlier signals: only later signals count.
     pub fn forget(&self) {
         self.asked.store(false, Ordering::Relaxed);
     }
 
-    /// Fails if this process was asked to end.
+    /// Fails if this process has been asked to end.
     ///
     /// # Errors
-    /// The signal that arrived.
+    /// Fails with the signal that arrived.
     pub fn check(&self) -> Result<(), Interrupted> {
         if !self.is_asked() {
             return Ok(());

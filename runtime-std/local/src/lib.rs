@@ -1,5 +1,5 @@
-//! The shared parts of the programs: the start and end of a program, options and tables for people,
-//! and groups whose members are processes of this machine.
+//! Code that the programs share: the start and end of a program, options and tables for people, and
+//! groups whose members are processes of this machine.
 //!
 //! | module | subject |
 //! |---|---|

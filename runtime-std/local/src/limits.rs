@@ -1,9 +1,9 @@
-//! System limits that would end the program by a signal or a panic. The program ends with status 4
-//! and one line instead.
+//! System limits that would end the program by a signal or a panic. Here, the program ends with
+//! status 4 and one line instead.
 //!
 //! - A file that reaches its largest size (`ulimit -f`) raises SIGXFSZ, which ends a process. If
 //!   the signal is caught, the write fails with an error that names the file.
-//! - The standard library panics if a scoped thread cannot be made (`ulimit -u`, `pids.max`, and
+//! - The standard library panics if a scoped thread cannot be started (`ulimit -u`, `pids.max`, and
 //!   `ulimit -v`, which leaves no room for its stack).
 //! - It aborts if the system provides no memory (`ulimit -v`): see `out_of_memory`.
 
@@ -18,10 +18,10 @@ use crate::out_of_memory;
 /// The beginning of the standard library's panic message.
 const NO_THREAD: &str = "failed to spawn thread";
 
-/// Makes these limits end the program with one line.
+/// Makes these limits end the program with a one-line message.
 ///
 /// # Errors
-/// The system's error about the signals.
+/// Fails if the system refuses to watch for the signals.
 pub fn watch() -> io::Result<()> {
     out_of_memory::watch()?;
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
@@ -30,7 +30,7 @@ pub fn watch() -> io::Result<()> {
         match text_of(panic.payload()).and_then(no_thread) {
             Some(failure) => {
                 failure.report();
-                // A thread that waits for the missing one would wait forever.
+                // A thread that waits for the missing thread would wait forever.
                 std::process::exit(failure.status.code().into());
             }
             None => usual(panic),

@@ -4,8 +4,8 @@ use std::io::{self, BufRead};
 
 use crate::exit::Failure;
 
-/// Adds a message as one line, in which each newline becomes `\n`. Only JSON distinguishes that
-/// from a message with these two characters.
+/// Adds a message as one line, in which each newline becomes `\n`. Only in JSON does this differ
+/// from a message that contains these two characters.
 pub fn add_message(message: &[u8], to: &mut Vec<u8>) {
     let mut parts = message.split(|byte| *byte == b'\n');
     to.extend_from_slice(parts.next().unwrap_or_default());
@@ -21,16 +21,16 @@ pub fn add_message(message: &[u8], to: &mut Vec<u8>) {
 pub enum Line<'l> {
     /// The complete line.
     Whole(&'l [u8]),
-    /// The line is longer than permitted, and its content was discarded.
+    /// A line that is too long. Its content has been discarded.
     TooLong,
 }
 
-/// Cuts bytes into lines as they arrive. Takes no more memory than the longest permitted line.
+/// Splits bytes into lines as they arrive. Needs no more memory than the longest permitted line.
 pub struct Cutter {
     line: Vec<u8>,
     limit: usize,
     is_too_long: bool,
-    /// The last line was handed over, and its bytes are still here.
+    /// Whether the last line has been handed over while its bytes are still in the buffer.
     is_over: bool,
     /// Number of the line being cut, from 1.
     number: u64,
@@ -42,8 +42,8 @@ impl Cutter {
         Self { line: Vec::new(), limit, is_too_long: false, is_over: false, number: 1 }
     }
 
-    /// Takes bytes up to the end of a line, and returns that line with its number. If the line is
-    /// incomplete, takes all bytes and returns `None`.
+    /// Consumes bytes up to the end of a line, and returns the line with its number. If the line is
+    /// incomplete, consumes all bytes and returns `None`.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<(u64, Line<'_>)> {
         self.go_on();
         let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -63,18 +63,18 @@ impl Cutter {
         Some(self.hand_over())
     }
 
-    /// Notes the end of the input. Returns the last line if it has no newline.
+    /// Records the end of the input. Returns the last line if it has no newline.
     pub fn end(&mut self) -> Option<(u64, Line<'_>)> {
         self.is_begun().then(|| self.hand_over())
     }
 
-    /// Returns whether there is an incomplete line.
+    /// Returns whether a line has begun but is incomplete.
     pub fn is_begun(&mut self) -> bool {
         self.go_on();
         self.is_too_long || !self.line.is_empty()
     }
 
-    /// Returns the number of the line that has begun, or comes next.
+    /// Returns the number of the line that has begun, or else of the next line.
     pub fn number(&mut self) -> u64 {
         self.go_on();
         self.number
@@ -94,7 +94,7 @@ impl Cutter {
     }
 }
 
-/// Hands over each line with its number, until the end of the input.
+/// Passes each line to the caller with its number, until the end of the input.
 pub fn each_line<E: From<Failure>>(
     mut input: impl BufRead,
     limit: usize,
@@ -129,7 +129,7 @@ pub fn unreadable(error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
-    /// Returns the lines that are cut with a buffer of `buffer` bytes.
+    /// Returns the lines that result from reading with a buffer of `buffer` bytes.
     fn cut(input: &[u8], limit: usize, buffer: usize) -> Vec<(u64, Option<Vec<u8>>)> {
         let mut lines = Vec::new();
         let input = io::BufReader::with_capacity(buffer, input);

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The first bytes of a file, with all pages in place; unmapped on drop.
+/// The first bytes of a file, with all pages allocated. Unmapped on drop.
 #[derive(Debug)]
 pub struct Mapped {
     base: NonNull<u8>,
@@ -17,7 +17,7 @@ impl Mapped {
     /// Maps `length` bytes for reading.
     ///
     /// # Errors
-    /// The operating system's error.
+    /// Fails with the operating system's error.
     pub fn read_only(file: impl AsFd, length: usize) -> io::Result<Self> {
         Self::new(file, length, ProtFlags::READ)
     }
@@ -25,7 +25,7 @@ impl Mapped {
     /// Maps `length` bytes for reading and writing.
     ///
     /// # Errors
-    /// The operating system's error.
+    /// Fails with the operating system's error.
     pub fn writable(file: impl AsFd, length: usize) -> io::Result<Self> {
         Self::new(file, length, ProtFlags::READ | ProtFlags::WRITE)
     }
@@ -41,12 +41,12 @@ impl Mapped {
     /// All bytes.
     ///
     /// # Safety
-    /// The file must be as long as the mapping, and no process may write to these bytes in the
-    /// meantime.
+    /// The file must be as long as the mapping, and no process may write to these bytes while the
+    /// returned slice lives.
     #[inline]
     #[must_use]
     pub const unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped while `self` lives; the caller guarantees the rest.
+        // SAFETY: the range is mapped while `self` lives; the caller guarantees the rest.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }
     }
 
@@ -54,18 +54,18 @@ impl Mapped {
     ///
     /// # Safety
     /// The file must be as long as the mapping, which must be [writable](Self::writable), and no
-    /// other process may read or write these bytes in the meantime.
+    /// other process may read or write these bytes while the returned slice lives.
     #[inline]
     #[must_use]
     pub const unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped while `self` lives; the caller guarantees the rest.
+        // SAFETY: the range is mapped while `self` lives; the caller guarantees the rest.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.length) }
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapped range, and nothing borrows from it any longer.
+        // SAFETY: this is exactly the mapped range, and nothing borrows from it any longer.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
         debug_assert_eq!(unmapped, Ok(()));
     }

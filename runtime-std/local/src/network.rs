@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use tramontane_control::{HostAddress, KeyError};
 use tramontane_runtime::group::{ControlEndpointsError, DescriptionBuilder};
 
-/// Addresses and key.
+/// The addresses and the key.
 #[derive(Args, Debug)]
 pub struct NetworkOptions {
     /// Address of each member, in the order of ids; the same for all members
@@ -25,8 +25,8 @@ pub struct NetworkOptions {
 }
 
 impl NetworkOptions {
-    /// Returns the name of the first option that was given. None applies to members that share
-    /// memory.
+    /// Returns the name of the first option given. None of these options applies to members that
+    /// share memory.
     pub fn given(&self) -> Option<&'static str> {
         let all = [
             ("--addresses", !self.addresses.is_empty()),
@@ -36,7 +36,7 @@ impl NetworkOptions {
         all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
-    /// Adds these addresses, and the key, to the description of a group over TCP or RDMA.
+    /// Adds the addresses and the key to the description of a group over TCP or RDMA.
     pub fn describe(&self, group: DescriptionBuilder) -> DescriptionBuilder {
         let mut group = group.addresses(&self.addresses);
         if let Some(file) = &self.key_file {
@@ -46,7 +46,7 @@ impl NetworkOptions {
     }
 }
 
-/// Explains in the command line's terms why members may not meet at these addresses.
+/// Explains in terms of the command line why members may not meet at these addresses.
 pub fn not_permitted(error: ControlEndpointsError) -> Failure {
     match error {
         ControlEndpointsError::Key(KeyError::Io { .. }) => Failure::usage(

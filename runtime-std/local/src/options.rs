@@ -1,6 +1,7 @@
 //! Options shared by several programs: fabrics, RDMA devices, algorithms, windows, times.
 //!
-//! The library that programs link has no command line, so the types that `clap` fills are here.
+//! The library that programs link has no command line, so the types that `clap` parses into are
+//! here.
 
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub fn carrier() -> impl TypedValueParser<Value = Carrier> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AlgorithmName {
-    /// The root sends the whole message to one member after the other
+    /// The root sends the whole message to each member in turn
     Sequential,
     /// The root sends the first block to each member in turn, then the second block, and so on
     Interleaved,
@@ -50,7 +51,7 @@ pub enum AlgorithmName {
 }
 
 impl AlgorithmName {
-    /// Returns the algorithm for members without racks, or `None` if it needs racks.
+    /// Returns the algorithm for members that are not in racks, or `None` if it needs racks.
     #[must_use]
     pub const fn of_no_racks(self) -> Option<Algorithm> {
         match self {
@@ -64,7 +65,7 @@ impl AlgorithmName {
     }
 }
 
-/// The choice of an RDMA device, if not the first usable one.
+/// Options that select an RDMA device and its settings.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceArguments {
     /// RDMA device [default: the first usable one; see 'tramontane verbs devices']
@@ -73,11 +74,11 @@ pub struct DeviceArguments {
     /// Port of the device [default: the first active port]
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
     pub port: Option<u8>,
-    /// GID, by index or as an address [default: the address at which the members meet, else one of
-    /// the network interface with that address, else preferably RoCE v2 over IPv4]
+    /// Source GID, by index or as an address [default: the address at which the members meet, else
+    /// one of the network interface with that address, else preferably RoCE v2 over IPv4]
     #[arg(long, value_name = "GID", help_heading = "RDMA")]
     pub gid: Option<Gid>,
-    /// Largest packet payload, in bytes [default: that of the port]
+    /// Maximum packet payload, in bytes [default: that of the port]
     #[arg(long, value_name = "BYTES", help_heading = "RDMA")]
     pub mtu: Option<u32>,
     /// Time that a peer may leave writes unacknowledged before it counts as lost, in seconds
@@ -101,7 +102,7 @@ pub struct DeviceArguments {
     /// else the first of the port]
     #[arg(long, value_name = "KEY", help_heading = "RDMA")]
     pub pkey: Option<Pkey>,
-    /// Include the GID in packets on InfiniBand too, as routers between subnets need; if either of
+    /// Include the GID in packets on InfiniBand too, as routers between subnets require; if one of
     /// two members sets this, both do it
     #[arg(long, help_heading = "RDMA")]
     pub grh: bool,
@@ -110,18 +111,19 @@ pub struct DeviceArguments {
     #[arg(long, help_heading = "RDMA")]
     pub huge_pages: bool,
     /// Completion vector, which determines the processor that wakes a sleeping member [default:
-    /// spread over those of the device, by member and view]
+    /// spread over the device's vectors by member and view]
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
     pub completion_vector: Option<u32>,
-    /// Order of writes that the network keeps: 'auto' as the device reports, 'none' if switches or
+    /// Write order that the network keeps: 'auto' as the device reports, 'none' if switches or
     /// devices reorder packets, 'writes' if they are known not to, 'visible' if a completed write
-    /// is also visible at its peer, as shards need; the same for all members [default: auto]
+    /// is also visible at its peer, as shards need; must be the same for all members [default:
+    /// auto]
     #[arg(long, value_name = "ORDER", help_heading = "RDMA")]
     pub rdma_order: Option<RdmaOrder>,
 }
 
 impl DeviceArguments {
-    /// Returns the options as the library takes them.
+    /// Returns the options in the library's form.
     #[must_use]
     pub fn options(&self) -> DeviceOptions {
         DeviceOptions {
@@ -141,14 +143,14 @@ impl DeviceArguments {
         }
     }
 
-    /// Returns the name of the first option that was given. None applies to another fabric.
+    /// Returns the name of the first option given. None of these options applies to another fabric.
     #[must_use]
     pub fn given(&self) -> Option<&'static str> {
         given(&self.options())
     }
 }
 
-/// Returns the command-line name of the first option that was given.
+/// Returns the command-line name of the first option given.
 #[must_use]
 pub fn given(options: &DeviceOptions) -> Option<&'static str> {
     let DeviceOptions {
@@ -184,7 +186,7 @@ pub fn given(options: &DeviceOptions) -> Option<&'static str> {
     all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
-/// The longest loss time. Devices count to about half a day.
+/// Maximum loss time, in seconds. Devices can count up to about half a day.
 const LOSS_SECONDS_MAX: f64 = 3_600.0;
 
 fn loss_timeout(text: &str) -> Result<Duration, String> {
@@ -198,7 +200,7 @@ fn loss_timeout(text: &str) -> Result<Duration, String> {
 /// The window.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct WindowOption {
-    /// Slots of each sender: the number of its messages that may be in flight
+    /// Number of slots per sender, which limits the sender's messages in flight
     #[arg(long, value_name = "SLOTS", default_value_t = WINDOW_DEFAULT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(WINDOW_MAX)))]
     pub window: u32,
@@ -207,7 +209,7 @@ pub struct WindowOption {
 /// The time limit for joining.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct JoinOption {
-    /// Longest wait for all members to start, in seconds
+    /// Time limit for all members to start, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
           value_parser = seconds)]
     pub join_timeout: Duration,
@@ -220,7 +222,7 @@ pub fn without_racks(name: AlgorithmName) -> Result<Algorithm, Failure> {
     name.of_no_racks().ok_or_else(needed)
 }
 
-/// The longest time that may be requested: ten years, which every clock can add.
+/// Maximum time that may be requested, in seconds: ten years, which can be added to any clock.
 const SECONDS_MAX: f64 = 315_360_000.0;
 
 /// Parses a time in seconds: `2`, `0.5`.
@@ -232,7 +234,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Parses the size of the largest record, for a slot that also holds `framing` bytes.
+/// Parses the size of the largest record, given that a slot also holds `framing` bytes.
 pub fn record_bytes<const FRAMING: u32>(text: &str) -> Result<u32, String> {
     let limit = MESSAGE_MAX - FRAMING;
     match text.parse::<u32>() {

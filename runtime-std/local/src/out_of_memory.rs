@@ -1,10 +1,10 @@
-//! If the system provides no memory, the program ends with status 4 and one line. The standard
-//! library would abort it.
+//! If the system provides no memory, the program ends with status 4 and a one-line message, whereas
+//! the standard library would abort it.
 //!
-//! An allocator cannot know whether its caller can do without the memory (`try_reserve`); a caller
-//! that cannot will abort. If a small allocation fails, the program ends at once, because nothing
-//! works without it. The failure of a large one is left to the caller; if that aborts, the abort
-//! signal ends the program in the same way.
+//! An allocator cannot know whether its caller can do without the memory (as with `try_reserve`) or
+//! will abort. If a small allocation fails, the program ends at once, because nothing works without
+//! such memory. The failure of a large one is left to the caller; if that aborts, the abort signal
+//! ends the program in the same way.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit::{Status, program};
 
-/// Allocations of this many bytes or more may fail.
+/// Size, in bytes, from which a failed allocation is left to the caller.
 const LARGE: usize = 1 << 16;
 
 const LINE: &[u8] = b": out of memory; free some, or raise the limit of memory \
     (ulimit -v; memory.max of the cgroup)\n";
 
-/// Whether a large allocation failed: an abort is then caused by that.
+/// Whether a large allocation has failed. If so, that failure is the cause of an abort.
 static IS_MISSING: AtomicBool = AtomicBool::new(false);
 
 #[global_allocator]
@@ -27,25 +27,25 @@ static ALLOCATOR: Allocator = Allocator;
 /// The system's allocator.
 struct Allocator;
 
-// SAFETY: the system's allocator does all the work, and keeps the contract.
+// SAFETY: the system's allocator does all the work, and fulfils the contract.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller fulfils the same contract.
         checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller fulfils the same contract.
         checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller fulfils the same contract.
         checked(unsafe { System.realloc(memory, layout, bytes) }, bytes)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -65,7 +65,8 @@ fn is_missing(bytes: usize) {
     IS_MISSING.store(true, Ordering::Relaxed);
 }
 
-/// Ends the program without allocating, and as a signal handler may: no destructor runs.
+/// Ends the program without allocating, in a way that is safe in a signal handler: no destructor
+/// runs.
 fn end() {
     // If standard error fails, there is nowhere else to write.
     let _ = rustix::io::write(rustix::stdio::stderr(), program().as_bytes());
@@ -73,7 +74,7 @@ fn end() {
     signal_hook::low_level::exit(Status::Resources.code().into());
 }
 
-/// Makes an abort for lack of memory end the program with one line.
+/// Makes an abort for lack of memory end the program with a one-line message.
 pub(crate) fn watch() -> io::Result<()> {
     let aborted = || {
         if IS_MISSING.load(Ordering::Relaxed) {

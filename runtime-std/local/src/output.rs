@@ -1,9 +1,9 @@
 //! Output from the polling thread to standard output, for commands that run as long as their group.
 //!
 //! Deliveries are formatted into a buffer, and a separate thread writes out its contents: at a low
-//! rate one record at once, at a high rate many in one call. The buffer is bounded. A member whose
-//! output has no reader holds back delivery, and with it the group, as any full pipe does, for as
-//! long as its command permits.
+//! rate each record immediately, at a high rate many in one call. The buffer is bounded. A member
+//! whose output is not read delays its deliveries, and thereby the group, as any full pipe would,
+//! for as long as its command permits.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::print::print;
 
-/// Prints the only result of a command: as a line of JSON, or as text.
+/// Prints the only result of a commandas a line of JSON or as text.
 pub fn print_result<R: Serialize>(
     json: bool,
     result: &R,
@@ -29,20 +29,22 @@ pub fn print_notice(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Largest number of formatted bytes that wait to be written. One more record may exceed it.
+/// Maximum number of formatted bytes that wait to be written. One more record may exceed this
+/// limit.
 const WAITING_MAX: usize = 4 << 20;
 
-/// Bytes per write, small enough to distinguish a slow reader from one that takes nothing.
+/// Number of bytes per write, small enough to distinguish a slow reader from one that reads
+/// nothing.
 const PART_BYTES: usize = 8 << 10;
 
-/// Called with the reason why the output cannot be written any longer.
+/// Called with the reason that the output can no longer be written.
 type Failed = Box<dyn FnOnce(io::Error) + Send>;
 
-/// The output that waits to be written.
+/// The output that is waiting to be written.
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: Vec<u8>,
-    /// Whether the writing thread is busy with the bytes that it took.
+    /// Whether the writing thread is busy with the bytes that it has taken.
     writing: bool,
     /// Total number of bytes written.
     written: u64,
@@ -53,9 +55,9 @@ struct Waiting {
 struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// Longest wait for a reader that takes nothing; `None` waits forever.
+    /// Time limit for waiting on a reader that reads nothing; `None` waits forever.
     patience: Option<Duration>,
-    /// `None` once the failure was reported.
+    /// `None` once the failure has been reported.
     failed: Mutex<Option<Failed>>,
 }
 
@@ -71,7 +73,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Notes that the output cannot be written any longer.
+    /// Records that the output can no longer be written.
     fn fail(&self, error: io::Error) {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(failed) = failed {
@@ -79,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// Waits until there is room, or the output is discarded. Fails if the reader takes nothing for
+    /// Waits until there is room, or the output is discarded. Fails if the reader reads nothing for
     /// too long.
     fn wait_for_room<'w>(
         &self,
@@ -106,13 +108,13 @@ impl Shared {
     }
 }
 
-/// The end that the command holds.
+/// The end of the output that the command holds.
 #[derive(Clone)]
 pub struct Output(Arc<Shared>);
 
 impl Output {
     /// Starts the writing thread. `failed` is called with an error of the output, or if the reader
-    /// took nothing for `patience` while the buffer was full. Later output is dropped.
+    /// has read nothing for `patience` while the buffer was full. Later output is dropped.
     pub fn start(
         patience: Option<Duration>,
         failed: impl FnOnce(io::Error) + Send + 'static,
@@ -130,7 +132,7 @@ impl Output {
         Ok(output)
     }
 
-    /// Adds the output that `add` writes for each item, and waits for room before each.
+    /// Adds the output that `add` writes for each item, waiting for room before each item.
     pub fn put_each<I>(
         &self,
         items: impl IntoIterator<Item = I>,
@@ -154,7 +156,7 @@ impl Output {
         }
     }
 
-    /// Drops all waiting and later output, so that threads that wait for room can continue.
+    /// Drops all waiting and later output, so that threads waiting for room can continue.
     pub fn discard(&self) {
         self.0.discard();
     }
@@ -164,7 +166,7 @@ impl Output {
         self.0.lock().written
     }
 
-    /// Waits until everything is written, for at most `timeout`. Returns true if it is.
+    /// Waits until everything has been written, for at most `timeout`. Returns whether it has.
     pub fn drain(&self, timeout: Duration) -> bool {
         let under_way = |waiting: &mut Waiting| !waiting.bytes.is_empty() || waiting.writing;
         let waited = self.0.changed.wait_timeout_while(self.0.lock(), timeout, under_way);

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::table::wrapped;
 
-/// Writes a report to `out`: as one line of JSON, or as text that is wrapped to a terminal's width.
+/// Writes a report to `out` as one line of JSON, or as text wrapped to the terminal's width.
 ///
 /// # Errors
-/// The operating system's error.
+/// Fails with the operating system's error.
 pub fn print<R: Serialize>(
     out: &mut impl Write,
     json: bool,

@@ -1,16 +1,16 @@
-//! Processes of this same program, and the leash that ties each to its parent. They are started
-//! only here.
+//! Worker processes that run this same program, and the leash that ties each to its parent. All of
+//! them are started in this module.
 //!
-//! Parent and worker exchange lines: the parent's over the worker's standard input, the worker's
-//! over its standard output. They share standard error.
+//! Parent and worker exchange lines: the parent writes to the worker's standard input, and the
+//! worker to its standard output. They share standard error.
 //!
 //! # No worker outlives its parent
 //! However the parent ends, the kernel closes its end of the worker's input. The worker's leash
-//! notices that, raises a flag that the worker's loops and waits check, and ends the process after
-//! [`GRACE`] if it has not ended by itself. So a worker leaves its group properly, and leaves no
+//! notices this, sets a flag that the worker's loops and waits check, and ends the process after
+//! [`GRACE`] unless it has already exited. So a worker leaves its group properly, and leaves no
 //! files, even if the parent was killed. Two gaps are closed separately: a stopped worker is woken
-//! when its parent dies, and a worker whose parent died before it asked for that finds that it has
-//! another parent.
+//! when its parent dies, and a worker whose parent died before the worker asked to be woken finds
+//! that it has a different parent.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, Write as _};
@@ -30,16 +30,16 @@ use signal_hook::consts::{SIGHUP, SIGINT};
 /// Time that a worker may continue after its parent has released it.
 pub const GRACE: Duration = Duration::from_secs(1);
 
-/// The exit status of a worker that the leash had to end.
+/// The exit status of a worker that its leash had to end.
 pub const LEASH_STATUS: i32 = 1;
 
-/// Names a worker's parent.
+/// Environment variable that holds the process id of a worker's parent.
 const PARENT: &str = "TRAMONTANE_PARENT";
 
-/// Interval between two checks whether a worker has ended.
+/// Interval between checks whether a worker has exited.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A process of this program that this process started. Dropping it kills it.
+/// A process of this program, started by this process. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
@@ -47,14 +47,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts this program again with these arguments. It inherits the descriptors of `inherited`
-    /// under the same numbers. Returns the reading end of its output.
+    /// Starts another process of this program with these arguments. The process inherits the
+    /// descriptors in `inherited` under the same numbers. Returns the reading end of its output.
     ///
-    /// Call it from a thread that lives as long as the workers should, because the kernel regards
+    /// Call this from a thread that lives as long as the workers should, because the kernel regards
     /// that thread as the parent.
     ///
     /// # Errors
-    /// The operating system's error.
+    /// Fails with the operating system's error.
     pub fn start<S: AsRef<OsStr>>(
         arguments: &[S],
         inherited: &[BorrowedFd<'_>],
@@ -81,7 +81,7 @@ impl Worker {
     /// Sends the worker a line.
     ///
     /// # Errors
-    /// If the worker no longer reads.
+    /// Fails if the worker no longer reads its input.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(input, "{line}")
@@ -90,21 +90,21 @@ impl Worker {
     /// Sends the worker a signal.
     ///
     /// # Errors
-    /// If the worker is gone, or the operating system reports an error.
+    /// Fails if the worker has exited, or if the operating system reports another error.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         Ok(kill_process(pid.ok_or(io::ErrorKind::NotFound)?, signal)?)
     }
 
-    /// Releases the worker: it ends within [`GRACE`] unless it is stopped.
+    /// Releases the worker: it exits within [`GRACE`] unless it is stopped.
     pub fn release(&mut self) {
         self.input = None;
     }
 
-    /// Returns the exit status, if the worker has ended.
+    /// Returns the exit status, if the worker has exited.
     ///
     /// # Errors
-    /// The operating system's error.
+    /// Fails with the operating system's error.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
@@ -112,14 +112,14 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Both fail only if the process is gone already.
+        // Both calls fail only if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Releases workers, waits until they have ended, at most a little longer than [`GRACE`], and kills
-/// the rest.
+/// Releases workers, waits until they have exited, for little longer than [`GRACE`], and kills the
+/// rest.
 pub fn dismiss(workers: &mut Vec<Worker>) {
     for worker in workers.iter_mut() {
         worker.release();
@@ -134,7 +134,7 @@ pub fn dismiss(workers: &mut Vec<Worker>) {
     workers.clear();
 }
 
-/// Descriptors that a child inherits: kept open over `exec` until this is dropped.
+/// Descriptors that a child inherits. They stay open over `exec` until this is dropped.
 struct Inherited<'f>(&'f [BorrowedFd<'f>]);
 
 impl<'f> Inherited<'f> {
@@ -150,7 +150,7 @@ impl<'f> Inherited<'f> {
 impl Drop for Inherited<'_> {
     fn drop(&mut self) {
         for descriptor in self.0 {
-            // The opposite call succeeded before. At worst, a later child inherits one more
+            // The opposite call has succeeded before. At worst, a later child inherits one more
             // descriptor.
             let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
         }
@@ -168,10 +168,10 @@ impl Leash {
     /// Ties this process to its parent.
     ///
     /// # Errors
-    /// If this process is not a worker, or its parent is gone already.
+    /// Fails if this process is not a worker, or if its parent has already exited.
     pub fn attach() -> io::Result<Self> {
         let parent = std::env::var(PARENT).ok().and_then(|text| text.parse::<i32>().ok());
-        // The signal wakes a stopped worker. The closed input does everything else.
+        // The signal wakes a stopped worker. The closed input does the rest.
         set_parent_process_death_signal(Some(Signal::CONT))?;
         if parent.is_none() || getppid().map(|pid| pid.as_raw_nonzero().get()) != parent {
             return Err(io::Error::other("this process was not started by this program"));
@@ -197,14 +197,14 @@ impl Leash {
         Ok(Self { lines, cut })
     }
 
-    /// Returns whether the parent released this worker, or is gone.
+    /// Returns whether the parent has released this worker or has exited.
     #[inline]
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Returns the flag of [`Leash::is_cut`], by which waits can be ended.
+    /// Returns the flag of [`Leash::is_cut`], which can be used to end waits.
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.cut

@@ -1,5 +1,5 @@
-//! The common frame of all programs: it reads the command line, sets up logging, and ends with a
-//! status and, if something failed, one line.
+//! The common frame of all programs: reads the command line, sets up logging, and ends with an exit
+//! status and, after a failure, one line.
 //!
 //! Results go to standard output, and errors to standard error, as one line each. Logs, if
 //! requested, also go to standard error.
@@ -16,18 +16,18 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::exit::{self, Failure};
 use crate::limits;
 
-/// The variable with the log filter, in the syntax of `tracing-subscriber`: `warn`,
+/// Environment variable with the log filter, in the syntax of `tracing-subscriber`: `warn`,
 /// `tramontane_runtime=debug`.
 const LOG_VARIABLE: &str = "TRAMONTANE_LOG";
 
-/// The default log filter. The loss of a peer in a group with fixed membership is an error of the
-/// command, which prints it.
+/// The default log filter. The loss of a peer in a group with fixed membership is reported by the
+/// command itself.
 const LOG_DEFAULT: &str = "warn,tramontane_runtime::group::engine::fixed=error";
 
-/// The amount of logging.
+/// Options for logging.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct LogOptions {
-    /// Log to standard error: once for events, twice for details; TRAMONTANE_LOG sets a filter
+    /// Log to standard error: give once for events, twice for details; TRAMONTANE_LOG sets a filter
     #[arg(short, long, global = true, display_order = 100, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -54,16 +54,16 @@ impl LogOptions {
 
 /// A program with this command line.
 pub trait Program: Parser {
-    /// The beginning of its lines on standard error.
+    /// The beginning of the program's lines on standard error.
     const NAME: &'static str;
 
-    /// Returns its log options.
+    /// Returns the program's log options.
     fn log(&self) -> LogOptions;
 
     /// Runs the command.
     ///
     /// # Errors
-    /// The reason for the failure, with the exit status.
+    /// Fails with the reason and the exit status.
     fn run(&self) -> Result<(), Failure>;
 }
 
@@ -110,7 +110,7 @@ fn parse<P: Program>() -> Result<Option<P>, Failure> {
     Err(Failure::usage(in_one_line(&error), &command))
 }
 
-/// Formats the error of a command line, with suggestions and without the usage.
+/// Formats the error of a command line, with suggestions but without the usage.
 #[must_use]
 pub fn in_one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {

@@ -1,16 +1,16 @@
-//! Bytes of a message as JSON, which has no bytes.
+//! Bytes of a message in JSON, which has no type for bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-/// Text, or base64 if it is not UTF-8.
+/// Bytes as text, or as base64 if they are not UTF-8.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bytes<'r> {
     /// UTF-8.
     Text(&'r str),
-    /// Everything else, in base64.
+    /// All other bytes, in base64.
     Base64(String),
 }
 

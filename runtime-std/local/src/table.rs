@@ -1,6 +1,6 @@
 //! Tables for people: numbers are right-aligned, and each row is one line. On a terminal, no line
-//! is wider than the terminal: cells are wrapped, and if not even single words fit next to each
-//! other, the cells of a row are printed below each other.
+//! is wider than the terminal: cells are wrapped, and if even single words do not fit next to each
+//! other, the cells of a row are printed one below the other.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
@@ -15,7 +15,7 @@ const INDENT: usize = 2;
 #[derive(Debug)]
 pub struct Table {
     headings: Vec<String>,
-    /// Columns with text, from zero.
+    /// Indices, from zero, of the columns that hold text.
     left: &'static [usize],
     rows: Vec<Vec<String>>,
 }
@@ -34,7 +34,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Formats the table as lines of at most `width` characters, if that is given.
+    /// Formats the table as lines of at most `width` characters, if a width is given.
     fn lines(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = (0..self.headings.len())
             .map(|column| self.cells(column).map(length).max().unwrap_or(0))
@@ -47,7 +47,7 @@ impl Table {
             if total(&words) > room {
                 return self.one_below_the_other(room);
             }
-            // The widest column that can be wrapped is narrowed until all fit.
+            // The widest column that can be wrapped is narrowed until all columns fit.
             while total(&widths) > room {
                 let cuttable = (0..widths.len()).filter(|column| widths[*column] > words[*column]);
                 let Some(widest) = cuttable.max_by_key(|column| widths[*column]) else { break };
@@ -112,13 +112,13 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns the width of a line with columns of these widths.
+/// Returns the width of a line with columns of the given widths.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Wraps a cell into lines of at most `width` characters, at spaces, and within words that are
-/// longer.
+/// Wraps a cell into lines of at most `width` characters, at spaces, and within longer words if
+/// necessary.
 fn cut(cell: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in cell.split(' ') {
@@ -154,8 +154,8 @@ fn terminal_width() -> Option<usize> {
     Some(size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
-/// Wraps a text. On a terminal, its lines are cut at spaces so that none is wider than the
-/// terminal, and continuation lines are indented.
+/// Wraps text. On a terminal, lines are broken at spaces so that none is wider than the terminal,
+/// and continuation lines are indented.
 #[must_use]
 pub fn wrapped(text: &str) -> String {
     match terminal_width() {
@@ -174,7 +174,7 @@ fn in_lines(line: &str, width: usize) -> String {
     loop {
         let room = width.saturating_sub(indent).max(1);
         let end = left.char_indices().nth(room).map(|(end, _)| end);
-        // Wraps after the leading spaces.
+        // The first break comes after the leading spaces.
         let begin = left.len() - left.trim_start().len();
         let cut = end.and_then(|end| {
             let cut = left[..end].rfind(' ').filter(|cut| *cut > begin);

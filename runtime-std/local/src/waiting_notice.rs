@@ -1,5 +1,5 @@
-//! A notice on standard error to a user whose process waits for others on shared memory: other
-//! users have groups in their own folders.
+//! A notice on standard error to a user whose process waits for others on shared memory: each
+//! user's groups are in a separate folder.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tramontane_runtime::shared_memory::Root;
 
-/// A process that waits longer than this prints the notice.
+/// Time after which a waiting process prints the notice.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
 
-/// A wait for others. The notice is printed at most once, until this is dropped.
+/// A wait for others. The notice is printed at most once before this is dropped.
 pub struct WaitingNotice {
     /// Closed when the wait ends.
     _over: Sender<()>,

@@ -12,10 +12,10 @@
 //! The last two kinds end a group without a coordinator. All members deliver the same sequence, so
 //! all see the last input end at the same position, and the output is complete there. If a member
 //! left at that moment, slower members would lose a peer. So each member sends one more message
-//! after that position, and leaves once that message was delivered everywhere: by then, every
-//! member has passed the end.
+//! after that position, and leaves once that message has been delivered everywhere, because by then
+//! every member has passed the end.
 
-/// Bytes of a message in addition to the record.
+/// Size in bytes of the framing that a message adds to its record.
 pub(super) const FRAMING: u32 = 1;
 
 const RECORD: u8 = 0;

@@ -9,10 +9,10 @@ use tramontane_local::lines::{Line, each_line};
 use tramontane_runtime::group::Sender;
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// Time for which the thread drives the node itself to free a slot for a record, before it rests.
+/// Time during which the thread itself drives the node to free a slot, before it pauses.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// Duration of that rest. The window is full because some member is slow.
+/// Length of that pause. The window is full because some member is slow.
 const REST: Duration = Duration::from_millis(1);
 
 /// The reason why the input ended early.
@@ -20,7 +20,7 @@ const REST: Duration = Duration::from_millis(1);
 pub(super) enum InputError {
     /// The input itself failed.
     Failed(Failure),
-    /// The member is no longer part of its group, which other threads notice too.
+    /// The member is no longer part of its group. Other threads notice this too.
     Stopped(Stopped),
 }
 

@@ -40,7 +40,7 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shared_memory::GroupName;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Input, Status::Resources, Status::Group, Status::PeerLost, Status::Device];
 
@@ -69,7 +69,8 @@ with status 3 at the end.";
 /// Run one member of a group as a filter: read standard input, and print the group's order.
 #[derive(Args, Debug)]
 pub(super) struct CastOptions {
-    /// Name of the group on shared memory: members on this machine that use the same name meet
+    /// Name of the group on shared memory; processes on this machine that give the same name form
+    /// the group
     #[arg(long, value_name = "NAME")]
     group: Option<GroupName>,
     /// Id of this member, from 0 to one less than the number of members
@@ -103,17 +104,18 @@ pub(super) struct CastOptions {
 /// The only subgroup.
 const ALL: SubgroupId = SubgroupId::ZERO;
 
-/// Interval between two checks of the signals and of the member's state.
+/// Interval between checks for signals and of the member's state.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Time for which a member that has to give up waits for its records to be delivered everywhere.
+/// Time for which a member that has to give up waits at most for its records to be delivered
+/// everywhere.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Time for which a member stays after it lost a peer. By then, all others have noticed that same
-/// loss, and do not mistake this member's end for its cause.
+/// Time for which a member stays after losing a peer. By then, all others have noticed the same
+/// loss, so they do not mistake this member's exit for its cause.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
-/// Time allowed for writing what was delivered when the command fails.
+/// Time limit for writing delivered records when the command fails.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl CastOptions {
@@ -134,7 +136,10 @@ impl CastOptions {
                 }
                 _ => {
                     let what = match nodes {
-                        Some(nodes) => format!("{addresses} addresses for {nodes} members"),
+                        Some(nodes) => format!(
+                            "{addresses} addresses were given for {nodes} \
+                                                members"
+                        ),
                         None => {
                             format!(
                                 "{addresses} addresses were given, but a group has at most \
@@ -156,7 +161,7 @@ impl CastOptions {
         }
     }
 
-    /// Describes the group, in the same way at all members.
+    /// Describes the group, identically on all members.
     fn describe(&self, nodes: u32) -> Result<Description, Failure> {
         let wrong = |what: &str, advice| Err(Failure::usage(what, advice));
         let mut group = Description::builder(self.group.as_ref().map_or("cast", GroupName::as_str));
@@ -224,7 +229,7 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     };
     let started = group::start(group, options, receiver);
     drop(waiting);
-    // A member that is asked to end while it waits does not report the missing members.
+    // A member that is asked to end while waiting does not report the missing members.
     interrupts.check()?;
     let running = started.map_err(not_started)?;
     let mut cast = Cast { running, output, events, all_ended: false, has_refused: false };
@@ -234,7 +239,7 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     cast.end(outcome, &interrupts)
 }
 
-/// Explains in the command line's terms why the members did not meet.
+/// Explains in terms of the command line why the group did not form.
 fn not_started(error: StartError) -> Failure {
     match error {
         StartError::ControlEndpoints(error) => network::not_permitted(error),
@@ -257,13 +262,12 @@ struct Cast {
     events: Receiver<CastEvent>,
     /// The output is complete.
     all_ended: bool,
-    /// Whether lines of the input were refused.
+    /// Whether any input line was refused.
     has_refused: bool,
 }
 
 impl Cast {
-    /// Reads and sends in a thread that no other thread waits for, because a read cannot be
-    /// cancelled.
+    /// Reads and sends in a thread that is never joined, because a read cannot be cancelled.
     fn start_input(&self, limit: u32, events: Sender<CastEvent>) -> Result<(), Failure> {
         let mut sender =
             self.running.sender_of(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
@@ -287,13 +291,13 @@ impl Cast {
         spawned.map(drop).map_err(|error| cannot_start(&error))
     }
 
-    /// Waits until this member has to end. Succeeds once everything that any member sent is
+    /// Waits until this member has to end. Succeeds once all records from all members have been
     /// delivered everywhere.
     fn wait_for_end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         loop {
             interrupts.check()?;
-            // Checked before the events, so that they include what the member delivered before it
-            // stopped.
+            // Checked before the events are taken, so that they include all that the member
+            // delivered before it stopped.
             let stopped = self.running.stopped();
             self.take_events(if stopped.is_some() { Duration::ZERO } else { TICK })?;
             if let Some(stopped) = stopped {
@@ -340,9 +344,9 @@ impl Cast {
         }
     }
 
-    /// Runs after the end of all input: sends that this member is complete, and waits until that
-    /// message was delivered everywhere, so that all members are past the end before one of them
-    /// leaves.
+    /// Called after the end of all input. Sends that this member is complete, and waits until that
+    /// message has been delivered everywhere. By then, all members have delivered the end, so each
+    /// may leave.
     fn complete(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let mut sender =
             self.running.sender_of(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
@@ -361,12 +365,12 @@ impl Cast {
         self.take_events(Duration::ZERO)
     }
 
-    /// Leaves the group, writes what can be written, and returns the command's outcome.
+    /// Leaves the group, writes the remaining output, and returns the command's outcome.
     fn end(self, outcome: Result<(), Failure>, interrupts: &Interrupts) -> Result<(), Failure> {
         let Self { running, output, events, has_refused, .. } = self;
         let started = Instant::now();
         let Err(failure) = outcome else {
-            // Everything is delivered. Only the output remains to be written.
+            // All records have been delivered; only the output remains to be written.
             close(running);
             while !output.drain(TICK) {
                 interrupts.check()?;
@@ -374,7 +378,7 @@ impl Cast {
                     return Err(Failure::output(&error));
                 }
             }
-            // Each refused line was reported already.
+            // Each refused line has already been reported.
             return if has_refused { Err(Failure::silent(Status::Input)) } else { Ok(()) };
         };
         if failure.status == Status::Input {

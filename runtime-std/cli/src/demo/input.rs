@@ -1,7 +1,7 @@
 //! The input of a run, stored once in memory that all members map and none can change.
 //!
 //! The file has no name, so it cannot be left behind; members inherit its descriptor. It holds the
-//! records end to end. From the next multiple of 8 on, it holds the offset of each record and the
+//! records end to end. The next multiple of 8 begins a table with the offset of each record and the
 //! end of the last one, as 64-bit numbers. A member finds any record with two loads, and no member
 //! parses the input.
 
@@ -18,10 +18,10 @@ use tramontane_local::exit::Failure;
 use tramontane_local::mapped::Mapped;
 use tramontane_runtime::shared_memory::Error;
 
-/// Bytes per write. The remaining memory is checked at the same interval.
+/// Bytes per write. The available memory is checked before each write.
 const CHUNK: usize = 1 << 20;
 
-/// The input leaves one part in this many of the machine's memory to other processes.
+/// The share of the machine's memory left to other processes: one part in this many.
 const RESERVE: u64 = 8;
 
 /// Size of an offset in bytes.
@@ -31,7 +31,7 @@ const OFFSET: usize = size_of::<u64>();
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
     descriptor: RawFd,
-    /// Bytes of all records.
+    /// Total size of the records in bytes.
     pub(super) bytes: u64,
     /// Number of records.
     pub(super) records: usize,
@@ -52,7 +52,7 @@ pub(super) struct InputWriter {
 pub(super) struct Input {
     file: File,
     shape: Shape,
-    /// The largest record, in bytes.
+    /// Size of the largest record in bytes.
     pub(super) record_max: usize,
 }
 
@@ -99,10 +99,10 @@ impl InputWriter {
         self.offsets.last().copied().unwrap_or(0)
     }
 
-    /// A file system in memory may be larger than the memory that is left. The kernel then kills
+    /// A file system in memory may be larger than the available memory. The kernel then kills
     /// processes instead of refusing a write.
     fn check_memory(&self) -> Result<(), Failure> {
-        // The offsets take memory twice: in this process, and at the end of the input.
+        // The offsets are stored twice: in this process, and at the end of the input.
         let needed = (2 * CHUNK + self.offsets.len() * OFFSET) as u64;
         match available_memory() {
             Some(free) if free < needed => {
@@ -125,7 +125,8 @@ impl InputWriter {
             self.file.into_inner().map_err(io::IntoInnerError::into_error)
         })();
         let file = written.map_err(|error| refused(&self.path, error))?;
-        // No process can write to the file from here on. Without /proc, no process does.
+        // No process can write to the file after this. If /proc is not mounted, the file stays
+        // writable, but no process writes to it.
         let file = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or(file);
         let shape = Shape { descriptor: file.as_raw_fd(), bytes, records };
         Ok(Input { file, shape, record_max: self.record_max })
@@ -145,11 +146,11 @@ impl AsFd for Input {
     }
 }
 
-/// Creates a file that has no name and can never get one.
+/// Creates a file without a name that can never be given one.
 fn nameless(folder: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
     match openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {
-        // This file system has no unnamed files, so plain memory is used.
+        // This file system has no unnamed files, so anonymous memory is used.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
             rustix::fs::memfd_create("tramontane-input", rustix::fs::MemfdFlags::CLOEXEC)
         }
@@ -173,7 +174,7 @@ fn refused(folder: &Path, error: io::Error) -> Failure {
     }
 }
 
-/// Returns the bytes of memory that can still be allocated, if the kernel reports them.
+/// Returns the number of bytes that can still be allocated, if the kernel reports it.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let bytes = |name: &str| {
@@ -229,7 +230,7 @@ impl Map {
     pub(super) fn records(&self) -> Records<'_> {
         let offsets_at = usize::try_from(offsets_at(self.shape.bytes)).unwrap_or(self.length);
         // SAFETY: the mapping is as long as the file, whose length `new` has read. The file has no
-        // name, and every holder has only read it since it was completed.
+        // name, and no holder has written to it since its completion.
         let (bytes, offsets) = unsafe { self.mapped.bytes() }.split_at(offsets_at);
         Records { bytes, offsets: offsets.as_chunks().0 }
     }

@@ -1,4 +1,4 @@
-//! A member's record of every delivery: the digest, the counts, the latency, and whether the
+//! A member's record of every delivery: the digest, the counts, the latency, and whether each
 //! message is the one that was sent.
 //!
 //! # The digest
@@ -18,18 +18,18 @@ use super::share::Share;
 use tramontane_local::clock::now_ns;
 use tramontane_runtime::group::{Message, Messages, Replica};
 
-/// Bytes that are gathered before they are hashed: small messages are hashed together, because the
-/// hash is fastest on long inputs.
+/// Size in bytes of the buffer for small messages. They are hashed together, because the hash is
+/// fastest on long inputs.
 const GATHER: usize = 4096;
 
 /// Payloads above this size are hashed in place, because copying them costs more than hashing a
 /// short input.
 const GATHER_EACH: usize = 256;
 
-/// Bytes of the header before each payload.
+/// Size in bytes of the header before each payload.
 const FRAME: usize = 8;
 
-/// Leading bits of a latency that are kept: a precision of about a thousandth.
+/// Number of leading bits kept of a latency, which gives a precision of about one in a thousand.
 const LATENCY_BITS: u32 = 10;
 
 /// The digest of a sequence of messages.
@@ -81,13 +81,13 @@ fn cut(latency_ns: u64) -> u64 {
     latency_ns >> bits << bits
 }
 
-/// Latencies from commit to local delivery. Messages that were committed together are noted
+/// Latencies from commit to local delivery. Messages that were committed together are recorded
 /// together.
 #[derive(Debug)]
 struct Latencies {
     /// Commit time and number of messages in flight.
     under_way: VecDeque<(u64, u64)>,
-    /// Number of occurrences of each latency, cut to its first bits.
+    /// Number of occurrences of each latency, rounded down to its leading bits.
     seen: Counts,
     max_ns: u64,
 }
@@ -168,7 +168,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Notes that `count` local messages were committed, none of them before `at_ns`.
+    /// Records that `count` local messages were committed, none of them before `at_ns`.
     #[inline]
     pub(super) fn committed(&mut self, at_ns: u64, count: u64) {
         self.latencies.committed(at_ns, count);

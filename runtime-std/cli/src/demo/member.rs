@@ -87,7 +87,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Sends and delivers everything. Returns `None` if the parent released this member before.
+    /// Sends and delivers all messages. Returns `None` if the parent released this member earlier.
     fn send_and_deliver_all(&mut self) -> Result<Option<Deliveries>, Failure> {
         let start_ns = now_ns();
         let mut idle = self.member.idle();

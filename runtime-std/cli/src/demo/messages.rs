@@ -29,12 +29,12 @@ pub(super) struct Task {
     pub(super) node: u32,
     /// The group of all members.
     pub(super) group: Description,
-    /// The place where the members meet.
+    /// The shared memory in which the members meet.
     pub(super) place: LocalPlace,
     pub(super) input: Shape,
     /// Number of records to deliver, including repetitions.
     pub(super) total: u64,
-    /// Longest wait for the other members.
+    /// Time limit for meeting the other members.
     pub(super) join_timeout: Duration,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DemoOrder {
-    /// All members have joined: start sending. To end, the parent releases the members.
+    /// All members have joined: start sending.
     Send,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum DemoReport {
     Done(Box<Deliveries>),
     /// The member cannot continue.
     Failed {
-        /// The exit status.
+        /// Exit status for this failure.
         status: u8,
         /// The failure and its remedy.
         text: String,
@@ -68,29 +68,29 @@ pub(super) enum DemoReport {
 /// A member's summary of what it sent and delivered.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Deliveries {
-    /// Number of local messages, without nulls.
+    /// Number of local messages, excluding nulls.
     pub(super) sent: u64,
     /// Number of messages delivered here.
     pub(super) delivered: u64,
-    /// Bytes of those messages.
+    /// Total size of those messages in bytes.
     pub(super) bytes: u64,
-    /// Rounds that this member passed without a message.
+    /// Number of rounds in which this member sent a null.
     pub(super) nulls: u64,
     /// Digest of the delivered sequence, in hexadecimal.
     pub(super) digest: String,
-    /// The first delivered message that is not the record its sender was due to send.
+    /// The first delivered message that differs from the record due from its sender.
     pub(super) wrong: Option<Wrong>,
-    /// Time before the first message was committed, on the machine's clock.
+    /// Lower bound on the time at which the first message was committed, on the machine's clock.
     pub(super) start_ns: u64,
     /// Time of the last delivery.
     pub(super) end_ns: u64,
     /// Latencies from commit to local delivery.
     pub(super) latencies: Vec<LatencyCount>,
-    /// The largest latency, exactly.
+    /// The largest latency, exact.
     pub(super) latency_max_ns: u64,
 }
 
-/// The number of times that a latency occurred.
+/// The number of occurrences of one latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LatencyCount {
     pub(super) latency_ns: u64,
@@ -100,7 +100,7 @@ pub(super) struct LatencyCount {
 /// A message that differs from what was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Wrong {
-    /// Position in the order.
+    /// Position in the group's order.
     pub(super) place: u64,
     /// Id of the sender.
     pub(super) sender: u32,

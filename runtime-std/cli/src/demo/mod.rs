@@ -1,5 +1,5 @@
 //! `tramontane demo`: a group of real processes on this machine with real input, and a comparison
-//! of what each of them delivered.
+//! of their deliveries.
 //!
 //! | file | contents |
 //! |---|---|
@@ -43,7 +43,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, MESSAGE_MAX_DEFAULT, View};
 use tramontane_runtime::shared_memory::Root;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 6] = [
     Status::Input,
     Status::Resources,
@@ -74,8 +74,8 @@ pub(super) struct DemoOptions {
     #[arg(long, value_name = "S",
           value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
     senders: Option<u32>,
-    /// File of records; several files are read one after the other [default: recorded air traffic,
-    /// which is built in]
+    /// File of records; several files are read in turn [default: recorded air traffic, which is
+    /// built in]
     #[arg(long, value_name = "FILE")]
     input: Vec<PathBuf>,
     /// Cut the input into blocks of this size in bytes instead of lines
@@ -147,7 +147,8 @@ pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
         device: arguments.device.options(),
     };
 
-    // Processes must be ended in order from here on. Before, a signal may simply end this process.
+    // From here on, the processes must be shut down in order. Until now, a signal could simply end
+    // this process.
     let interrupts = Interrupts::watch()?;
     let outcome = supervisor::run(&plan, &input, &interrupts);
     if let Err(error) = root.sweep() {

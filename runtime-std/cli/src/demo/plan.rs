@@ -8,7 +8,7 @@ use tramontane_runtime::rdma::DeviceOptions;
 /// The plan of a run, fully checked.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The group, without the place where its members meet.
+    /// The group, without the memory in which its members meet.
     pub(super) group: Description,
     /// Number of messages, including repetitions.
     pub(super) total: u64,

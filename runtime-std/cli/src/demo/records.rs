@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read};
 use std::num::NonZeroUsize;
 
-/// The way in which the input is cut into records.
+/// How the input is cut into records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// At newlines, which are not part of a record. A last line without a newline is a record too.
@@ -12,19 +12,19 @@ pub(super) enum Cut {
     Blocks(NonZeroUsize),
 }
 
-/// The reason why an input could not be cut.
+/// The reason that an input could not be cut.
 #[derive(Debug)]
 pub(super) enum CutError<E> {
     /// The input could not be read.
     Read(io::Error),
-    /// The record with this number in the input, counted from 1, is larger than the limit.
+    /// The number, counted from 1, of a record that is larger than the limit.
     TooLarge(u64),
     /// The caller refused a record.
     Refused(E),
 }
 
-/// Cuts an input into records and passes each to the caller. No record is larger than `limit`, and
-/// at most one is held in memory.
+/// Cuts an input into records and passes each to the caller. Records are limited to `limit` bytes,
+/// and at most one is held in memory.
 pub(super) fn cut<E>(
     input: impl Read,
     how: Cut,
@@ -38,8 +38,8 @@ pub(super) fn cut<E>(
         record.clear();
         number += 1;
         let read = match how {
-            // The input can be endless. One byte more than the limit is enough to detect a record
-            // that is too large.
+            // The input can be endless. Reading one byte more than the limit is enough to detect a
+            // record that is too large.
             Cut::Lines => (&mut input).take(limit as u64 + 1).read_until(b'\n', &mut record),
             Cut::Blocks(bytes) => (&mut input).take(bytes.get() as u64).read_to_end(&mut record),
         };

@@ -68,8 +68,8 @@ pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Outcom
     let start = reports.iter().map(|report| report.start_ns).min().unwrap_or(0);
     let end = reports.iter().map(|report| report.end_ns).max().unwrap_or(0);
     let seconds = end.saturating_sub(start).max(1) as f64 / 1e9;
-    // Only messages that all members delivered count. If the members disagree, the rates mean
-    // nothing.
+    // Counts only messages that all members delivered. If the members disagree, the rates are
+    // meaningless.
     let bytes = reports.iter().map(|report| report.bytes).min().unwrap_or(0);
     let messages = reports.iter().map(|report| report.delivered).min().unwrap_or(0);
     let nodes = reports.iter().enumerate().map(|(id, report)| Node {
@@ -98,10 +98,10 @@ pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Outcom
     }
 }
 
-/// Digits of a digest that the table shows.
+/// Number of characters of the digest that the table shows.
 const DIGEST_CHARACTERS: usize = 16;
 
-/// Returns the reason why the members disagree, or `None` if they agree.
+/// Returns the reason that the members disagree, or `None` if they agree.
 fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<String> {
     let (Some(first), total) = (reports.first(), plan.total) else {
         return Some("no member reported".to_owned());
@@ -109,7 +109,8 @@ fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<Strin
     for (id, report) in reports.iter().enumerate() {
         if let Some(wrong) = report.wrong {
             return Some(format!(
-                "member {id} delivered at position {} a message that member {} did not send there",
+                "member {id} delivered at position {} a message that member {} did not send at \
+                 that position",
                 wrong.place, wrong.sender
             ));
         }

@@ -1,9 +1,9 @@
-//! The records that each sender sends: the senders take the records in turn.
+//! The records of each sender: the senders take records from the input in turn.
 
 /// The records of one sender, in the order in which they are sent.
 ///
-/// Sender `s` of `S` has, among `total` records, numbers `s`, `s + S`, `s + 2S`, and so on. Number
-/// `n` is record `n mod records` of the input, because an input may be repeated.
+/// Of `total` records, sender `s` of `S` sends numbers `s`, `s + S`, `s + 2S`, and so on. Number
+/// `n` is record `n mod records` of the input, because the input may be repeated.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     left: u64,
@@ -34,8 +34,8 @@ impl Share {
         self.left = self.left.saturating_sub(1);
         self.record += self.senders;
         if self.record >= self.records {
-            // This division is rare. One per message would cost as much as the rest of this
-            // function.
+            // This division is rare. One division per message would cost as much as the rest of
+            // this function.
             self.record %= if self.records == 0 { 1 } else { self.records };
         }
     }

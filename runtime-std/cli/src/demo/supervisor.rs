@@ -1,11 +1,11 @@
-//! The parent's side of a demo: starts the members, takes their reports, and finds out which one
+//! The parent's side of a demo: starts the members, receives their reports, and finds out which one
 //! failed.
 //!
 //! # Failures
 //! A member that dies ends the group: all others lose a peer and report that. So after the first
-//! failure, the parent takes reports a little longer, and then names the cause instead of its
-//! consequences. A process that died without a report comes first, then one that reports its own
-//! failure, then those that lost a peer.
+//! failure, the parent collects reports a little longer, then reports the cause instead of its
+//! consequences. A process that died without a report is the most likely cause, followed by a
+//! process that reports its own failure, and then by those that lost a peer.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::iter;
@@ -23,20 +23,20 @@ use tramontane_local::interrupt::Interrupts;
 /// Interval between two checks for signals and silent members.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A member without a report for this time is stalled. Members report their progress five times per
-/// second.
+/// Time without a report after which a member counts as stalled. Members report their progress five
+/// times per second.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// A group whose members live but deliver nothing for this time is stuck.
+/// Time without a delivery after which a group whose members are alive counts as stuck.
 const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
-/// Longest time until all members have noticed that one is gone.
+/// Time within which all members notice that a member has been lost.
 const AFTERMATH: Duration = Duration::from_millis(800);
 
-/// A run that takes longer than this shows its progress.
+/// Duration after which a run shows its progress.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
-/// The phase of a member.
+/// The phase that a member is in.
 #[derive(Debug)]
 enum Phase {
     Starting,
@@ -48,7 +48,7 @@ enum Phase {
     Died(End),
 }
 
-/// The parent's knowledge of one member.
+/// The state of one member, as the parent knows it.
 #[derive(Debug)]
 struct DemoProcess {
     worker: WorkerId,
@@ -58,8 +58,8 @@ struct DemoProcess {
     silent_for: Duration,
 }
 
-/// Runs a group to its end, and returns the deliveries of every member. No process is left, however
-/// the run ends.
+/// Runs a group to its end, and returns the deliveries of every member. No process outlives this
+/// call, however the run ends.
 pub(super) fn run(
     plan: &Plan,
     input: &Input,
@@ -113,7 +113,7 @@ impl<'p> Supervisor<'p> {
         Ok(Self { plan, crew, members, going_since, standstill, is_shown: false })
     }
 
-    /// Takes the members' reports until all are done.
+    /// Receives the members' reports until all are done.
     fn supervise(&mut self, interrupts: &Interrupts) -> Result<Vec<Deliveries>, Failure> {
         let mut then = Instant::now();
         loop {
@@ -125,8 +125,8 @@ impl<'p> Supervisor<'p> {
                 .any(|member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_)))
             {
                 let cause = self.find_cause();
-                // A terminal interrupts all processes, so the same signal may have ended the
-                // member.
+                // A terminal interrupts all processes, so the signal that ended the member may have
+                // reached this process too.
                 interrupts.check()?;
                 return Err(cause);
             }
@@ -142,11 +142,11 @@ impl<'p> Supervisor<'p> {
             {
                 self.going_since = Some(Instant::now());
                 for member in &self.members {
-                    // A member that cannot be reached has ended, and the next event says so.
+                    // A member that cannot be reached has ended, and the next event reports that.
                     let _ = self.crew.order(member.worker, &DemoOrder::Send);
                 }
             }
-            // If this process itself was stopped for a while, no member is to blame.
+            // If this process itself was suspended, no member is to blame.
             let passed = then.elapsed().min(2 * TICK);
             then = Instant::now();
             self.count_silence(passed)?;
@@ -176,8 +176,7 @@ impl<'p> Supervisor<'p> {
                 member.phase = Phase::Failed(Failure::with_text(Status::of(status), text));
             }
             Event::Ended(end) => {
-                // A member that is done stays until it is released. If it ends earlier, it has
-                // died.
+                // A finished member stays until it is released. If it exits earlier, it has died.
                 if !matches!(member.phase, Phase::Failed(_)) {
                     member.phase = Phase::Died(end);
                 }
@@ -185,7 +184,7 @@ impl<'p> Supervisor<'p> {
         }
     }
 
-    /// Takes the others' reports after the first failure, and names the cause.
+    /// Collects the others' reports after the first failure, and reports the cause.
     fn find_cause(&mut self) -> Failure {
         let until = Instant::now() + AFTERMATH;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -226,7 +225,7 @@ impl<'p> Supervisor<'p> {
         for (rank, member) in self.members.iter_mut().enumerate() {
             let waits = match member.phase {
                 Phase::Starting => false,
-                // The member waits for this process.
+                // The member is waiting for this process.
                 Phase::Joined => !is_going,
                 Phase::Done(_) | Phase::Failed(_) | Phase::Died(_) => true,
             };
@@ -262,7 +261,7 @@ impl<'p> Supervisor<'p> {
         Ok(())
     }
 
-    /// Shows the progress of the slowest member, if the run takes a while and standard error is a
+    /// Shows the progress of the slowest member, if the run is long and standard error is a
     /// terminal.
     fn show(&mut self) {
         let Some(since) = self.going_since else { return };
@@ -271,11 +270,11 @@ impl<'p> Supervisor<'p> {
         }
         self.is_shown = true;
         let slowest = self.members.iter().map(|member| member.delivered).min().unwrap_or(0);
-        // If standard error fails, there is nowhere else to write.
+        // If standard error fails, there is nowhere else to report this.
         let _ = write!(io::stderr(), "\r{slowest} of {} messages delivered", self.plan.total);
     }
 
-    /// Restores the terminal, also after a failed or interrupted run.
+    /// Clears the progress from the terminal, even after a failed or interrupted run.
     fn clear(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");

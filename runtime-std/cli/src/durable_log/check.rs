@@ -33,7 +33,7 @@ struct LogReport {
     torn: bool,
     /// Number of records that the node noted as durable in this log; `None` if unknown.
     noted: Option<u64>,
-    /// Result of comparing the log with its node's note.
+    /// The relation between the log and its node's note.
     fit: &'static str,
     /// Files with records that were set aside.
     aside: Vec<String>,
@@ -58,7 +58,7 @@ struct DamagedPlace {
     what: String,
 }
 
-/// Prints the findings. Fails if the log is damaged, or has less than its node noted.
+/// Prints the findings. Fails if the log is damaged, or holds fewer records than its node noted.
 pub(super) fn run(folder: &Path, state: Option<&Path>, json: bool) -> Result<(), Failure> {
     let noted = noted(folder, state)?;
     let (log, recovery) = super::open(folder, noted)?;
@@ -77,8 +77,8 @@ pub(super) fn run(folder: &Path, state: Option<&Path>, json: bool) -> Result<(),
     Err(Failure::new(Status::Input, what, advice))
 }
 
-/// Returns the node's note on the log in `folder`, whose name is that of the subgroup. The folder
-/// of the node's state is usually next to the log.
+/// Returns the node's note on the log in `folder`, which is named after the subgroup. The folder of
+/// the node's state is usually next to the log.
 fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let beside = folder.parent().map(|above| above.join(VIEW));
@@ -87,16 +87,16 @@ fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> 
     noted_log(&state, &subgroup).map_err(|error| Failure::from(StartError::from(error)))
 }
 
-/// Describes the losses of a log in words.
+/// Describes in words what a log has lost.
 fn loss(report: &LogReport) -> String {
     let LogReport { end, fit, .. } = report;
     let had = report.noted.unwrap_or(0);
     match *fit {
         "another" => format!(
-            "it is not the log that its node wrote, or only an older copy: it ends at {end}, but \
-             {had} records were durable"
+            "it is not the log that its node wrote, or it is an older copy of that log: it ends at \
+             {end}, but {had} records were durable"
         ),
-        _ => format!("it ends at {end}, but its node noted {had} durable records"),
+        _ => format!("it ends at {end}, but its node had recorded {had} durable records"),
     }
 }
 
@@ -175,7 +175,7 @@ fn text(report: &LogReport) -> String {
                 "it was never durable, or it is damaged; only its node's --state folder can tell"
             }
         };
-        let _ = writeln!(text, "the last batch is torn, and ignored: {known}");
+        let _ = writeln!(text, "the last batch is torn and is ignored: {known}");
     }
     if report.fit != "whole" {
         let _ = writeln!(text, "{}", loss(report));

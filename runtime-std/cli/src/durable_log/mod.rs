@@ -1,4 +1,4 @@
-//! `tramontane log`: reads a member's log on disk, without its group. The log is never written.
+//! `tramontane log`: reads a member's log on disk, without its group. The log is never modified.
 
 mod check;
 mod print;
@@ -10,7 +10,7 @@ use tramontane_log::{Log, Noted, Recovery, SystemFolder};
 
 use tramontane_local::exit::{Failure, Status};
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 3] = [Status::Input, Status::Resources, Status::Group];
 
 pub(super) const EXAMPLES: &str = "  tramontane log /var/lib/group/log

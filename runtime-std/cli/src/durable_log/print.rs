@@ -1,4 +1,4 @@
-//! Prints the messages of a log one after the other.
+//! Prints the messages of a log in order.
 
 use std::io::{self, BufWriter, Write};
 
@@ -19,7 +19,7 @@ struct PrintedMessage<'r> {
     message: Bytes<'r>,
 }
 
-/// Prints `count` messages from a sequence number on. Stops at the first damaged message.
+/// Prints `count` messages, beginning at a sequence number. Stops at the first damaged message.
 pub(super) fn run(
     log: &Log<SystemFolder>,
     from: Option<u64>,

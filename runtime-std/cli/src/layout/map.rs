@@ -18,11 +18,13 @@ pub(super) struct MemoryMap {
     pub(super) members: usize,
     pub(super) subgroups: usize,
     pub(super) rows: Vec<RowMap>,
-    /// Bytes of all rows of one view, which each member maps or registers.
+    /// Total size, in bytes, of the rows of one view, which each member maps or registers.
     pub(super) view_bytes: usize,
-    /// Bytes of two views' rows with the same members: a view change holds both at once.
+    /// Total size, in bytes, of the rows of two views with the same members: a view change holds
+    /// both at once.
     pub(super) change_bytes: usize,
-    /// Bytes of one view in shared memory, with headers, doorbells and whole pages.
+    /// Size in bytes of one view in shared memory, including headers, doorbells and padding to
+    /// whole pages.
     pub(super) shared_memory_bytes: u64,
 }
 
@@ -58,7 +60,7 @@ pub(super) enum What {
     Ring { subgroup: u16, slots: u32, stride: usize, message_max: u32 },
 }
 
-/// Bytes that a member needs in addition to the rows.
+/// Memory, in bytes, that a member needs in addition to the rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct StateMap {
     pub(super) subgroups: usize,
@@ -114,7 +116,7 @@ impl RowMap {
                 parts.push(MapPart { offset: ring.offset, bytes: 0, what });
             }
         }
-        // Each part extends to the next one, and the last to the end of the row.
+        // Each part extends to the start of the next, and the last part to the end of the row.
         let ends: Vec<usize> =
             parts.iter().skip(1).map(|part| part.offset).chain([bytes]).collect();
         for (part, end) in parts.iter_mut().zip(ends) {

@@ -16,7 +16,7 @@ use tramontane_runtime::group::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT,
 };
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 1] = [Status::Input];
 
 pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4

@@ -11,7 +11,7 @@ use tramontane_local::group_file::{GroupOptions, check_node, listed};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 1] = [Status::Group];
 
 pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
@@ -33,7 +33,7 @@ pub(super) struct LeaveOptions {
 /// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Time limit of one check.
+/// Time limit for one check.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Asks a node to leave, waits until it has left, and prints that.
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &LeaveOptions) -> Result<(), Failure> {
     }
 }
 
-/// Reports that the time is up. `out` is the text to print if the node has left.
+/// Reports that the time limit has passed. `out` is the text to print if the node has left.
 fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     let what = match out {
         Some(text) => format!("{text}, but its process has not ended after {limit:?}"),
@@ -82,7 +82,7 @@ fn look(visits: &OperatorClient, node: u32, interrupts: &Interrupts) -> Option<S
     match newest(others.into_iter()) {
         Some((_, members)) if members.contains(&node) => None,
         Some((view, members)) => {
-            Some(format!("node {node} is out; view {view}: {}", listed(members.to_vec())))
+            Some(format!("node {node} has left; view {view}: {}", listed(members.to_vec())))
         }
         None => {
             let is_gone = matches!(
@@ -91,7 +91,7 @@ fn look(visits: &OperatorClient, node: u32, interrupts: &Interrupts) -> Option<S
                     tramontane_control::OpenSessionError::NotThere
                 )))
             );
-            is_gone.then(|| format!("node {node} is out; it was the last one"))
+            is_gone.then(|| format!("node {node} has left; it was the last member"))
         }
     }
 }

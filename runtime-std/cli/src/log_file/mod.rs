@@ -1,15 +1,15 @@
 //! Log files: a node or a replica of a shard writes its deliveries to a file, as lines. The file is
-//! also its state, which a joining node or replica takes over.
+//! also its state, which a joining node or replica receives.
 //!
 //! # Invariants
 //! - A log holds whole lines, in the order of delivery. An incomplete line is removed.
 //! - A file holds everything that the group delivered, or everything since a node rotated its file.
-//!   It takes over no state from a member without a file.
+//!   It is never restored from the state of a member without a file.
 //! - The file of an earlier incarnation stays unchanged until this process is a member. Then the
 //!   state that it joined with replaces the file. A group that forms anew begins with empty logs,
-//!   and the old files are kept under other names.
+//!   but keeps the old files under other names.
 //! - Files are renamed, so a log must be a regular file. A device, a directory or a pipe is refused
-//!   before anything is done to it.
+//!   before it is touched.
 
 mod rotation;
 
@@ -24,13 +24,13 @@ use tramontane_local::exit::Failure;
 
 pub(super) use rotation::Rotation;
 
-/// First byte of a state: all lines of a file, the lines since its rotation, or the lines of a
-/// member without a file.
+/// First bytes of the kinds of state: all lines of a file, the lines since its rotation, and the
+/// lines of a member without a file.
 const WHOLE: [u8; 1] = *b"f";
 const ROTATED: [u8; 1] = *b"r";
 pub(super) const NO_FILE: [u8; 1] = *b"-";
 
-/// Time allowed for the previous process, which was killed, to end.
+/// Time allowed for the previous process to exit after being killed.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads the kind of a state for a member with or without a file. Returns `None` for a state
@@ -54,12 +54,12 @@ pub(super) fn begin_without_file(state: &mut dyn Read) -> io::Result<()> {
     read_kind(state, false).map(|_| ())
 }
 
-/// A log file, which the application appends to and the main thread reopens.
+/// A log file. The application appends to it, and the main thread reopens it.
 #[derive(Clone)]
 pub(super) struct SharedLogFile(Arc<Mutex<LogFile>>);
 
 impl SharedLogFile {
-    /// Opens the log, or creates it. No other process may have it open as its log.
+    /// Opens the log, and creates it if necessary. Fails if another process has it open as its log.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let wrong = |error: io::Error| {
             let what = format_args!("cannot open the log {}: {error}", path.display());
@@ -83,14 +83,15 @@ impl SharedLogFile {
         Ok(Box::new(self.lock().snapshot()?))
     }
 
-    /// Takes over another member's state, or begins with nothing if `state` is empty.
+    /// Restores another member's state, or begins empty if `state` is empty.
     pub(super) fn restore(&self, state: &mut dyn Read) -> io::Result<()> {
         let kind = read_kind(state, true)?;
         self.lock().restore(state, kind == Some(ROTATED))
     }
 
-    /// Notes that this process is a member: from now on, the log is the group's. Returns the path
-    /// of a kept log of an earlier incarnation that is not part of the group's.
+    /// Notes that this process is a member, so that the log is now the group's. Returns the path of
+    /// the log that an earlier incarnation left, if it was kept because it is not part of the
+    /// group's.
     pub(super) fn begin(&self) -> io::Result<Option<PathBuf>> {
         self.lock().begin()
     }
@@ -105,9 +106,9 @@ impl SharedLogFile {
     }
 }
 
-/// Says where lines of an earlier incarnation are kept.
+/// Returns a notice that says where lines of an earlier incarnation are kept.
 pub(super) fn kept_text(kept: &Path) -> String {
-    format!("the log starts anew; the log of an earlier run is kept as {}", kept.display())
+    format!("starting a new log; the log of an earlier run has been kept as {}", kept.display())
 }
 
 /// All lines, in a file.
@@ -117,17 +118,17 @@ struct LogFile {
     file: File,
     length: u64,
     is_restored: bool,
-    /// Whether lines of the group before those in the file are missing.
+    /// Whether the file lacks lines that the group delivered before those in the file.
     is_rotated: bool,
 }
 
 impl LogFile {
-    /// Opens the log, or creates it. No other process may have it open as its log.
+    /// Opens the log, and creates it if necessary. Fails if another process has it open as its log.
     fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let length = file.metadata()?.len();
-        // A link stays, and its target is the log. A rename of the link itself would replace it
-        // with the log.
+        // A symbolic link stays, and its target is the log. Renaming over the link itself would
+        // replace it with the log.
         let path = path.canonicalize()?;
         let log = Self { path, file, length, is_restored: false, is_rotated: false };
         check_kind(&log.joining_path(), std::fs::symlink_metadata(log.joining_path()))?;
@@ -192,7 +193,7 @@ impl LogFile {
         Ok(kept)
     }
 
-    /// Opens the file that is now at the path. A rotated file stays as it is. If the open fails,
+    /// Opens the file that is now at the path. The rotated file is not changed. If the open fails,
     /// lines still go to the rotated file.
     fn reopen(&mut self) -> io::Result<()> {
         // A restored file gets the path when this process becomes a member.
@@ -216,13 +217,14 @@ impl LogFile {
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_restored {
-            // The join failed. The next join begins another file.
+            // The join failed. The next join begins with a new file.
             let _ = std::fs::remove_file(self.joining_path());
         }
     }
 }
 
-/// The first bytes of a log, while others may append to it, rename it or truncate it.
+/// The bytes that a log held at some moment. Others may append to the log, rename it or truncate it
+/// meanwhile.
 struct Snapshot {
     file: File,
     at: u64,
@@ -235,7 +237,7 @@ impl Read for Snapshot {
         let wanted = left.min(into.len());
         let bytes = self.file.read_at(&mut into[..wanted], self.at)?;
         if bytes == 0 && wanted > 0 {
-            // The joining node asks another member.
+            // The joining node then asks another member.
             let what =
                 "the log is shorter than what this node wrote to it: another program truncated it";
             return Err(io::Error::new(ErrorKind::UnexpectedEof, what));
@@ -253,14 +255,14 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file, or creates it, and locks it. Only regular files are opened: opening anything else
-/// may block, or affect a device.
+/// Opens a file, creating it if necessary, and locks it. Only regular files are opened, because
+/// opening another kind of file may block or affect a device.
 fn open(path: &Path) -> io::Result<File> {
     check_kind(path, std::fs::metadata(path))?;
     let mut options = OpenOptions::new();
     let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = options.create(true).read(true).append(true).custom_flags(at_once).open(path)?;
-    // Another kind of file may have replaced it in the meantime.
+    // The file may have been replaced with another kind of file in the meantime.
     check_type(path, file.metadata()?.file_type())?;
     let until = Instant::now() + LOCK_PATIENCE;
     loop {
@@ -278,7 +280,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Fails if something other than a regular file is there.
+/// Fails if something other than a regular file is at the path.
 fn check_kind(path: &Path, found: io::Result<Metadata>) -> io::Result<()> {
     match found {
         Ok(found) => check_type(path, found.file_type()),

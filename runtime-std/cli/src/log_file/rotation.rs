@@ -1,5 +1,5 @@
-//! SIGHUP reopens log files, as programs that rotate logs expect. If the signal means that this
-//! process has lost its terminal, the process is asked to end.
+//! SIGHUP reopens log files, as programs that rotate logs expect. If the process has lost its
+//! terminal, the signal means that, and the process is asked to end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ pub(crate) struct Rotation {
 }
 
 impl Rotation {
-    /// Watches for SIGHUP. From now on, it does not end this process if the process has log files.
+    /// Watches for SIGHUP. From then on, SIGHUP does not end this process if the process has log
+    /// files.
     pub(crate) fn watch(files: Vec<SharedLogFile>) -> Result<Self, WatchError> {
         let is_asked = Arc::default();
         if !files.is_empty() {
@@ -34,7 +35,7 @@ impl Rotation {
             return;
         }
         if self.has_terminal && !has_terminal() {
-            // Ends the process in order, because it handles SIGTERM.
+            // Ends the process in order: SIGTERM is handled.
             let _ = signal_hook::low_level::raise(SIGTERM);
             return;
         }

@@ -1,4 +1,4 @@
-//! A node keeps and prints what is delivered.
+//! Stores and prints what a node delivers.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -22,11 +22,11 @@ use tramontane_runtime::group::{
     Description, FIRST_VIEW, Message, Messages, Replica, SubgroupDescription, View, ViewChanged,
 };
 
-/// Selects what goes to standard output.
+/// The choice of what goes to standard output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Printing {
     pub(super) deliveries: bool,
-    /// Whether the output is JSON, with views.
+    /// Whether the output is JSON, which includes views.
     pub(super) json: bool,
 }
 
@@ -75,7 +75,7 @@ struct DurableLines {
     all: u64,
 }
 
-/// The subgroups, as lines name them.
+/// The subgroups, under the names that output lines use.
 pub(super) struct Subgroups {
     all: Vec<SubgroupDescription>,
     /// Subgroups that were reported as closed.
@@ -87,7 +87,7 @@ impl Subgroups {
         Self { all: description.subgroups.clone(), closed: Vec::new() }
     }
 
-    /// Returns the notices about subgroups that lost all their members with this view.
+    /// Returns the notices about subgroups that have lost all their members in this view.
     fn newly_closed(&mut self, view: &View) -> Vec<String> {
         let text = |id: &SubgroupId| {
             let of = self.all.get(id.index()).filter(|of| !of.reserved)?;
@@ -98,7 +98,10 @@ impl Subgroups {
                 "its state is lost; set restart_empty = true in the group file if that is \
                  acceptable"
             };
-            Some(format!("subgroup \"{}\" is closed: all its members were gone; {remedy}", of.name))
+            Some(format!(
+                "subgroup \"{}\" is closed, because it had lost all its members; {remedy}",
+                of.name
+            ))
         };
         let told =
             view.closed.iter().filter(|id| !self.closed.contains(id)).filter_map(text).collect();
@@ -123,11 +126,11 @@ pub(super) struct Application {
     logs: BTreeMap<SubgroupId, Log>,
     subgroups: Subgroups,
     is_member: bool,
-    /// Whether a log could not be written. Its writes stop, and this node leaves.
+    /// Whether a log could not be written. If so, nothing more is written, and this node leaves.
     has_failed: bool,
-    /// Lines that an upcall appends to a log.
+    /// Lines that the current upcall appends to a log.
     lines: Vec<u8>,
-    /// Number of messages in the upcall.
+    /// Number of messages in the current upcall.
     messages: usize,
     own: Option<NodeId>,
     /// Number of this node's messages that were delivered in the subgroup of its input.
@@ -191,14 +194,14 @@ impl Application {
     fn fail(&mut self, error: &io::Error) {
         self.has_failed = true;
         let failure = match error.kind() {
-            // The state does not fit. The error says what to do.
+            // The state does not fit this node. The error contains the remedy.
             io::ErrorKind::InvalidData => Failure::with_text(Status::Group, error),
             _ => Failure::system("cannot write the log", error),
         };
         self.send_event(NodeEvent::Failed(failure));
     }
 
-    /// Every log is the group's from now on.
+    /// From now on, every log is the group's.
     fn begin(&mut self) {
         self.is_member = true;
         let begun: Vec<_> = self.logs.values_mut().map(Log::begin).collect();
@@ -250,7 +253,7 @@ impl Replica for Application {
         }
         let ids = |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
         let (view, members) = (change.view.id.0, ids(&change.view.members));
-        // A joining node learns of all members at once, but for its user only the node itself is
+        // A joining node learns of all members at once, but to its user only the node itself is
         // new.
         let is_joiner = is_first && change.view.id != FIRST_VIEW;
         let joined = if is_joiner { vec![change.own.get()] } else { ids(change.joined) };

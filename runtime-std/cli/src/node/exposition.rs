@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-/// Number of observations up to the upper end of each bucket, and their sum.
+/// The number of observations up to each bucket's upper end, and the sum of all observations.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram<const CLASSES: usize> {
     ends: [f64; CLASSES],
@@ -30,7 +30,7 @@ impl<const CLASSES: usize> Histogram<CLASSES> {
 #[derive(Debug)]
 pub(super) struct Exposition {
     text: String,
-    /// Labels of all metrics, formatted as between braces.
+    /// Labels of all metrics, formatted as they stand between the braces.
     labels: String,
 }
 
@@ -120,7 +120,7 @@ impl Exposition {
     }
 }
 
-/// Formats labels as between braces.
+/// Formats labels as they stand between the braces.
 fn joined(labels: &[(&str, &str)]) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");

@@ -1,12 +1,12 @@
-//! Answers HTTP requests: enough of the protocol for a scraper, within fixed limits on connections,
+//! Answers HTTP requests: implements enough of the protocol for a scraper, and limits connections,
 //! time and bytes.
 //!
 //! # Invariants
-//! - At most [`CONNECTIONS_MAX`] connections are open at a time, each for at most [`PATIENCE`]. A
-//!   further one closes the connection that has been silent for longest, so connections without a
+//! - At most [`CONNECTIONS_MAX`] connections are open at a time, each for at most [`PATIENCE`]. One
+//!   more connection closes the one that has been silent for longest, so connections that send no
 //!   request do not keep others out.
-//! - A request has at most [`REQUEST_MAX`] bytes.
-//! - No failure ends the server. If it lacks descriptors for a while, it waits.
+//! - A request is limited to [`REQUEST_MAX`] bytes.
+//! - No failure ends the server. If it runs out of file descriptors, it waits.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 const CONNECTIONS_MAX: usize = 16;
 
-/// Longest time for one connection, from its opening to the last byte.
+/// Time limit for one connection, from its opening to the last byte.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const REQUEST_MAX: usize = 8 << 10;
 
-/// Pause after a connection could not be accepted.
+/// Pause after a failure to accept a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The answer to a request.
@@ -52,7 +52,7 @@ pub(super) fn serve(
                     tracing::debug!(%error, "a client of the metrics page disconnected");
                 }
             };
-            // If no thread can be started, the connection is closed.
+            // If no thread can be started, dropping the connection closes it.
             let _ = std::thread::Builder::new().name("tramontane-metric".into()).spawn(receive);
         }
     };
@@ -68,7 +68,7 @@ struct Connections {
 
 struct HttpConnection {
     number: u64,
-    /// A handle for closing the connection, until it has sent a request.
+    /// A handle for closing the connection; `None` once it has sent a request.
     silent: Option<TcpStream>,
 }
 
@@ -79,22 +79,22 @@ impl Connections {
     }
 }
 
-/// One of the permitted connections, returned when this is dropped.
+/// A reservation for one connection. It is released on drop.
 struct Slot {
     connections: Arc<Connections>,
     number: u64,
 }
 
 impl Slot {
-    /// Takes a slot for a connection. If all are taken, closes the connection that has been silent
-    /// for longest. If all connections have sent a request, waits for one of them.
+    /// Reserves a slot for a connection. If all are in use, closes the connection that has been
+    /// silent for longest. If all connections have sent a request, waits until one ends.
     fn take(connections: &Arc<Connections>, connection: &TcpStream) -> io::Result<Self> {
         let handle = connection.try_clone()?;
         let mut open = connections.open();
         while open.len() >= CONNECTIONS_MAX {
             if let Some(oldest) = open.iter().find_map(|connection| connection.silent.as_ref()) {
-                // Fails if the peer closed first. The thread that reads from the connection ends in
-                // any case.
+                // Fails if the peer closed the connection first. Its reading thread ends in any
+                // case.
                 let _ = oldest.shutdown(Shutdown::Both);
             }
             let waited = connections.vacated.wait_timeout(open, PATIENCE);
@@ -108,7 +108,7 @@ impl Slot {
     }
 
     /// Notes that the connection has sent a request and is being answered, so that it is not closed
-    /// for another one.
+    /// to make room.
     fn has_asked(&self) {
         let mut open = self.connections.open();
         if let Some(connection) =
@@ -145,7 +145,7 @@ fn receive(
     connection.write_all((head + &text).as_bytes())
 }
 
-/// Reads the first lines of a request, up to the empty one.
+/// Reads the first lines of a request, up to the empty line.
 fn read_head(connection: &mut TcpStream, until: Instant) -> io::Result<String> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
@@ -188,7 +188,7 @@ mod tests {
 
     fn ask(address: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).expect("it listens");
-        // Writing fails if the connection is closed early.
+        // The write fails if the server closes the connection early.
         let _ = stream.write_all(request);
         let mut page = Vec::new();
         let _ = stream.read_to_end(&mut page);
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A client that reads slowly is answered, however many others connect meanwhile.
+    /// A client that reads slowly gets its answer, however many others connect meanwhile.
     #[test]
     fn connection_with_request_stays_open_under_load() {
         let (began, has_begun) = std::sync::mpsc::channel();

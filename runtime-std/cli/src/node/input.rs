@@ -1,7 +1,7 @@
 //! Sends standard input to the group through all views: one line is one message.
 //!
 //! # Invariants
-//! - Each line that was read is sent, refused, or named when the node ends.
+//! - Each line that was read is sent, refused, or listed when the node ends.
 //! - The thread reads only available input, so that it ends soon after a request to end.
 
 use std::io;
@@ -20,18 +20,17 @@ use tramontane_local::lines::{Cutter, Line, unreadable};
 use tramontane_runtime::group::{LargeUnsent, Receipt, SendLargeError, Sender};
 use tramontane_runtime::member::SendError;
 
-/// Time that a line waits for a slot, or the thread for input, before the thread checks whether it
-/// should end.
+/// Time limit for one wait, for a slot or for input. The thread then checks whether it should end.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The same time as a system type.
+/// The same time as a system structure.
 const PATIENCE_SYSTEM: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Time allowed for the thread to end. Another process that reads the same input may have left it
-/// with nothing to read.
+/// Time limit for the thread to end. Another process that reads the same input may have taken the
+/// input that the thread was about to read.
 const END: Duration = Duration::from_secs(1);
 
-/// Bytes per read.
+/// Number of bytes per read.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The thread that reads and sends.
@@ -40,12 +39,12 @@ pub(super) struct Input {
     is_over: Arc<AtomicBool>,
 }
 
-/// The path of lines to the group.
+/// The path that lines take to the group.
 pub(super) struct Lines {
     /// `None` if this node sends in no subgroup; lines are then refused.
     pub(super) sender: Option<Sender>,
     pub(super) line_max: usize,
-    /// Largest number of messages that a member may leave unsent when it ends.
+    /// Maximum number of messages that may be unsent when a member ends.
     pub(super) unsent_max: usize,
     pub(super) meter: Arc<Meter>,
 }
@@ -72,7 +71,7 @@ impl Input {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the thread, and returns the fate of the lines that it read. Returns `None` if the
+    /// Ends the thread, and returns what became of the lines that it read. Returns `None` if the
     /// thread does not end.
     pub(super) fn end(self) -> Option<SentLines> {
         self.stop();
@@ -84,7 +83,7 @@ impl Input {
     }
 }
 
-/// The reason why no more lines are sent.
+/// The reason that no more lines are sent.
 enum SendEnd {
     /// The line cannot be sent.
     Refused(String),
@@ -101,7 +100,7 @@ struct Reading {
     way: LineWay,
 }
 
-/// The path from a line to the group.
+/// The path that a line takes from a line to the group.
 struct LineWay {
     sender: Option<Sender>,
     line_max: usize,
@@ -152,7 +151,7 @@ impl Reading {
         self.send_event(NodeEvent::InputEnded);
     }
 
-    /// Sends the complete lines among the new bytes.
+    /// Sends the lines that the new bytes complete.
     fn take(&mut self, mut bytes: &[u8]) {
         let Self { cutter, is_over, handed, events, way } = self;
         let mut is_wanted = true;
@@ -166,7 +165,7 @@ impl Reading {
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
                 Err(SendEnd::NotWanted) => {
                     is_wanted = false;
-                    // Senders may know before the rest of the node does.
+                    // The sender may learn of the end before the rest of the node does.
                     is_over.store(true, Ordering::Relaxed);
                     handed.lose(Lost { from: number, to: number, has_end: true });
                 }
@@ -194,8 +193,8 @@ fn say_refused(events: &mpsc::Sender<NodeEvent>, number: u64, why: &str) {
         events.send(NodeEvent::Refused(format!("line {number} of the input was not sent: {why}")));
 }
 
-/// Reads the available input. Returns `None` if nothing arrives for a while, and no bytes at the
-/// end of the input.
+/// Reads the available input. Returns `None` if nothing arrives within [`PATIENCE`], and an empty
+/// slice at the end of the input.
 fn read_what_is_there(buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
     use rustix::io::Errno;
     let input = rustix::stdio::stdin();
@@ -276,7 +275,7 @@ fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<
     }
 }
 
-/// Succeeds if the send is to be tried again.
+/// Succeeds if the send should be retried.
 fn go_on(error: SendError) -> Result<(), SendEnd> {
     match error {
         SendError::TimedOut(_) => Ok(()),

@@ -1,5 +1,5 @@
-//! A node's copy of what was delivered. It is the node's state, which a joining node takes over: a
-//! log file, or the last lines in memory.
+//! A node's record of its deliveries. It is the node's state, which a joining node receives: a log
+//! file, or the most recent lines in memory.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Cursor, Read};
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file};
 
-/// Number of lines kept in memory.
+/// Maximum number of lines kept in memory.
 pub(super) const RECENT_LINES: usize = 1_000;
 
-/// Bytes of those lines.
+/// Maximum total size of those lines in bytes.
 const RECENT_BYTES: usize = 16 << 20;
 
 /// The state of one subgroup.
@@ -46,7 +46,7 @@ impl Log {
         }
     }
 
-    /// Takes over another member's state, or begins with nothing if `state` is empty.
+    /// Restores another member's state, or begins empty if `state` is empty.
     pub(super) fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
         match self {
             Self::File(file) => file.restore(state),
@@ -58,8 +58,9 @@ impl Log {
         }
     }
 
-    /// Notes that this process is a member: from now on, the log is the group's. Returns the path
-    /// of a kept log of an earlier incarnation that is not part of the group's.
+    /// Notes that this process is a member, so that the log is now the group's. Returns the path of
+    /// the log that an earlier incarnation left, if it was kept because it is not part of the
+    /// group's.
     pub(super) fn begin(&mut self) -> io::Result<Option<PathBuf>> {
         match self {
             Self::File(file) => file.begin(),
@@ -68,7 +69,7 @@ impl Log {
     }
 }
 
-/// The last lines, kept in memory.
+/// The most recent lines, kept in memory.
 #[derive(Default)]
 pub(super) struct Recent {
     lines: VecDeque<Vec<u8>>,

@@ -1,7 +1,8 @@
 //! Counts the bytes that pass through a node, and measures the latency of lines.
 //!
-//! Messages are not slowed down: bytes are counted per batch, where lines are read and logs are
-//! written. The latency is measured for one line at a time, from the input to its delivery here.
+//! Metering does not slow messages down: bytes are counted per batch, where lines are read and logs
+//! are written. The latency is measured for one line at a time, from reading it to its delivery
+//! here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +12,12 @@ use tramontane_core::ids::SubgroupId;
 
 use super::exposition::Histogram;
 
-/// Upper ends of the time buckets, in seconds: 10 us to 10 s, each about three times the one
-/// before.
+/// Upper ends of the time buckets, in seconds: 10 us to 10 s, each about three times the previous
+/// one.
 const CLASSES: [f64; 13] =
     [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// Times from reading a line to its delivery.
+/// Times from reading a line to delivering it.
 type Latency = Histogram<{ CLASSES.len() }>;
 
 /// The line being measured: its number, and the time of its reading.
@@ -30,7 +31,7 @@ pub(super) struct Meter {
     pub(super) sent_bytes: AtomicU64,
     /// Time from reading a line to its delivery here, including the wait for a slot.
     latency: Mutex<Latency>,
-    /// Number of the line being measured, from 1; 0 if there is none.
+    /// Number of the line being measured, counted from 1; 0 if no line is being measured.
     awaited: AtomicU64,
     under_way: Mutex<Option<UnderWay>>,
 }
@@ -57,20 +58,20 @@ impl Meter {
         }
     }
 
-    /// Notes that line `number` was not sent. Another line gets its number.
+    /// Notes that line `number` was not sent. The next line gets its number.
     pub(super) fn stays(&self, number: u64) {
         if self.awaited.load(Ordering::Relaxed) == number {
             self.awaited.store(0, Ordering::Release);
         }
     }
 
-    /// Notes that `bytes` of lines were sent.
+    /// Adds `bytes`, the size of the lines that were sent.
     pub(super) fn sent(&self, bytes: usize) {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Notes the delivery of a batch: `bytes` of all messages, and the number of this node's
-    /// messages so far in the subgroup of its lines.
+    /// Records the delivery of a batch. `bytes` is the size of all its messages, and `own` is the
+    /// number of this node's messages delivered so far in the subgroup of its lines.
     pub(super) fn delivered(&self, bytes: usize, own: u64) {
         self.delivered_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let awaited = self.awaited.load(Ordering::Acquire);
@@ -120,7 +121,7 @@ mod tests {
         meter.delivered(5, 2);
         assert_eq!(meter.awaited.load(Ordering::Relaxed), 0);
         assert_eq!(meter.delivered_bytes.load(Ordering::Relaxed), 20);
-        // A refused line does not count.
+        // A refused line is not measured.
         meter.goes_out(3);
         meter.stays(3);
         meter.delivered(0, 3);

@@ -16,7 +16,7 @@ use tramontane_local::exit::Failure;
 use tramontane_runtime::group::{GroupStatus, MemberState, SharedStatus, SubgroupStatus};
 use tramontane_runtime::rdma;
 
-/// Content type of the answer: the text format that Prometheus and all its tools read (`promtool
+/// Content type of the answer: the text format that Prometheus and all its tools accept (`promtool
 /// check metrics` reads no other).
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -67,7 +67,7 @@ fn answer(
     }
 }
 
-/// Returns one figure of a subgroup.
+/// Reads one figure of a subgroup's status.
 type OfSubgroup = fn(&SubgroupStatus) -> u64;
 
 /// The program's version, and its target machine.

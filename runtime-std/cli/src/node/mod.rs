@@ -1,5 +1,6 @@
 //! `tramontane node`: one member of a group that survives its members. It sends standard input and
-//! prints the group's order. The node's state is its log, which a joining node takes over.
+//! prints the group's order. The node's state is its log, which a joining node receives.
+//! over.
 //!
 //! | file | contents |
 //! |---|---|
@@ -55,7 +56,7 @@ use tramontane_runtime::group::{
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::Root;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Input, Status::Resources, Status::Group, Status::Device, Status::Out];
 
@@ -106,7 +107,7 @@ at the end.
   If the output is not read, the node leaves after a quarter of failure_timeout_ms and exits with \
 141. A node that was asked to end waits 5 s for the rest to be read.";
 
-/// Run a member of a group that survives its members: nodes may fail, leave and join
+/// Run a member of a group that survives failures: nodes may fail, leave and join
 #[derive(Args, Debug)]
 pub(super) struct NodeOptions {
     /// The group file
@@ -134,19 +135,19 @@ pub(super) struct NodeOptions {
     /// group.data-K next to the group file]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Keep about N MB of each durable log, and at most twice as much; keep everything if this is
-    /// left out. A node that returns after older messages were removed takes over the state of the
-    /// others
+    /// Keep about N MB of each durable log, and at most twice as much; without this option, keep
+    /// everything. A node that returns after older messages were removed receives its state from
+    /// the others
     #[arg(long, value_name = "MB", conflicts_with = "log",
           value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     data_keep_mb: Option<u64>,
-    /// Form a new group although these nodes were members before. Give this option to every initial
-    /// node, once and by hand: members of the earlier group that are only out of reach continue as
-    /// a separate group. Old logs are kept
+    /// Form a new group although these nodes were members of an earlier one. Give this option to
+    /// every initial node, once and by hand: members of the earlier group that are merely
+    /// unreachable continue as a separate group. Old logs are kept
     #[arg(long)]
     new_group: bool,
     /// Restart a logged group with the nodes that are present, if the others will never return.
-    /// Messages that only the missing nodes have are given up, and the node records this. Give this
+    /// Messages that only the missing nodes have are lost, and the node records this. Give this
     /// option to one node, once and by hand
     #[arg(long, conflicts_with = "new_group")]
     restart_with_less: bool,
@@ -173,8 +174,8 @@ pub(super) struct NodeOptions {
     device: tramontane_local::options::DeviceArguments,
 }
 
-/// A delivery waits this part of the failure timeout for a reader that takes nothing. The member
-/// then leaves by itself, well before the others would remove it.
+/// The part of the failure timeout (one in this many) for which a delivery waits for a reader that
+/// reads nothing. The member then leaves of its own accord, well before the others would remove it.
 const UNREAD_SHARE: u32 = 4;
 
 /// Example group file that explains every field.
@@ -196,8 +197,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     }
     let input = arguments.input_subgroup(&description, node)?;
     if description.key_file.is_some() {
-        // Traffic that is encrypted on the wire must not be readable by other users in a log
-        // either.
+        // Lines that are encrypted on the wire must not be readable by other users in a log either.
         umask(Mode::RWXG | Mode::RWXO);
     }
     let interrupts = Interrupts::watch()?;
@@ -207,7 +207,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     }
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
-    // The others remove a member that does not deliver for this time.
+    // The others remove a member that delivers nothing for this time.
     let patience = Duration::from_millis(description.failure_timeout_ms) / UNREAD_SHARE;
     let output = Output::start(Some(patience), move |error| {
         // The command may have ended already.
@@ -270,7 +270,7 @@ fn become_member(
         forming: arguments.forming(&description, node, data.is_some()),
         data,
         data_keep_bytes: arguments.data_keep_mb.map(|megabytes| megabytes << 20),
-        // Compared among nodes that form a group, before there is a state to hand on.
+        // Compared between the nodes that form a group, before any of them has a state to hand on.
         terms: u64::from(hands_on_state && arguments.log.is_some()),
         ..StartOptions::new(node)
     };
@@ -279,7 +279,7 @@ fn become_member(
     let running = start(description, options, application);
     drop(notice);
     if running.is_err() {
-        // A node that is asked to end while it waits does not report the missing nodes.
+        // A node that is asked to end while waiting does not report the missing nodes.
         interrupts.check()?;
     }
     match running {
@@ -307,16 +307,16 @@ fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
     usize::try_from(longest).unwrap_or(usize::MAX)
 }
 
-/// Returns how many messages a member may leave unsent when it ends: those of one view's ring, and
-/// those carried over from the view before.
+/// Returns the maximum number of messages that a member may leave unsent when it ends: the size of
+/// one view's ring, plus the messages carried over from the previous view.
 fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
     let window = description.subgroups.get(subgroup.index()).map_or(0, |subgroup| subgroup.window);
     usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(2)
 }
 
 impl NodeOptions {
-    /// Returns the folder of the node's durable logs: the one that was given, or one next to the
-    /// log or the group file, which is then named on standard error.
+    /// Returns the folder of the node's durable logs: the given folder, or one next to the log or
+    /// the group file, which is then reported on standard error.
     fn data_folder(
         &self,
         description: &Description,
@@ -391,7 +391,7 @@ impl NodeOptions {
         Ok(Some(id))
     }
 
-    /// Opens the state of each subgroup that the node belongs to.
+    /// Opens the state of each subgroup to which the node belongs.
     fn logs(
         &self,
         description: &Description,

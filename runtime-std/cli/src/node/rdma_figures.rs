@@ -19,7 +19,7 @@ const RETRIES: [&str; 5] = [
     "to_retransmits",
 ];
 
-/// Stands among the kernel's counters, but is the interval between their updates.
+/// An entry among the kernel's counters that is no counter: the interval between their updates.
 const NO_COUNTER: &str = "lifespan";
 
 /// Writes all RDMA metrics. `devices` is the kernel's folder of RDMA devices.
@@ -79,8 +79,8 @@ fn port_counters(port: &Path) -> Vec<(String, u64)> {
 pub(super) mod tests {
     use super::*;
 
-    /// Returns the figures of a member that has posted and has lost another, and a folder like the
-    /// kernel's.
+    /// Returns the figures of a member that has posted writes and has lost a peer, and a folder
+    /// like the kernel's.
     pub(crate) fn sample() -> (Figures, tempfile::TempDir) {
         let folder = tempfile::tempdir().expect("a folder");
         let counters = folder.path().join("rxe0/ports/1/hw_counters");

@@ -1,4 +1,4 @@
-//! The main thread of a node that is a member: waits until the member has to end, and ends it.
+//! The main thread of a node that is a member: waits until the member has to end, then ends it.
 
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -12,23 +12,23 @@ use tramontane_local::output::{Output, print_notice};
 use tramontane_runtime::group::Running;
 use tramontane_runtime::member::Stopped;
 
-/// Interval between two checks of the signals and of the member's state.
+/// Interval between checks for signals and of the member's state.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Time allowed for delivering everywhere what was sent, before the node leaves anyway.
+/// Time allowed for the node's messages to be delivered everywhere before it leaves anyway.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Time allowed for the others to continue without this node.
 const LEAVE: Duration = Duration::from_secs(30);
 
-/// Signals that arrive this soon after the first are the same request: `timeout` and terminals may
-/// send one twice.
+/// Signals that arrive within this time of the first are part of the same request: `timeout` and
+/// terminals may send a signal twice.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
-/// Time allowed for writing what was delivered when the command fails.
+/// Time limit for writing delivered lines when the command fails.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Time that a node that was asked to end waits for a reader that takes nothing.
+/// Time for which a node that has been asked to end waits for a reader that reads nothing.
 const UNREAD: Duration = Duration::from_secs(5);
 
 /// A node that is a member.
@@ -41,7 +41,7 @@ pub(super) struct RunningNode {
     /// `None` if the input cannot be read.
     input: Option<Input>,
     input_ended: bool,
-    /// Whether lines of the input were refused.
+    /// Whether any input line was refused.
     has_refused: bool,
     /// The reason why this node leaves, if it was not asked to.
     failure: Option<Failure>,
@@ -73,7 +73,7 @@ impl RunningNode {
         &self.running
     }
 
-    /// Reads `input` from now on.
+    /// Sets the input, which is being read from now on.
     pub(super) fn read(&mut self, input: Input) {
         self.input = Some(input);
     }
@@ -121,7 +121,7 @@ impl RunningNode {
         let mut signals = Signals::new(interrupts);
         self.input.iter().for_each(Input::stop);
         let until = Instant::now() + SETTLE;
-        // The others may send endlessly. The node then leaves with messages in flight.
+        // The others may never stop sending. The node then leaves with messages in flight.
         while Instant::now() < until
             && !self.running.settle(TICK)
             && self.running.stopped().is_none()
@@ -150,7 +150,7 @@ impl RunningNode {
         }
     }
 
-    /// Ends the member, writes what can be written, and returns the command's outcome.
+    /// Ends the member, writes the remaining output, and returns the command's outcome.
     pub(super) fn end(
         mut self,
         outcome: Result<(), Failure>,
@@ -163,7 +163,7 @@ impl RunningNode {
             // Otherwise, a member that waits for room in the output would never end.
             self.output.discard();
         }
-        // The input ends first, because it holds the member and so its logs.
+        // The input is stopped first, because it holds the member and thereby its logs.
         let handed = self.input.take().and_then(Input::end);
         self.take_events(Duration::ZERO);
         let Self {
@@ -177,8 +177,8 @@ impl RunningNode {
             mut failure,
             input: _,
         } = self;
-        // The requester learns that this node has left when the connection closes. It may use the
-        // log files then.
+        // The requester learns that this node has left when the connection closes, and may then use
+        // the log files.
         drop(rotation);
         let (_, unsent) = running.close();
         take_last(&events, &mut failure);
@@ -197,14 +197,14 @@ impl RunningNode {
                 let patience = if input_ended && leave_at_end { None } else { Some(UNREAD) };
                 write_rest(&output, &events, interrupts, patience)?;
                 let is_short = has_refused && input_ended && leave_at_end;
-                // Each refused line was reported already.
+                // Each refused line has already been reported.
                 if is_short { Err(Failure::silent(Status::Input)) } else { Ok(()) }
             }
         }
     }
 }
 
-/// Writes the rest of the output, after everything is delivered and the member is gone.
+/// Writes the rest of the output after all deliveries, when the member has ended.
 fn write_rest(
     output: &Output,
     events: &Receiver<NodeEvent>,
@@ -235,7 +235,7 @@ fn write_rest(
     Ok(())
 }
 
-/// Takes the events that came with the end.
+/// Takes the events that arrived during the shutdown.
 fn take_last(events: &Receiver<NodeEvent>, failure: &mut Option<Failure>) {
     for event in events.try_iter() {
         match event {
@@ -249,7 +249,7 @@ fn take_last(events: &Receiver<NodeEvent>, failure: &mut Option<Failure>) {
     }
 }
 
-/// Returns the reason why the application could not continue, if it failed before there was a
+/// Returns the reason that the application could not continue, if it failed before this node was a
 /// member.
 pub(super) fn reason(events: &Receiver<NodeEvent>) -> Option<Failure> {
     events.try_iter().find_map(|event| match event {

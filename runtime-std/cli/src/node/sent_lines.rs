@@ -1,5 +1,5 @@
-//! The input lines that a node handed over to its group. At its end, it reports which lines were
-//! not sent, and which may have been.
+//! The input lines that a node handed over to its group. When the node ends, it reports the lines
+//! that were not sent and those that may have been.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -13,12 +13,12 @@ pub(super) struct Lost {
     pub(super) from: u64,
     /// The last.
     pub(super) to: u64,
-    /// Whether the last line is complete.
+    /// Whether the last of these lines is complete.
     pub(super) has_end: bool,
 }
 
-/// Numbers of the last lines, each with its message's ordinal: as many as a member may leave unsent
-/// when it ends.
+/// Numbers of the last lines, each with its message's ordinal. Keeps as many as a member may leave
+/// unsent when it ends.
 #[derive(Debug)]
 pub(super) struct SentLines {
     lines: VecDeque<(u64, Ordinal)>,
@@ -40,7 +40,7 @@ impl SentLines {
         self.lines.push_back((number, ordinal));
     }
 
-    /// Notes that the next lines were not handed over.
+    /// Notes that the next lines were read but not handed over.
     pub(super) fn lose(&mut self, lines: Lost) {
         let from = self.lost.map_or(lines.from, |lost| lost.from);
         self.lost = Some(Lost { from, ..lines });
@@ -51,7 +51,7 @@ impl SentLines {
     }
 
     /// Advises what to do about the lines that were unfinished when this member ended. Lines that
-    /// were sent may be delivered elsewhere, and would be duplicated if they were sent again.
+    /// were sent may be delivered elsewhere, so resending them could duplicate them.
     pub(super) fn advice(&self, unsent: &[Unsent]) -> Vec<String> {
         let numbers = |was_sent: bool| {
             let unsent = unsent.iter().filter(move |unsent| unsent.was_sent == was_sent);
@@ -85,7 +85,7 @@ impl SentLines {
     }
 }
 
-/// Formats rising numbers as a list, such as `4, 6 to 9`, and counts them.
+/// Formats ascending numbers as a list, such as `4, 6 to 9`, and counts them.
 fn listed(numbers: impl Iterator<Item = u64>) -> (String, usize) {
     let mut runs: Vec<RangeInclusive<u64>> = Vec::new();
     let mut count = 0;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn advice_numbers_lines_across_refusals() {
-        // Line 3 was refused, and lines 1 and 2 are delivered.
+        // Line 3 was refused; lines 1 and 2 have been delivered.
         let mut sent_lines = sent_lines(&[(1, 0), (2, 1), (4, 2), (5, 3), (6, 4)]);
         assert_eq!(sent_lines.advice(&[]), [""; 0]);
         let rest = [unsent(2, true), unsent(3, false), unsent(4, false)];

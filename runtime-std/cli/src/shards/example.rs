@@ -6,10 +6,10 @@ use tramontane_local::shard_trees::Tree;
 /// The file without the groups.
 const HEAD: &str = include_str!("example.toml");
 
-/// Replicas per group.
+/// Number of replicas per group.
 const REPLICAS: u16 = 3;
 
-/// Returns the file of a tree.
+/// Returns the overlay file of a tree.
 fn file(tree: Tree) -> String {
     use std::fmt::Write as _;
     let mut text = HEAD.to_owned();

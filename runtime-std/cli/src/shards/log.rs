@@ -1,5 +1,5 @@
-//! The application of a replica that is started from the command line: a log with one line per
-//! delivered message.
+//! The application of a replica started from the command line: a log with one line per delivered
+//! message.
 //!
 //! ```text
 //! PLACE GROUPS CLIENT/INCARNATION/NUMBER TEXT
@@ -26,14 +26,14 @@ pub(super) struct Log {
     places: Places,
     sink: Sink,
     line: Vec<u8>,
-    /// Whether the file belongs to the group by now.
+    /// Whether the file belongs to the group yet.
     is_begun: bool,
     /// Receives the error when a line cannot be written.
     failed: Sender<io::Error>,
 }
 
 impl Log {
-    /// Creates the application, which writes to a file, prints, or does neither.
+    /// Creates the application. It writes to a file, prints, or does neither.
     pub(super) fn new(
         places: Places,
         file: Option<SharedLogFile>,
@@ -48,7 +48,7 @@ impl Log {
         Self { places, sink, line: Vec::new(), is_begun: false, failed }
     }
 
-    /// The file is the group's from now on. If the group has formed anew, the file of an earlier
+    /// From now on, the file is the group's. If the group has formed anew, the file of an earlier
     /// process is kept.
     fn begin(&mut self) -> io::Result<()> {
         if let (Sink::File(file), false) = (&self.sink, self.is_begun) {

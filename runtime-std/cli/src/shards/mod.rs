@@ -23,7 +23,7 @@ use clap::{Args, Subcommand};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::shard_trees::Tree;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 7] = [
     Status::Input,
     Status::Resources,
@@ -73,8 +73,8 @@ pub(super) struct ShardsOptions {
     /// The replica to run: GROUP.RANK, with ranks from 0
     #[arg(long, value_name = "NAME", required_unless_present = "example_config")]
     id: Option<String>,
-    /// Print an overlay file that explains every field: 8 groups of 3 as a tree with several levels
-    /// (base), with all groups directly below one (breadth), or as a chain (depth)
+    /// Print an overlay file that explains every field: 8 groups of 3 replicas, as a tree with
+    /// several levels (base), with all groups directly below one (breadth), or as a chain (depth)
     #[arg(long, value_name = "TREE", exclusive = true)]
     example_config: Option<Tree>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The process of a replica: starts it, and waits until it has to end.
+//! The process of a replica: starts the replica, and waits until it has to end.
 
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) struct ReplicaOptions {
     /// Do not print deliveries
     #[arg(long, conflicts_with = "log")]
     quiet: bool,
-    /// Longest wait for the group to form, or to readmit this replica, in seconds
+    /// Time limit for the group to form, or to readmit this replica, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "3600", allow_negative_numbers = true,
           value_parser = seconds)]
     join_timeout: Duration,
@@ -34,10 +34,10 @@ pub(super) struct ReplicaOptions {
     device: DeviceArguments,
 }
 
-/// Interval between two checks of the signals and of the replica's state.
+/// Interval between checks for signals and of the replica's state.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Time allowed for writing what was delivered at the end.
+/// Time limit for writing the remaining deliveries at the end.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// Starts a replica, and waits for its end.
@@ -60,7 +60,7 @@ pub(super) fn run(config: &Path, id: &str, arguments: &ReplicaOptions) -> Result
     options.cancel = interrupts.flag();
     options.told = Some(|missing| {
         let missing = missing.join(", ");
-        print_notice(&format!("starting; waiting for {missing}: start each with its own command"));
+        print_notice(&format!("starting; waiting for {missing}; start each with its own command"));
     });
     let running = match start(&description, replica, options, application) {
         Ok(running) => running,
@@ -86,7 +86,7 @@ fn output(failed: Sender<io::Error>) -> Result<Output, Failure> {
     Output::start(None, failed).map_err(|error| Failure::system("cannot start a thread", &error))
 }
 
-/// Waits for a signal, which is not a failure, or for the end of the replica.
+/// Waits for a signal, which is not a failure, or for the replica to end.
 fn wait_for_end(
     interrupts: &Interrupts,
     failures: &Receiver<io::Error>,

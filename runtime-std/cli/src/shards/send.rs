@@ -20,10 +20,10 @@ use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::{Line, each_line};
 use tramontane_local::options::seconds;
 
-/// Number of lines that may wait to be sent.
+/// Maximum number of lines that may wait to be sent.
 const LINES_MAX: usize = 1024;
 
-/// Interval between two checks of the signals.
+/// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Time allowed for the groups to remove the client.
@@ -37,11 +37,11 @@ pub(super) struct SendOptions {
     /// Groups that deliver each line
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', required = true)]
     to: Vec<String>,
-    /// Deliveries that a line waits for: by one replica of each group, by each leader, or by all
-    /// connected replicas
+    /// Replicas that must deliver a line before it counts as answered: one of each group, the leaders,
+    /// or all that are connected
     #[arg(long, value_enum, default_value_t = Waiting::One)]
     answers: Waiting,
-    /// Longest wait for the groups at the start, and for each line, in seconds
+    /// Time limit for the groups to answer at the start, and for each line, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
           value_parser = seconds)]
     time_limit: Duration,
@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &SendOptions) -> Result<(), Failure> {
     let sent = BTreeMap::new();
     let mut sending = Sending { arguments, client, places, to, sent, refused: 0 };
     let outcome = sending.send_all(&lines, &interrupts);
-    // If the client cannot announce its end now, its lease expires later.
+    // If the client cannot announce its departure now, its lease expires later.
     let _ = sending.client.leave(LEAVE);
     outcome?;
     match sending.refused {
@@ -152,7 +152,7 @@ struct Sending<'a> {
     client: Client,
     places: Places,
     to: Destinations,
-    /// Unanswered lines, and the time of each.
+    /// Unanswered lines, each with the time at which it was sent.
     sent: BTreeMap<u64, (u64, Instant)>,
     refused: u64,
 }
@@ -187,7 +187,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Takes the next line. Waits for it if there is nothing else to do.
+    /// Takes the next line. Waits for one if there is nothing else to do.
     fn next_line(&mut self, lines: &Receiver<Input>) -> Result<NextLine, Failure> {
         let received = if self.sent.is_empty() {
             match lines.recv_timeout(TICK) {
@@ -215,7 +215,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Sends a line. Returns false if there is no room now.
+    /// Sends a line. Returns `false` if there is currently no room for it.
     fn send(&mut self, number: u64, line: &[u8]) -> Result<bool, Failure> {
         match self.client.multicast(self.to, line, self.arguments.answers.answers()) {
             Ok(MessageId { number: message, .. }) => {
@@ -230,7 +230,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Takes one answer and prints it.
+    /// Receives one answer and prints it.
     fn take_answer(&mut self, timeout: Duration) -> Result<(), Failure> {
         match self.client.wait(timeout)? {
             Some(answered) => self.print(&answered).map_err(|error| Failure::output(&error)),

@@ -37,8 +37,7 @@ struct ReplicaAnswer {
     replica: String,
     group: String,
     status: Result<ReplicaStatus, AskError>,
-    /// Number of log entries that another replica of its group has, and that this one has not
-    /// processed.
+    /// Number of log entries that another replica of its group has but this one has not processed.
     lag: Option<u64>,
 }
 
@@ -143,7 +142,7 @@ fn table(answers: &[ReplicaAnswer]) -> Table {
     table
 }
 
-/// Fails unless each group has a leader and a majority of replicas that count.
+/// Fails unless each group has a leader and a majority of replicas that count in quorums.
 fn judge(places: &Places, answers: &[ReplicaAnswer], expect_all: bool) -> Result<(), Failure> {
     let counts = |answer: &&ReplicaAnswer| {
         let status = answer.status.as_ref();

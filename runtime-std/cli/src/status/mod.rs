@@ -15,7 +15,7 @@ use tramontane_runtime::group::{
     ClientStatus, CutClient, DurableStatus, GroupStatus, OperatorClient, OperatorError, SlowMember,
 };
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 2] = [Status::Group, Status::NodeDown];
 
 pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
@@ -47,7 +47,7 @@ pub(super) struct StatusOptions {
     watch: bool,
 }
 
-/// A client is named only after it has taken nothing for this time.
+/// Time without progress after which a stalled client is named.
 const STALL_NAMED_MS: u64 = 1_000;
 
 /// Interval between two queries.
@@ -56,7 +56,7 @@ const WATCH: Duration = Duration::from_secs(1);
 /// The answer of each node, or the reason why there is none.
 type Answers = BTreeMap<u32, Result<GroupStatus, OperatorError>>;
 
-/// All answers as JSON.
+/// All answers, as JSON.
 #[derive(Serialize)]
 struct StatusReport<'a> {
     group: &'a str,
@@ -143,7 +143,8 @@ fn table(answers: &Answers) -> Table {
 fn row(status: &GroupStatus) -> [String; 9] {
     let frontiers = status.subgroups.iter().map(|subgroup| {
         let closed = if subgroup.closed { " closed" } else { "" };
-        // A log counts from the beginning of the group. Positions restart with each view.
+        // Positions in a log count from the beginning of the group. Other positions restart with
+        // each view.
         let progress = match subgroup.durable {
             Some(DurableStatus { delivered, here, majority, all, .. }) => {
                 format!("{delivered} durable {here}/{majority}/{all}")
@@ -171,7 +172,7 @@ fn row(status: &GroupStatus) -> [String; 9] {
     ]
 }
 
-/// Returns a node's notes on members that hold others back, and on its clients.
+/// Returns a node's notes on members that delay the others, and on its clients.
 fn notes(status: &GroupStatus) -> Vec<String> {
     let GroupStatus { node, notices, slow, clients, cut, .. } = status;
     let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
@@ -180,19 +181,20 @@ fn notes(status: &GroupStatus) -> Vec<String> {
     for SlowMember { node: slow, subgroup, holds, lasts_ms } in slow {
         let (holds, lasts) = (listed(holds.iter().copied()), seconds(*lasts_ms));
         notes.push(format!(
-            "node {node} sees that {slow} holds back {holds} in {subgroup}, for {lasts}"
+            "node {node} reports that {slow} has been holding back {holds} in {subgroup} for \
+             {lasts}"
         ));
     }
     for client in clients.iter().filter(|client| client.stalled_ms >= STALL_NAMED_MS) {
         let ClientStatus { name, stalled_ms, .. } = client;
         notes.push(format!(
-            "node {node}: client {name} has taken nothing for {}",
+            "node {node}: client {name} has read nothing for {}",
             seconds(*stalled_ms)
         ));
     }
     for CutClient { name, why } in cut {
         let why = why.split(';').next().unwrap_or_default();
-        notes.push(format!("node {node}: client {name} was cut: {why}"));
+        notes.push(format!("node {node}: client {name} was disconnected: {why}"));
     }
     if !clients.is_empty() {
         let count = |kind| clients.iter().filter(|client| client.kind == kind).count();
@@ -203,7 +205,7 @@ fn notes(status: &GroupStatus) -> Vec<String> {
     notes
 }
 
-/// Leaves out the remedy, for which a table has no room.
+/// Formats an error without the remedy, for which the table has no room.
 fn in_short(error: &OperatorError) -> String {
     let text = error.to_string();
     if let OperatorError::Forming { .. } = error {

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Place, free_addresses};
 
-/// Several messages, and a part of one.
+/// Size in bytes: several large messages, and part of one.
 pub const LARGE: usize = 40 << 20;
 
-/// Makes the sources: large and empty files, a directory in a directory, an empty one, a link, a
-/// mode.
+/// Creates the sources: large and empty files, a nested directory, an empty directory, a link, and
+/// a file with a special mode.
 pub fn sources(place: &Place) -> Vec<PathBuf> {
     let source = place.path().join("source");
     fs::create_dir_all(source.join("tree/inner/empty")).expect("directories");
@@ -31,7 +31,7 @@ pub fn sources(place: &Place) -> Vec<PathBuf> {
     vec![source.join("large"), source.join("tree")]
 }
 
-/// Makes empty directories to copy to.
+/// Creates empty directories to copy to.
 pub fn targets<const N: usize>(place: &Place) -> [PathBuf; N] {
     let directories: [PathBuf; N] =
         std::array::from_fn(|number| place.path().join(format!("to-{number}")));
@@ -44,7 +44,7 @@ pub fn joined(directories: &[PathBuf]) -> String {
     directories.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Returns everything below a path, by name: content or kind, and mode.
+/// Returns the content or kind, and the mode, of everything below a path, by name.
 pub fn content(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     let mut found = BTreeMap::new();
     let mut left = vec![root.to_path_buf()];
@@ -69,14 +69,14 @@ pub fn content(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     found
 }
 
-/// Writes a group file of `nodes` nodes on this host, over shared memory.
+/// Writes a group file for `nodes` nodes on this host, over shared memory.
 pub fn hosts_in_memory(place: &Place, nodes: usize) -> String {
     let nodes: String = (0..nodes).map(|id| format!("[[nodes]]\nid = {id}\n")).collect();
     let group = format!("name = \"hosts\"\nfabric = \"shm\"\n{nodes}");
     place.file("group.toml", group.as_bytes()).display().to_string()
 }
 
-/// Writes a group file of `nodes` nodes on this host, over TCP.
+/// Writes a group file for `nodes` nodes on this host, over TCP.
 pub fn hosts(place: &Place, nodes: usize) -> String {
     let mut group = String::from("name = \"hosts\"\nfabric = \"tcp\"\n");
     for (id, address) in free_addresses(nodes).into_iter().enumerate() {

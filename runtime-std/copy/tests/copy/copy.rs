@@ -10,10 +10,10 @@ use crate::copies::{LARGE, content, hosts, joined, sources, targets};
 use crate::support::{Place, children_of};
 use serde_json::Value;
 
-/// The buffers of three members have 192 MiB.
+/// The buffers of three members take 192 MiB.
 const LARGER_THAN_ALL_BUFFERS: u64 = 512 << 20;
 
-/// This covers a member's own buffers, those of the others that it maps, and the program.
+/// This covers a member's own buffers, those of other members that it maps, and the program itself.
 const MEMORY_MAX: u64 = 200 << 20;
 
 #[test]
@@ -78,7 +78,7 @@ fn copy_of_large_file_takes_bounded_memory() {
     }
 }
 
-/// Returns the peak memory of a process in bytes, including memory of others that it maps.
+/// Returns the peak memory of a process in bytes, including memory of other processes that it maps.
 fn peak_memory(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

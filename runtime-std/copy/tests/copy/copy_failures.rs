@@ -1,4 +1,4 @@
-//! The messages of a refused, interrupted or failed `tramontane-copy`, and the files that it
+//! Messages of a `tramontane-copy` that is refused, interrupted or failing, and the files that it
 //! leaves.
 
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use crate::copies::{content, hosts, joined, sources, targets};
 use crate::support::{Place, Process, children_of, send, wait_for};
 use rustix::process::Signal;
 
-/// More than the buffers of a sender and a receiver hold.
+/// More bytes than the buffers of a sender and a receiver hold.
 const MORE_THAN_BUFFERS: usize = 150 << 20;
 
 /// Returns the current length of one unpacked file.
@@ -120,7 +120,7 @@ fn changed_source_file_fails_copy_everywhere() {
         let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
         let root = node("0", &[&file.display().to_string()]);
         wait_for("something to be unpacked", || unpacked(&to[0], "large"));
-        // While one receiver takes nothing, the sender cannot have read everything.
+        // While one receiver takes nothing, the sender cannot finish reading.
         receivers[0].signal(Signal::STOP);
         File::options()
             .write(true)
@@ -159,7 +159,7 @@ fn destination_inside_source_is_refused() {
     Process::start(command).wait().failed(2, &["./inner is inside .", "outside it"]);
     assert!(content(&source) == before, "nothing came");
 
-    // This directory is next to the source, and its name begins in the same way.
+    // This directory is next to the source, and its name begins with that of the source.
     let beside = place.path().join("source-beside");
     fs::create_dir(&beside).expect("a directory");
     place.run(&[&text, "--to", &beside.display().to_string()]).succeeded();
@@ -207,7 +207,7 @@ fn failed_move_leaves_nothing_and_is_reported() {
     let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
     let files: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
     let root = node("0", &files.iter().map(String::as_str).collect::<Vec<_>>());
-    // The receiver has checked for names before it unpacks.
+    // The receiver has checked the names before it unpacks.
     wait_for("something to be unpacked", || unpacked(&to[1], "large"));
     fs::write(to[1].join("tree"), b"somebody's").expect("a file");
     let [first, second] = receivers;
@@ -247,8 +247,8 @@ fn waiting_copy_ends_on_signal() {
         let file = place.file("file", b"content").display().to_string();
         let to: [PathBuf; 8] = targets(&place);
         let mut copy = place.start(&[&file, "--to", &joined(&to), "--join-timeout", "3600"]);
-        // The signal comes before the others can be met. A receiver that is stopped before it runs
-        // its program would stop the process that starts it.
+        // The signal arrives before the members can meet. A receiver that is stopped before it
+        // executes its program would also stop the process that starts it.
         let is_receiver = |pid: &u32| {
             fs::read_to_string(format!("/proc/{pid}/cmdline"))
                 .is_ok_and(|line| line.contains("--member"))
@@ -324,7 +324,7 @@ fn address_of_running_node_is_reported() {
     );
 }
 
-/// The key encrypts only TCP traffic, so RDMA with a key must be requested explicitly at each end.
+/// The key encrypts only TCP traffic, so RDMA with a key must be permitted explicitly at each end.
 #[test]
 fn unencrypted_copy_with_key_must_be_permitted() {
     let place = Place::new();

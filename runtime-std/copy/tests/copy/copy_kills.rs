@@ -8,10 +8,10 @@ use crate::copies::{hosts, hosts_in_memory, targets};
 use crate::support::{Ended, Place, Process};
 use rustix::process::Signal;
 
-/// Number of copies whose members are killed, for each kind of victim and each fabric.
+/// Number of copies with a killed member, for each kind of victim and each fabric.
 const TRIES: u32 = 10;
 
-/// Bytes of the copied file.
+/// Size of the copied file in bytes.
 const BYTES: usize = 24 << 20;
 
 const SENDER: usize = 0;
@@ -42,7 +42,7 @@ impl Copy {
         Self { members, to, place }
     }
 
-    /// Returns how all members ended, and whether each receiver has the file.
+    /// Returns how all members exited, and whether each receiver has the file.
     fn end(self) -> (Vec<Ended>, [bool; 2]) {
         let ended = self.members.into_iter().map(Process::wait).collect();
         let has = [0, 1].map(|number| has_file(&self.to[number]));
@@ -51,7 +51,7 @@ impl Copy {
     }
 }
 
-/// Returns whether the file is there. If it is, it must be complete.
+/// Returns whether the file has arrived. If so, it must be complete.
 fn has_file(to: &Path) -> bool {
     match std::fs::read(to.join("file")) {
         Ok(content) => {
@@ -73,7 +73,7 @@ fn surviving_receivers_agree_after_any_kill() {
         let mut counts = [0; 2];
         for victim in [SENDER, 2] {
             for number in 0..TRIES {
-                // Members spend most of the time meeting, when a kill is least useful.
+                // Members spend the beginning of a run meeting, when a kill tests least.
                 let at = whole.mul_f64(0.3 + 0.7 * f64::from(number) / f64::from(TRIES));
                 let has = kill(fabric, victim, at);
                 counts[usize::from(has)] += 1;
@@ -102,7 +102,7 @@ fn kill(fabric: &str, victim: usize, at: Duration) -> bool {
         let has = if member == SENDER { living[0] } else { has[member - 1] };
         match ended.status.code() {
             Some(0) => assert!(has, "{told}"),
-            // Some have it: this one does, and the killed one may not.
+            // Some receivers have the file: this one does, and the killed one may not.
             Some(6) if has => {
                 let is_said = ["not every", "not at every", "unknown which"]
                     .iter()

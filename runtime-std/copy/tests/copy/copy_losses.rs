@@ -1,5 +1,5 @@
-//! `tramontane-copy`: members that are killed, stopped or interrupted, or whose disk fails, and the
-//! reports of the others.
+//! `tramontane-copy`: members that are killed, stopped or interrupted, or whose disks fail, and the
+//! reports of the other members.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use crate::copies::{content, hosts, targets};
 use crate::support::{Place, Process, children_of, send, wait_for};
 use rustix::process::Signal;
 
-/// More than the buffers of a sender and a receiver hold.
+/// More bytes than the buffers of a sender and a receiver hold.
 const MORE_THAN_BUFFERS: usize = 150 << 20;
 
-/// Enough that everything is packed, and no buffer is free, while a receiver with the first part is
-/// stopped.
+/// Enough bytes that everything is packed and no buffer is free while a receiver that has the first
+/// part is stopped.
 const ALL_BUFFERS: usize = 30 << 20;
 
 /// A sender and its receivers, nodes of a group file, in the middle of a large file.
@@ -33,8 +33,9 @@ impl Hosts {
         Self::start_with(nodes, |place, arguments| Process::start(place.command(arguments)))
     }
 
-    /// Starts a copy with a special process for node 2. A stopped member is lost after 6 s, half of
-    /// the stall time. On a busy machine, five members may need 4 s until the first byte arrives.
+    /// Starts a copy in which `second` starts the process for node 2. A stopped member is lost
+    /// after 6 s, half of the stall time. On a busy machine, five members may need 4 s until the
+    /// first byte arrives.
     fn start_with(nodes: usize, second: impl Fn(&Place, &[&str]) -> Process) -> Self {
         let place = Place::new();
         let file = place.file("large", &vec![7; MORE_THAN_BUFFERS]).display().to_string();
@@ -94,7 +95,7 @@ fn killed_remote_receiver_is_named_by_all() {
 
 #[test]
 fn failed_write_is_reported_by_all() {
-    // The limit imitates a full disk, which a test does not have.
+    // The limit simulates a full disk.
     let limited = |place: &Place, arguments: &[&str]| {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "ulimit -f 20000; exec \"$0\" \"$@\""]);
@@ -134,7 +135,8 @@ fn interrupted_receiver_ends_copy_for_all() {
     assert!(to.iter().all(|to| is_empty(to)), "nobody has it");
 }
 
-/// Returns whether everything was packed, and the sender only waits for its receivers.
+/// Returns whether everything has been packed, so that the sender is only waiting for its
+/// receivers.
 fn has_packed(root: u32) -> Option<()> {
     let names: Vec<String> = fs::read_dir(format!("/proc/{root}/task"))
         .ok()?
@@ -150,8 +152,8 @@ fn is_there(to: &Path) -> Option<()> {
     to.join("large").exists().then_some(())
 }
 
-/// Repeats an attempt until a receiver was stopped in time: on a busy machine, it may have
-/// everything before the signal arrives. Only then may the copy succeed.
+/// Repeats an attempt until a receiver is stopped in time: on a busy machine, it may already have
+/// everything when the signal arrives. Only in that case may the copy succeed.
 fn until_in_time(attempt: impl Fn(&Place) -> (Option<i32>, PathBuf), stopped: i32) {
     for _ in 0..20 {
         let place = Place::new();
@@ -247,7 +249,7 @@ fn stopped_receiver_is_named_by_others() {
     assert!(hosts.to.iter().all(|to| is_empty(to)), "no receiver has it");
 }
 
-/// To the two survivors, the network seems to have split, and they are the smaller side.
+/// To the two survivors, this looks like a network split in which they are the smaller side.
 #[test]
 fn minority_and_members_without_sender_have_nothing() {
     let mut hosts = Hosts::start_of(5);

@@ -15,8 +15,8 @@ fn interrupted_copy_leaves_no_bar() {
     std::fs::create_dir(&to).expect("a folder");
     let text = |path: &Path| path.to_str().expect("a path").to_owned();
     let shown = on_terminal(&place, &format!("{} --to {}", text(&file), text(&to)));
-    // The copy is stopped until there is a bar: by then, much more may have arrived than the bar
-    // has seen.
+    // The copy is stopped until a bar appears: by then, much more may have arrived than the bar has
+    // seen.
     let copies = wait_for("a copy", || {
         let root = *children_of(shown.pid()).first()?;
         let members = children_of(root);

@@ -9,7 +9,8 @@ use crate::support::{Place, children_of, send, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// Bytes of the copied file: some blocks of a message, and the beginning of another.
+/// Size of the copied file in bytes: some blocks of a message, and the beginning of another
+/// message.
 const BYTES: usize = 5 << 20;
 
 fn source(place: &Place, bytes: usize) -> (PathBuf, Vec<u8>) {

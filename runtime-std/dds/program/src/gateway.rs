@@ -1,7 +1,7 @@
 //! `tramontane-dds gateway`: mirrors topics to other implementations of DDS and back, over RTPS.
 //!
-//! Only a program built with the feature `rtps` has an RTPS side. Every build knows the command,
-//! and says how to build it.
+//! Only a program built with the feature `rtps` has an RTPS side. Every build accepts the command,
+//! but without the feature, the command only says how to build with it.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use clap::Args;
 use super::part::PartOptions;
 use tramontane_local::exit::{Failure, Status};
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 4] =
     [Status::Resources, Status::Group, Status::PeerLost, Status::Out];
 
@@ -29,16 +29,16 @@ pub(super) const EXAMPLES: &str =
 pub(crate) struct GatewayCommand {
     #[command(flatten)]
     part: PartOptions,
-    /// A topic to mirror to the RTPS topic with its name; or with the RTPS topics to read samples
-    /// from and to write them to. Can be repeated
+    /// A topic to mirror to the RTPS topic of the same name, or, after an equals sign, the RTPS
+    /// topics to read samples from and write them to. Can be repeated
     #[arg(long, value_name = "TOPIC[=FROM,TO]", required = true, value_parser = mirror)]
     mirror: Vec<Mirrored>,
     /// The number of the RTPS domain
     #[arg(long, value_name = "NUMBER", default_value = "0",
           value_parser = clap::value_parser!(u16).range(..=232))]
     rtps_domain: u16,
-    /// The nodes that are gateways for these topics. The first that is a member passes samples on
-    /// [default: this node]
+    /// The nodes that are gateways for these topics. The first one that is a member forwards
+    /// samples [default: this node]
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     gateways: Vec<u32>,
     /// The address of the network that RTPS uses [default: all networks]
@@ -71,7 +71,7 @@ fn mirror(text: &str) -> Result<Mirrored, String> {
     Ok(Mirrored { topic, reads, writes })
 }
 
-/// Refuses: this program has no RTPS side.
+/// Refuses to run, because this program has no RTPS side.
 #[cfg(not(feature = "rtps"))]
 pub(super) fn run(_: &GatewayCommand) -> Result<(), Failure> {
     Err(Failure::usage(
@@ -90,10 +90,10 @@ pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
 
     use tramontane_local::interrupt::Interrupts;
 
-    /// The interval at which signals and the group are checked.
+    /// Interval between checks for signals and of the group.
     const TICK: Duration = Duration::from_millis(50);
 
-    /// The longest time for the others to continue without this one.
+    /// Time limit for the others to continue without this node.
     const LEAVE: Duration = Duration::from_secs(10);
 
     let interrupts = Interrupts::watch()?;
@@ -119,7 +119,7 @@ pub(super) fn run(arguments: &GatewayCommand) -> Result<(), Failure> {
         if let Some(stopped) = participant.stopped() {
             return Err(stopped.into());
         }
-        // It leaves the group, so that another gateway takes over.
+        // This gateway leaves the group, so that another one takes over.
         outcome = gateway.failure().map_or(Ok(()), |failure| Err(failure.into()));
         std::thread::sleep(TICK);
     }

@@ -30,8 +30,8 @@ const EXAMPLES: &str = "  tramontane-dds perf --subscribers 3 --bytes 10240 --le
   tramontane-dds topics --domain flight.toml --id 4 --create Alarms --type Alarm
   tramontane-dds gateway --domain flight.toml --id 0 --mirror Tracks";
 
-/// DDS topics with one order over all writers: measure them on this machine, print their samples,
-/// create and delete them, and mirror them to other implementations of DDS.
+/// Topics of DDS with one order over all writers: measure them on this machine, print their
+/// samples, create and delete them, and mirror them to other implementations of DDS.
 #[derive(Parser, Debug)]
 #[command(name = "tramontane-dds", version, after_help = help(EXAMPLES, &[]))]
 struct CommandLine {

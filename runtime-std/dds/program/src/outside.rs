@@ -1,4 +1,4 @@
-//! Access of a command to a domain without being a member: it knows addresses of members.
+//! A command's access to a domain of which it is not a member, given addresses of members.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tramontane_client::Members;
 use tramontane_local::client_options::read_key;
 use tramontane_local::exit::Failure;
 
-/// The longest search for a member.
+/// Time limit for finding a member.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The members that a command connects to.
@@ -24,14 +24,14 @@ pub(super) struct OutsideOptions {
         required_unless_present = "domain"
     )]
     to: Vec<String>,
-    /// The group's key, with --to
+    /// The file with the group's key, for use with --to
     #[arg(long, value_name = "FILE", requires = "to")]
     key_file: Option<PathBuf>,
-    /// With --to and without a key: allow unencrypted connections to other hosts
+    /// Allow unencrypted connections to other hosts; for use with --to and no key
     #[arg(long, requires = "to", conflicts_with = "key_file")]
     allow_clear: bool,
-    /// The name of this command in the status and the logs of the nodes, with --to: at most 64
-    /// bytes
+    /// The name of this command in the status and the logs of the nodes, for use with --to: at most
+    /// 64 bytes
     #[arg(long, value_name = "NAME", requires = "to")]
     name: Option<String>,
 }

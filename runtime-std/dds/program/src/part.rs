@@ -1,4 +1,4 @@
-//! Participation of a command in a domain, as a node of it, from the domain's file.
+//! A command's participation in a domain as one of its nodes, configured by the domain file.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use tramontane_runtime::group::StartOptions;
 use tramontane_local::exit::Failure;
 use tramontane_local::options::JoinOption;
 
-/// The domain and the node of a command.
+/// The domain that a command joins, and the node that it joins as.
 #[derive(Args, Debug)]
 pub(super) struct PartOptions {
-    /// The domain's file: a table [group], and a table [[topics]] for each topic
+    /// The domain file: a [group] table, and one [[topics]] table per topic
     #[arg(long, value_name = "FILE")]
     pub(super) domain: PathBuf,
-    /// The id of this node, which must have the topics that the command uses
+    /// The id of this node, which must publish or subscribe to the topics that the command uses
     #[arg(long, value_name = "NODE")]
     pub(super) id: u32,
     /// The folder of this node's logs, if it belongs to a logged topic
@@ -25,13 +25,13 @@ pub(super) struct PartOptions {
     join: JoinOption,
 }
 
-/// The same for a command that may also be an external participant.
+/// The same options, for a command that may also be an external participant.
 #[derive(Args, Debug)]
 pub(super) struct OptionalPart {
-    /// The domain's file: a table [group], and a table [[topics]] for each topic
+    /// The domain file: a [group] table, and one [[topics]] table per topic
     #[arg(long, value_name = "FILE", required_unless_present = "to", conflicts_with = "to")]
     domain: Option<PathBuf>,
-    /// The id of this node, which must have the topics that the command uses
+    /// The id of this node, which must publish or subscribe to the topics that the command uses
     #[arg(long, value_name = "NODE", required_unless_present = "to", conflicts_with = "to")]
     id: Option<u32>,
     /// The folder of this node's logs, if it belongs to a logged topic
@@ -50,7 +50,7 @@ impl OptionalPart {
 }
 
 impl PartOptions {
-    /// Reads the domain's file.
+    /// Reads the domain file.
     pub(super) fn domain(&self) -> Result<Domain, Failure> {
         Ok(Domain::read(&self.domain)?)
     }

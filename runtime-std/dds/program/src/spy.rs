@@ -15,7 +15,7 @@ use super::part::OptionalPart;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Resources, Status::Group, Status::PeerLost, Status::Out, Status::Changed];
 
@@ -28,16 +28,16 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds spy --domain flight.toml --i
   tramontane-dds spy --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key Tracks
       as an external participant, which needs no domain file: for a topic with clients = true";
 
-/// The interval at which signals and the group are checked.
+/// Interval between checks for signals and of the group.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The longest time for the others to continue without this one.
+/// Time limit for the others to continue without this node.
 const LEAVE: Duration = Duration::from_secs(10);
 
-/// The most samples that wait to be printed.
+/// Maximum number of samples that wait to be printed.
 const WAITING_MAX: u32 = 10_000;
 
-/// Bytes of a value that are printed.
+/// Number of bytes of a value that are printed.
 const SHOWN_MAX: usize = 16;
 
 /// Print the samples of a topic: writer, position in the order, instance and its state
@@ -49,7 +49,7 @@ pub(crate) struct SpyOptions {
     outside: OutsideOptions,
     /// The topic
     topic: String,
-    /// End after this many samples
+    /// Exit after this many samples
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Print one JSON object per sample
@@ -57,7 +57,7 @@ pub(crate) struct SpyOptions {
     json: bool,
 }
 
-/// A sample in the form that `--json` prints.
+/// A sample as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct SpyLine {
     ordinal: u64,
@@ -165,7 +165,7 @@ impl Looker {
         }
     }
 
-    /// Returns why it receives nothing more, if so.
+    /// Returns the reason that the participant receives nothing more, if there is one.
     fn stopped(&self) -> Option<Failure> {
         match self {
             Self::Member(member) => member.stopped().map(Failure::from),

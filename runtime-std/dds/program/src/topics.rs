@@ -1,4 +1,4 @@
-//! `tramontane-dds topics`: a domain's topics, and creation and deletion at run time.
+//! `tramontane-dds topics`: lists a domain's topics, and creates and deletes topics at run time.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::seconds;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 4] =
     [Status::Resources, Status::Group, Status::PeerLost, Status::Out];
 
@@ -24,7 +24,7 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds topics --domain flight.toml 
   tramontane-dds topics --domain flight.toml --id 4 --delete Alarms --json
       deletes it, and prints the others as JSON";
 
-/// The longest time for the others to continue without this one.
+/// Time limit for the others to continue without this node.
 const LEAVE: Duration = Duration::from_secs(10);
 
 /// Print a domain's topics, and create or delete one at run time
@@ -35,7 +35,7 @@ pub(crate) struct TopicsOptions {
     /// A topic to create; an existing one with the same type and level is left unchanged
     #[arg(long, value_name = "TOPIC", requires = "type_name")]
     create: Option<String>,
-    /// The name of its type
+    /// The type name of the created topic
     #[arg(long = "type", value_name = "TYPE", requires = "create")]
     type_name: Option<String>,
     /// The topic's level: unordered, atomic or volatile. The domain must have a place of that level
@@ -45,7 +45,7 @@ pub(crate) struct TopicsOptions {
     /// Allow external participants. The domain must have a place with clients = true
     #[arg(long, requires = "create")]
     clients: bool,
-    /// A topic to delete, which was created at run time
+    /// A topic to delete; it must have been created at run time
     #[arg(long, value_name = "TOPIC", conflicts_with = "create")]
     delete: Option<String>,
     /// The time limit in seconds
@@ -65,7 +65,7 @@ fn level(name: &str) -> Result<Level, String> {
     })
 }
 
-/// A topic in the form that `--json` prints.
+/// A topic as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct TopicLine<'t> {
     topic: &'t str,
@@ -74,7 +74,7 @@ struct TopicLine<'t> {
     declared: bool,
 }
 
-/// Joins, creates or deletes, prints, and leaves.
+/// Joins the domain, creates or deletes a topic, prints the topics, and leaves.
 pub(super) fn run(arguments: &TopicsOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let domain = arguments.part.domain()?;
@@ -82,8 +82,8 @@ pub(super) fn run(arguments: &TopicsOptions) -> Result<(), Failure> {
     let done = change(&participant, arguments)
         .and_then(|()| Ok(interrupts.check()?))
         .and_then(|()| list(&participant, &domain, arguments.json));
-    // Leave in any case: a member that disappears silently counts as failed, and the other member
-    // of a group of two would end.
+    // Leave in any case: a member that disappears silently counts as failed, and in a group of two,
+    // the other member would then end.
     let left = participant.leave(LEAVE);
     done?;
     Ok(left?)
@@ -102,7 +102,7 @@ fn list(participant: &DomainParticipant, domain: &Domain, json: bool) -> Result<
 
 fn change(participant: &DomainParticipant, arguments: &TopicsOptions) -> Result<(), Failure> {
     if let (Some(name), Some(type_name)) = (&arguments.create, &arguments.type_name) {
-        // The place decides the topic's other properties.
+        // The place determines the topic's other properties.
         let places = participant.domain().places().iter();
         let place = places
             .filter(|place| place.level == arguments.level && place.clients == arguments.clients);

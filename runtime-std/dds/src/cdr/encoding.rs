@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DdsError;
 
-/// The encoding of a sample: RTPS's representation identifier.
+/// The encoding of a sample, as RTPS's representation identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Encoding(pub u16);
 
@@ -16,7 +16,7 @@ impl Encoding {
     pub const CDR_BE: Self = Self(0x0000);
     /// Plain CDR, least significant byte first.
     pub const CDR_LE: Self = Self(0x0001);
-    /// Plain CDR as this host writes it.
+    /// Plain CDR in this host's byte order.
     pub const NATIVE: Self =
         if cfg!(target_endian = "little") { Self::CDR_LE } else { Self::CDR_BE };
 }
@@ -31,8 +31,8 @@ pub fn encode(value: &impl Serialize) -> Result<Vec<u8>, DdsError> {
     Ok(bytes)
 }
 
-/// Encodes a value as CDR at the beginning of `to`. Returns the number of bytes it takes; if it
-/// does not fit, the error has that number.
+/// Encodes a value as CDR at the beginning of `to`. Returns the encoded size in bytes. If the value
+/// does not fit, the error contains that size.
 pub(crate) fn encode_in_place(value: &impl Serialize, to: &mut [u8]) -> Result<usize, DdsError> {
     let limit = to.len();
     let mut into = InPlace { to, written: 0 };
@@ -43,7 +43,7 @@ pub(crate) fn encode_in_place(value: &impl Serialize, to: &mut [u8]) -> Result<u
     }
 }
 
-/// Decodes a value from CDR. It may borrow from the bytes.
+/// Decodes a value from CDR. The value may borrow from the bytes.
 ///
 /// # Errors
 /// [`DdsError::Cdr`]: the bytes are no such value, or in an encoding that is not read here.
@@ -62,7 +62,7 @@ fn cannot(error: cdr_encoding::Error) -> DdsError {
     DdsError::Cdr(error.to_string())
 }
 
-/// A writer into a slot that counts the bytes that do not fit.
+/// A writer into a slot. It also counts the bytes that do not fit.
 struct InPlace<'b> {
     to: &'b mut [u8],
     written: usize,
@@ -95,8 +95,8 @@ mod tests {
         weight: f64,
     }
 
-    /// RTPS 10.7: a string's length includes the final zero, and numbers are aligned to their size
-    /// from the beginning.
+    /// RTPS 10.7: a string's length includes the terminating zero, and numbers are aligned to their
+    /// size, counted from the beginning.
     #[test]
     fn encoding_matches_the_standard() {
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
@@ -114,7 +114,7 @@ mod tests {
         let mut slot = [0; 16];
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
         let told = encode_in_place(&shape, &mut slot).expect_err("too large");
-        // The whole size, not the size up to the field that does not fit.
+        // The error contains the whole size, not the size up to the field that does not fit.
         assert!(matches!(told, DdsError::TooLarge { bytes: 24, limit: 16 }), "{told}");
         assert!(decode::<Shape>(&slot, Encoding(7)).is_err());
         assert!(decode::<Shape>(&[5, 0, 0, 0, 1], Encoding::CDR_LE).is_err());

@@ -1,4 +1,4 @@
-//! Types of samples, and their CDR.
+//! Sample types, and their encoding as CDR.
 //!
 //! | file | subject |
 //! |---|---|

@@ -30,9 +30,10 @@ use crate::error::DdsError;
 /// }
 /// ```
 pub trait TypeSupport: Serialize + DeserializeOwned + 'static {
-    /// The type's name, the same in the domain's description and in all programs.
+    /// The type's name. It must be the same in the domain's description and in all programs.
     const TYPE_NAME: &'static str;
-    /// The fields that distinguish instances: those that IDL marks as `@key`, in its order.
+    /// The fields that distinguish instances: those that IDL marks as `@key`, in the order of the
+    /// declaration.
     type Key: Serialize + DeserializeOwned;
     /// Returns the key of the sample.
     fn key(&self) -> Self::Key;
@@ -55,13 +56,14 @@ impl InstanceHandle {
     /// The only instance of a type without a key.
     pub const KEYLESS: Self = Self([0; 16]);
 
-    /// Returns the handle in a writer's announcement: the generation of its topic.
+    /// Returns the handle that a writer's announcement carries, which encodes the generation of its
+    /// topic.
     pub(crate) fn of_generation(generation: u64) -> Self {
         Self(u128::from(generation).to_le_bytes())
     }
 
-    /// Returns the handle of a key. RTPS 9.6.3.8: the key's CDR, most significant byte first, if it
-    /// has at most 16 bytes; otherwise the MD5 of it.
+    /// Returns the handle of a key. By RTPS 9.6.3.8, it is the key's CDR, most significant byte
+    /// first, if it has at most 16 bytes; otherwise the MD5 of that CDR.
     ///
     /// # Errors
     /// [`DdsError::Cdr`].
@@ -93,11 +95,11 @@ impl std::fmt::Display for InstanceHandle {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Octets(#[serde(with = "serde_bytes")] pub Vec<u8>);
 
-/// The same, borrowed in place.
+/// A sequence of bytes, borrowed in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OctetsRef<'a>(#[serde(borrow, with = "serde_bytes")] pub &'a [u8]);
 
-/// Bytes of CDR before the content of a sequence.
+/// Size, in bytes, of the CDR before the content of a sequence.
 pub(crate) const SEQUENCE_LENGTH_BYTES: usize = 4;
 
 impl TypeSupport for Octets {

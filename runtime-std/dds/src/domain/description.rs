@@ -1,9 +1,9 @@
-//! A domain: the nodes that may take part, and the topics.
+//! A domain: the nodes that may participate, and the topics.
 //!
 //! # Invariants
-//! - The first subgroup of a domain's group is [`DISCOVERY`]: all nodes are members, and announce
-//!   their readers there. One subgroup for each topic follows, in the order of the description.
-//! - Participants with different topics cannot be members of one group: they compare
+//! - The first subgroup of a domain's group is [`DISCOVERY`]: all nodes are members of it and
+//!   announce their readers in it. One subgroup per topic follows, in the order of the description.
+//! - Participants with different topics cannot be members of one group: participants compare
 //!   [`Domain::terms`] when they meet.
 
 use std::path::Path;
@@ -17,13 +17,13 @@ use super::topic_places::TopicPlaces;
 use crate::error::DdsError;
 use crate::wire::ANNOUNCEMENT_MAX;
 
-/// The subgroup in which participants announce their readers; no topic has this name.
+/// The subgroup in which participants announce their readers. No topic may have this name.
 pub(crate) const DISCOVERY: &str = "DCPS";
 
-/// The window of discovery: readers are rarely created.
+/// The window of discovery, which is small because readers are rarely created.
 const DISCOVERY_WINDOW: u32 = 8;
 
-/// The version of the messages between participants.
+/// The version of the format of messages between participants.
 const FORMAT: u32 = 4;
 
 /// A domain; the group's name is DDS's domain id.
@@ -61,22 +61,22 @@ struct File {
 }
 
 impl Domain {
-    /// Creates a domain of these topics; its nodes, fabric and times are those of `group`.
+    /// Creates a domain with these topics. Its nodes, fabric and times come from `group`.
     ///
     /// # Errors
-    /// [`DdsError::Domain`] and [`DdsError::Description`].
+    /// Fails with [`DdsError::Domain`] or [`DdsError::Description`].
     pub fn new(
         group: DescriptionBuilder,
         topics: impl IntoIterator<Item = TopicDescription>,
     ) -> Result<Self, DdsError> {
-        // Built with the default subgroup, which the topics then replace.
+        // The group is built with the default subgroup, which the topics then replace.
         Self::of(group.build()?, topics.into_iter().collect())
     }
 
-    /// Creates a domain of these topics, which replace the group's subgroups.
+    /// Creates a domain with these topics, which replace the group's subgroups.
     ///
     /// # Errors
-    /// The same as for [`Domain::new`].
+    /// Fails like [`Domain::new`].
     pub fn of(mut group: Description, topics: Vec<TopicDescription>) -> Result<Self, DdsError> {
         let all: Vec<u32> = group.nodes.iter().map(|node| node.id).collect();
         group.subgroups = vec![SubgroupDescription {
@@ -94,12 +94,12 @@ impl Domain {
         Ok(Self { group, topics, places: Vec::new(), client_lease_ms })
     }
 
-    /// Does the same with another lease for external participants. If no member has heard from one
-    /// for this time, the domain forgets it and its writers and readers. The default is a minute,
-    /// and the minimum twice the group's `failure_timeout_ms`.
+    /// Returns the domain with another lease for external participants. If no member has heard from
+    /// an external participant for this time, the domain forgets it, together with its writers and
+    /// readers. The default is a minute, and the minimum is twice the group's `failure_timeout_ms`.
     ///
     /// # Errors
-    /// The same as for [`Domain::new`].
+    /// Fails like [`Domain::new`].
     pub fn with_client_lease_ms(self, client_lease_ms: u64) -> Result<Self, DdsError> {
         let mut changed = Self { client_lease_ms, ..self };
         for subgroup in changed.group.subgroups.iter_mut().filter(|of| of.clients) {
@@ -115,11 +115,11 @@ impl Domain {
         self.client_lease_ms
     }
 
-    /// Does the same with places for topics that are created at run time
+    /// Returns the domain with places for topics that are created at run time
     /// ([`DomainParticipant::create_topic`](crate::DomainParticipant::create_topic)).
     ///
     /// # Errors
-    /// The same as for [`Domain::new`].
+    /// Fails like [`Domain::new`].
     pub fn with_places(
         self,
         places: impl IntoIterator<Item = TopicPlaces>,
@@ -138,12 +138,12 @@ impl Domain {
         Ok(Self { group, topics, places: all, client_lease_ms })
     }
 
-    /// Reads a domain file: a table `[group]`, which is a group file without subgroups, a table
-    /// `[[topics]]` for each topic, and tables `[[places]]` for topics created at run time.
+    /// Reads a domain file: a `[group]` table, which is a group file without subgroups, one
+    /// `[[topics]]` table per topic, and `[[places]]` tables for topics created at run time.
     /// `client_lease_ms` may precede them.
     ///
     /// # Errors
-    /// The same as for [`Domain::new`]; also if the file cannot be read, or is not a domain file.
+    /// Fails like [`Domain::new`], and if the file cannot be read or is not a domain file.
     pub fn read(path: &Path) -> Result<Self, DdsError> {
         let wrong = |what: &dyn std::fmt::Display| {
             DdsError::Domain(format!("{}: {what}; give a domain file", path.display()))
@@ -184,7 +184,8 @@ impl Domain {
         &self.places
     }
 
-    /// Returns each place separately; their topics have the indices after those of the description.
+    /// Returns each place separately. The topics in places have the indices after those in the
+    /// description.
     pub(crate) fn each_place(&self) -> Vec<TopicPlaces> {
         let each = |places: &TopicPlaces| {
             let count = usize::try_from(places.count).unwrap_or(0);
@@ -193,13 +194,13 @@ impl Domain {
         self.places.iter().flat_map(each).collect()
     }
 
-    /// Returns the topic with this name.
+    /// Returns the topic with the name `name`.
     #[must_use]
     pub fn topic(&self, name: &str) -> Option<&TopicDescription> {
         self.topics.iter().find(|topic| topic.name == name)
     }
 
-    /// Does the same with a change to the group, such as the members' meeting addresses.
+    /// Returns the domain after a change to its group, such as to the members' meeting addresses.
     #[must_use]
     pub fn with_group(self, change: impl FnOnce(&mut Description)) -> Self {
         let mut changed = self;
@@ -207,8 +208,8 @@ impl Domain {
         changed
     }
 
-    /// Returns a digest of everything that must be the same for all participants, compared at the
-    /// start.
+    /// Returns a digest of everything that must be the same for all participants. They compare it
+    /// at the start.
     #[must_use]
     pub fn terms(&self) -> u64 {
         let described = (FORMAT, &self.topics, &self.places);

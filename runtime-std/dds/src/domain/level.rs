@@ -1,10 +1,10 @@
-//! The four levels of a topic (Spindle IV-F).
+//! The four durability levels of a topic (Spindle IV-F).
 
 use serde::{Deserialize, Serialize};
 
 use crate::qos::{AccessScope, Durability, Presentation};
 
-/// The promises of a topic; each level includes those of the previous one.
+/// The guarantees of a topic. Each level includes those of the previous one.
 ///
 /// ```
 /// use tramontane_dds::{Durability, Level};
@@ -15,23 +15,23 @@ use crate::qos::{AccessScope, Durability, Presentation};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Samples are handed over on receipt, in the order of each writer. If a member dies, members
-    /// may disagree about its last samples.
+    /// Samples are delivered on receipt, in the order of each writer. If a member dies, members may
+    /// disagree about the last samples that it wrote.
     Unordered,
-    /// One order over all writers, the same for all readers: a sample is handed over by all
-    /// surviving members or by none.
+    /// One order over all writers, the same for all readers: a sample is delivered by all surviving
+    /// members or by none.
     #[default]
     Atomic,
     /// In addition, the members keep samples in memory for late readers.
     Volatile,
-    /// In addition, each member logs on disk what it delivers: participants are started with a
-    /// folder for it (`StartOptions::data`).
+    /// In addition, each member logs its deliveries on disk. Participants must be started with a
+    /// folder for the log (`StartOptions::data`).
     Logged,
 }
 
 impl Level {
-    /// Returns DDS's durability for this level. DDS's `VOLATILE` keeps nothing: Spindle's level of
-    /// that name is DDS's `TRANSIENT`.
+    /// Returns DDS's durability for this level. DDS's `VOLATILE` keeps nothing; Spindle's level of
+    /// that name corresponds to DDS's `TRANSIENT`.
     #[must_use]
     pub const fn durability(self) -> Durability {
         match self {

@@ -1,4 +1,4 @@
-//! Descriptions of topics in a domain's file.
+//! Topic descriptions in a domain file.
 
 use serde::{Deserialize, Serialize};
 use tramontane::SubgroupDescription;
@@ -10,41 +10,42 @@ use crate::qos::{History, ResourceLimits};
 use crate::topic::{Keep, TopicStore};
 use crate::wire::{ANNOUNCEMENT_MAX, HEADER_MAX};
 
-/// The default for the largest sample, in bytes of CDR.
+/// Default for the maximum sample size, in bytes of CDR.
 pub const SAMPLE_MAX_DEFAULT: u32 = 10_240;
 
-/// The default number of samples per instance that the members keep for late readers.
+/// Default number of samples per instance that the members keep for late readers.
 const DEPTH_DEFAULT: u32 = 1;
 
-/// A topic: its name and type, its publishers and subscribers, and its promises.
+/// A topic: its name and type, its publishers and subscribers, and its guarantees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TopicDescription {
     /// The topic's name.
     pub name: String,
-    /// The name of its type: a program with another type for the topic is refused.
+    /// The name of the topic's type. Programs that use another type for the topic are refused.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// The topic's promises.
+    /// The topic's guarantees.
     #[serde(default)]
     pub level: Level,
-    /// The nodes that may have writers; by default all.
+    /// The nodes that may have writers; `None` permits all.
     #[serde(default)]
     pub publishers: Option<Vec<u32>>,
-    /// The nodes that may have readers; by default all.
+    /// The nodes that may have readers; `None` permits all.
     #[serde(default)]
     pub subscribers: Option<Vec<u32>>,
-    /// Samples in flight of each publishing node.
+    /// Maximum number of samples in flight per publishing node.
     #[serde(default = "window_default")]
     pub window: u32,
-    /// The largest sample, in bytes of CDR.
+    /// Maximum sample size, in bytes of CDR.
     #[serde(default = "sample_max_default")]
     pub sample_max: u32,
-    /// DDS's durability service: how many samples of each instance the members keep for late
+    /// DDS's durability service: the number of samples per instance that the members keep for late
     /// readers, at the levels volatile and logged. `None` keeps all of them, up to `keep_samples`.
     #[serde(default = "depth_default")]
     pub keep_depth: Option<u32>,
-    /// The most samples of all instances that the members keep: the oldest is dropped first.
+    /// Maximum number of samples of all instances that the members keep. The oldest is dropped
+    /// first.
     #[serde(default)]
     pub keep_samples: Option<u32>,
     /// DDS's topic data: a text for readers and writers.
@@ -68,7 +69,8 @@ const fn depth_default() -> Option<u32> {
 }
 
 impl TopicDescription {
-    /// Creates a topic with this name and type: level atomic, every node may publish and subscribe.
+    /// Creates a topic with this name and type. Its level is atomic, and every node may publish and
+    /// subscribe.
     #[must_use]
     pub fn new(name: &str, type_name: &str) -> Self {
         Self {
@@ -114,21 +116,21 @@ impl TopicDescription {
         self
     }
 
-    /// Sets the number of samples in flight of each publishing node.
+    /// Sets the maximum number of samples in flight per publishing node.
     #[must_use]
     pub fn window(mut self, samples: u32) -> Self {
         self.window = samples;
         self
     }
 
-    /// Sets the largest sample, in bytes of CDR.
+    /// Sets the maximum sample size, in bytes of CDR.
     #[must_use]
     pub fn sample_max(mut self, bytes: u32) -> Self {
         self.sample_max = bytes;
         self
     }
 
-    /// Sets what is kept for late readers.
+    /// Sets the samples that are kept for late readers.
     #[must_use]
     pub fn keep(mut self, history: History, limits: ResourceLimits) -> Self {
         self.keep_depth = match history {
@@ -139,13 +141,13 @@ impl TopicDescription {
         self
     }
 
-    /// Refuses a topic that keeps nothing, or everything forever.
+    /// Refuses a topic whose settings keep no samples, or keep all samples forever.
     pub(crate) fn check_keep(&self) -> Result<(), DdsError> {
         if self.keep_depth == Some(0) || (self.keep_depth.is_none() && self.keep_samples.is_none())
         {
             return Err(DdsError::Domain(format!(
-                "topic \"{}\" keeps nothing, or everything forever; set keep_depth or keep_samples \
-                 to 1 or more",
+                "topic \"{}\" would keep no samples, or all samples forever; set keep_depth or \
+                 keep_samples to 1 or more",
                 self.name
             )));
         }
@@ -184,7 +186,8 @@ impl TopicDescription {
         differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
     }
 
-    /// Returns what the members keep for late readers; `None` at levels that keep nothing.
+    /// Returns the settings for keeping samples for late readers, or `None` at levels that keep
+    /// none.
     pub(crate) fn store(&self) -> Option<TopicStore> {
         let index = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         let keep =
@@ -192,12 +195,14 @@ impl TopicDescription {
         self.level.keeps().then(|| TopicStore::new(keep))
     }
 
-    /// Returns the subgroup that carries the topic: its publishers and subscribers (DDS-1).
+    /// Returns the subgroup that carries the topic. Its members are the topic's publishers and
+    /// subscribers (DDS-1).
     pub(super) fn subgroup(&self, all: &[u32]) -> Result<SubgroupDescription, DdsError> {
         self.check_keep()?;
         let senders = self.publishers.clone().unwrap_or_else(|| all.to_vec());
         let subscribers = self.subscribers.clone().unwrap_or_else(|| all.to_vec());
-        // In the order of the nodes; unknown nodes come last, and the group reports them.
+        // Members are in the order of the nodes. Unknown nodes come last, and the group reports
+        // them.
         let mut members: Vec<u32> = all
             .iter()
             .copied()
@@ -216,15 +221,15 @@ impl TopicDescription {
             unordered: self.level == Level::Unordered,
             logged: self.level == Level::Logged,
             clients: self.clients,
-            // Samples that are only in memory disappear with the topic's last member, and the next
-            // one starts empty.
+            // Samples that are kept only in memory disappear with the topic's last member, and the
+            // next member starts empty.
             restart_empty: self.level != Level::Logged,
             ..SubgroupDescription::named(&self.name)
         })
     }
 }
 
-/// Returns the largest message of a topic with samples of this size.
+/// Returns the maximum message size of a topic whose samples have at most this size.
 pub(super) fn message_max(sample_max: u32) -> u32 {
     let overhead = u32::try_from(HEADER_MAX).unwrap_or(u32::MAX);
     sample_max.saturating_add(overhead).max(ANNOUNCEMENT_MAX)

@@ -8,8 +8,8 @@ use super::level::Level;
 use super::topic_description::{SAMPLE_MAX_DEFAULT, TopicDescription, message_max};
 use crate::error::DdsError;
 
-/// Places for topics created at run time: subgroups of all nodes, each closed unless a topic uses
-/// it. A closed one takes a few bytes of a row.
+/// Places for topics created at run time. Each is a subgroup of all nodes, and is closed unless a
+/// topic uses it. A closed subgroup takes a few bytes of a row.
 ///
 /// ```
 /// use tramontane::Description;
@@ -25,19 +25,19 @@ use crate::error::DdsError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TopicPlaces {
-    /// The number of topics that may use them at a time.
+    /// Number of topics that may use these places at the same time.
     pub count: u32,
-    /// The level of their topics: `logged` is refused.
+    /// The level of topics in these places; `logged` is refused.
     #[serde(default)]
     pub level: Level,
-    /// Samples in flight of each publishing node.
+    /// Maximum number of samples in flight per publishing node.
     #[serde(default = "window_default")]
     pub window: u32,
-    /// The largest sample, in bytes of CDR.
+    /// Maximum sample size, in bytes of CDR.
     #[serde(default = "sample_max_default")]
     pub sample_max: u32,
-    /// Whether they are only for topics that external participants may write and read:
-    /// [`TopicDescription::clients`]. If so, each message takes up to 25 more bytes.
+    /// Whether the places are only for topics that external participants may write and read
+    /// ([`TopicDescription::clients`]). If so, each message takes up to 25 more bytes.
     #[serde(default)]
     pub clients: bool,
 }
@@ -49,11 +49,11 @@ const fn sample_max_default() -> u32 {
     SAMPLE_MAX_DEFAULT
 }
 
-/// The most places of a domain: each takes a subgroup, and topics should be few.
+/// Maximum number of places in a domain. Each takes a subgroup, and topics should be few.
 const PLACES_MAX: u32 = 256;
 
 impl TopicPlaces {
-    /// Creates `count` places of the level atomic.
+    /// Creates `count` places at the level atomic.
     #[must_use]
     pub const fn new(count: u32) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl TopicPlaces {
         }
     }
 
-    /// Returns the places' subgroups; `first` is the number of the first one.
+    /// Returns the places' subgroups. `first` is the number of the first subgroup.
     pub(super) fn subgroups(
         &self,
         first: usize,

@@ -1,8 +1,9 @@
-//! Discovery on RTPS: which participants are gateways, and which writers and readers do not match.
+//! Discovery on RTPS: finds the participants that are gateways, and the writers and readers that do
+//! not match.
 //!
 //! A gateway's participant creates its writer of marks ([`marks_topic`]) before its writer of
-//! samples. RTPS announces both in that order, before the first sample, so a sample of another
-//! gateway is recognised.
+//! samples. RTPS announces both in that order, before the first sample, so a gateway recognises the
+//! samples of another gateway.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,14 +16,14 @@ use rustdds::{
 
 use super::rtps::qos;
 
-/// The most mismatched writers and readers that are remembered.
+/// Maximum number of mismatched writers and readers that are remembered.
 const MISMATCHES_MAX: usize = 1_024;
 
-/// The last byte of the GUIDs of writers and readers whose type has a key.
+/// Values of the last byte of a GUID for writers and readers whose type has a key.
 const WITH_KEY: [u8; 2] = [0x02, 0x07];
 
-/// Returns the RTPS topic on which the gateways of a topic announce how much of its order they have
-/// passed on.
+/// Returns the RTPS topic on which the gateways of a topic announce how much of the group's order
+/// they have forwarded.
 pub(super) fn marks_topic(domain: &str, topic: &str, writes: &str) -> String {
     format!("tramontane/{domain}/{topic}/{writes}")
 }
@@ -32,9 +33,9 @@ pub(super) fn marks_topic(domain: &str, topic: &str, writes: &str) -> String {
 pub struct Mismatch {
     /// The RTPS topic.
     pub topic: String,
-    /// True for a writer, false for a reader.
+    /// Whether the end is a writer rather than a reader.
     pub is_writer: bool,
-    /// Its RTPS GUID, in hexadecimal.
+    /// The RTPS GUID in hexadecimal.
     pub guid: String,
     /// The differences, each with a remedy.
     pub why: Vec<String>,
@@ -57,11 +58,11 @@ pub(super) struct Names {
     pub(super) sample_max: usize,
 }
 
-/// The known participants on RTPS.
+/// The participants known on RTPS.
 pub(super) struct Discovery {
     listener: DomainParticipantStatusListener,
     mirrored: Vec<Names>,
-    /// Writers of marks: their topics, and their participants' prefixes.
+    /// Writers of marks, each given by its topic and its participant's prefix.
     gateways: BTreeSet<(String, [u8; 12])>,
     refused: BTreeSet<[u8; 16]>,
     mismatches: Vec<Mismatch>,
@@ -78,7 +79,7 @@ impl Discovery {
         }
     }
 
-    /// Compares the ends of these topics from now on.
+    /// Compares the ends of these topics from then on.
     pub(super) fn mirror(&mut self, names: Names) {
         self.mirrored.push(names);
     }
@@ -88,7 +89,7 @@ impl Discovery {
         &self.mismatches
     }
 
-    /// Processes RTPS's discovery events since the last call.
+    /// Processes the RTPS discovery events since the last call.
     pub(super) fn look(&mut self) {
         while let Some(event) = self.listener.try_recv_status() {
             match event {
@@ -109,7 +110,7 @@ impl Discovery {
         self.gateways.contains(&(marks.to_owned(), prefix(writer)))
     }
 
-    /// Returns whether this writer's samples are rejected.
+    /// Returns whether samples from this writer are rejected.
     pub(super) fn refuses(&self, writer: GUID) -> bool {
         self.refused.contains(&writer.to_bytes())
     }
@@ -148,7 +149,8 @@ fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<S
     let own = qos(names.sample_max);
     let mut theirs = end.qos.clone();
     while let Some(policy) = failure(&own, &theirs, is_writer) {
-        // Replaced by the gateway's value, so that the next policy that differs is found.
+        // This policy is replaced with the gateway's value, so that the next policy that differs is
+        // found.
         let (reason, alike) = match policy {
             QosPolicyId::Reliability => (
                 "it is best effort, but the gateway reads reliably; make it reliable".to_owned(),

@@ -1,27 +1,32 @@
-//! The samples that a gateway has passed on and has to pass on: a state machine without I/O.
+//! The samples that a gateway has forwarded and those that it still has to forward: a state machine
+//! without I/O.
 //!
 //! There may be several gateways for the same topics. All of them see the group's order and the
-//! RTPS topics, and one of them is active. Each sample carries its origin: in the group's order the
-//! RTPS writer's GUID and its number there, on RTPS the sample's number in the group's order. So
-//! the next active gateway knows what was passed on already.
+//! RTPS topics, and one of them is active. Each sample carries its origin: in the group's order,
+//! this is the RTPS writer's GUID and the sample's number from that writer; on RTPS, it is the
+//! sample's number in the group's order. So the next active gateway knows which samples have
+//! already been forwarded.
 //!
 //! # Invariants
-//! - A sample from RTPS enters the order once, and in the order of its writer.
-//! - Samples leave for RTPS in the group's order, each once, unless the last writes of a dead
-//!   gateway were not seen.
-//! - A sample that came from the RTPS topic to which the order leaves does not leave again.
+//! - A sample from RTPS enters the order once, and samples from one writer enter in that writer's
+//!   order.
+//! - Samples leave for RTPS in the group's order, each once, except that the last writes of a
+//!   failed gateway may be repeated if the others did not see them.
+//! - A sample that came from the RTPS topic to which the order is written is not written back to
+//!   it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::time::Timestamp;
 use crate::wire::Origin;
 
-/// The most bytes of samples that a gateway keeps before they are passed on, and the limits on
-/// their number.
+/// Maximum size, in bytes, of the samples that a gateway keeps before they are forwarded, and the
+/// limits on their number.
 const WAITING: (usize, usize, usize) = (256 << 20, 64, 65_536);
 
-/// The most RTPS writers whose last sample is remembered. When the limit is reached, the writer
-/// that was silent longest counts as gone: RTPS gives a returning writer another GUID.
+/// Maximum number of RTPS writers whose last sample is remembered. When the limit is reached, the
+/// writer that has been silent for longest is forgotten, because RTPS gives a returning writer
+/// another GUID anyway.
 const WRITERS_MAX: usize = 16_384;
 
 /// A sample from RTPS.
@@ -44,18 +49,18 @@ pub(super) struct FromGroup {
 /// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// Write it in the group.
+    /// Write the sample in the group.
     Enter(FromRtps),
-    /// Write it on RTPS.
+    /// Write the sample on RTPS.
     Leave(FromGroup),
 }
 
-/// The last sample of each RTPS writer that is in the order, or on its way there.
+/// The last sample of each RTPS writer that is in the order, or about to enter it.
 #[derive(Debug, Default)]
 struct Entered {
-    /// The sample's number, and the time at which it was recorded.
+    /// The sample's number, and the logical time at which it was recorded.
     last: BTreeMap<[u8; 16], (u64, u64)>,
-    /// The writers, by the time of their last record.
+    /// The writers, ordered by the time of their last record.
     noted: BTreeMap<u64, [u8; 16]>,
     now: u64,
 }
@@ -66,14 +71,14 @@ impl Entered {
         self.last.get(writer).map(|(sequence, _)| *sequence)
     }
 
-    /// Withdraws the record of a sample that is not in the order; the samples before it are.
+    /// Withdraws the record of a sample that did not enter the order. The samples before it did.
     fn take_back(&mut self, origin: &Origin) {
         if let Some((last, _)) = self.last.get_mut(&origin.writer) {
             *last = origin.sequence.saturating_sub(1);
         }
     }
 
-    /// Records a sample; beyond the limit, forgets the writer that was silent for longest.
+    /// Records a sample; beyond the limit, forgets the writer that has been silent for longest.
     fn note(&mut self, origin: &Origin) {
         self.now += 1;
         let entry = self.last.entry(origin.writer).or_default();
@@ -91,16 +96,16 @@ impl Entered {
 /// The ledger of one topic.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Whether samples from RTPS also leave for RTPS, because they leave for another topic.
+    /// Whether samples from RTPS are also written to RTPS, because they go to a different topic.
     returns: bool,
     entered: Entered,
     waiting: VecDeque<FromRtps>,
-    /// The last number of the order that has left.
+    /// The number, in the order, of the last sample that was written to RTPS.
     left: u64,
     leaving: VecDeque<FromGroup>,
-    /// The most samples that wait in each direction.
+    /// Maximum number of samples that wait in each direction.
     waiting_max: usize,
-    /// Samples dropped because there was no active gateway for too long.
+    /// Number of samples dropped because there was no active gateway for too long.
     dropped: u64,
 }
 
@@ -111,7 +116,7 @@ impl Ledger {
         Self { returns, waiting_max, ..Self::default() }
     }
 
-    /// Handles a sample from RTPS.
+    /// Handles a sample received from RTPS.
     pub(super) fn came_from_rtps(&mut self, sample: FromRtps) {
         if self.has_entered(&sample.origin) {
             return;
@@ -123,7 +128,7 @@ impl Ledger {
         self.waiting.push_back(sample);
     }
 
-    /// Records that another gateway wrote the sample with this number on RTPS.
+    /// Records that another gateway has written the sample with this number on RTPS.
     pub(super) fn has_left(&mut self, ordinal: u64) {
         self.left = self.left.max(ordinal);
         let left = self.left;
@@ -132,7 +137,7 @@ impl Ledger {
         }
     }
 
-    /// Handles the next sample of the group's order.
+    /// Handles the next sample in the group's order.
     pub(super) fn came_in_order(&mut self, sample: FromGroup) {
         if let Some(origin) = sample.origin {
             self.entered.note(&origin);
@@ -207,11 +212,11 @@ mod tests {
     #[derive(Debug)]
     struct World {
         order: Vec<FromGroup>,
-        /// The samples that gateways wrote on RTPS.
+        /// The samples that gateways have written on RTPS.
         out: Vec<u64>,
         written: BTreeMap<u8, u64>,
         gateways: Vec<Ledger>,
-        /// Dead gateways; the first live one is active.
+        /// Number of failed gateways; the first live one is active.
         lost: usize,
     }
 
@@ -240,7 +245,7 @@ mod tests {
             self.gateways.iter_mut().skip(self.lost)
         }
 
-        /// The active gateway cannot carry out its next action.
+        /// Makes the next action of the active gateway fail.
         fn block(&mut self) {
             let Some(ledger) = self.living().next() else { return };
             if let Some(deed) = ledger.next() {
@@ -248,7 +253,7 @@ mod tests {
             }
         }
 
-        /// The active gateway carries out one action. Returns false if there is none.
+        /// Makes the active gateway carry out one action. Returns `false` if there is none.
         fn pass_on(&mut self) -> bool {
             let Some(deed) = self.living().next().and_then(Ledger::next) else { return false };
             match deed {
@@ -263,8 +268,8 @@ mod tests {
     }
 
     proptest! {
-        /// With any events and any gateway failures, each sample from RTPS is in the order once and
-        /// in its writer's order, and each sample that must leave does so once and in order.
+        /// With any events and any gateway failures, each sample from RTPS enters the order once
+        /// and in its writer's order, and each sample that must go out does so once and in order.
         #[test]
         fn samples_are_never_repeated_lost_or_echoed(
             deeds in proptest::collection::vec(0_u8..7, 0..80),
@@ -303,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Writers come and go, each with another GUID; one writes all the time.
+    /// Writers come and go, each with another GUID, and one of them writes all the time.
     #[test]
     fn silent_writers_are_forgotten_beyond_bound() {
         let writer = |number: usize| {

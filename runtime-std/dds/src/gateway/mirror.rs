@@ -17,20 +17,20 @@ use crate::reader::{DataReader, DataReaderListener, Disposition, Lent};
 use crate::time::Timestamp;
 use crate::writer::DataWriter;
 
-/// The longest pause, after which the thread checks whether the view has changed.
+/// Maximum pause, after which the thread checks whether the view has changed.
 const REST: Duration = Duration::from_millis(5);
 
-/// Samples passed on between two checks of the view.
+/// Number of samples forwarded between two checks of the view.
 const DEEDS_MAX: usize = 256;
 
 /// The counters of a mirror.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MirrorCounts {
-    /// Samples from RTPS written in the group.
+    /// Number of samples from RTPS that were written in the group.
     pub entered: u64,
-    /// Samples of the group's order written on RTPS.
+    /// Number of samples in the group's order that were written on RTPS.
     pub went_out: u64,
-    /// Samples that could not be passed on, or not in time, in both directions.
+    /// Number of samples, in both directions, that could not be forwarded, or not in time.
     pub left_out: u64,
 }
 
@@ -51,12 +51,12 @@ impl Tally {
         }
     }
 
-    /// Counts samples that are left out, and logs that less and less often.
+    /// Counts samples that are left out, and logs this less and less often.
     fn leave_out(&self, count: u64, why: &dyn std::fmt::Display) {
         let before = self.left_out.fetch_add(count, Ordering::Relaxed);
         let left_out = before + count;
         if left_out.next_power_of_two() != before.next_power_of_two() || before == 0 {
-            tracing::warn!(left_out, "a sample is left out: {why}");
+            tracing::warn!(left_out, "dropped a sample: {why}");
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) struct Mirror {
     pub(super) ends: Arc<AtomicBool>,
 }
 
-/// Returns a listener that forwards the order, and the receiving end.
+/// Returns a listener that forwards the order, and the receiver that gets it.
 pub(super) fn ordered(tally: &Arc<Tally>) -> (Ordered, Receiver<FromGroup>) {
     let (sender, receiver) = channel();
     (Ordered(sender, Arc::clone(tally)), receiver)
@@ -92,7 +92,7 @@ impl DataReaderListener<Octets> for Ordered {
             return Disposition::Taken;
         }
         if info.encoding == Encoding::CDR_LE {
-            // A mirror that has ended does not receive.
+            // A mirror that has ended does not receive the sample.
             let _ = self.0.send(FromGroup {
                 ordinal: info.ordinal,
                 origin: info.origin,
@@ -106,7 +106,7 @@ impl DataReaderListener<Octets> for Ordered {
     }
 }
 
-/// Wakes the thread when RTPS has something.
+/// Wakes the thread when RTPS has an event.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -116,12 +116,13 @@ impl Wake for Unpark {
 }
 
 impl Mirror {
-    /// Passes samples on until the gateway or the participant ends.
+    /// Forwards samples until the gateway or the participant ends.
     pub(super) fn run(mut self) -> Result<(), DdsError> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         while !self.ends.load(Ordering::Acquire) {
             self.rtps.wake(&waker);
-            // The view is checked first: everything delivered before it is in the queue by then.
+            // The view is checked first, because everything delivered before it is then in the
+            // queue.
             let Some(is_active) = self.is_active() else { break };
             self.hear()?;
             self.rtps.mark()?;
@@ -166,7 +167,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Passes on the waiting samples, and returns how many.
+    /// Forwards the waiting samples, and returns their number.
     fn pass_on(&mut self) -> Result<usize, DdsError> {
         for count in 0..DEEDS_MAX {
             let Some(deed) = self.ledger.next() else { return Ok(count) };
@@ -185,7 +186,7 @@ impl Mirror {
 }
 
 impl DataWriter<Octets> {
-    /// Writes a sample from RTPS in the group. Returns false if there is no room yet, for example
+    /// Writes a sample from RTPS in the group. Returns `false` if there is no room yet, for example
     /// while the view changes.
     fn enter(&mut self, sample: &FromRtps) -> Result<bool, DdsError> {
         let source = sample.source.unwrap_or_else(Timestamp::now);

@@ -2,27 +2,28 @@
 //! domain, mirrored in both directions. Needs the feature `rtps`.
 //!
 //! Samples of RTPS writers enter the group's order. If a topic is mirrored to an RTPS topic with
-//! another name, the whole order goes out to it through one RTPS writer. So RTPS readers of that
-//! topic, in any implementation, see the samples of all RTPS writers and of all writers here in one
-//! sequence. If a topic is mirrored to the same name, samples from there do not go back.
+//! another name, the whole order is written to it through one RTPS writer. So RTPS readers of that
+//! topic, in any implementation, see the samples of all RTPS writers and of all writers in the
+//! domain in one sequence. If a topic is mirrored under the same name, samples from RTPS are not
+//! written back.
 //!
 //! Several nodes may be gateways for the same topics. The first that is a member of the view is
-//! active, and the others take over without repeating a sample. The last writes of a failed gateway
-//! may have reached some RTPS readers but not the next gateway: those samples go out again, with
-//! the same numbers of the order.
+//! active, and the others take over without repeating samples. The last writes of a failed gateway
+//! may have reached some RTPS readers but not the next gateway. Those samples are then written
+//! again, with the same numbers in the order.
 //!
-//! The gateway is built on RustDDS, which is released every few weeks under Apache 2.0, needs no
-//! type to read and write samples, and reports a sample's writer and number. (Dust DDS, which is
-//! maintained as well, needs each topic's type at compile time.)
+//! The gateway is built on RustDDS, which is released every few weeks under Apache 2.0, does not
+//! need a type to read and write samples, and reports a sample's writer and number. (Dust DDS,
+//! which is maintained as well, needs each topic's type at compile time.)
 //!
 //! # Limits
-//! - Topics must have no key: only the type tells where a key is in a sample. Samples must be plain
-//!   CDR (XCDR1), least significant byte first. RTPS ends must be reliable, and must not request
-//!   samples from before their creation. Others do not match, and are listed
+//! - Topics must have no key: only a type could tell where the key is in a sample. Samples must be
+//!   plain CDR (XCDR1), least significant byte first. RTPS ends must be reliable, and must not
+//!   request samples from before their creation. Ends that do not match are listed
 //!   ([`Gateway::mismatches`]).
-//! - A sample larger than the topic's `sample_max` is left out and counted ([`Gateway::counts`]).
-//!   The size includes the bytes with which its writer pads it to a multiple of four.
-//! - Samples that RTPS writers write while no gateway runs do not enter.
+//! - A sample larger than the topic's `sample_max` is dropped and counted ([`Gateway::counts`]).
+//!   The size includes the padding with which its writer extends it to a multiple of four.
+//! - Samples that RTPS writers write while no gateway is running do not enter the order.
 //!
 //! | file | subject |
 //! |---|---|
@@ -57,10 +58,10 @@ use crate::sync::lock;
 pub struct GatewayOptions {
     /// The number of the RTPS domain.
     pub rtps_domain: u16,
-    /// The nodes that are gateways for the same topics, in order of preference; the same for all of
-    /// them.
+    /// The nodes that are gateways for the same topics, in order of preference. Must be the same on
+    /// all of them.
     pub gateways: Vec<u32>,
-    /// The address of the network to use; by default all networks.
+    /// The address of the network to use; `None` uses all networks.
     pub network: Option<IpAddr>,
 }
 
@@ -71,8 +72,8 @@ pub struct MirrorOptions {
     pub topic: String,
     /// The RTPS topic whose samples enter the order.
     pub reads: String,
-    /// The RTPS topic to which the order goes out. If it differs from `reads`, samples from RTPS go
-    /// out too, at their place in the order.
+    /// The RTPS topic to which the order is written. If it differs from `reads`, samples from RTPS
+    /// are written too, at their position in the order.
     pub writes: String,
 }
 
@@ -97,18 +98,18 @@ pub struct Gateway {
 struct Running {
     topic: String,
     tally: Arc<Tally>,
-    /// `None` once its end was reported.
+    /// `None` once its end has been reported.
     thread: Option<JoinHandle<Result<(), DdsError>>>,
 }
 
-/// Whether a thread of RustDDS has panicked. Its calls continue as if nothing had happened, so this
-/// is the only sign.
+/// Whether a thread of RustDDS has panicked. Calls to RustDDS continue as if nothing had happened,
+/// so this flag is the only sign.
 static LIBRARY_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// The prefix of the names of RustDDS's threads.
 const LIBRARY_THREADS: &str = "RustDDS";
 
-/// Records panics in RustDDS's threads from now on.
+/// Records panics in RustDDS's threads from then on.
 fn watch_library() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -139,7 +140,7 @@ impl Gateway {
         Ok(Self { options, rtps, discovery, ends: Arc::default(), mirrors: Vec::new() })
     }
 
-    /// Mirrors a topic from now on.
+    /// Mirrors a topic from then on.
     ///
     /// # Errors
     /// [`DdsError`]: this node does not publish and subscribe to it, or RTPS refuses it.
@@ -166,14 +167,15 @@ impl Gateway {
         let rtps = RtpsTopic::open(&self.rtps, Arc::clone(&self.discovery), place, names)?;
         let topic = participant.untyped_topic(&mirrored.topic)?;
         let mut qos = WriterQos::of(level);
-        // Samples from RTPS outlive this gateway.
+        // Samples from RTPS stay valid after this gateway has ended.
         qos.writer_data_lifecycle.autodispose_unregistered_instances = false;
-        // The mirror retries by itself, and reads from RTPS meanwhile.
+        // The mirror retries by itself, and reads from RTPS in between.
         qos.reliability.max_blocking_time = Duration::from_millis(5);
         let writer = participant.create_datawriter(&topic, qos)?;
         let tally = Arc::default();
         let (listener, ordered) = mirror::ordered(&tally);
-        // With the kept samples, which show the samples of RTPS that are in the order already.
+        // The kept samples are read too: they show which samples from RTPS are already in the
+        // order.
         let qos = ReaderQos {
             durability: level.durability(),
             presentation: level.presentation(),
@@ -200,9 +202,9 @@ impl Gateway {
         Ok(())
     }
 
-    /// Returns why this gateway has stopped, or `None` while it works. A program whose gateway has
-    /// failed should end, or at least leave the domain: the other gateways take over once it is not
-    /// a member.
+    /// Returns why this gateway has stopped, or `None` while it is working. A program whose gateway
+    /// has failed should end, or at least leave the domain: the other gateways take over once it is
+    /// no longer a member.
     pub fn failure(&mut self) -> Option<DdsError> {
         if LIBRARY_ENDED.load(Ordering::Acquire) {
             return Some(DdsError::Rtps("a thread of RustDDS has panicked; restart".into()));
@@ -223,7 +225,7 @@ impl Gateway {
         self.mirrors.iter().map(counts).collect()
     }
 
-    /// Returns the RTPS writers and readers that were seen and do not match.
+    /// Returns the RTPS writers and readers that have been seen but do not match.
     #[must_use]
     pub fn mismatches(&self) -> Vec<Mismatch> {
         lock(&self.discovery).mismatches().to_vec()
@@ -235,7 +237,7 @@ impl Drop for Gateway {
         self.ends.store(true, Ordering::Release);
         for thread in self.mirrors.drain(..).filter_map(|mirror| mirror.thread) {
             thread.thread().unpark();
-            // A panic of the thread has been reported already.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }
@@ -251,7 +253,7 @@ impl std::fmt::Debug for Gateway {
 mod tests {
     use super::*;
 
-    /// Returns the names of this process's threads in the system.
+    /// Returns the names that the system has for this process's threads.
     fn threads() -> Vec<String> {
         let tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
         let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();

@@ -23,16 +23,17 @@ use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::wire::Origin;
 
-/// The most bytes of samples that an end keeps for the other, and the limits on their number.
+/// Maximum size, in bytes, of the samples that an end keeps for the other end, and the limits on
+/// their number.
 const KEPT: (usize, usize, usize) = (64 << 20, 64, 4_096);
 
 /// The type of marks.
 const MARK: &str = "tramontane::Mark";
 
-/// Marks kept for gateways that lag behind or come later.
+/// Number of marks kept for gateways that lag behind or join later.
 const MARKS: i32 = 64;
 
-/// How long a write waits for room before the mirror does its other work.
+/// Time for which a write waits for room before the mirror does its other work.
 const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The CDR of a sample.
@@ -48,7 +49,7 @@ impl DeserializerAdapter<Raw> for AsBytes {
     type Decoded = Raw;
 
     fn supported_encodings() -> &'static [RepresentationIdentifier] {
-        // Samples go out again as they came, so only one encoding is accepted.
+        // Samples are written out as they came in, so only one encoding is accepted.
         &[RepresentationIdentifier::CDR_LE]
     }
 
@@ -86,12 +87,12 @@ impl SerializerAdapter<Raw> for AsBytes {
     }
 }
 
-/// A received item of an RTPS topic.
+/// An item received from an RTPS topic.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// A sample of a writer that is not a gateway.
+    /// A sample from a writer that is not a gateway.
     Sample(FromRtps),
-    /// A sample that cannot be accepted, and the reason.
+    /// A sample that cannot be accepted; the text is the reason.
     LeftOut(String),
 }
 
@@ -107,15 +108,15 @@ pub(super) struct RtpsTopic {
     reader: Reader,
     writer: Writer,
     marks: (String, Reader, Writer),
-    /// The last outgoing sample, if it has no mark yet.
+    /// The number of the last outgoing sample, if it has no mark yet.
     unmarked: Option<u64>,
-    /// Whether samples go out to the topic from which they are read.
+    /// Whether samples are written to the topic from which they are read.
     is_same: bool,
     discovery: Arc<Mutex<Discovery>>,
 }
 
 impl RtpsTopic {
-    /// Reads one topic and writes another, or the same, for a topic of that domain.
+    /// Reads one topic and writes another or the same, on behalf of a topic of the domain `domain`.
     pub(super) fn open(
         participant: &DomainParticipant,
         discovery: Arc<Mutex<Discovery>>,
@@ -125,8 +126,8 @@ impl RtpsTopic {
         let marks = marks_topic(domain, topic, &names.writes);
         let is_same = names.reads == names.writes;
         let samples = qos(names.sample_max);
-        // The marks' writer comes first: a participant that sees the other knows that this is a
-        // gateway.
+        // The marks' writer comes first: a participant that sees the writer of samples knows that
+        // this is a gateway.
         let (marks_reader, marks_writer) = ends(participant, (&marks, &marks), MARK, &marks_qos())?;
         let named = (names.reads.as_str(), names.writes.as_str());
         let (reader, writer) = ends(participant, named, &names.type_name, &samples)?;
@@ -144,7 +145,7 @@ impl RtpsTopic {
         lock(&self.discovery).look();
     }
 
-    /// Returns the next number of the order that another gateway has passed on, if a mark arrived.
+    /// Returns the next sample number that another gateway has forwarded, if a mark has arrived.
     pub(super) fn take_mark(&self) -> Result<Option<u64>, DdsError> {
         while let Some(change) = next(&self.marks.1)? {
             if let Ok(Ok(bytes)) = change.map(|change| change.sample.0.try_into()) {
@@ -162,7 +163,7 @@ impl RtpsTopic {
                 Err(why) => return Ok(Some(Heard::LeftOut(why))),
             };
             let mut discovery = lock(&self.discovery);
-            // After the sample, because its writer was announced before it.
+            // Called after the sample was taken, because its writer was announced before it.
             discovery.look();
             if self.is_same && discovery.is_gateway(change.writer_guid, &self.marks.0) {
                 continue;
@@ -182,7 +183,7 @@ impl RtpsTopic {
         Ok(None)
     }
 
-    /// Writes a sample of the group's order. Returns false if there is no room yet.
+    /// Writes a sample from the group's order. Returns `false` if there is no room yet.
     pub(super) fn write(&mut self, sample: &FromGroup) -> Result<bool, DdsError> {
         let source = rustdds::Timestamp::from_ticks(ticks_of_timestamp(sample.source));
         let options = WriteOptionsBuilder::new().source_timestamp(source).build();
@@ -195,8 +196,8 @@ impl RtpsTopic {
         Ok(true)
     }
 
-    /// Announces the last outgoing sample to other gateways, if that was not done yet and there is
-    /// room.
+    /// Announces the last outgoing sample to other gateways if it has not been announced yet and
+    /// there is room.
     pub(super) fn mark(&mut self) -> Result<(), DdsError> {
         let Some(ordinal) = self.unmarked else { return Ok(()) };
         match self.marks.2.write(Raw(ordinal.to_le_bytes().to_vec()), None) {
@@ -208,7 +209,7 @@ impl RtpsTopic {
     }
 }
 
-/// Creates a reader of one topic, and a writer of another or the same.
+/// Creates a reader of one topic, and a writer of another topic or the same one.
 fn ends(
     participant: &DomainParticipant,
     (reads, writes): (&str, &str),
@@ -227,8 +228,8 @@ fn ends(
     Ok((reader.map_err(cannot)?, writer.map_err(cannot)?))
 }
 
-/// Returns the next change, or why it cannot be read; an error if reading is impossible from now
-/// on.
+/// Returns the next change, or the reason that it cannot be read. Fails if no more changes can be
+/// read at all.
 fn next(reader: &Reader) -> Result<Option<Result<DeserializedCacheChange<Raw>, String>>, DdsError> {
     match reader.try_take_one() {
         Ok(change) => Ok(change.map(Ok)),
@@ -249,14 +250,15 @@ fn ticks_of_timestamp(at: Timestamp) -> u64 {
     u64::try_from((nanoseconds << 32) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Returns the policies for samples.
+/// Returns the policies of the samples' writers and readers.
 pub(super) fn qos(sample_max: usize) -> QosPolicies {
     let (bytes, least, most) = KEPT;
     let depth = (bytes / sample_max.max(1)).clamp(least, most);
     policies(Durability::Volatile, i32::try_from(depth).unwrap_or(i32::MAX), PATIENCE)
 }
 
-/// Returns the policies for marks: a gateway that comes later receives the last ones.
+/// Returns the policies of the marks' writers and readers. A gateway that joins later receives the
+/// last marks.
 fn marks_qos() -> QosPolicies {
     policies(Durability::TransientLocal, MARKS, Duration::ZERO)
 }

@@ -1,11 +1,12 @@
-//! The directory of topics that come and go at run time (DDS-1).
+//! The directory of topics that are created and deleted at run time (DDS-1).
 //!
 //! # Invariants
-//! - It depends only on the order of discovery, so it is the same at all participants at the same
-//!   position of that order.
-//! - A place is held by one topic at a time: from the position of its creation in the order, to the
-//!   position that says that a view has closed it.
-//! - A generation is unique to a topic: a topic that is deleted and created again has another one.
+//! - The directory depends only on the order of discovery, so all participants have the same
+//!   directory at the same position of that order.
+//! - A place is held by one topic at a time: from the position of its creation in the order to the
+//!   position of the message that a view has closed the place.
+//! - A generation is unique to a topic: a topic that is deleted and re-created gets another
+//!   generation.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,20 +17,20 @@ use crate::domain::{TopicDescription, TopicPlaces};
 pub(crate) struct HeldPlace {
     pub(crate) topic: TopicDescription,
     pub(crate) generation: u64,
-    /// The view in which it was created: only messages of later views belong to it.
+    /// The view in which the topic was created. Only messages of later views belong to the topic.
     pub(crate) created_in: u64,
-    /// The participant that created it.
+    /// The participant that created the topic.
     pub(crate) creator: u32,
-    /// Whether it is deleted and a view is to close its place.
+    /// Whether the topic has been deleted and a view is still to close its place.
     pub(crate) ends: bool,
 }
 
-/// The reason why a topic is not created or deleted.
+/// The reason that a topic is not created or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
-        "topic \"{name}\" exists already, and differs in {fields}; use another name, or the same \
-         description"
+        "topic \"{name}\" already exists, but differs in {fields}; use a different name, or the \
+         same description"
     )]
     Differs { name: String, fields: String },
     #[error("topic \"{0}\" is being deleted; try again")]
@@ -40,18 +41,19 @@ pub(crate) enum Refusal {
     )]
     NoPlace { name: String, level: &'static str },
     #[error(
-        "topic \"{0}\" is declared in the domain's description, and cannot be deleted at run time; \
-         remove it there"
+        "topic \"{0}\" is declared in the domain description, so it cannot be deleted at run time; \
+         remove it from the description instead"
     )]
     Declared(String),
     #[error("there is no topic \"{0}\"")]
     Unknown(String),
 }
 
-/// A topic, and whether it was created just now.
+/// A topic, and whether this call created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Created {
-    /// Its index: that of a topic of the description, or of a place after those.
+    /// The topic's index: that of a topic in the description, or of a place, which come after
+    /// those.
     pub(crate) index: usize,
     pub(crate) generation: u64,
     pub(crate) is_new: bool,
@@ -60,11 +62,12 @@ pub(crate) struct Created {
 /// The next step that a place needs from the participant that keeps the places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A view in which the place is open.
+    /// Request a view in which the place is open.
     Open,
-    /// A view in which the place is closed.
+    /// Request a view in which the place is closed.
     Close,
-    /// A message in the order: the topic with this generation is gone, and its place is free.
+    /// Send a message in the order: the topic with this generation has been removed, and its place
+    /// is free.
     Free(u64),
 }
 
@@ -91,8 +94,8 @@ impl Directory {
         Self { declared, places, held, generations: 0 }
     }
 
-    /// Creates a topic for a participant, in this view. If there is one with the same description,
-    /// returns that one.
+    /// Creates a topic for a participant in this view. If a topic with the same description exists,
+    /// returns that topic.
     pub(crate) fn create(
         &mut self,
         creator: u32,
@@ -123,8 +126,8 @@ impl Directory {
         Ok(Created { index: self.declared.len() + place, generation, is_new: true })
     }
 
-    /// Deletes a topic for a participant; returns its index and generation. From here on it cannot
-    /// be written, and its place is free after a view has closed it.
+    /// Deletes a topic for a participant, and returns its index and generation. From then on, the
+    /// topic cannot be written. Its place is free after a view has closed it.
     pub(crate) fn delete(&mut self, name: &str) -> Result<(usize, u64), Refusal> {
         match self.named(name) {
             None => Err(Refusal::Unknown(name.to_owned())),
@@ -140,8 +143,8 @@ impl Directory {
         }
     }
 
-    /// Frees the place of a deleted topic. Returns true if it was held until now: the message may
-    /// come twice.
+    /// Frees the place of a deleted topic. Returns whether the place was held until now, because
+    /// the message may come twice.
     pub(crate) fn free(&mut self, generation: u64) -> bool {
         let is_it = |held: &&mut Option<HeldPlace>| {
             held.as_ref().is_some_and(|held| held.generation == generation && held.ends)
@@ -194,7 +197,8 @@ impl Directory {
         }
     }
 
-    /// Returns all topics that are not being deleted: those of the description, then the others.
+    /// Returns all topics that are not being deleted: those of the description, then those created
+    /// at run time.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &TopicDescription> {
         let held = self.held.iter().flatten().filter(|held| !held.ends);
         self.declared.iter().chain(held.map(|held| &held.topic))
@@ -220,8 +224,8 @@ impl Directory {
         index.checked_sub(self.declared.len()).filter(|place| *place < self.places.len())
     }
 
-    /// Returns what a place needs, given whether it is open in the view. `is_asked` says that a
-    /// view which opens it was requested and may still come.
+    /// Returns the next step that a place needs, given whether it is open in the view. `is_asked`
+    /// means that a view that opens the place has been requested and may still come.
     pub(crate) fn due(&self, place: usize, is_open: bool, is_asked: bool) -> Option<Due> {
         match self.held.get(place)? {
             None => is_open.then_some(Due::Close),
@@ -241,7 +245,8 @@ impl Directory {
         DirectoryState { held: self.places.iter().map(|_| None).collect(), generations: 0 }
     }
 
-    /// Takes over a state. Returns false if it has other places.
+    /// Restores a participant's state. Returns `false` if that state has a different number of
+    /// places.
     #[must_use]
     pub(crate) fn restore(&mut self, state: DirectoryState) -> bool {
         let fits = state.held.len() == self.places.len();

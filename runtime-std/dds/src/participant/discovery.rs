@@ -1,4 +1,5 @@
-//! The readers that participants announce to each other, and which of them match the writers here.
+//! The readers that participants announce to each other, and the readers that match this
+//! participant's writers.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::qos::{ReaderQos, incompatible};
 use crate::wire::ReaderAnnouncement;
 use crate::writer::WriterCore;
 
-/// The most readers of an external participant, and the most writers in each topic: all members
-/// keep its announcements.
+/// Maximum number of readers of an external participant, and of its writers in each topic. The
+/// limit exists because all members keep its announcements.
 pub(crate) const OUTSIDE_MAX: usize = 256;
 
 /// A reader of the domain.
@@ -59,7 +60,7 @@ impl Discovery {
         self.writers.iter().filter(stopped).for_each(|writer| writer.stop());
     }
 
-    /// Removes the readers of a topic generation that is gone.
+    /// Removes the readers of a topic generation that has been removed.
     pub(super) fn topic_gone(&mut self, generation: u64) {
         self.forget(|reader| reader.generation == generation);
     }
@@ -85,7 +86,7 @@ impl Discovery {
         });
     }
 
-    /// Removes the readers of participants that are gone.
+    /// Removes the readers of participants that have left the domain.
     pub(super) fn participants_gone(&mut self, is_gone: impl Fn(ParticipantId) -> bool) {
         self.forget(|reader| is_gone(reader.handle.participant));
     }
@@ -114,7 +115,7 @@ impl Discovery {
             .collect()
     }
 
-    /// Returns the readers, for a joining participant.
+    /// Returns the known readers, to be sent to a joining participant.
     pub(super) fn snapshot(
         &self,
         directory: DirectoryState,
@@ -123,8 +124,8 @@ impl Discovery {
         encode(&(&self.readers, directory, facts))
     }
 
-    /// Replaces the known readers with another participant's. Returns its state of topics. Empty
-    /// bytes are the state of a new domain, in which nothing is known yet.
+    /// Replaces the known readers with another participant's, and returns that participant's
+    /// directory state. Empty bytes are the state of a new domain.
     pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<Option<DirectoryState>, DdsError> {
         if bytes.is_empty() {
             self.forget(|_| true);
@@ -136,8 +137,8 @@ impl Discovery {
         Ok(Some(directory))
     }
 
-    /// Does the same for an external participant, which may know most of it: entries that it knows
-    /// and that still hold remain matched.
+    /// Updates an external participant's known readers from a snapshot. Entries that it already
+    /// knows and that still hold remain matched.
     pub(super) fn take_over(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {
         let (readers, directory, _): State = decode(bytes, Encoding::NATIVE)?;
         self.forget(|known| !readers.contains(known));

@@ -1,4 +1,4 @@
-//! The participant of applications.
+//! The participant, as applications use it.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::reader::{DataReader, DataReaderListener};
 use crate::wire::say_begun;
 use crate::writer::DataWriter;
 
-/// A participant of a domain: one member of its group. Dropping it ends it without a message;
-/// [`DomainParticipant::leave`] leaves properly.
+/// A participant of a domain: one member of its group. Dropping it ends it without notice;
+/// [`DomainParticipant::leave`] leaves in an orderly way.
 ///
 /// ```
 /// use std::time::Duration;
@@ -76,10 +76,10 @@ pub struct Topic<T> {
 }
 
 impl DomainParticipant {
-    /// Joins the domain as the node of these options.
+    /// Joins the domain as the node given in the options.
     ///
     /// # Errors
-    /// [`DdsError::Start`], [`DdsError::System`].
+    /// Fails with [`DdsError::Start`] or [`DdsError::System`].
     pub fn join(domain: &Domain, options: StartOptions<'_>) -> Result<Self, DdsError> {
         let node = options.node;
         let own = ParticipantId::Node(node);
@@ -115,8 +115,8 @@ impl DomainParticipant {
         Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
-    /// Returns the topic with this name, for programs that do not know its type: samples are bytes
-    /// of CDR there, [`Lent::cdr`](crate::Lent::cdr) and [`DataWriter::write_cdr`].
+    /// Returns the topic with this name, for programs that do not know its type: their samples are
+    /// bytes of CDR: [`Lent::cdr`](crate::Lent::cdr) and [`DataWriter::write_cdr`].
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: there is none.
@@ -162,10 +162,10 @@ impl DomainParticipant {
         create_reader(self, topic, qos)
     }
 
-    /// Does the same with a listener, which misses nothing.
+    /// Creates a reader with a listener, which misses nothing.
     ///
     /// # Errors
-    /// The same as for [`DomainParticipant::create_datareader`].
+    /// Fails like [`DomainParticipant::create_datareader`].
     pub fn create_datareader_with_listener<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -175,19 +175,20 @@ impl DomainParticipant {
         create_reader_with_listener(self, topic, qos, listener)
     }
 
-    /// Creates a reader that begins with the message of this number of the topic's order
-    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. First come the
+    /// Creates a reader that begins at a position in the topic's order
+    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. It first receives the
     /// messages that are still in this member's log, regardless of what the topic keeps in memory
-    /// and of the reader's `durability`; then those written from now on, each once and in order.
+    /// and of the reader's `durability`; then those written from then on, each once and in order.
     /// Messages that are no longer in the log are reported as lost. A separate thread reads the
-    /// log: the group waits neither for it nor for the disk.
+    /// log: the group waits neither for that thread nor for the disk.
     ///
-    /// A writer that announced itself before that message is unknown, and is assumed to offer
-    /// everything that the level provides, until the reader has caught up.
+    /// A writer that announced itself before that message is unknown, and is assumed to offer all
+    /// that the level provides until the reader has caught up.
     ///
     /// # Errors
-    /// The same as for [`DomainParticipant::create_datareader`]; [`DdsError::PreconditionNotMet`]
-    /// if the topic is not logged, or does not have that many messages.
+    /// Fails like [`DomainParticipant::create_datareader`], and with
+    /// [`DdsError::PreconditionNotMet`] if the topic is not logged or does not have that many
+    /// messages.
     pub fn create_datareader_from<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -213,7 +214,8 @@ impl DomainParticipant {
         self.running.as_ref().map(Running::status).unwrap_or_default()
     }
 
-    /// Returns the same for other threads, and for use after the end.
+    /// Returns the state in a form that other threads can use, even after the participant has
+    /// ended.
     #[must_use]
     pub fn shared_status(&self) -> SharedStatus {
         self.running.as_ref().map(Running::shared_status).unwrap_or_default()
@@ -225,13 +227,14 @@ impl DomainParticipant {
         self.node
     }
 
-    /// Returns why this participant is not a member any longer, if it is not.
+    /// Returns why this participant is no longer a member, or `None` if it is.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.running.as_ref().and_then(Running::stopped)
     }
 
-    /// Leaves the domain once its samples are delivered, and waits at most `timeout`.
+    /// Leaves the domain once this participant's samples have been delivered. Waits for at most
+    /// `timeout`.
     ///
     /// # Errors
     /// [`DdsError::Ended`]: it ended otherwise.

@@ -32,7 +32,8 @@ pub(super) fn create_writer<T: TypeSupport>(
     let announcement = encode_writer(&qos)?;
     let core = Arc::new(WriterCore::new(shared.next_publication(), place, qos, Now::read()));
     let mut outlet = Outlet::new(voice, Arc::clone(&core));
-    // Before the first announcement: from here on it is stopped if the topic is deleted.
+    // Added before the first announcement. From here on, the writer is stopped if the topic is
+    // deleted.
     upcall(|| lock(&shared.discovery).add_writer(&core));
     let is_there = shared.known.lock().directory.is_written(topic.index, topic.generation);
     let said = if is_there {
@@ -59,7 +60,7 @@ pub(super) fn create_reader<T: TypeSupport>(
     create_present_reader(host, topic, qos, |_| None)
 }
 
-/// Does the same with a listener.
+/// Creates a reader with a listener.
 pub(super) fn create_reader_with_listener<T: TypeSupport>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -89,7 +90,7 @@ fn create_present_reader<T: TypeSupport>(
     announce_reader(host, topic, qos, listener, attach)
 }
 
-/// Creates a reader that begins with the message of this number in the log of its topic.
+/// Creates a reader that begins at a position in the log of its topic.
 pub(super) fn create_reader_from<T: TypeSupport>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -120,7 +121,7 @@ pub(super) fn create_reader_from<T: TypeSupport>(
     announce_reader(host, topic, qos, |_| None, attach)
 }
 
-/// Returns the topic's description, if a reader with these policies can be created here.
+/// Returns the topic's description, if this participant can create a reader with these policies.
 fn check_reads<T>(
     host: &impl Host,
     topic: &Topic<T>,
@@ -153,7 +154,7 @@ fn announce_reader<T: TypeSupport>(
     let core = Arc::new(ReaderCore::new(handle, qos, shared.patience_max()));
     core.set_listener(listener(&core));
     attach(Arc::clone(&core))?;
-    // From here on the attachment deletes it.
+    // From here on, dropping the attachment deletes the reader.
     let attachment = Attachment {
         shared: Arc::clone(shared),
         topic: topic.index,

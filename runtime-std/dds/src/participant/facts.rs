@@ -13,9 +13,10 @@ pub(crate) struct DomainFacts {
     pub(super) name: String,
     /// The declared topics.
     pub(super) topics: Vec<TopicDescription>,
-    /// Each place for topics created at run time.
+    /// Every place for topics created at run time.
     pub(super) places: Vec<TopicPlaces>,
-    /// The time after which a silent member is removed; `None` if its loss is noticed at once.
+    /// The time after which a silent member is removed; `None` if the loss of a member is noticed
+    /// immediately.
     failure_timeout_ms: Option<u64>,
     /// The time after which a silent external participant is forgotten.
     client_lease_ms: u64,

@@ -1,11 +1,12 @@
-//! The input of an external participant: it follows discovery and each topic that it reads, each in
-//! a separate thread, as a client that learns what a member learns.
+//! The input of an external participant: as a client that learns everything that a member learns,
+//! it follows discovery and each topic that it reads, each in a separate thread.
 //!
 //! # Invariants
-//! - A topic's messages, views and ends of clients reach its state in the same order as at members,
-//!   so its readers receive the same samples as members' readers, in the same order.
+//! - A topic's messages, views and client departures reach the topic's state in the same order as
+//!   on members, so an external participant's readers receive the same samples as members' readers,
+//!   in the same order.
 //! - Once no member accepts the participant any longer, all writers and readers that it knows are
-//!   gone.
+//!   considered gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +22,13 @@ use crate::sync::lock;
 use crate::time::Now;
 use crate::topic::TopicState;
 
-/// The interval at which it checks whether the participant has ended.
+/// Interval between checks whether the participant has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The most events processed together.
+/// Maximum number of events processed together.
 const TOGETHER_MAX: u32 = 64;
 
-/// Starts to follow; returns the state, which comes first.
+/// Starts to follow. Returns the state, which the subscription delivers first.
 pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u8>, DdsError> {
     match subscriber.next_within(wait) {
         Ok(Event::State { state, .. }) => Ok(state),
@@ -37,7 +38,7 @@ pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u
     }
 }
 
-/// Follows discovery after its state was taken over.
+/// Follows discovery after its state has been restored.
 pub(super) fn follow_discovery(
     followed: &Arc<Shared>,
     mut subscriber: Subscriber,
@@ -81,7 +82,7 @@ struct Followed {
     generation: u64,
 }
 
-/// Follows a topic with this index and generation after its state was taken over.
+/// Follows the topic with this index and generation after its state has been restored.
 pub(super) fn follow_topic(
     followed: &Arc<Shared>,
     (index, generation): (usize, u64),
@@ -91,7 +92,7 @@ pub(super) fn follow_topic(
     lock(&followed.followed).insert((index, generation));
     let started = followed.life.spawn(move || {
         while !shared.life.has_ended() && topic.goes_on(&shared, &mut subscriber) {}
-        // No reader waits for it any longer.
+        // From here on, no reader waits for the topic.
         lock(&shared.followed).remove(&(index, generation));
     });
     if started.is_err() {
@@ -101,7 +102,7 @@ pub(super) fn follow_topic(
 }
 
 impl Followed {
-    /// Passes new events to the topic. Returns false if no more will come.
+    /// Passes new events to the topic. Returns `false` if no more will come.
     fn goes_on(self, shared: &Shared, subscriber: &mut Subscriber) -> bool {
         match subscriber.next_within(LOOK) {
             Ok(event) => {
@@ -135,7 +136,7 @@ impl Followed {
         }
     }
 
-    /// Passes an event to a topic, together with those that have arrived meanwhile. Returns false
+    /// Passes an event to a topic, together with those that have already arrived. Returns `false`
     /// at the end.
     fn tell_together(
         self,
@@ -180,9 +181,9 @@ impl Followed {
         true
     }
 
-    /// Ends the topic: a view has closed its place, or another topic has the place.
+    /// Ends the topic: a view has closed its place, or another topic now has the place.
     fn end(self, shared: &Shared) {
-        // Listeners are dropped without the lock.
+        // Listeners are dropped without holding the lock.
         drop(shared.with_topic(self.index, |state| {
             let is_it = state.generation() == self.generation;
             is_it.then(|| state.end(Now::read()))
@@ -204,7 +205,7 @@ pub(super) fn message_of(received: &Received, subgroup: SubgroupId) -> Message<'
     }
 }
 
-/// Returns which participants are gone after an event.
+/// Returns a predicate for the participants that have gone with an event.
 fn gone_by(event: &Event) -> Option<impl Fn(ParticipantId) -> bool + '_> {
     let (view, client) = match event {
         Event::View(view) => (Some(view), None),
@@ -212,8 +213,8 @@ fn gone_by(event: &Event) -> Option<impl Fn(ParticipantId) -> bool + '_> {
         _ => return None,
     };
     Some(move |participant| match participant {
-        // A participant that has just joined has no writers yet: the known ones belong to its
-        // former process.
+        // A participant that has just joined has no writers yet. The known writers belong to its
+        // previous process.
         ParticipantId::Node(node) => {
             view.is_some_and(|view| !view.members.contains(&node) || view.joined.contains(&node))
         }

@@ -1,4 +1,4 @@
-//! Names of writers and readers, the same at all participants.
+//! Names of writers and readers. They are the same on all participants.
 
 use serde::{Deserialize, Serialize};
 use tramontane::{ClientId, Message};
@@ -8,9 +8,9 @@ use crate::qos::{ReaderQos, WriterQos};
 /// A participant of the domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ParticipantId {
-    /// A member of the domain's group, by its node.
+    /// A member of the domain's group, identified by its node.
     Node(u32),
-    /// An external participant, by its client id.
+    /// An external participant, identified by its client id.
     Client(ClientId),
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Display for ParticipantId {
 pub struct PublicationHandle {
     /// The participant.
     pub participant: ParticipantId,
-    /// The writer's number among those of the participant.
+    /// The writer's number among the participant's writers.
     pub writer: u32,
 }
 
@@ -55,7 +55,7 @@ pub struct PublicationHandle {
 pub struct SubscriptionHandle {
     /// The participant.
     pub participant: ParticipantId,
-    /// The reader's number among those of the participant.
+    /// The reader's number among the participant's readers.
     pub reader: u32,
 }
 

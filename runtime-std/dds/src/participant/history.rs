@@ -1,12 +1,12 @@
-//! A reader that begins at a position of a logged topic: a thread reads the log for it, and hands
-//! the reader over to the topic once it has caught up. A member reads its own log; an external
-//! participant requests a member's.
+//! A reader that begins at a position of a logged topic: a thread reads the log on the reader's
+//! behalf, and hands the reader over to the topic once it has caught up. A member reads its own
+//! log; an external participant requests a member's.
 //!
 //! # Invariants
-//! - The reader receives each sample once, in the topic's order: the topic takes it over under its
-//!   lock, at the number up to which it has read the log.
-//! - Messages never wait for it, and no lock is held during disk access: the topic keeps its last
-//!   messages until the reader has caught up.
+//! - The reader receives each sample once, in the topic's order: the topic takes over under its
+//!   lock, at the number up to which the log has been read.
+//! - Messages never wait for the reader, and no lock is held during disk access: the topic keeps
+//!   its last messages until the reader has caught up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +23,16 @@ use crate::reader::ReaderCore;
 use crate::time::Now;
 use crate::topic::TopicState;
 
-/// The most messages that the reader receives while the topic is locked.
+/// Maximum number of messages that the reader receives while the topic is locked.
 const LAST_MAX: usize = 64;
 
-/// The most messages that the reader receives at a time.
+/// Maximum number of messages that the reader receives at a time.
 const TOGETHER_MAX: usize = 256;
 
-/// The interval at which it checks whether the reader and the participant still exist.
+/// Interval between checks whether the reader and the participant still exist.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The interval at which it checks whether the topic has come as far as the log.
+/// Interval between checks whether the topic has come as far as the log.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The source of earlier messages.
@@ -43,13 +43,13 @@ pub(super) enum LogSource {
     OfMember(Subscriber),
 }
 
-/// The reason why a source has ended.
+/// The reason that a source has ended.
 enum SourceEnd {
     /// The member has ended.
     Ended,
     /// No member accepts the participant any longer.
     Lost(OpenError),
-    /// The log cannot be read.
+    /// The log is unreadable.
     Unreadable(String),
 }
 
@@ -63,7 +63,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Creates the history of a topic with this level, from which the first messages are left out.
+    /// Creates the history of a topic with this level. The first messages are left out.
     pub(super) fn new(
         shared: &Arc<Shared>,
         topic: usize,
@@ -89,7 +89,7 @@ impl History {
         let ordinal = self.told.ordinal();
         let kept = |of: &mut TopicState| (of.ordinal(), of.messages_behind(ordinal, TOGETHER_MAX));
         match self.shared.with_topic(self.topic, kept) {
-            // At an external participant, the log and the topic arrive over two connections.
+            // On an external participant, the log and the topic arrive over two connections.
             Some((present, _)) if present < ordinal => {
                 std::thread::sleep(PAUSE);
                 true
@@ -105,7 +105,7 @@ impl History {
         }
     }
 
-    /// Reads more of the log. Returns false if no more will come.
+    /// Reads more of the log. Returns `false` if no more will come.
     fn read(&mut self) -> bool {
         let Self { shared, topic, source, told } = self;
         let read = upcall(|| source.tell_next(told, *topic));
@@ -113,7 +113,7 @@ impl History {
         match read {
             Ok(()) => return true,
             Err(SourceEnd::Unreadable(why)) => {
-                tracing::error!(why, "a log cannot be read: a reader loses its messages");
+                tracing::error!(why, "a log cannot be read, so a reader loses messages");
                 let begin = shared.with_topic(*topic, |of| of.tail_begin()).unwrap_or(0);
                 upcall(|| told.skip_to(begin));
                 return true;
@@ -125,7 +125,7 @@ impl History {
         false
     }
 
-    /// Hands the reader over to the topic, at the same number. Returns false if too much has
+    /// Hands the reader over to the topic, at the same number. Returns `false` if too much has
     /// arrived meanwhile.
     fn hand_over(&mut self) -> bool {
         let Self { shared, topic, told, .. } = self;
@@ -151,7 +151,7 @@ impl Drop for History {
 }
 
 impl LogSource {
-    /// Passes the next message to a topic, and waits a moment for it.
+    /// Passes the next message to a topic, after waiting briefly for it.
     fn tell_next(&mut self, told: &mut TopicState, topic: usize) -> Result<(), SourceEnd> {
         match self {
             Self::Own(log) => match log.read_within(LOOK) {
@@ -187,8 +187,8 @@ impl LogSource {
     }
 }
 
-/// Passes the message after `place` others to a topic, unless it was among the topic's last
-/// messages.
+/// Passes a message to a topic, unless it was among the topic's last messages. `place` is the
+/// number of messages before it.
 fn tell(told: &mut TopicState, place: u64, message: &Message<'_>) {
     if place >= told.ordinal() {
         told.deliver(message, Now::read());

@@ -1,4 +1,4 @@
-//! The differences between members and external participants for their writers and readers.
+//! The differences between members and external participants that matter to writers and readers.
 
 use std::sync::Arc;
 
@@ -9,20 +9,21 @@ use super::voice::Voice;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
 
-/// A participant, as needed to create writers and readers. A topic has an index and a generation.
+/// A participant, seen as the owner of writers and readers. A topic is given by its index and
+/// generation.
 pub(super) trait Host {
     fn shared(&self) -> &Arc<Shared>;
 
     /// Returns the description of a topic, as long as it exists.
     fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError>;
 
-    /// Returns the voice that announces its readers in discovery.
+    /// Returns the voice that announces the participant's readers in discovery.
     fn discovery(&self) -> Voice;
 
-    /// Returns the voice that writes in a topic, if the participant may.
+    /// Returns the voice that writes in a topic, if the participant may write there.
     fn voice(&self, topic: (usize, u64), described: &TopicDescription) -> Result<Voice, DdsError>;
 
-    /// Makes sure that the topic's messages arrive here, if the participant may read it.
+    /// Ensures that the participant receives the topic's messages, if it may read the topic.
     fn hear(&self, topic: (usize, u64), described: &TopicDescription) -> Result<(), DdsError>;
 
     /// Returns the source of a logged topic's messages after the first `before`.

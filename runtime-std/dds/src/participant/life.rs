@@ -6,17 +6,17 @@ use tramontane_client::OpenError;
 
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
-/// The state that the threads share with their participant.
+/// The state that a participant shares with its threads.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     has_ended: AtomicBool,
-    /// The reason why no member accepts it any longer.
+    /// The reason that no member accepts the participant any longer.
     lost: Mutex<Option<OpenError>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Life {
-    /// Starts a thread, which checks from time to time whether the participant has ended.
+    /// Starts a thread. The thread must check from time to time whether the participant has ended.
     pub(super) fn spawn(&self, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name("tramontane-dds-f".into()).spawn(body)?;
         let mut threads = lock(&self.threads);
@@ -36,7 +36,7 @@ impl Life {
         let own = std::thread::current().id();
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             if thread.thread().id() != own {
-                // A panic of the thread has been reported already.
+                // A panic of the thread has already been reported.
                 let _ = thread.join();
             }
         }
@@ -46,7 +46,7 @@ impl Life {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Returns why no member accepts it any longer.
+    /// Returns the reason that no member accepts the participant any longer.
     pub(super) fn lost(&self) -> Option<OpenError> {
         lock(&self.lost).clone()
     }

@@ -32,19 +32,20 @@ use crate::sync::{Mutex, lock};
 use crate::time::{Now, until};
 use crate::writer::DataWriter;
 
-/// The interval at which it checks whether a topic that no member has yet is deleted.
+/// Interval between checks whether a topic that no member has yet has been deleted.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The longest wait for a member's state.
+/// Time limit for receiving a member's state.
 const STATE_WAIT: Duration = Duration::from_secs(30);
 
-/// An external participant: a client of the domain's group, which is connected to one of its
-/// members and switches to another if that one is lost. It writes and reads the declared topics
-/// that have `clients = true`.
+/// An external participant: a client of the domain's group, which is connected to one of the
+/// group's members and switches to another member if the first is lost. It writes and reads the
+/// declared topics that have `clients = true`.
 ///
-/// Its readers receive the same samples as members' readers, in the same order. What its writers
-/// write is delivered once. The group never waits for it. Dropping it ends it: its readers receive
-/// nothing more, and the domain forgets it after the last of its writers and readers.
+/// Its readers receive the same samples as members' readers, in the same order. Each sample from
+/// its writers is delivered once. The group never waits for an external participant. Dropping it
+/// ends it: its readers receive nothing more, and the domain forgets it when the last of its
+/// writers and readers has been dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -89,16 +90,17 @@ pub struct OutsideParticipant {
     id: ClientId,
     /// The publisher in discovery.
     discovery: Arc<Publisher>,
-    /// The publishers by topic, once there is a writer.
+    /// The publishers, by topic. A topic has one once it has a writer.
     publishers: Mutex<BTreeMap<(usize, u64), Arc<Publisher>>>,
-    /// Held while a publisher is opened, or a topic is about to be followed.
+    /// Held while a publisher is being opened or a topic is about to be followed.
     opening: Mutex<()>,
     timers: Option<JoinHandle<()>>,
 }
 
 impl OutsideParticipant {
-    /// Finds a member of a domain, and takes over its state. Only members that have the topics
-    /// matter: a writer connects to one that publishes in its topic.
+    /// Finds a member of a domain, and receives its state. Writers and readers later connect to
+    /// members that have the topic in question: a writer, for example, to a member that publishes
+    /// in its topic.
     ///
     /// # Errors
     /// [`DdsError::Outside`]: no member takes it, or no topic of the domain has `clients = true`.
@@ -125,8 +127,7 @@ impl OutsideParticipant {
         })
     }
 
-    /// Returns the topic with this name, if it has this type: a declared one, or one created at run
-    /// time.
+    /// Returns the topic with this name, declared or created at run time, if it has this type.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: there is none, it has another type, or takes no
@@ -141,16 +142,16 @@ impl OutsideParticipant {
     /// [`DomainParticipant::untyped_topic`](crate::DomainParticipant::untyped_topic).
     ///
     /// # Errors
-    /// The same as for [`OutsideParticipant::topic`], except for the type.
+    /// Fails like [`OutsideParticipant::topic`], except that the type is not checked.
     pub fn untyped_topic(&self, name: &str) -> Result<Topic<crate::Octets>, DdsError> {
         let (index, generation, _) = self.find(name)?;
         Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
-    /// Waits for a topic that a member creates: DDS's `find_topic`.
+    /// Waits for a topic that a member creates, like DDS's `find_topic`.
     ///
     /// # Errors
-    /// [`DdsError::Timeout`]; otherwise the same as for [`OutsideParticipant::topic`].
+    /// Fails with [`DdsError::Timeout`], and like [`OutsideParticipant::topic`].
     pub fn find_topic<T: TypeSupport>(
         &self,
         name: &str,
@@ -169,8 +170,8 @@ impl OutsideParticipant {
         let found = known.directory.find(name).filter(|_| known.has_open(name));
         let Some((index, generation, topic)) = found else {
             return Err(DdsError::PreconditionNotMet(format!(
-                "the domain declares no topic \"{name}\", and none was created with this name; \
-                 check the name"
+                "the domain declares no topic \"{name}\", and no topic of that name has been \
+                 created; check the name"
             )));
         };
         if topic.clients {
@@ -182,7 +183,7 @@ impl OutsideParticipant {
         )))
     }
 
-    /// Returns the members in the form of a request for a topic.
+    /// Returns the members, with a request for a topic.
     fn members_of(
         &self,
         (index, generation): (usize, u64),
@@ -192,8 +193,8 @@ impl OutsideParticipant {
         self.members.clone().subgroup(&name)
     }
 
-    /// Waits until a member has a topic created at run time: a view must open its place first. A
-    /// deleted topic is not waited for.
+    /// Waits until a member has a topic created at run time: first, a view must open its place.
+    /// Does not wait for a deleted topic.
     fn await_open(
         &self,
         topic: (usize, u64),
@@ -211,15 +212,15 @@ impl OutsideParticipant {
         }
     }
 
-    /// Returns why no member has a topic: it may be deleted.
+    /// Returns the reason that no member has a topic, which may have been deleted.
     fn not_there(&self, (index, generation): (usize, u64), error: OpenError) -> DdsError {
         let is_written = self.shared.known.lock().directory.is_written(index, generation);
         if is_written { DdsError::Outside(error) } else { DdsError::TopicDeleted }
     }
 
-    /// Creates a writer on a topic. Its samples are lines of a client: a member puts them into its
-    /// slots. The samples in flight are bounded by 4096 samples or 4 MiB per topic, not by the
-    /// topic's window.
+    /// Creates a writer on a topic. Its samples are a client's lines, which a member copies into
+    /// its own slots. The samples in flight are bounded by 4096 samples or 4 MiB per topic, not by
+    /// the topic's window.
     ///
     /// # Errors
     /// [`DdsError`]: policies that are refused; no member that publishes there takes it.
@@ -244,12 +245,12 @@ impl OutsideParticipant {
         create_reader(self, topic, qos)
     }
 
-    /// Does the same with a listener, which misses nothing. The listener is called from the
-    /// receiving thread, and borrows samples in this process's memory; a slow one delays no other
-    /// participant.
+    /// Creates a reader with a listener, which misses nothing. The listener is called from the
+    /// receiving thread, and borrows samples in this process's memory; a slow listener delays no
+    /// other participant.
     ///
     /// # Errors
-    /// The same as for [`OutsideParticipant::create_datareader`].
+    /// Fails like [`OutsideParticipant::create_datareader`].
     pub fn create_datareader_with_listener<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -259,18 +260,19 @@ impl OutsideParticipant {
         create_reader_with_listener(self, topic, qos, listener)
     }
 
-    /// Creates a reader that begins with the message of this number of the topic's order
-    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. First come the
-    /// messages that are still in its member's log, regardless of what the topic keeps in memory
-    /// and of the reader's `durability`; then those written from now on, each once and in order.
-    /// Messages that are no longer in the log are reported as lost.
+    /// Creates a reader that begins at a position in the topic's order
+    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), counted from 1. It first receives the
+    /// messages that are still in the log of the connected member, regardless of what the topic
+    /// keeps in memory and of the reader's `durability`; then those written from then on, each once
+    /// and in order. Messages that are no longer in the log are reported as lost.
     ///
-    /// A writer that announced itself before that message is unknown, and is assumed to offer
-    /// everything that the level provides, until the reader has caught up.
+    /// A writer that announced itself before that message is unknown, and is assumed to offer all
+    /// that the level provides, until the reader has caught up.
     ///
     /// # Errors
-    /// The same as for [`OutsideParticipant::create_datareader`]; [`DdsError::PreconditionNotMet`]
-    /// if the topic is not logged, or does not have that many messages.
+    /// Fails like [`OutsideParticipant::create_datareader`], and with
+    /// [`DdsError::PreconditionNotMet`] if the topic is not logged or does not have that many
+    /// messages.
     pub fn create_datareader_from<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
@@ -280,27 +282,28 @@ impl OutsideParticipant {
         create_reader_from(self, topic, qos, first)
     }
 
-    /// Returns the topics: the declared ones, then those created at run time and not deleted; also
-    /// those without external participants.
+    /// Returns the topics: the declared ones, then those created at run time and not deleted.
+    /// Topics closed to external participants are included.
     #[must_use]
     pub fn topics(&self) -> Vec<TopicDescription> {
         self.shared.known.lock().directory.topics().cloned().collect()
     }
 
-    /// Returns its identity in the domain.
+    /// Returns this participant's identity in the domain.
     #[must_use]
     pub const fn id(&self) -> ParticipantId {
         ParticipantId::Client(self.id)
     }
 
-    /// Returns why no member accepts this participant any longer, if so: then all writers that it
-    /// knew are gone for its readers.
+    /// Returns the reason that no member accepts this participant any longer, or `None` if one
+    /// does. If there is a reason, its readers consider all writers gone.
     #[must_use]
     pub fn stopped(&self) -> Option<DdsError> {
         self.shared.life.lost().map(DdsError::Outside)
     }
 
-    /// Waits until all its samples are delivered, at most `timeout`, and ends.
+    /// Waits until all samples of this participant have been delivered, for at most `timeout`, and
+    /// ends.
     ///
     /// # Errors
     /// [`DdsError::NotPublished`]: samples may still be in flight, but it has ended anyway.
@@ -322,7 +325,7 @@ impl OutsideParticipant {
         drop(known);
         for topic in topics {
             let gone = lock(&self.publishers).remove(&topic);
-            // Dropped without the lock, because this waits for a thread.
+            // Dropped without holding the lock, because the drop waits for a thread.
             drop(gone);
         }
     }
@@ -370,7 +373,7 @@ impl Host for OutsideParticipant {
         Ok(Voice::Client(publisher))
     }
 
-    /// Follows a topic from now on, if it is not followed yet.
+    /// Follows a topic, if it is not followed yet.
     fn hear(&self, topic: (usize, u64), described: &TopicDescription) -> Result<(), DdsError> {
         let _one_at_a_time = lock(&self.opening);
         if lock(&self.shared.followed).contains(&topic) {
@@ -401,7 +404,7 @@ impl Host for OutsideParticipant {
     ) -> Result<LogSource, DdsError> {
         // Logged topics are always declared.
         let members = self.members_of((index, 0), described);
-        // In the form in which the topic receives messages.
+        // This is the form in which the topic receives messages.
         let subscriber = Subscriber::open_at(members, Some(before), Reach::Delivered)?;
         Ok(LogSource::OfMember(subscriber))
     }

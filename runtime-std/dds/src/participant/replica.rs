@@ -13,11 +13,11 @@ use crate::error::DdsError;
 use crate::sync::lock;
 use crate::time::Now;
 
-/// The application that hands messages to their topics.
+/// The application that passes messages to their topics.
 pub(super) struct TopicReplica {
     shared: Arc<Shared>,
-    /// Whether it has seen a view. The first view's members have not joined in it: they were there
-    /// before this participant.
+    /// Whether the application has seen a view. The members of the first view that it sees did not
+    /// join in that view: they were members before this participant.
     is_member: bool,
 }
 
@@ -53,8 +53,8 @@ impl Replica for TopicReplica {
         let is_gone = |participant: ParticipantId| {
             let ParticipantId::Node(participant) = participant else { return false };
             let is = |node: &NodeId| node.get() == participant;
-            // A participant that has just joined has no writers yet: the known ones belong to its
-            // former process.
+            // A participant that has just joined has no writers yet. The known writers belong to
+            // its previous process.
             !change.view.members.iter().any(is) || joined.iter().any(is)
         };
         for topic in 0..self.shared.topics.len() {
@@ -104,7 +104,7 @@ impl Replica for TopicReplica {
 }
 
 impl TopicReplica {
-    /// Handles a view in which places are newly open or newly closed.
+    /// Handles a view in which places have been opened or closed.
     fn places_changed(&self, change: &ViewChanged<'_>, now: Now) {
         let is_keeper = change.view.members.first() == Some(&change.own);
         let mut known = self.shared.known.lock();
@@ -119,7 +119,7 @@ impl TopicReplica {
         self.shared.alarm.ring();
     }
 
-    /// Takes over another participant's state of readers and topics.
+    /// Restores another participant's state of readers and topics.
     fn restore_discovery(&self, bytes: &[u8]) -> Result<(), DdsError> {
         let state = upcall(|| lock(&self.shared.discovery).restore(bytes))?;
         let mut known = self.shared.known.lock();
@@ -134,7 +134,7 @@ impl TopicReplica {
     }
 }
 
-/// A state that cannot be read, so that the joiner looks for another supplier.
+/// A state that cannot be read. The joiner then looks for another supplier.
 struct Failed(String);
 
 impl Read for Failed {

@@ -1,11 +1,12 @@
 //! The state that the entities of a participant share.
 //!
 //! # Invariants
-//! - Locks are taken in this order: discovery or a topic, then what belongs to one reader or
-//!   writer; never two topics at once. Nothing is sent while one is held. The lock of the topics'
-//!   directory may be taken with any of them, and no other is taken while it is held.
-//! - Code that may call a listener marks that ([`upcall`]); a thread inside a listener is refused
-//!   calls that wait or lock a topic.
+//! - Locks are taken in this order: discovery or a topic, then the state of one reader or writer.
+//!   Two topics are never locked at once. Nothing is sent while a lock is held. The lock of the
+//!   topics' directory may be taken while holding any of them, but no lock is taken while it is
+//!   held.
+//! - Code that may call a listener is marked by [`upcall`]. Inside a listener, calls that wait or
+//!   lock a topic are refused.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,20 +33,20 @@ use crate::wire::{Kind, ReaderAnnouncement, Word};
 use crate::writer::{Outlet, WriterCore};
 use tramontane::{ReservedSubgroups, Sender};
 
-/// The longest time that an entity spends on announcing its end.
+/// Time limit for an entity to announce its end.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// The longest time that it may wait to announce itself.
+/// Time limit for an entity to announce itself.
 pub(super) const ANNOUNCE: Duration = Duration::from_secs(5);
 
-/// How long the keeper of the places waits for room, and until it retries.
+/// Time for which the keeper of the places waits for room, and after which it retries.
 const SAY_AGAIN: Duration = Duration::from_millis(50);
 
 /// The state that the entities of a participant share.
 pub(crate) struct Shared {
     pub(super) facts: DomainFacts,
     pub(super) own: ParticipantId,
-    /// The topics by index: the declared ones, then the places.
+    /// The topics by index: the declared topics, then the places.
     pub(super) topics: Vec<Mutex<TopicState>>,
     pub(super) known: Topics,
     /// The topics that an external participant follows: their indices and generations.
@@ -78,19 +79,19 @@ impl Shared {
         }
     }
 
-    /// Returns the next writer's handle.
+    /// Returns a handle for the next writer.
     pub(super) fn next_publication(&self) -> PublicationHandle {
         let writer = self.next_writer.fetch_add(1, Ordering::Relaxed);
         PublicationHandle { participant: self.own, writer }
     }
 
-    /// Returns the next reader's handle.
+    /// Returns a handle for the next reader.
     pub(super) fn next_subscription(&self) -> SubscriptionHandle {
         let reader = self.next_reader.fetch_add(1, Ordering::Relaxed);
         SubscriptionHandle { participant: self.own, reader }
     }
 
-    /// Calls `body` with a topic; listeners may be called in it.
+    /// Calls `body` with a topic. Listeners may be called in it.
     pub(crate) fn with_topic<R>(
         &self,
         topic: usize,
@@ -100,13 +101,13 @@ impl Shared {
         Some(upcall(|| body(&mut lock(topic))))
     }
 
-    /// Returns the bounds that a reader's policies on a topic of this level are checked against.
+    /// Returns the bounds against which a reader's policies on a topic of this level are checked.
     pub(super) fn reader_bounds(&self, level: Level) -> Bounds {
         Bounds { level, failure_timeout: self.facts.failure_timeout() }
     }
 
-    /// Returns the bounds for a writer's policies: the group notices the loss of an external writer
-    /// after its lease.
+    /// Returns the bounds for a writer's policies. For an external participant, they include the
+    /// lease, after which the group notices the loss of a writer.
     pub(super) fn writer_bounds(&self, level: Level) -> Bounds {
         let failure_timeout = match self.own {
             ParticipantId::Node(_) => self.facts.failure_timeout(),
@@ -115,8 +116,9 @@ impl Shared {
         Bounds { level, failure_timeout }
     }
 
-    /// Returns how long delivery may wait for a reader that keeps all samples: others must not
-    /// mistake this member for dead. An external participant delays no other.
+    /// Returns the time that delivery may wait for a reader that keeps all samples. It is short
+    /// enough that other members do not mistake this one for dead. An external participant delays
+    /// no other.
     pub(super) fn patience_max(&self) -> Duration {
         match self.own {
             ParticipantId::Node(_) => {
@@ -126,17 +128,17 @@ impl Shared {
         }
     }
 
-    /// Removes participants that are gone from a topic.
+    /// Removes the participants that are gone from a topic's state.
     pub(super) fn gone_in_topic(&self, topic: usize, is_gone: impl Fn(ParticipantId) -> bool) {
         self.with_topic(topic, |state| state.participants_gone(is_gone, Now::read()));
     }
 
-    /// Removes participants that are gone from discovery.
+    /// Removes the participants that are gone from the discovery state.
     pub(super) fn gone_in_discovery(&self, is_gone: impl Fn(ParticipantId) -> bool) {
         upcall(|| lock(&self.discovery).participants_gone(is_gone));
     }
 
-    /// Handles what has become due, and returns when something may be due next.
+    /// Handles what has become due, and returns when to call again.
     pub(super) fn tick(&self, now: Now) -> Option<Duration> {
         let mut next: Option<Duration> = None;
         let mut sooner = |due: Option<Duration>| {
@@ -161,7 +163,7 @@ impl Shared {
 
 impl Shared {
     /// Keeps the places of topics created at run time, if that is this participant's task. Returns
-    /// true if a message could not be sent and must be retried.
+    /// `true` if a message could not be sent and must be retried.
     fn keep_places(&self) -> bool {
         let Some((reserved, discovery)) = self.keeping.get() else { return false };
         let words = self.known.lock().keep(reserved);
@@ -197,7 +199,8 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         if is_in_listener() {
             tracing::warn!(
-                "a reader that is dropped in a listener exists until its participant ends"
+                "a reader that is dropped in a listener continues to exist until its participant \
+                 ends"
             );
             return;
         }
@@ -206,7 +209,7 @@ impl Drop for Attachment {
         let topic = u32::try_from(self.topic).unwrap_or(u32::MAX);
         let (generation, reader) = (self.generation, self.reader.handle.reader);
         let gone = Word::Reader(ReaderAnnouncement { topic, generation, reader, qos: None });
-        // A participant that has ended announces nothing.
+        // A participant that has ended makes no announcements.
         let _ = gone.encode().map(|bytes| self.discovery.say(&bytes, FAREWELL));
     }
 }
@@ -226,9 +229,9 @@ impl WriterAttachment {
         lock(&self.shared.discovery).matched(writer)
     }
 
-    /// Announces the writer's end to the others, and forgets it.
+    /// Announces the writer's end to the others, and removes the writer.
     pub(crate) fn delete(&self, outlet: &mut Outlet) {
-        // A participant that has ended announces nothing.
+        // A participant that has ended makes no announcements.
         let _ = outlet.say(Kind::Gone, &[], FAREWELL);
         lock(&self.shared.discovery).remove_writer(outlet.core().handle);
     }

@@ -1,6 +1,6 @@
-//! The thread that notices what did not happen in time: deadlines and leases.
+//! The thread that notices what has not happened in time: missed deadlines and leases.
 //!
-//! It sleeps until something may be due, or forever if no policy has a time.
+//! The thread sleeps until something may be due, or indefinitely if no policy sets a time.
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -10,10 +10,10 @@ use super::shared::Shared;
 use crate::sync::{Condvar, Mutex, lock, wait_while};
 use crate::time::Now;
 
-/// The longest sleep, after which it checks whether the participant still exists.
+/// Maximum sleep. After it, the thread checks whether the participant still exists.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// The shortest sleep: shorter periods are counted, but not every one is waited for.
+/// Minimum sleep. Shorter periods are counted, but the thread does not wake for each of them.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 /// The signal that wakes the thread.
@@ -24,7 +24,7 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Signals that something may be due earlier than before.
+    /// Wakes the thread, because something may be due earlier than before.
     pub(super) fn ring(&self) {
         *lock(&self.rung) = true;
         self.changed.notify_all();
@@ -36,7 +36,7 @@ impl Alarm {
     }
 }
 
-/// Starts the thread. It ends once only the thread holds the shared state.
+/// Starts the thread. The thread ends once it is the only holder of the shared state.
 pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
     let watched: Weak<Shared> = Arc::downgrade(shared);
     std::thread::Builder::new().name("tramontane-dds".into()).spawn(move || {

@@ -14,15 +14,16 @@ use crate::wire::{ANNOUNCEMENT_MAX, Word};
 
 impl DomainParticipant {
     /// Creates a topic that is not in the domain's description, at one of its
-    /// [places](crate::TopicPlaces). All participants, including later ones, know it from the same
-    /// position of the order on, and a view of the group begins with it. If a topic with the same
-    /// description exists, that one is returned.
+    /// [places](crate::TopicPlaces). All participants, including later ones, learn of it at the
+    /// same position in the order, and the topic opens with a view of the group. If a topic with
+    /// the same description exists, that topic is returned.
     ///
-    /// A created topic exists until it is deleted, or until there is no participant left.
+    /// A created topic exists until it is deleted, or until no participant is left.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: DDS's inconsistent topic, with the fields that differ;
-    /// [`DdsError::NoPlace`]; [`DdsError::Timeout`], after which the topic may still appear.
+    /// Fails with [`DdsError::NoPlace`], or with [`DdsError::Timeout`], after which the topic may
+    /// still appear.
     pub fn create_topic<T: TypeSupport>(
         &self,
         topic: &TopicDescription,
@@ -34,10 +35,10 @@ impl DomainParticipant {
         Ok(Topic { index, generation, name: topic.name.clone(), sample: PhantomData })
     }
 
-    /// Does the same for programs that do not know its type.
+    /// Creates a topic for programs that do not know its type.
     ///
     /// # Errors
-    /// The same as for [`DomainParticipant::create_topic`].
+    /// Fails like [`DomainParticipant::create_topic`].
     pub fn create_untyped_topic(
         &self,
         topic: &TopicDescription,
@@ -54,9 +55,9 @@ impl DomainParticipant {
         self.ask(timeout, |request| Word::Create { request, topic })
     }
 
-    /// Deletes a topic created at run time by any participant, even while it is in use. From one
-    /// position of the order on it cannot be written, and then a view begins without it. All its
-    /// readers receive the same samples up to there, and learn that their writers are gone.
+    /// Deletes a topic created at run time by any participant, even while it is in use. After one
+    /// position in the order, the topic cannot be written, and a later view closes it. All its
+    /// readers receive the same samples up to that position, and learn that their writers are gone.
     ///
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: there is none, or it is declared in the domain;
@@ -65,7 +66,7 @@ impl DomainParticipant {
         self.ask(timeout, |request| Word::Delete { request, name: name.to_owned() }).map(drop)
     }
 
-    /// Sends a message about a topic to all, and waits for its result.
+    /// Sends a request about a topic to all participants, and waits for its result.
     fn ask(&self, timeout: Duration, word: impl FnOnce(u64) -> Word) -> Result<Created, DdsError> {
         check_not_in_listener("create_topic and delete_topic")?;
         let until = until(timeout);
@@ -83,10 +84,10 @@ impl DomainParticipant {
         }
     }
 
-    /// Waits for a topic that another participant creates: DDS's `find_topic`.
+    /// Waits for a topic that another participant creates, like DDS's `find_topic`.
     ///
     /// # Errors
-    /// [`DdsError::Timeout`]; otherwise the same as for [`DomainParticipant::topic`].
+    /// Fails with [`DdsError::Timeout`], and like [`DomainParticipant::topic`].
     pub fn find_topic<T: TypeSupport>(
         &self,
         name: &str,
@@ -100,7 +101,7 @@ impl DomainParticipant {
         self.topic(name)
     }
 
-    /// Returns the topics: those of the domain's description, then those created at run time and
+    /// Returns the topics: those in the domain's description, then those created at run time and
     /// not deleted.
     #[must_use]
     pub fn topics(&self) -> Vec<TopicDescription> {

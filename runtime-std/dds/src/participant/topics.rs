@@ -1,19 +1,19 @@
 //! The topics as a participant sees them: the directory, the places that are open in the view, and
 //! the requests to both.
 //!
-//! The creation of a topic takes two orders. It is a message of discovery first: all participants
-//! agree on the topic's place, or on why it has none. Then the participant of the view's lowest
+//! Creating a topic takes two steps. The first is a discovery message, by which all participants
+//! agree on the topic's place, or on why it has none. Then the participant with the view's lowest
 //! rank, which keeps the places, asks the group for a view in which the place is open. Deletion
-//! takes the reverse path: a message after which the topic cannot be written; a view that closes
-//! the place, before which all readers receive the same samples; and a message that frees the
-//! place. The loss of the keeper changes the view, and the next lowest rank continues from the
-//! directory.
+//! takes the reverse path: first a message after which the topic cannot be written, then a view
+//! that closes the place, before which all readers receive the same samples, and finally a message
+//! that frees the place. If the keeper is lost, the view changes, and the member with the next
+//! lowest rank continues from the directory.
 //!
 //! # Invariants
-//! - A place is freed only while it is closed and no coming view opens it. Such a view can only
-//!   come because it was requested in the present one, and only the keeper makes requests.
-//! - No other lock is taken while this one is held: a listener, which is called under others, may
-//!   take it.
+//! - A place is freed only while it is closed and no coming view opens it. Such a view can come
+//!   only if it was requested in the current view, and only the keeper makes requests.
+//! - No other lock is taken while this one is held, because a listener, which is called under other
+//!   locks, may take it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -31,20 +31,20 @@ use crate::wire::Word;
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) directory: Directory,
-    /// For each place, whether it is open in the view.
+    /// For each place, whether it is open in the current view.
     open: Vec<bool>,
     /// Whether this participant has the view's lowest rank.
     is_keeper: bool,
-    /// For each place, the keeper's requests to the group that no view has carried out yet.
+    /// For each place, the keeper's requests to the group that no view has fulfilled yet.
     asked: BTreeMap<usize, bool>,
-    /// Topics whose places the keeper has announced as free.
+    /// Topics whose places the keeper has reported as free.
     freed: BTreeSet<u64>,
     /// The results of this participant's own requests.
     answers: BTreeMap<u64, Result<Created, Refusal>>,
     next_request: u64,
 }
 
-/// The same, with a signal for waiting threads.
+/// The known topics, with a signal for waiting threads.
 #[derive(Debug)]
 pub(super) struct Topics {
     known: Mutex<Known>,
@@ -74,14 +74,14 @@ impl Topics {
         self.changed.notify_all();
     }
 
-    /// Waits until a condition holds, at most until the deadline.
+    /// Waits until a condition holds or the deadline has passed.
     fn wait<T>(
         &self,
         until: Instant,
         mut is_so: impl FnMut(&mut Known) -> Option<T>,
         has_ended: impl Fn() -> bool,
     ) -> Option<T> {
-        /// The interval at which it checks whether the participant has ended.
+        /// Interval between checks whether the participant has ended.
         const LOOK: Duration = Duration::from_millis(50);
         let mut known = self.lock();
         loop {
@@ -97,8 +97,8 @@ impl Topics {
         }
     }
 
-    /// Waits for the result of a request, and then until it is true in the view. Returns `None`
-    /// after a timeout.
+    /// Waits for the result of a request, and then until the current view reflects it. Returns
+    /// `None` after a timeout.
     pub(super) fn outcome(
         &self,
         request: u64,
@@ -114,7 +114,7 @@ impl Topics {
         self.wait(until, is_there, has_ended).map(|()| Ok(created))
     }
 
-    /// Waits until there is a topic with this name that can be written and read.
+    /// Waits until a topic with this name exists and can be written and read.
     pub(super) fn await_named(
         &self,
         name: &str,
@@ -147,22 +147,22 @@ impl Known {
         self.open.get(place).copied().unwrap_or(false)
     }
 
-    /// Sets whether the topic at a place can be written and read, at an external participant, which
-    /// does not know the places that are open in a view.
+    /// Sets whether the topic at a place can be written and read. Used by external participants,
+    /// which do not know the places that are open in a view.
     pub(super) fn set_open(&mut self, place: usize, is_open: bool) {
         if let Some(open) = self.open.get_mut(place) {
             *open = is_open;
         }
     }
 
-    /// Returns whether there is a topic with this name that is open in the view.
+    /// Returns whether a topic with this name is open in the view.
     pub(super) fn has_open(&self, name: &str) -> bool {
         let found = self.directory.find(name).map(|(index, ..)| self.directory.place_of(index));
         found.is_some_and(|place| place.is_none_or(|place| self.is_open(place)))
     }
 
-    /// Returns whether the result of a request is true in the view: an open place for an existing
-    /// topic, a free one for a deleted topic.
+    /// Returns whether the result of a request is reflected in the view: an open place for an
+    /// existing topic, a free one for a deleted topic.
     fn is_settled(&self, created: &Created) -> bool {
         let Some(place) = self.directory.place_of(created.index) else { return true };
         match self.directory.held().find(|(held, _)| *held == place) {
@@ -193,8 +193,8 @@ impl Known {
         closed
     }
 
-    /// Does the keeper's part: asks the group for what the places need, and returns the messages to
-    /// send.
+    /// Does the keeper's part: requests from the group what the places need, and returns the
+    /// messages to send.
     pub(super) fn keep(&mut self, reserved: &ReservedSubgroups) -> Vec<Word> {
         if !self.is_keeper {
             return Vec::new();
@@ -225,7 +225,7 @@ impl Known {
         words
     }
 
-    /// Records that a message was sent.
+    /// Records that a message has been sent.
     pub(super) fn said(&mut self, word: &Word) {
         if let Word::Free { generation } = word {
             self.freed.insert(*generation);

@@ -18,9 +18,9 @@ pub(crate) fn check_not_in_listener(call: &'static str) -> Result<(), DdsError> 
     if is_in_listener() { Err(DdsError::IllegalOperation(call)) } else { Ok(()) }
 }
 
-/// Calls `body`, in which listeners may be called.
+/// Calls `body` with this thread marked as possibly inside a listener.
 pub(super) fn upcall<R>(body: impl FnOnce() -> R) -> R {
-    /// Also if a listener panics: the thread may be the application's.
+    /// Restores the mark even if a listener panics, because the thread may be the application's.
     struct Leave(bool);
     impl Drop for Leave {
         fn drop(&mut self) {

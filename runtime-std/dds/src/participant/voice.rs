@@ -1,5 +1,5 @@
-//! How a participant's messages get into a topic or into discovery: a member's through slots of its
-//! group, an external participant's as a client's lines.
+//! The path of a participant's messages into a topic or discovery: a member sends through its slots
+//! in the group, an external participant as a client's lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) enum Place<'v> {
     Line(VoiceLine<'v>),
 }
 
-/// A message that is built here. It is aligned to 8 bytes, like a slot.
+/// A message being built in this process's memory. It is aligned to 8 bytes, like a slot.
 pub(crate) struct VoiceLine<'v> {
     publisher: &'v Arc<Publisher>,
     words: &'v mut Vec<u64>,
@@ -43,8 +43,8 @@ pub(crate) enum Committed {
 }
 
 impl Voice {
-    /// Returns room for a message of at most `length` bytes. A member waits for it here, at most
-    /// `wait`; an external participant waits when it commits.
+    /// Returns room for a message of at most `length` bytes. A member waits for room here, for at
+    /// most `wait`; an external participant waits when it commits.
     #[inline]
     pub(crate) fn open<'v>(
         &'v mut self,
@@ -74,7 +74,7 @@ impl Voice {
         }
     }
 
-    /// Sends a message, waiting at most `wait`.
+    /// Sends a message, waiting for at most `wait`.
     pub(crate) fn say(&mut self, message: &[u8], wait: Duration) -> Result<(), DdsError> {
         match self {
             Self::Member(sender) => drop(sender.send(message, wait)?),
@@ -83,7 +83,7 @@ impl Voice {
         Ok(())
     }
 
-    /// Waits until a message is delivered; with a log, until a majority has it on disk.
+    /// Waits until a message has been delivered or, with a log, until a majority has it on disk.
     pub(crate) fn wait_for(&self, last: &Committed, timeout: Duration) -> Result<(), DdsError> {
         match (self, last) {
             (Self::Member(sender), Committed::Slot(last)) => {
@@ -99,13 +99,13 @@ impl Voice {
             (_, Committed::Line(receipt)) => {
                 receipt.wait(timeout).map_err(|error| not_published(error, timeout))
             }
-            // A voice makes only one kind.
+            // A voice creates only one kind.
             (Self::Client(_), Committed::Slot(_)) => Ok(()),
         }
     }
 }
 
-/// Reserves a slot if one is free now.
+/// Reserves a slot if one is currently free.
 #[inline]
 fn reserve_now(sender: &mut Sender, length: usize) -> Result<Slot<'_>, SendError> {
     sender.try_reserve(length).map_err(|error| match error {
@@ -127,7 +127,7 @@ fn not_published(error: PublishError, wait: Duration) -> DdsError {
 }
 
 impl Place<'_> {
-    /// Returns the message to be built; it still has the memory's old content.
+    /// Returns the payload to fill in. It initially holds stale bytes.
     #[inline]
     pub(crate) fn payload(&mut self) -> &mut [u8] {
         match self {

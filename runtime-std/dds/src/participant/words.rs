@@ -1,5 +1,5 @@
-//! Discovery messages as a participant receives them: a member from its group, an external
-//! participant from a member. Both know the same topics at the same position of that order.
+//! Handling of received discovery messages: a member receives them from its group, an external
+//! participant from a member. Both know the same topics at the same position in the order.
 
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,11 @@ use crate::sync::lock;
 use crate::time::Now;
 use crate::wire::Word;
 
-/// How long, at an external participant, a topic waits for the rest of the previous topic of its
-/// place.
+/// Time for which, on an external participant, a topic waits for the remaining messages of the
+/// previous topic in its place.
 const REST_WAIT: Duration = Duration::from_secs(2);
 
-/// The interval at which it checks for the rest.
+/// Interval between checks for the remaining messages.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Shared {
@@ -50,7 +50,7 @@ impl Shared {
         let created = self.known.lock().directory.create(creator, created_in, topic);
         if let Ok(Created { index, is_new: true, .. }) = created {
             let held = self.known.lock().held_topics().remove(&index);
-            // Participants cannot find the topic before it is open, which happens later.
+            // Participants cannot find the topic before it opens, which happens later.
             held.into_iter().for_each(|held| self.begin_topic(index, &held));
         }
         if self.is_own_request(message) {
@@ -60,8 +60,8 @@ impl Shared {
 
     fn hear_delete(&self, message: &Message<'_>, request: u64, name: &str) {
         let deleted = self.known.lock().directory.delete(name);
-        // In this order, because a thread that creates a writer checks the directory after
-        // discovery has the writer.
+        // In this order, because a thread that creates a writer checks the directory after the
+        // writer is registered in discovery.
         if let Ok((index, generation)) = deleted {
             upcall(|| lock(&self.discovery).stop_writers(index, generation));
         }
@@ -87,8 +87,8 @@ impl Shared {
         }
     }
 
-    /// Returns whether this process made the request, and not a former process of this node whose
-    /// requests are replayed.
+    /// Returns whether this process made the request, rather than a previous process of this node
+    /// whose requests are being replayed.
     fn is_own_request(&self, message: &Message<'_>) -> bool {
         ParticipantId::of(message) == self.own && !message.is_replayed
     }
@@ -101,8 +101,8 @@ impl Shared {
     pub(super) fn begin_topic(&self, index: usize, held: &HeldPlace) {
         self.await_rest(index);
         let HeldPlace { topic, generation, created_in, .. } = held;
-        // A member has received all of the previous one. Its listeners are dropped without the
-        // lock.
+        // A member has received all messages of the previous topic. Its listeners are dropped
+        // without holding the lock.
         drop(self.with_topic(index, |state| {
             let readers = state.end(Now::read());
             state.begin(*generation, *created_in, topic.store());
@@ -116,7 +116,7 @@ impl Shared {
         }
     }
 
-    /// Waits a while for the remaining messages of the previous topic of the place: at an external
+    /// Waits a while for the remaining messages of the previous topic in the place: on an external
     /// participant, a topic's messages use another connection than discovery.
     fn await_rest(&self, index: usize) {
         let until = Instant::now() + REST_WAIT;
@@ -126,7 +126,7 @@ impl Shared {
         }
     }
 
-    /// Takes over a member's state of readers and topics, at an external participant.
+    /// Restores a member's state of readers and topics, on an external participant.
     pub(super) fn take_over_discovery(&self, bytes: &[u8]) -> Result<(), DdsError> {
         let state = upcall(|| lock(&self.discovery).take_over(bytes))?;
         let mut known = self.known.lock();

@@ -45,8 +45,8 @@ mod tests {
 
     type Change<Q> = fn(&mut Q);
 
-    /// For each policy: a change that makes an offer more than the minimum, and one that makes a
-    /// request more than that.
+    /// For each policy, a change that makes an offer more than the minimum, and a change that makes
+    /// a request exceed that offer.
     const CASES: [(PolicyId, Change<WriterQos>, Change<ReaderQos>); 8] = [
         (
             PolicyId::Durability,

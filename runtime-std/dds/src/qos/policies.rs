@@ -34,16 +34,16 @@ pub enum PolicyId {
     DurabilityService,
 }
 
-/// How long samples are kept for late readers.
+/// The time for which samples are kept for late readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
     /// Samples are not kept.
     #[default]
     Volatile,
-    /// As long as the writer exists. A reader can request it, and a topic that keeps more satisfies
-    /// it; a writer cannot offer it, because here the topic's members keep samples and not the
-    /// writer.
+    /// As long as the writer exists. A reader can request this, and a topic that keeps samples
+    /// longer satisfies it. A writer cannot offer it, because the topic's members keep the samples,
+    /// not the writer.
     TransientLocal,
     /// In memory, as long as the topic has a member.
     Transient,
@@ -60,7 +60,8 @@ pub enum AccessScope {
     Instance,
     /// One order for the whole topic.
     Topic,
-    /// One order for all topics of a publisher: part of DDS's object model profile, and refused.
+    /// One order for all topics of a publisher. This is part of DDS's object model profile, and is
+    /// refused.
     Group,
 }
 
@@ -69,22 +70,22 @@ pub enum AccessScope {
 pub struct Presentation {
     /// The scope of the order.
     pub access_scope: AccessScope,
-    /// Whether changes appear together or not at all; refused.
+    /// Whether changes become visible together or not at all. A request for this is refused.
     pub coherent_access: bool,
-    /// With [`AccessScope::Topic`]: all readers of the topic see the samples of all its writers in
+    /// With [`AccessScope::Topic`], all readers of the topic see the samples of all its writers in
     /// the same order. Other DDS products order only each writer's samples.
     pub ordered_access: bool,
 }
 
-/// The longest time between two samples of an instance.
+/// The maximum time between two samples of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// The longest time between two samples.
+    /// The maximum time between two samples.
     #[serde(with = "nanoseconds")]
     pub period: Duration,
 }
 
-/// A delay that the application accepts. Nothing here ever uses it to wait.
+/// A delay that the application accepts. Tramontane never delays a sample because of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBudget {
     /// The delay.
@@ -98,36 +99,37 @@ pub enum Ownership {
     /// The samples of all writers count.
     #[default]
     Shared,
-    /// Only the strongest writer's: part of DDS's ownership profile, and refused.
+    /// Only the samples of the strongest writer count. This is part of DDS's ownership profile, and
+    /// is refused.
     Exclusive,
 }
 
-/// The party that asserts that a writer is alive.
+/// Who asserts that a writer is alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LivelinessKind {
     /// The group: a writer is alive as long as its participant is a member of the view.
     #[default]
     Automatic,
-    /// The application, for all manual writers of its participant together.
+    /// The application asserts it for all manual writers of its participant together.
     ManualByParticipant,
-    /// The application, for each writer.
+    /// The application asserts it for each writer.
     ManualByTopic,
 }
 
 /// The detection of a writer's liveliness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Liveliness {
-    /// The party that asserts liveliness.
+    /// Who asserts liveliness.
     pub kind: LivelinessKind,
     /// The time after which a silent writer counts as not alive.
     #[serde(with = "nanoseconds")]
     pub lease_duration: Duration,
 }
 
-/// A limit on the rate of samples of an instance, at a reader.
+/// A reader's limit on the rate of samples per instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeBasedFilter {
-    /// The least time between two samples.
+    /// The minimum time between two samples.
     #[serde(with = "nanoseconds")]
     pub minimum_separation: Duration,
 }
@@ -142,18 +144,18 @@ pub enum ReliabilityKind {
     Reliable,
 }
 
-/// Whether samples may be lost, and how long a writer waits so that they are not.
+/// Whether samples may be lost, and for how long a writer waits for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reliability {
     /// The kind of reliability.
     pub kind: ReliabilityKind,
-    /// The longest time that a write waits for room. At a reader that keeps all samples: how long
-    /// delivery waits for room in it.
+    /// Maximum time for which a write waits for room. At a reader that keeps all samples, the
+    /// maximum time for which delivery waits for room in the reader.
     #[serde(with = "nanoseconds")]
     pub max_blocking_time: Duration,
 }
 
-/// How long a sample is valid.
+/// The time for which a sample is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lifespan {
     /// Counted from the source timestamp. The clocks of hosts are assumed to agree.
@@ -161,36 +163,36 @@ pub struct Lifespan {
     pub duration: Duration,
 }
 
-/// The rule by which one of two samples of an instance is the later one.
+/// The rule that decides which of two samples of an instance is the later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DestinationOrder {
-    /// The one that is later in the order of the topic; at the ordered levels that is the same one
-    /// for all readers.
+    /// The sample that is later in the order of the topic. At the ordered levels, that order is the
+    /// same for all readers.
     #[default]
     ByReceptionTimestamp,
-    /// The one with the later source timestamp. A sample that arrives after the application has
+    /// The sample with the later source timestamp. A sample that arrives after the application has
     /// received a later one is dropped.
     BySourceTimestamp,
 }
 
-/// How many samples of an instance are kept.
+/// The number of samples per instance that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum History {
-    /// The last samples, this many.
+    /// The given number of most recent samples.
     KeepLast(u32),
-    /// All, up to the resource limits.
+    /// All samples, up to the resource limits.
     KeepAll,
 }
 
 /// The limits on kept samples. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// Samples of all instances together.
+    /// Maximum number of samples of all instances together.
     pub max_samples: Option<u32>,
-    /// The most instances.
+    /// Maximum number of instances.
     pub max_instances: Option<u32>,
-    /// Samples of an instance.
+    /// Maximum number of samples per instance.
     pub max_samples_per_instance: Option<u32>,
 }
 
@@ -201,13 +203,13 @@ pub struct WriterDataLifecycle {
     pub autodispose_unregistered_instances: bool,
 }
 
-/// How long a reader keeps what is left of instances that are not alive.
+/// The time for which a reader keeps the remains of instances that are not alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReaderDataLifecycle {
-    /// The delay for instances without a writer.
+    /// The time for which the samples of an instance without writers are kept.
     #[serde(with = "nanoseconds")]
     pub autopurge_nowriter_samples_delay: Duration,
-    /// The delay for disposed instances.
+    /// The time for which the samples of a disposed instance are kept.
     #[serde(with = "nanoseconds")]
     pub autopurge_disposed_samples_delay: Duration,
 }

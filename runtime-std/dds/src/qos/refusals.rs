@@ -1,5 +1,5 @@
-//! Policies that are refused when a writer or a reader is created, with the reason: no policy is
-//! silently ignored.
+//! Policies that are refused when a writer or a reader is created, each with its reason. No policy
+//! is silently ignored.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use crate::wire::USER_DATA_MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) level: Level,
-    /// The time after which a silent member is removed; `None` if its loss is noticed at once.
+    /// The time after which a silent member is removed; `None` if the loss of a member is noticed
+    /// immediately.
     pub(crate) failure_timeout: Option<Duration>,
 }
 
@@ -131,7 +132,7 @@ fn check_shared(
     Ok(())
 }
 
-/// Checks DDS's rules: a depth within the limits, and consistent limits.
+/// Checks DDS's rules for histories: a depth within the limits, and consistent limits.
 fn check_history(history: History, limits: &ResourceLimits) -> Result<(), DdsError> {
     let each = limits.max_samples_per_instance;
     if let History::KeepLast(depth) = history

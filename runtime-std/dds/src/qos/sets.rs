@@ -1,4 +1,4 @@
-//! The policies of a writer, and those of a reader.
+//! The policy sets of writers and readers.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,53 +9,55 @@ use super::policies::{
 };
 use crate::domain::Level;
 
-/// The policies that a data writer offers. The default is DDS's, except for durability and
+/// The policies that a data writer offers. The defaults are those of DDS, except for durability and
 /// presentation: see [`WriterQos::of`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterQos {
-    /// How long samples are kept for late readers: as long as the topic's level keeps them, or
-    /// less.
+    /// The time for which samples are kept for late readers: as long as the topic's level keeps
+    /// them, or less.
     pub durability: Durability,
-    /// The order across writers: the one of the topic's level, or a weaker one.
+    /// The order across writers: the order of the topic's level, or a weaker one.
     pub presentation: Presentation,
-    /// The longest time between two samples of an instance.
+    /// The maximum time between two samples of an instance.
     pub deadline: Deadline,
-    /// Compared with the readers' requests. Nothing uses it to wait.
+    /// The accepted delay. It is compared with the readers' requests, but never delays a sample.
     pub latency_budget: LatencyBudget,
     /// Shared; exclusive ownership is refused.
     pub ownership: Ownership,
-    /// The detection of its liveliness.
+    /// The detection of the writer's liveliness.
     pub liveliness: Liveliness,
-    /// Whether it waits for room.
+    /// Whether a write waits for room.
     pub reliability: Reliability,
-    /// How long its samples are valid.
+    /// The time for which the writer's samples are valid.
     pub lifespan: Lifespan,
-    /// The rule for the later of two samples.
+    /// The rule that decides which of two samples is later.
     pub destination_order: DestinationOrder,
     /// Has no effect on the writer: samples stay in its window until all members have them, and
-    /// none is replaced there by a later one. The topic decides what is kept for late readers.
+    /// later samples do not replace earlier ones there. The topic's description decides what is
+    /// kept for late readers.
     pub history: History,
-    /// The most instances; limits of samples are refused, because the topic's window is the limit.
+    /// Maximum number of instances. Limits on samples are refused, because the topic's window is
+    /// the limit.
     pub resource_limits: ResourceLimits,
     /// Whether unregistering an instance disposes of it.
     pub writer_data_lifecycle: WriterDataLifecycle,
     /// Bytes for readers, in [`PublicationData`](crate::PublicationData).
     #[serde(with = "serde_bytes")]
     pub user_data: Vec<u8>,
-    /// Has no effect over these fabrics: every value except 0 is refused.
+    /// A priority has no effect on these fabrics, so every value except 0 is refused.
     pub transport_priority: i32,
 }
 
-/// The policies that a data reader requests. The default is DDS's.
+/// The policies that a data reader requests. The defaults are those of DDS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReaderQos {
-    /// The earlier samples that it requests.
+    /// The earlier samples that the reader requests.
     pub durability: Durability,
-    /// The order across writers that it requests.
+    /// The order across writers that the reader requests.
     pub presentation: Presentation,
-    /// The longest time between two samples of an instance.
+    /// The maximum time between two samples of an instance.
     pub deadline: Deadline,
-    /// The delay that it accepts.
+    /// The delay that the reader accepts.
     pub latency_budget: LatencyBudget,
     /// Shared; exclusive ownership is refused.
     pub ownership: Ownership,
@@ -63,15 +65,15 @@ pub struct ReaderQos {
     pub liveliness: Liveliness,
     /// Whether samples may be lost.
     pub reliability: Reliability,
-    /// The rule for the later of two samples.
+    /// The rule that decides which of two samples is later.
     pub destination_order: DestinationOrder,
-    /// How many samples of an instance it keeps.
+    /// The number of samples per instance that the reader keeps.
     pub history: History,
-    /// The limits on what it keeps.
+    /// The limits on the samples that the reader keeps.
     pub resource_limits: ResourceLimits,
-    /// The limit on the rate at which it accepts samples.
+    /// The limit on the rate at which the reader accepts samples.
     pub time_based_filter: TimeBasedFilter,
-    /// The time after which it forgets instances that are not alive.
+    /// The time after which the reader forgets instances that are not alive.
     pub reader_data_lifecycle: ReaderDataLifecycle,
     /// Bytes for writers, in [`SubscriptionData`](crate::SubscriptionData).
     #[serde(with = "serde_bytes")]
@@ -79,9 +81,9 @@ pub struct ReaderQos {
 }
 
 impl WriterQos {
-    /// Returns the best that a writer on a topic of this level can offer: everything that the level
-    /// keeps, and its order. If samples are kept, they outlive the writer: an instance that it
-    /// unregisters is not disposed of.
+    /// Returns the most that a writer on a topic of this level can offer: the durability and order
+    /// of the level. If the level keeps samples, they outlive the writer, so an instance that the
+    /// writer unregisters is not disposed of.
     #[must_use]
     pub fn of(level: Level) -> Self {
         Self {

@@ -1,9 +1,9 @@
 //! The samples that a reader keeps: a state machine without threads and without a clock.
 //!
 //! # Invariants
-//! - History and resource limits bound what is kept, and an expired sample is never returned.
-//! - Entries that only report a state count towards no limit, and an instance has at most one
-//!   unread entry of that kind.
+//! - History and resource limits bound the kept samples, and an expired sample is never returned.
+//! - Entries that only report a state do not count towards any limit, and an instance has at most
+//!   one unread entry of that kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,19 +24,20 @@ use crate::wire::Kind;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) kind: Kind,
-    /// Complete except for the reader's own fields.
+    /// The arrival's information, complete except for the reader's own fields.
     pub(crate) info: SampleInfo,
     pub(crate) expires: Timestamp,
 }
 
-/// Whether a reader accepts an arrival.
+/// A reader's decision about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Accepted, with the complete info.
+    /// The arrival is accepted; here is its complete information.
     Admitted(SampleInfo),
-    /// Ignored, because it says nothing new or is unwanted: filtered, expired, or outdated.
+    /// The arrival is ignored, because it brings nothing new or is unwanted: filtered, expired, or
+    /// outdated.
     Ignored,
-    /// Rejected for lack of room.
+    /// The arrival is rejected for lack of room.
     Rejected(RejectedReason),
 }
 
@@ -63,7 +64,7 @@ impl ReaderCache {
         Self { qos, instances: BTreeMap::new(), values: 0, next_expiry }
     }
 
-    /// Records an arrival, and decides whether it is to be kept.
+    /// Records an arrival, and decides whether to keep it.
     pub(crate) fn admit(&mut self, arrival: &Arrival, now: Now) -> Admission {
         let handle = arrival.info.instance_handle;
         let is_value = arrival.kind == Kind::Data;
@@ -73,7 +74,7 @@ impl ReaderCache {
         }
         let is_known = self.instances.contains_key(&handle);
         if !is_known && !is_value {
-            // This reader never knew the instance that ends.
+            // This reader never knew the instance that has ended.
             return Admission::Ignored;
         }
         if !is_known && is_more(self.qos.resource_limits.max_instances, self.instances.len()) {
@@ -107,8 +108,8 @@ impl ReaderCache {
         Admission::Admitted(info)
     }
 
-    /// Records that the application took a sample in place: the instance was seen, and nothing is
-    /// kept.
+    /// Records that the application has taken a sample in place: the instance counts as seen, and
+    /// nothing is kept.
     pub(crate) fn taken_in_place(&mut self, info: &SampleInfo) {
         if let Some(instance) = self.instances.get_mut(&info.instance_handle) {
             instance.view = ViewStates::NOT_NEW;
@@ -118,13 +119,14 @@ impl ReaderCache {
         self.forget_if_over(info.instance_handle);
     }
 
-    /// Does the same after expired samples are removed.
+    /// Like [`Self::lacks_room`], after removing expired samples.
     pub(crate) fn lacks_room_at(&mut self, handle: InstanceHandle, now: Now) -> bool {
         self.forget_expired(now.wall);
         self.lacks_room(handle).is_some()
     }
 
-    /// Returns why a value of this instance would not be kept now.
+    /// Returns the reason that a value of this instance could not be kept now, or `None` if it
+    /// could.
     pub(crate) fn lacks_room(&self, handle: InstanceHandle) -> Option<RejectedReason> {
         let limits = &self.qos.resource_limits;
         let own = self.instances.get(&handle).map_or(0, |instance| instance.values);
@@ -185,7 +187,7 @@ impl ReaderCache {
         Ok(())
     }
 
-    /// Records that a writer is gone from all instances. Returns whether that changed an instance's
+    /// Records that a writer has left all instances. Returns whether that changed an instance's
     /// state.
     pub(crate) fn writer_left(&mut self, writer: PublicationHandle, now: Now) -> bool {
         let mut told = false;
@@ -204,8 +206,8 @@ impl ReaderCache {
         told
     }
 
-    /// Takes over the state of an instance kept for this reader: its writers, and whether it has
-    /// ended. Returns true if that ended it here.
+    /// Adopts the state of an instance that was kept for this reader: its writers, and whether it
+    /// has ended. Returns `true` if the instance has thereby ended at this reader.
     pub(crate) fn adopt(
         &mut self,
         handle: InstanceHandle,
@@ -227,8 +229,8 @@ impl ReaderCache {
         changed
     }
 
-    /// Returns the selected samples in the order in which they are handed out. Taken samples are
-    /// removed; the others count as read.
+    /// Returns the selected samples in the order in which the application receives them. Taken
+    /// samples are removed; the others count as read.
     pub(crate) fn select(&mut self, selection: &Selection, takes: bool, now: Now) -> Vec<Selected> {
         self.forget_expired(now.wall);
         let mut found: Vec<((Timestamp, u64), InstanceHandle, usize)> = Vec::new();
@@ -257,7 +259,7 @@ impl ReaderCache {
         selected
     }
 
-    /// Returns whether a selection has any samples now.
+    /// Returns whether a selection currently has any samples.
     pub(crate) fn has(&mut self, selection: &Selection, now: Now) -> bool {
         self.forget_expired(now.wall);
         self.instances.iter().any(|(handle, instance)| {
@@ -269,7 +271,7 @@ impl ReaderCache {
         })
     }
 
-    /// Returns the instances whose deadline has passed, and how often.
+    /// Returns the instances whose deadline has passed, each with the number of missed periods.
     pub(crate) fn missed_deadlines(&mut self, now: Duration) -> Vec<(InstanceHandle, u32)> {
         let period = self.qos.deadline.period;
         let dues = self
@@ -383,7 +385,7 @@ impl ReaderCache {
     }
 }
 
-/// Adds an entry that only reports an instance's state.
+/// Adds an entry that only reports a change of an instance's state.
 fn tell_state(
     handle: InstanceHandle,
     instance: &mut Instance,
@@ -404,7 +406,7 @@ fn index(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// Returns whether one more would exceed a limit.
+/// Returns whether one more item would exceed a limit.
 fn is_more(limit: Option<u32>, count: usize) -> bool {
     limit.is_some_and(|most| count >= index(most))
 }

@@ -8,7 +8,7 @@ use crate::status::StatusMask;
 use crate::sync::lock;
 use crate::waitset::{Bell, Condition};
 
-/// True while a selection has samples.
+/// True while the selection has samples.
 #[derive(Debug)]
 pub(super) struct ReadCondition {
     pub(super) reader: SharedReader,

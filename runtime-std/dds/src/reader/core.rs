@@ -1,9 +1,10 @@
-//! The type-independent part of a reader, shared by the delivering thread and those of the
-//! application.
+//! The type-independent part of a reader, shared by the delivering thread and the application's
+//! threads.
 //!
 //! # Invariants
 //! - The cache's lock is not held while a listener is called.
-//! - Only the delivering thread adds samples, and before it the thread that creates the reader.
+//! - Only the delivering thread adds samples. Before that, the thread that creates the reader adds
+//!   them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub(super) struct Statuses {
 pub(crate) struct ReaderCore {
     pub(crate) handle: SubscriptionHandle,
     pub(crate) qos: ReaderQos,
-    /// How long delivery may wait for room.
+    /// Maximum time for which delivery waits for room.
     patience: Duration,
     cache: Mutex<ReaderCache>,
     room: Condvar,
@@ -49,16 +50,16 @@ pub(crate) struct ReaderCore {
     listener: Mutex<Option<Box<dyn AnyListener>>>,
     listens: AtomicBool,
     pub(super) bells: Bells,
-    /// Whether something was kept since [`ReaderCore::flush`].
+    /// Whether something has been kept since the last [`ReaderCore::flush`].
     has_news: AtomicBool,
-    /// Whether the topic is deleted and completely handed over.
+    /// Whether the topic has been deleted and all its samples have been delivered.
     is_over: AtomicBool,
     /// Whether the application has dropped the reader.
     is_deleted: AtomicBool,
 }
 
 impl ReaderCore {
-    /// Creates a reader. If it keeps all samples, delivery waits for room in it, at most
+    /// Creates a reader. If it keeps all samples, delivery waits for room in it, for at most
     /// `patience_max`.
     pub(crate) fn new(handle: SubscriptionHandle, qos: ReaderQos, patience_max: Duration) -> Self {
         let waits =
@@ -84,7 +85,7 @@ impl ReaderCore {
         }
     }
 
-    /// Records that the topic is deleted: nothing more comes.
+    /// Records that the topic has been deleted, so nothing more will come.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
         self.bells.ring();
@@ -94,8 +95,8 @@ impl ReaderCore {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Records that the reader is deleted, so that a thread that still holds it adds it to no
-    /// topic.
+    /// Records that the reader has been deleted, so that a thread that still holds it does not add
+    /// it to a topic.
     pub(crate) fn delete(&self) {
         self.is_deleted.store(true, Ordering::Release);
     }
@@ -110,7 +111,7 @@ impl ReaderCore {
         self.listens.store(listens, Ordering::Release);
     }
 
-    /// Hands an arrival over: it is lent to the listener first, and kept if the listener does not
+    /// Delivers an arrival: lends it to the listener first, and keeps it if the listener does not
     /// take it.
     pub(crate) fn deliver(&self, arrival: &Arrival, incoming: &mut Incoming<'_>, now: Now) {
         let admission = lock(&self.cache).admit(arrival, now);
@@ -129,7 +130,7 @@ impl ReaderCore {
         let payload = (info.valid_data || !incoming.bytes.is_empty()).then(|| incoming.keep());
         let mut cache = lock(&self.cache);
         if info.valid_data && !self.patience.is_zero() {
-            // Samples that have expired meanwhile make room.
+            // Samples that have expired in the meantime make room.
             let lacks =
                 |cache: &mut ReaderCache| cache.lacks_room_at(info.instance_handle, Now::read());
             cache = wait_while(&self.room, cache, self.patience, lacks);
@@ -142,7 +143,7 @@ impl ReaderCore {
         }
     }
 
-    /// Ends a batch of arrivals that were handed over together.
+    /// Ends a batch of arrivals that were delivered together.
     pub(crate) fn flush(&self) {
         if self.has_news.swap(false, Ordering::Relaxed) {
             lock(&self.statuses).changed |= StatusMask::DATA_AVAILABLE;
@@ -190,8 +191,8 @@ impl ReaderCore {
         self.changes(StatusMask::SAMPLE_LOST, change, ReaderEvent::Lost);
     }
 
-    /// Records that the topic's history, from this number of its order on, differs from what was
-    /// handed over.
+    /// Records that the topic's history, beginning with this number in its order, differs from what
+    /// was delivered.
     #[cold]
     pub(crate) fn history_changed(&self, from: u64) {
         let change = |statuses: &mut Statuses| {
@@ -222,7 +223,7 @@ impl ReaderCore {
         lock(&self.statuses).matched.current_count
     }
 
-    /// Records a new writer that offers enough.
+    /// Records a new writer whose offer matches.
     pub(crate) fn matched(&self, writer: PublicationHandle, is_alive: bool) {
         let change = |statuses: &mut Statuses| {
             statuses.matched.add();
@@ -243,7 +244,7 @@ impl ReaderCore {
         self.changes(StatusMask::REQUESTED_INCOMPATIBLE_QOS, change, event);
     }
 
-    /// Records that a matched writer is gone from all its instances.
+    /// Records that a matched writer has left all its instances.
     pub(crate) fn unmatched(&self, writer: PublicationHandle, was_alive: bool, now: Now) {
         self.writer_left(writer, now);
         let change = |statuses: &mut Statuses| {
@@ -258,7 +259,7 @@ impl ReaderCore {
         self.changes(StatusMask::SUBSCRIPTION_MATCHED, change, ReaderEvent::Matched);
     }
 
-    /// Records that a matched writer missed its lease.
+    /// Records that a matched writer has missed its lease.
     pub(crate) fn sleeps(&self, writer: PublicationHandle, now: Now) {
         self.writer_left(writer, now);
         let change = |statuses: &mut Statuses| {
@@ -268,7 +269,7 @@ impl ReaderCore {
         self.changes(StatusMask::LIVELINESS_CHANGED, change, ReaderEvent::Liveliness);
     }
 
-    /// Records that a matched writer is alive, or alive again.
+    /// Records that a matched writer is alive (again).
     pub(crate) fn lives(&self, writer: PublicationHandle, was_known: bool) {
         let change = |statuses: &mut Statuses| {
             statuses.liveliness.lives(writer, was_known);
@@ -284,7 +285,7 @@ impl ReaderCore {
         }
     }
 
-    /// Takes over the state of a kept instance: its writers, and whether it has ended.
+    /// Adopts the state of a kept instance: its writers, and whether it has ended.
     pub(crate) fn adopt(
         &self,
         instance: InstanceHandle,
@@ -298,7 +299,7 @@ impl ReaderCore {
     }
 
     pub(crate) fn select(&self, selection: &Selection, takes: bool) -> Vec<Selected> {
-        // Before the check: a later arrival sets the status again.
+        // Cleared before the check, because a later arrival sets the status again.
         lock(&self.statuses).changed.remove(StatusMask::DATA_AVAILABLE);
         let selected = lock(&self.cache).select(selection, takes, Now::read());
         if takes {
@@ -328,7 +329,7 @@ impl ReaderCore {
         }
     }
 
-    /// Returns when something may become due; `None` if nothing ever does.
+    /// Returns when something may become due; `None` if nothing ever will.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
         let cache = lock(&self.cache);
         let qos = cache.qos();
@@ -341,7 +342,7 @@ impl ReaderCore {
         if shortest == INFINITE {
             return None;
         }
-        // A new instance is due a whole period from now at the earliest.
+        // A new instance becomes due one whole period from now at the earliest.
         let latest = now.saturating_add(shortest);
         Some(cache.next_due().map_or(latest, |due| due.min(latest)))
     }
@@ -353,7 +354,7 @@ impl std::fmt::Debug for ReaderCore {
     }
 }
 
-/// A shared reader, for conditions.
+/// A shared reader, as conditions hold it.
 pub(crate) type SharedReader = Arc<ReaderCore>;
 
 #[cfg(all(test, tramontane_interleave))]

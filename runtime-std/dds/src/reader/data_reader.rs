@@ -1,4 +1,4 @@
-//! The reader of applications.
+//! The reader, as applications use it.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::status::{
 use crate::sync::lock;
 use crate::waitset::Condition;
 
-/// Reads the samples of a topic. Dropping it deletes it.
+/// Reads the samples of a topic. Dropping it deletes the reader.
 pub struct DataReader<T> {
     core: Arc<ReaderCore>,
     /// `None` for the reader that a listener borrows.
@@ -36,14 +36,14 @@ impl<T: TypeSupport> DataReader<T> {
         Self { core, attachment: None, sample: PhantomData }
     }
 
-    /// Returns the selected samples in order: that of the topic, if the reader requested ordered
-    /// access to it; otherwise instance by instance. They stay in the reader, and count as read.
+    /// Returns the selected samples in the topic's order if the reader requested ordered access,
+    /// and grouped by instance otherwise. The samples stay in the reader, and count as read.
     #[must_use]
     pub fn read(&self, selection: &Selection) -> Vec<Sample<T>> {
         self.select(selection, false)
     }
 
-    /// Returns the same samples, and removes them.
+    /// Returns the same samples as [`DataReader::read`], and removes them.
     #[must_use]
     pub fn take(&self, selection: &Selection) -> Vec<Sample<T>> {
         self.select(selection, true)
@@ -92,8 +92,8 @@ impl<T: TypeSupport> DataReader<T> {
         Arc::new(ReaderStatusCondition { reader: Arc::clone(&self.core), enabled })
     }
 
-    /// Returns whether its topic is deleted and completely handed over, which is the same for all
-    /// readers. Samples that were not taken yet stay.
+    /// Returns whether the topic has been deleted and all its samples, which are the same for all
+    /// readers, have been delivered. Samples that have not been taken stay in the reader.
     #[must_use]
     pub fn is_topic_deleted(&self) -> bool {
         self.core.is_over()
@@ -129,7 +129,7 @@ impl<T: TypeSupport> DataReader<T> {
         self.status(StatusMask::REQUESTED_DEADLINE_MISSED, |statuses| statuses.deadline.take())
     }
 
-    /// Returns the writers that offer too little.
+    /// Returns the writers whose offers are insufficient.
     #[must_use]
     pub fn requested_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         self.status(StatusMask::REQUESTED_INCOMPATIBLE_QOS, |statuses| statuses.incompatible.take())
@@ -162,7 +162,7 @@ impl<T: TypeSupport> DataReader<T> {
         self.core.handle
     }
 
-    /// Returns the policies that it requests.
+    /// Returns the policies that the reader requests.
     #[must_use]
     pub fn qos(&self) -> &ReaderQos {
         &self.core.qos

@@ -6,12 +6,12 @@ use crate::status::{
     SampleLostStatus, SampleRejectedStatus,
 };
 
-/// A listener's decision about a sample that it borrowed.
+/// A listener's decision about a sample that it has borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// The listener is done with it: nothing is copied, and nothing is kept.
+    /// The listener is done with the sample: nothing is copied, and nothing is kept.
     Taken,
-    /// The reader must keep it, for [`DataReader::take`](crate::DataReader::take).
+    /// The reader must keep the sample, for [`DataReader::take`](crate::DataReader::take).
     Keep,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum ReaderEvent {
     Liveliness(LivelinessChangedStatus),
 }
 
-/// A listener for any type.
+/// A listener, independent of the sample type.
 pub(crate) trait AnyListener: Send {
     fn on_sample(&mut self, info: &SampleInfo, bytes: &[u8]) -> Disposition;
     fn on_event(&mut self, event: &ReaderEvent);

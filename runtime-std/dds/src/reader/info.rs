@@ -1,4 +1,4 @@
-//! The information about a sample besides its value.
+//! The information about a sample, apart from its value.
 
 use tramontane::{Place, ViewId};
 
@@ -8,19 +8,19 @@ use crate::time::Timestamp;
 use crate::wire::Origin;
 
 bitflags::bitflags! {
-    /// Whether a sample was read before.
+    /// Whether a sample has been read before.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct SampleStates: u8 {
         /// Read before.
         const READ = 1;
-        /// Not read before.
+        /// The sample has not been read before.
         const NOT_READ = 2;
     }
 
-    /// Whether an instance was seen before.
+    /// Whether an instance has been seen before.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct ViewStates: u8 {
-        /// Not seen before, or alive again since.
+        /// The instance has not been seen before, or has become alive again since.
         const NEW = 1;
         /// Seen before.
         const NOT_NEW = 2;
@@ -31,7 +31,7 @@ bitflags::bitflags! {
     pub struct InstanceStates: u8 {
         /// The instance is alive.
         const ALIVE = 1;
-        /// A writer disposed of it.
+        /// A writer has disposed of the instance.
         const NOT_ALIVE_DISPOSED = 2;
         /// The instance has no writer left.
         const NOT_ALIVE_NO_WRITERS = 4;
@@ -41,44 +41,47 @@ bitflags::bitflags! {
 /// The information that accompanies a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleInfo {
-    /// Whether this reader has read it before: one flag.
+    /// Whether this reader has read the sample before (one flag).
     pub sample_state: SampleStates,
-    /// Whether this reader has seen the instance before: one flag.
+    /// Whether this reader has seen the instance before (one flag).
     pub view_state: ViewStates,
-    /// Whether the instance was alive when the samples were read: one flag.
+    /// Whether the instance was alive when the samples were read (one flag).
     pub instance_state: InstanceStates,
-    /// How often the instance came alive again after a disposal, up to this sample.
+    /// Number of times that the instance came alive again after a disposal, up to this sample.
     pub disposed_generation_count: u32,
-    /// How often the instance came alive again after it had no writers, up to this sample.
+    /// Number of times that the instance came alive again after it had no writers, up to this
+    /// sample.
     pub no_writers_generation_count: u32,
-    /// How many samples of the instance follow in the same result.
+    /// Number of samples of the same instance that follow in the same result.
     pub sample_rank: u32,
-    /// Generations from this sample to the last of its instance in the same result.
+    /// Number of generations from this sample to the last sample of its instance in the same
+    /// result.
     pub generation_rank: u32,
-    /// Generations from this sample to the last of its instance.
+    /// Number of generations from this sample to the latest sample of its instance.
     pub absolute_generation_rank: u32,
-    /// The time of writing.
+    /// The time at which the sample was written.
     pub source_timestamp: Timestamp,
-    /// The time at which it was handed over here.
+    /// The time at which the sample was delivered to this participant.
     pub reception_timestamp: Timestamp,
     /// The sample's instance.
     pub instance_handle: InstanceHandle,
     /// The sample's writer.
     pub publication_handle: PublicationHandle,
-    /// The sample's number among those of its writer, from 1.
+    /// The sample's number among its writer's samples, counted from 1.
     pub sequence: u64,
-    /// The sample's number in the topic's order since the topic began; at the ordered levels it is
-    /// the same for all readers. Missing numbers belong to writers' own messages, not to samples.
+    /// The sample's number in the topic's order since the topic began; at the ordered levels, the
+    /// number is the same for all readers. Missing numbers belong to writers' own messages, not to
+    /// samples.
     pub ordinal: u64,
-    /// The view in which it was delivered, and its position there.
+    /// The view in which the sample was delivered, and its position in that view.
     pub place: (ViewId, Place),
-    /// Whether it was kept for late readers, and handed over when this one came.
+    /// Whether the sample was kept for late readers and delivered when this reader was created.
     pub is_historical: bool,
-    /// The encoding of its value.
+    /// The encoding of the sample's value.
     pub encoding: Encoding,
-    /// The sample's origin, if that is another system.
+    /// The sample's origin, if it came from another system.
     pub origin: Option<Origin>,
-    /// Whether there is a value; otherwise this reports only a change of the instance's state.
+    /// Whether there is a value. If not, the entry only reports a change of the instance's state.
     pub valid_data: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One instance at a reader: its state, its writers, and its samples.
+//! One instance in a reader: its state, its writers, and its samples.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,34 +16,34 @@ pub(super) struct InstanceEntry {
     pub(super) info: SampleInfo,
     /// `None` for an entry that only reports a state.
     pub(super) payload: Option<Arc<Payload>>,
-    /// The time after which it is invalid.
+    /// The time after which the sample is invalid.
     pub(super) expires: Timestamp,
-    /// Whether it is part of a call's result.
+    /// Whether the entry is part of a call's result.
     pub(super) is_selected: bool,
 }
 
-/// The state of an instance at a reader.
+/// The state of an instance in a reader.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) state: InstanceStates,
     pub(super) view: ViewStates,
     disposed_generations: u32,
     no_writers_generations: u32,
-    /// Writers that have written or registered it, and not unregistered it since.
+    /// Writers that have written or registered the instance, and have not unregistered it since.
     writers: Vec<PublicationHandle>,
-    /// In the order in which they are handed out.
+    /// The entries, in the order in which the application receives them.
     pub(super) entries: VecDeque<InstanceEntry>,
-    /// Entries with a value.
+    /// Number of entries with a value.
     pub(super) values: usize,
     /// The time of the last accepted value.
     pub(super) last_value: Option<Duration>,
     /// The time at which the next value is due.
     pub(super) due: Option<Duration>,
-    /// The time since when it is not alive.
+    /// The time since which the instance has not been alive.
     pub(super) not_alive_since: Option<Duration>,
     /// The latest source timestamp that the application has received.
     pub(super) latest_given: Timestamp,
-    /// Whether a change of its state was admitted, but not kept or taken yet.
+    /// Whether a change of the state has been admitted, but not yet kept or taken.
     pub(super) is_ending: bool,
 }
 
@@ -65,7 +65,7 @@ impl Instance {
         }
     }
 
-    /// Records a writer's message about it. Returns whether the state changed.
+    /// Records a writer's message about the instance. Returns whether the state changed.
     pub(super) fn heard(&mut self, kind: Kind, writer: PublicationHandle, now: Duration) -> bool {
         let before = self.state;
         match kind {
@@ -106,7 +106,7 @@ impl Instance {
         }
     }
 
-    /// Records that a writer no longer writes it.
+    /// Records that a writer no longer writes the instance.
     pub(super) fn leave(&mut self, writer: PublicationHandle, now: Duration) {
         self.writers.retain(|known| *known != writer);
         if self.writers.is_empty() {
@@ -114,7 +114,7 @@ impl Instance {
         }
     }
 
-    /// Replaces its writers.
+    /// Replaces the instance's writers.
     pub(super) fn adopt(&mut self, writers: &[PublicationHandle], now: Duration) {
         self.writers = writers.to_vec();
         if self.writers.is_empty() {
@@ -126,7 +126,7 @@ impl Instance {
         self.writers.contains(&writer)
     }
 
-    /// Returns whether there is nothing left to report about it.
+    /// Returns whether there is nothing left to report about the instance.
     pub(super) fn is_over(&self) -> bool {
         self.entries.is_empty()
             && self.writers.is_empty()
@@ -134,7 +134,7 @@ impl Instance {
             && !self.is_ending
     }
 
-    /// Fills in the instance's fields of a sample's info.
+    /// Fills the fields about the instance into a sample's information.
     pub(super) fn stamp(&self, info: &mut SampleInfo) {
         info.sample_state = SampleStates::NOT_READ;
         info.view_state = self.view;
@@ -143,7 +143,7 @@ impl Instance {
         info.no_writers_generation_count = self.no_writers_generations;
     }
 
-    /// Returns the number of its generations so far.
+    /// Returns the number of the instance's generations so far.
     pub(super) const fn generations(&self) -> u32 {
         self.disposed_generations + self.no_writers_generations
     }

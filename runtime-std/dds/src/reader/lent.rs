@@ -1,4 +1,4 @@
-//! Samples in place.
+//! Samples that are lent in place.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use crate::cdr::{PlainType, TypeSupport, decode, plain_ref};
 use crate::error::DdsError;
 use crate::topic::Payload;
 
-/// A borrowed sample: in the group's ring while a listener is called, or in the reader's memory.
+/// A borrowed sample: it lies in the group's ring while a listener is called, or in the reader's
+/// memory.
 ///
 /// Over shared memory the ring belongs to the writer's process. A program that does not trust all
-/// participants copies the value before it checks it, and uses the copy: [`Lent::data`] makes one.
+/// participants must copy the value with [`Lent::data`] before checking it, and use the copy.
 #[derive(Debug)]
 pub struct Lent<'a, T> {
     info: &'a SampleInfo,
@@ -26,14 +27,14 @@ impl<'a, T> Lent<'a, T> {
         Self { info, bytes, sample: PhantomData }
     }
 
-    /// Returns the information about it.
+    /// Returns the information about the sample.
     #[must_use]
     pub const fn info(&self) -> &'a SampleInfo {
         self.info
     }
 
-    /// Returns its CDR; without a value ([`SampleInfo::valid_data`]), the key's CDR, if it was
-    /// kept.
+    /// Returns the sample's CDR. If there is no value ([`SampleInfo::valid_data`]), returns the
+    /// key's CDR, if that was kept.
     #[must_use]
     pub const fn cdr(&self) -> &'a [u8] {
         self.bytes
@@ -43,7 +44,7 @@ impl<'a, T> Lent<'a, T> {
     /// [`OctetsRef`](crate::OctetsRef).
     ///
     /// # Errors
-    /// [`DdsError::Cdr`] if there is no value, or it is not of this type.
+    /// Fails with [`DdsError::Cdr`] if there is no value, or if it is not of this type.
     pub fn view<V: Deserialize<'a>>(&self) -> Result<V, DdsError> {
         if !self.info.valid_data {
             return Err(DdsError::Cdr("this tells a state, and has no value".into()));
@@ -56,13 +57,14 @@ impl<'a, T: TypeSupport> Lent<'a, T> {
     /// Returns a copy of the value.
     ///
     /// # Errors
-    /// [`DdsError::Cdr`] if there is no value, or it is not of this type.
+    /// Fails with [`DdsError::Cdr`] if there is no value, or if it is not of this type.
     pub fn data(&self) -> Result<T, DdsError> {
         self.view()
     }
 
     /// Returns the value of a plain type in place. Returns `None` if there is no value, if it is
-    /// unaligned, or if a host of the other byte order wrote it; [`Lent::data`] then makes a copy.
+    /// unaligned, or if a host with the other byte order wrote it; [`Lent::data`] then makes a
+    /// copy.
     #[must_use]
     pub fn plain(&self) -> Option<&'a T>
     where
@@ -72,10 +74,10 @@ impl<'a, T: TypeSupport> Lent<'a, T> {
     }
 }
 
-/// A sample that a reader returned. Its value stays in place while this exists.
+/// A sample that a reader has returned. Its value stays in place while this exists.
 #[derive(Debug)]
 pub struct Sample<T> {
-    /// The information about it.
+    /// The information about the sample.
     pub info: SampleInfo,
     payload: Option<Arc<Payload>>,
     sample: PhantomData<fn() -> T>,
@@ -97,7 +99,7 @@ impl<T: TypeSupport> Sample<T> {
     /// Returns a copy of the value.
     ///
     /// # Errors
-    /// [`DdsError::Cdr`] if there is no value, or it is not of this type.
+    /// Fails with [`DdsError::Cdr`] if there is no value, or if it is not of this type.
     pub fn data(&self) -> Result<T, DdsError> {
         self.lend().data()
     }

@@ -1,4 +1,4 @@
-//! Listeners: callbacks to the application.
+//! Listeners: callbacks into the application.
 
 use std::sync::{Arc, Weak};
 
@@ -15,25 +15,25 @@ use crate::status::{
 
 /// A reader's listener. The delivering thread calls it: a slow call delays the group, and a call
 /// longer than the group's failure timeout removes this member. Calls that may wait are refused
-/// there.
+/// inside a listener.
 #[allow(unused_variables, reason = "what is not of interest is left out")]
 pub trait DataReaderListener<T: TypeSupport>: Send {
-    /// Called with a sample, or the end of an instance, borrowed in place: over shared memory in
-    /// its writer's ring. A listener that returns [`Disposition::Taken`] avoids a copy.
+    /// Called with a sample, or the end of an instance, borrowed in place. Over shared memory, it
+    /// lies in its writer's ring. A listener that returns [`Disposition::Taken`] avoids a copy.
     fn on_sample(&mut self, sample: &Lent<'_, T>) -> Disposition {
         Disposition::Keep
     }
 
-    /// Called when samples were kept and can be taken, once per batch.
+    /// Called once per batch when samples have been kept and can be taken.
     fn on_data_available(&mut self, reader: &DataReader<T>) {}
 
-    /// Called when samples did not arrive.
+    /// Called when samples have been lost.
     fn on_sample_lost(&mut self, status: &SampleLostStatus) {}
 
-    /// Called when samples arrived for which there was no room.
+    /// Called when arriving samples have found no room.
     fn on_sample_rejected(&mut self, status: &SampleRejectedStatus) {}
 
-    /// Called when an instance had no sample within the deadline.
+    /// Called when an instance has received no sample within the deadline.
     fn on_requested_deadline_missed(&mut self, status: &DeadlineMissedStatus) {}
 
     /// Called when a writer offers less than this reader requests.
@@ -46,7 +46,7 @@ pub trait DataReaderListener<T: TypeSupport>: Send {
     fn on_liveliness_changed(&mut self, status: &LivelinessChangedStatus) {}
 }
 
-/// A listener with its reader's type.
+/// A listener together with its reader's type.
 pub(super) struct Typed<T: TypeSupport, L> {
     pub(super) listener: L,
     pub(super) reader: Weak<ReaderCore>,
@@ -77,7 +77,7 @@ impl<T: TypeSupport, L: DataReaderListener<T>> AnyListener for Typed<T, L> {
     }
 }
 
-/// A closure that receives borrowed samples, as a listener.
+/// A listener made from a closure that receives borrowed samples.
 #[derive(Debug)]
 pub struct OnSample<F>(pub F);
 

@@ -3,16 +3,17 @@
 use super::info::{InstanceStates, SampleStates, ViewStates};
 use crate::cdr::InstanceHandle;
 
-/// Samples by their states, as for DDS's read and take. The default selects all.
+/// A selection of samples by their states, as for DDS's read and take. The default selects all
+/// samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// The most samples to return.
+    /// Maximum number of samples to return.
     pub max_samples: usize,
-    /// Samples in one of these states.
+    /// The samples must be in one of these states.
     pub samples: SampleStates,
-    /// Samples of instances in one of these states.
+    /// The instances of the samples must be in one of these view states.
     pub views: ViewStates,
-    /// Samples of instances in one of these states.
+    /// The instances of the samples must be in one of these instance states.
     pub instances: InstanceStates,
     /// Only samples of this instance.
     pub instance: Option<InstanceHandle>,

@@ -127,7 +127,8 @@ impl<T: TypeSupport> DataWriter<T> {
         let instance = InstanceHandle::of_key(key)?;
         if !self.outlet.progress().registered.contains(&instance) {
             return Err(DdsError::PreconditionNotMet(format!(
-                "this writer has not written or registered instance {instance}; do that first"
+                "this writer has not written or registered instance {instance}; register it, or \
+                 write a sample of it first"
             )));
         }
         self.end(&Subject::now(kind, instance), &encode(key)?)
@@ -167,7 +168,7 @@ impl<T: TypeSupport> DataWriter<T> {
     {
         if !*self.is_plain.get_or_insert_with(is_plain::<T>) {
             return Err(DdsError::PreconditionNotMet(format!(
-                "the memory layout of {} is not its CDR; use write",
+                "the memory layout of {} differs from its CDR encoding; use write",
                 T::TYPE_NAME
             )));
         }

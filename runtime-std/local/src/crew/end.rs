@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-/// The end of a worker: its exit status, or `None` if it closed its output and still runs.
+/// A worker's end: its exit status, or `None` if the worker has closed its output but still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End(pub Option<ExitStatus>);
 

@@ -17,17 +17,17 @@
 //! - No worker outlives the crew: dropping a [`Crew`] releases all workers, waits a little longer
 //!   than [`GRACE`](crate::processes::GRACE), and kills the rest. If the parent is killed instead,
 //!   the leash of each worker ends it ([`crate::processes`]).
-//! - The parent learns of a worker's end after all its reports.
+//! - The parent learns of a worker's end only after all its reports.
 //!
 //! # Uses
-//! - The benches start one worker per member and wait for one report from each: [`Crew::reports`].
-//! - `demo` and `bench views` take events one at a time ([`Crew::next`]), send orders, and judge
-//!   silence and ends themselves.
-//! - `copy` on this machine has a root that works while its workers do. It starts one worker per
-//!   destination, whose report is `Placed` or `Failed`. While the root sends, a thread or the
-//!   root's own loop calls [`Crew::next`] with a short timeout, and raises the root's cancel flag
-//!   at the first failure or end. Afterwards it continues to call [`Crew::next`] up to its own time
-//!   limit, and takes the first cause.
+//! - The benches start one worker per member and wait for one report from each ([`Crew::reports`]).
+//! - `demo` and `bench views` take events one at a time ([`Crew::next`]), send orders, and decide
+//!   for themselves what silence or an exit means.
+//! - `copy` on this machine has a root that works at the same time as its workers. It starts one
+//!   worker per destination, whose report is `Placed` or `Failed`. While the root sends, a thread
+//!   or the root's own loop calls [`Crew::next`] with a short timeout, and sets the root's cancel
+//!   flag at the first failure or exit. Afterwards it keeps calling [`Crew::next`] up to its own
+//!   time limit, and chooses the first cause.
 
 mod end;
 mod parent;

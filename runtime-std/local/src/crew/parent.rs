@@ -15,26 +15,27 @@ use super::role::{Assignment, Role};
 use crate::interrupt::{Interrupted, Interrupts};
 use crate::processes::{self, dismiss};
 
-/// Time that the kernel may take to end a process that has closed its output: it first ends the
-/// connections of RDMA devices.
+/// Time that the kernel may take to end a process that has closed its output: the kernel first
+/// shuts down the connections of RDMA devices.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Interval between two checks whether a process has ended.
+/// Interval between checks whether a process has exited.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Interval between two checks whether the parent was interrupted.
+/// Interval between checks whether the parent has been interrupted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Time allowed for the other workers to report why they cannot continue, once one has ended early.
+/// Time allowed for the other workers to report why they cannot continue, after one of them has
+/// ended early.
 const AFTERMATH: Duration = Duration::from_millis(800);
 
-/// A worker of a crew: the number of workers that were started before it.
+/// A worker of a crew, identified by the number of workers that were started before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkerId(usize);
 
 impl WorkerId {
-    /// Returns the number of workers that were started before it: its rank, if each member was
-    /// started once and in order.
+    /// Returns the number of workers that were started before this one. This is its rank if each
+    /// member was started once and in order.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0
@@ -44,14 +45,14 @@ impl WorkerId {
 /// The settings with which a worker is started.
 #[derive(Debug, Default)]
 pub struct Launch<'f> {
-    /// Descriptors that the worker inherits under the same numbers: the socket at which others meet
-    /// it.
+    /// Descriptors that the worker inherits under the same numbers, such as the socket at which
+    /// others meet it.
     pub inherited: Vec<BorrowedFd<'f>>,
     /// The processor on which the worker runs, by number.
     pub processor: Option<usize>,
 }
 
-/// An event of a worker.
+/// An event from a worker.
 #[derive(Debug)]
 pub enum Event<M> {
     /// The worker sent a report.
@@ -60,7 +61,7 @@ pub enum Event<M> {
     Ended(End),
 }
 
-/// The reason why a crew did not finish its work.
+/// The reason that a crew did not finish its work.
 #[derive(Debug, thiserror::Error)]
 pub enum CrewError {
     /// The operating system did not start a process or a thread.
@@ -85,7 +86,10 @@ pub enum CrewError {
         end: End,
     },
     /// Workers did not report in time.
-    #[error("{missing} workers gave no result within {limit:?}; find out what delays them")]
+    #[error(
+        "{missing} workers gave no result within {limit:?}; check their output, or reduce the load \
+         of this machine"
+    )]
     TimedOut {
         /// Number of workers that have not reported.
         missing: usize,
@@ -99,8 +103,8 @@ pub enum CrewError {
 
 /// The worker processes of one run. Dropping the crew ends them all.
 ///
-/// The crew must stay on the thread that made it, which the kernel regards as the parent of the
-/// workers.
+/// The crew must stay on the thread that created it, because the kernel regards that thread as the
+/// parent of the workers.
 #[derive(Debug)]
 pub struct Crew<R: Role> {
     workers: BTreeMap<WorkerId, processes::Worker>,
@@ -169,14 +173,15 @@ impl<R: Role> Crew<R> {
         self.workers.get(&id).map_or(0, processes::Worker::pid)
     }
 
-    /// Kills a worker, if it still runs, and forgets it. Its earlier reports may still arrive.
+    /// Kills a worker, if it is still running, and forgets it. Its earlier reports may still
+    /// arrive.
     pub fn remove(&mut self, id: WorkerId) {
         self.workers.remove(&id);
     }
 
     /// Returns the next event of any worker, or `None` if there is none within `timeout`.
     ///
-    /// Returns up to two seconds later if a worker has closed its output and does not end.
+    /// Returns up to two seconds later if a worker has closed its output but does not exit.
     pub fn next(&mut self, timeout: Duration) -> Option<(WorkerId, Event<R::Report>)> {
         let (id, report) = self.receiver.recv_timeout(timeout).ok()?;
         let event = match report {
@@ -186,11 +191,12 @@ impl<R: Role> Crew<R> {
         Some((id, event))
     }
 
-    /// Waits for one report from each started worker, and returns them in starting order. Further
-    /// reports of a worker replace its first.
+    /// Waits for one report from each started worker, and returns them in starting order. A
+    /// worker's later reports replace its first.
     ///
     /// # Errors
-    /// If a worker ended without a report, the time limit passed, or this process was interrupted.
+    /// Fails if a worker ended without a report, the time limit passed, or this process was
+    /// interrupted.
     pub fn reports(
         &mut self,
         limit: Duration,
@@ -208,8 +214,8 @@ impl<R: Role> Crew<R> {
                 Some((id, Event::Report(report))) => drop(reports.insert(id, report)),
                 Some((id, Event::Ended(end))) if !reports.contains_key(&id) => {
                     let cause = self.first_cause(id, end);
-                    // A terminal interrupts all processes, so the same signal may have ended the
-                    // worker.
+                    // A terminal interrupts all processes, so the signal that ended the worker may
+                    // have reached this process too.
                     interrupts.check()?;
                     return Err(cause);
                 }
@@ -219,8 +225,9 @@ impl<R: Role> Crew<R> {
         Ok(reports.into_values().collect())
     }
 
-    /// Finds the cause after one worker has ended early, because others end when they lose a peer.
-    /// Returns the worker that was killed, if there is one, or else the first that ended.
+    /// Finds the cause after one worker has ended early: other workers then end too, because they
+    /// lose a peer. Returns the worker that was killed, if there is one, and otherwise the first
+    /// that ended.
     fn first_cause(&mut self, id: WorkerId, end: End) -> CrewError {
         let mut cause = (id, end);
         let until = Instant::now() + AFTERMATH;
@@ -256,7 +263,7 @@ fn receive<M: DeserializeOwned + Send + 'static>(
     std::thread::Builder::new().name("tramontane-crew".into()).spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                // The crew is gone, so nothing needs the rest.
+                // The crew has been dropped, so nothing needs the remaining reports.
                 Ok(report) => {
                     if sender.send((id, Some(report))).is_err() {
                         return;

@@ -11,16 +11,16 @@ use serde::Serialize;
 use super::role::{Assignment, Role};
 use crate::processes::Leash;
 
-/// The reason why this process is not a worker.
+/// The reason that this process is not a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// Its argument is not an assignment.
+    /// The argument is not an assignment.
     #[error("not a task: {0}")]
     Task(serde_json::Error),
-    /// This program did not start it.
+    /// This program did not start the process.
     #[error(transparent)]
     Parent(io::Error),
-    /// It may not run on its processor.
+    /// The process may not run on its assigned processor.
     #[error("cannot run on processor {processor}: {source}")]
     Processor {
         /// By number.
@@ -39,7 +39,7 @@ pub struct Worker<R: Role> {
 
 impl<R: Role> Worker<R> {
     /// Reads the assignment, ties this process to its parent, and moves it to its processor. Call
-    /// it before other threads are started, because they inherit the processor.
+    /// it before other threads are started, because threads inherit the processor.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -68,25 +68,26 @@ impl<R: Role> Worker<R> {
         }
     }
 
-    /// Waits until the parent releases this worker, or is gone.
+    /// Waits until the parent releases this worker, or the parent exits.
     pub fn wait_for_release(&self) {
         while self.leash.next_line().is_some() {}
     }
 
-    /// Returns whether the parent released this worker or is gone, so that the worker must end.
+    /// Returns whether the parent has released this worker or has exited, so that the worker must
+    /// end.
     #[inline]
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.leash.is_cut()
     }
 
-    /// Returns the flag of [`Worker::is_released`], by which waits can be ended.
+    /// Returns the flag of [`Worker::is_released`], which can be used to end waits.
     #[must_use]
     pub fn released(&self) -> &AtomicBool {
         self.leash.flag()
     }
 
-    /// Returns a sender of reports for any thread.
+    /// Returns a report sender that any thread can use.
     #[must_use]
     pub const fn reporter(&self) -> Reporter<R::Report> {
         Reporter(PhantomData)
@@ -113,15 +114,15 @@ impl<M> Clone for Reporter<M> {
 
 impl<M> Copy for Reporter<M> {}
 
-/// Held while a line is written: a long line is written in parts, and threads take turns.
+/// Held while a line is written, because a long line is written in parts and several threads write.
 static OUTPUT: Mutex<()> = Mutex::new(());
 
 impl<M: Serialize> Reporter<M> {
-    /// Sends a complete report. It does not take the standard library's lock on the output, which
-    /// the command may hold.
+    /// Sends a complete report. Does not take the standard library's lock on the output, which the
+    /// command may hold.
     ///
     /// # Errors
-    /// If the parent no longer reads.
+    /// Fails if the parent no longer reads its input.
     pub fn send(self, report: &M) -> io::Result<()> {
         let mut line = serde_json::to_vec(report)?;
         line.push(b'\n');

@@ -1,4 +1,4 @@
-//! The conversion of each layer's errors to an exit status and a line that says what to do.
+//! The conversion of each layer's errors to an exit status and a line that names the remedy.
 
 #[cfg(feature = "dds")]
 mod dds;
@@ -22,7 +22,7 @@ use tramontane_runtime::shared_memory::Error as SharedMemoryError;
 
 use crate::exit::{Failure, Status, is_exhausted};
 
-/// Implements the conversion of an error to a failure by a function.
+/// Implements the conversion of an error to a failure, given a function.
 macro_rules! failures {
     ($($error:ty => $failure:expr;)+) => {
         $(impl From<$error> for Failure {
@@ -184,7 +184,7 @@ impl From<StartError> for Failure {
     }
 }
 
-/// Returns whether another folder is needed, rather than a repaired disk.
+/// Returns whether the remedy is another folder, rather than a repaired disk.
 fn is_of_the_folder(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
@@ -294,7 +294,7 @@ impl From<tramontane_log::OpenError> for Failure {
     }
 }
 
-/// Converts the error of a log that cannot be written any longer.
+/// Converts the error of a log that can no longer be written.
 impl From<tramontane_log::WriteError> for Failure {
     fn from(error: tramontane_log::WriteError) -> Self {
         use tramontane_log::WriteError as W;
@@ -309,7 +309,7 @@ impl From<tramontane_log::WriteError> for Failure {
     }
 }
 
-/// Converts the error of records that cannot be read.
+/// Converts the error of unreadable records.
 impl From<tramontane_log::ReadError> for Failure {
     fn from(error: tramontane_log::ReadError) -> Self {
         use tramontane_log::ReadError as R;

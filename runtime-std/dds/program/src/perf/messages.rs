@@ -44,14 +44,14 @@ pub(super) struct Task {
     pub(super) node: u32,
     pub(super) group: Description,
     pub(super) topics: Vec<TopicDescription>,
-    /// The place where they meet.
+    /// The place where the participants meet.
     pub(super) place: LocalPlace,
     pub(super) mode: Mode,
-    /// Bytes of each sample.
+    /// Size of each sample in bytes.
     pub(super) bytes: usize,
-    /// How long to publish.
+    /// Duration of the publishing.
     pub(super) time: Duration,
-    /// The folder of its log, at the level logged.
+    /// The folder for the participant's log, at the level logged.
     pub(super) data: Option<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Task {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PerfOrder {
-    /// Every participant is there, so the measurement may begin.
+    /// Every participant is ready, so the measurement may begin.
     Begin,
 }
 
@@ -67,24 +67,24 @@ pub(super) enum PerfOrder {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PerfReport {
-    /// This participant is there, and sees all others.
+    /// This participant has joined and sees all others.
     Ready,
-    /// This participant is done.
+    /// This participant has finished.
     Seen(Seen),
     /// This participant cannot continue.
     Failed { status: u8, text: String },
 }
 
-/// The observations of a participant.
+/// A participant's observations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Seen {
-    /// Samples that it wrote or received.
+    /// Number of samples that the participant wrote or received.
     pub(super) samples: u64,
-    /// The time from the first to the last of them.
+    /// The time from the first of those samples to the last.
     pub(super) elapsed: Duration,
-    /// Samples that did not arrive.
+    /// Number of samples that did not arrive.
     pub(super) lost: u64,
-    /// Round trips, in ns.
+    /// Round-trip times in ns.
     pub(super) round_trips_ns: Vec<u32>,
 }
 

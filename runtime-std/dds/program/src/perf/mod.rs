@@ -1,4 +1,5 @@
-//! `tramontane-dds perf`: throughput and ping-pong of topics, with processes on this machine.
+//! `tramontane-dds perf`: throughput and round-trip times of topics, measured with processes on
+//! this machine.
 //!
 //! | file | subject |
 //! |---|---|
@@ -34,7 +35,7 @@ use tramontane_local::output::print_result;
 
 pub(crate) use participant::run as run_member;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Resources, Status::Group, Status::PeerLost, Status::Disagreement, Status::Device];
 
@@ -47,7 +48,7 @@ pub(super) const EXAMPLES: &str = "  tramontane-dds perf
   tramontane-dds perf --fabric tcp --level unordered
       handed over on receipt, over TCP on this machine";
 
-/// The longest time for a participant to start, and to report after its time.
+/// Time limit for a participant to start, and for its report after the measuring time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A level's name on the command line.
@@ -57,9 +58,9 @@ enum LevelName {
     Unordered,
     /// One order over all writers
     Atomic,
-    /// The same, and kept in memory for late readers
+    /// One order over all writers, and samples kept in memory for late readers
     Volatile,
-    /// The same, and logged on disk
+    /// One order over all writers, and samples logged on disk
     Logged,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct PerfOptions {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=64))]
     subscribers: u32,
-    /// Bytes of each sample
+    /// Size of each sample in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1024,
           value_parser = clap::value_parser!(u32).range(8..=16_777_216))]
     bytes: u32,
@@ -96,7 +97,7 @@ pub(crate) struct PerfOptions {
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Samples that the members keep, at the levels volatile and logged
+    /// Number of samples that the members keep, at the levels volatile and logged
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..))]
     keep: u32,
@@ -158,7 +159,7 @@ impl PerfOptions {
     }
 }
 
-/// Bytes of CDR before the content of a sequence.
+/// Size, in bytes, of the CDR before the content of a sequence.
 const SEQUENCE_OVERHEAD: u32 = 4;
 
 /// Runs the measurement.
@@ -173,8 +174,8 @@ pub(super) fn run(arguments: &PerfOptions) -> Result<(), Failure> {
     print_result(arguments.json, &result, report::Result::table)
 }
 
-/// Runs one round in new processes, so that caches of the last one do not matter. Returns what each
-/// saw, the publisher first.
+/// Runs one round in new processes, so that caches of the previous round do not matter. Returns
+/// each participant's observations, the publisher's first.
 fn round(
     arguments: &PerfOptions,
     task: &Task,

@@ -10,7 +10,7 @@ use super::messages::{Mode, PerfParticipant, PerfReport, Seen, Task};
 use super::{pinging, publishing};
 use tramontane_local::exit::{Failure, Status};
 
-/// The longest time for the other ends to appear.
+/// Time limit for the other ends to appear.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a participant, and reports failures to its parent.
@@ -19,7 +19,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(error, "start it with 'tramontane-dds perf'"))?;
     let Err(failure) = take_part(&task, &worker) else { return Ok(()) };
     let (status, text) = (failure.status.code(), failure.text().to_owned());
-    // The parent may be gone; then the report is lost.
+    // If the parent has exited, the report is lost.
     let _ = worker.report(&PerfReport::Failed { status, text });
     Err(Failure::silent(failure.status))
 }
@@ -37,15 +37,15 @@ fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failur
     }
 }
 
-/// Reports that this participant is there, and waits until it may begin. Returns false if it was
-/// released.
+/// Reports that this participant is ready, and waits until it may begin. Returns `false` if it was
+/// released instead.
 pub(super) fn begin(worker: &Worker<PerfParticipant>) -> Result<bool, Failure> {
     report(worker, &PerfReport::Ready)?;
     Ok(worker.next_order().is_some())
 }
 
 /// Reports the observations, and stays until the parent releases this process: leaving earlier
-/// would be a loss for those that still count.
+/// would be a lost peer for those that are still counting.
 pub(super) fn finish(worker: &Worker<PerfParticipant>, seen: Seen) -> Result<(), Failure> {
     report(worker, &PerfReport::Seen(seen))?;
     worker.wait_for_release();
@@ -68,7 +68,7 @@ pub(super) fn wait_for_readers<T: TypeSupport>(
     Ok(())
 }
 
-/// Reads every byte, as a program would; the sum keeps the compiler from removing the reads.
+/// Reads every byte, as a program would. The sum keeps the compiler from removing the reads.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -85,7 +85,7 @@ fn report(worker: &Worker<PerfParticipant>, report: &PerfReport) -> Result<(), F
     worker.report(report).map_err(|error| Failure::output(&error))
 }
 
-/// Returns empty observations.
+/// Returns observations without any samples.
 pub(super) const fn nothing() -> Seen {
     Seen { samples: 0, elapsed: Duration::ZERO, lost: 0, round_trips_ns: Vec::new() }
 }

@@ -1,5 +1,5 @@
-//! One publisher whose samples are answered: each ping is sent after all have answered the previous
-//! one, and both ends write from their listeners, as in `ddsperf`.
+//! One publisher whose samples are answered. Each ping is sent after all subscribers have answered
+//! the previous one, and both ends write from their listeners, as in `ddsperf`.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use super::messages::{ANSWERS, DATA, PerfParticipant, Seen, Task};
 use super::participant::{begin, finish, nothing, read, wait_for_readers};
 use tramontane_local::exit::{Failure, Status};
 
-/// The most round trips recorded.
+/// Maximum number of round trips recorded.
 const ROUND_TRIPS_MAX: usize = 1 << 20;
 
-/// Runs one end.
+/// Runs one end of the measurement.
 pub(super) fn run(
     participant: &DomainParticipant,
     task: &Task,
@@ -57,7 +57,7 @@ fn ping(
     if !begin(worker)? {
         return Ok(());
     }
-    // This thread sends the first ping; the listener has its own writer, and continues.
+    // This thread sends the first ping. The listener has a writer of its own, and sends the others.
     write(&mut writer, task.bytes, 0)?;
     let seen = finished.recv_timeout(task.time + Duration::from_secs(30)).map_err(|_| {
         Failure::new(Status::PeerLost, "an answer did not arrive", "check the subscribers")
@@ -100,7 +100,7 @@ struct Pinging {
     bytes: usize,
     time: Duration,
     peers: u32,
-    /// Missing answers to the current ping.
+    /// Number of answers still missing to the current ping.
     missing: u32,
     sent: Instant,
     begun: Option<Instant>,
@@ -160,7 +160,7 @@ impl DataReaderListener<Octets> for Ponging {
     }
 }
 
-/// Sends the same bytes back.
+/// Sends the received bytes back.
 fn answer(writer: &mut DataWriter<Octets>, bytes: &[u8]) -> Result<(), Failure> {
     let mut loan = writer.loan_octets(bytes.len())?;
     loan.bytes().copy_from_slice(bytes);

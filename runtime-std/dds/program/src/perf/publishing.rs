@@ -1,4 +1,4 @@
-//! One publisher that writes without pause, and subscribers that count.
+//! One publisher that writes without pause, and subscribers that count samples.
 //!
 //! A sample is built in its slot byte by byte, and read in place byte by byte.
 
@@ -15,19 +15,19 @@ use super::messages::{DATA, PerfParticipant, Seen, Task};
 use super::participant::{begin, finish, nothing, number, read, wait_for_readers};
 use tramontane_local::exit::{Failure, Status};
 
-/// The number of the last sample.
+/// The number that marks the last sample.
 const LAST: u64 = u64::MAX;
 
-/// Samples between two readings of the clock.
+/// Number of samples between two readings of the clock.
 const SAMPLES_PER_LOOK: u64 = 64;
 
-/// The longest wait of a write for a slow subscriber.
+/// Time limit for a write to wait for a slow subscriber.
 const BLOCKING_MAX: Duration = Duration::from_secs(10);
 
-/// The longest wait for the last sample.
+/// Time limit for waiting for the last sample.
 const LAST_LIMIT: Duration = Duration::from_secs(30);
 
-/// Publishes or counts.
+/// Publishes or counts samples, depending on the node.
 pub(super) fn run(
     participant: &DomainParticipant,
     task: &Task,
@@ -95,7 +95,7 @@ fn subscribe(
     Ok(())
 }
 
-/// The counting of samples.
+/// State of a subscriber that counts samples.
 struct Counting {
     seen: Seen,
     first: Option<Instant>,

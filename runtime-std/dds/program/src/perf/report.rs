@@ -22,7 +22,7 @@ pub(super) struct Result {
     samples_per_s: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_s: Option<f64>,
-    /// Samples that did not arrive, at all subscribers in all rounds.
+    /// Number of samples that did not arrive, over all subscribers and rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
     /// The time from a ping to the last of its answers, in each round.
@@ -30,7 +30,7 @@ pub(super) struct Result {
     round_trip_us: Option<RoundTrip>,
 }
 
-/// The rounds' quantiles.
+/// Quantiles over the rounds.
 #[derive(Debug, Serialize)]
 struct RoundTrip {
     p50: Spread,
@@ -40,7 +40,7 @@ struct RoundTrip {
     count: u64,
 }
 
-/// A median with the smallest and the largest.
+/// A median, with the smallest and the largest value.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Spread {
     median: f64,
@@ -63,7 +63,8 @@ impl Spread {
 }
 
 impl Result {
-    /// Computes the result of all rounds from what each participant saw, the publisher first.
+    /// Computes the result of all rounds from each participant's observations, the publisher's
+    /// first.
     pub(super) fn of(arguments: &PerfOptions, rounds: &[Vec<Seen>]) -> Self {
         let mut result = Self {
             mode: match arguments.mode {
@@ -126,7 +127,7 @@ impl Result {
     }
 }
 
-/// Returns the samples per second at the slowest subscriber.
+/// Returns the number of samples per second at the slowest subscriber.
 fn slowest(seen: &[Seen]) -> f64 {
     let rate = |seen: &Seen| seen.samples as f64 / seen.elapsed.as_secs_f64().max(1e-9);
     seen.iter().skip(1).map(rate).fold(f64::INFINITY, f64::min)

@@ -1,4 +1,4 @@
-//! `tramontane-dds`: topics of real processes.
+//! `tramontane-dds`: topics between real processes.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn round_trips_are_measured_to_all_subscribers() {
     let place = Place::new();
     let seen = perf(&place, &["--mode", "ping", "--subscribers", "2", "--bytes", "64"]);
     let times = &seen["round_trip_us"];
-    // On a busy machine one round trip takes longer than the whole measurement.
+    // On a busy machine, one round trip may take longer than the whole measurement.
     assert!(times["count"].as_u64().expect("a count") >= 1, "{seen}");
     let at = |quantile: &str| times[quantile]["median"].as_f64().expect("a time");
     assert!(0.0 < at("p50") && at("p50") <= at("p99") && at("p99") <= at("max") * 1.01, "{seen}");
@@ -132,7 +132,7 @@ fn spy_prints_kept_and_new_samples() {
     own.leave(LONG).expect("it leaves");
 }
 
-/// An external spy needs only an address: the domain has no member for it.
+/// An external spy needs only an address: it is not one of the domain's nodes.
 #[test]
 fn external_spy_needs_only_an_address() {
     let place = Place::new();
@@ -212,7 +212,7 @@ fn topics_are_created_listed_and_deleted() {
     let names: Vec<&str> = lines.iter().filter_map(|line| line["topic"].as_str()).collect();
     assert_eq!(names, ["Bytes", "Alarms"]);
     assert_eq!((&lines[1]["declared"], &lines[1]["level"]), (&false.into(), &"volatile".into()));
-    // It outlives its creator.
+    // The topic outlives its creator.
     let found = own.find_topic::<Octets>("Alarms", LONG).expect("it is there");
     let mut writer =
         own.create_datawriter(&found, WriterQos::of(Level::Volatile)).expect("a writer");

@@ -1,4 +1,5 @@
-//! The directory against a model that keeps the whole history, and searches it for each answer.
+//! Checks the directory against a model that keeps the whole history and searches it for each
+//! answer.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +23,11 @@ enum Deed {
     Delete {
         name: usize,
     },
-    /// The places' keeper lets a view do what is due at a place, or frees the place.
+    /// The keeper of the places has a view do what is due at a place, or frees the place.
     Keep {
         place: usize,
     },
-    /// A participant joins, and takes over another one's state.
+    /// A participant joins, and receives another participant's state.
     Join,
 }
 
@@ -50,7 +51,7 @@ fn places() -> Vec<TopicPlaces> {
     vec![of(Level::Atomic), of(Level::Volatile), of(Level::Atomic)]
 }
 
-/// The history from the beginning: granted creations, granted deletions, and freed places.
+/// The history from the beginning: successful creations, successful deletions, and freed places.
 #[derive(Clone, Debug)]
 enum Event {
     Created { topic: TopicDescription, place: usize },
@@ -63,7 +64,7 @@ enum Event {
 struct Naive(Vec<Event>);
 
 impl Naive {
-    /// Returns the topic at a place, its generation, and whether it is deleted.
+    /// Returns the topic at a place, its generation, and whether it has been deleted.
     fn at(&self, place: usize) -> Option<(TopicDescription, u64, bool)> {
         let mut found: Option<(TopicDescription, u64, bool)> = None;
         let mut generation = 0;

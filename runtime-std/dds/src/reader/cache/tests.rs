@@ -1,4 +1,4 @@
-//! The cache against a model that keeps its whole input, and computes everything from that.
+//! Checks the cache against a model that keeps its whole input and computes every answer from it.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::participant::ParticipantId;
 use crate::qos::{Deadline, ResourceLimits};
 use crate::time::Timestamp;
 
-/// An event, in steps of a millisecond.
+/// An event. Time advances in steps of a millisecond.
 #[derive(Clone, Debug)]
 enum Deed {
     Write { instance: u8, writer: u32, lives_ms: i64 },
@@ -46,7 +46,7 @@ struct Value {
     is_read: bool,
 }
 
-/// The model: values in order of arrival.
+/// The model: it holds values in order of arrival.
 #[derive(Debug)]
 struct Model {
     history: History,
@@ -59,11 +59,11 @@ struct Model {
 
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// 0 alive, 1 disposed, 2 without writers.
+    /// 0 for alive, 1 for disposed, 2 for without writers.
     state: u8,
     writers: Vec<u32>,
     revivals: u32,
-    /// An unread state change, and a read one.
+    /// Whether there is an unread state change, and whether there is a read one.
     notices: [bool; 2],
 }
 
@@ -136,7 +136,7 @@ impl Model {
         self.forget();
     }
 
-    /// Returns the ordinals of the selected values, instance by instance.
+    /// Returns the ordinals of the selected values, grouped by instance.
     fn select(&mut self, deed: &Deed, now_ms: i64) -> Vec<u64> {
         let Deed::Select { takes, max, samples, states } = deed else { return Vec::new() };
         self.expire(now_ms);
@@ -147,7 +147,7 @@ impl Model {
                 continue;
             }
             // State entries are mixed with the values in an order that only the cache decides, so
-            // the model is asked only for values, with a `max` that covers all.
+            // the model is asked only for values, with a `max` that covers all values.
             for value in self.values.iter_mut().filter(|value| value.instance == *handle) {
                 if (samples.contains(SampleStates::READ) || !value.is_read) && left > 0 {
                     given.push(value.ordinal);
@@ -184,7 +184,7 @@ fn arrival(kind: Kind, instance: u8, by: u32, ordinal: u64, expires_ms: i64, now
     Arrival { kind, info, expires: Timestamp(expires_ms.saturating_mul(1_000_000)) }
 }
 
-/// Admits an arrival, and keeps it if it was admitted.
+/// Admits an arrival, and keeps it if it is admitted.
 fn give(cache: &mut ReaderCache, arrival: &Arrival, now: Now) -> Result<(), RejectedReason> {
     match cache.admit(arrival, now) {
         Admission::Admitted(info) => cache.keep(info, None, arrival.expires),
@@ -251,8 +251,8 @@ proptest! {
                 }
                 Deed::Pass { ms } => now_ms += ms,
                 Deed::Select { takes, samples, states, .. } => {
-                    // Everything is selected: a test below shows how state entries count towards a
-                    // maximum.
+                    // All samples are selected. A test below shows how state entries count towards
+                    // a maximum.
                     let (takes, samples, states) = (*takes, *samples, *states);
                     let all = Deed::Select { takes, max: usize::MAX, samples, states };
                     let selection = Selection {
@@ -274,7 +274,7 @@ proptest! {
                         let own = info.disposed_generation_count + info.no_writers_generation_count;
                         prop_assert_eq!(told.revivals - own, info.absolute_generation_rank);
                     }
-                    // State entries that were handed out are read, or gone.
+                    // State entries that have been returned are now read or removed.
                     for (instance, told) in &mut model.instances {
                         let is_meant = states == InstanceStates::all() || told.state == 0;
                         let gave = given.iter().any(|sample| {
@@ -308,7 +308,7 @@ proptest! {
         for (ordinal, gap_ms) in (1..).zip(&gaps_ms) {
             let now = at(now_ms as i64);
             give(&mut cache, &arrival(Kind::Data, 0, 0, ordinal, i64::MAX, now), now).expect("room");
-            // Checking each millisecond or only once gives the same result.
+            // Checking every millisecond gives the same result as checking only once.
             for ms in 1..=*gap_ms {
                 if ordinal.is_multiple_of(2) || ms == *gap_ms {
                     let late = cache.missed_deadlines(at((now_ms + ms) as i64).elapsed);
@@ -324,7 +324,8 @@ proptest! {
         prop_assert_eq!(cache.missed_deadlines(at(now_ms as i64 + 1_000).elapsed).len(), 0);
     }
 
-    /// The filter accepts the first sample, and then the next one after the separation.
+    /// The filter accepts the first sample, then the next one that arrives after the minimum
+    /// separation.
     #[test]
     fn time_filter_drops_samples_that_come_too_soon(
         times_ms in proptest::collection::vec(0_i64..15, 1..30),
@@ -346,8 +347,8 @@ proptest! {
         prop_assert_eq!(values(&cache.select(&Selection::default(), true, at(now_ms))), expected);
     }
 
-    /// By source timestamp, the latest samples are kept in any order of arrival, and nothing older
-    /// than a returned sample follows it.
+    /// By source timestamp, the latest samples are kept whatever the order of arrival, and no
+    /// returned sample is followed by an older one.
     #[test]
     fn source_timestamp_order_keeps_the_latest_samples(
         sources in proptest::collection::vec(0_i64..30, 1..20),
@@ -473,7 +474,8 @@ fn dead_instances_are_purged_after_their_delay() {
     assert_eq!((left.len(), cache.values), (2, 1));
 }
 
-/// A period of a nanosecond is missed 10^11 times in 100 s, and reported once, at once.
+/// A period of one nanosecond is missed 10^11 times in 100 s, and this is reported once and
+/// immediately.
 #[test]
 fn shortest_deadline_is_counted_in_one_step() {
     let period = Duration::from_nanos(1);
@@ -486,7 +488,8 @@ fn shortest_deadline_is_counted_in_one_step() {
     assert_eq!(longest.missed_deadlines(at(100_000).elapsed), []);
 }
 
-/// When samples expire, conditions on them end, and so does their use of the limits.
+/// When samples expire, conditions on them become false, and they no longer count towards the
+/// limits.
 #[test]
 fn expired_sample_meets_no_condition_or_limit() {
     let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };

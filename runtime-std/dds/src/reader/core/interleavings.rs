@@ -1,9 +1,10 @@
-//! All interleavings of a reader's threads, under loom: the delivering thread, and one of the
-//! application that waits and takes. Built with `--cfg tramontane_interleave`; `.ci/full` runs it.
+//! All interleavings of a reader's threads, under loom: the delivering thread, and an application
+//! thread that waits and takes samples. Built with `--cfg tramontane_interleave`; `.ci/full` runs
+//! it.
 //!
-//! An application that misses a sample waits forever, which loom reports as a deadlock. Loom may
-//! silently explore fewer interleavings than there are: each search asserts how many it explored.
-//! Mistakes that these searches have found are kept here as planted bugs.
+//! An application that misses a sample waits forever, which loom reports as a deadlock. Because
+//! loom may silently explore fewer interleavings than there are, each search asserts how many it
+//! explored. Mistakes that these searches have found are kept here as planted bugs.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -17,7 +18,7 @@ use crate::time::Timestamp;
 use crate::topic::Payloads;
 use crate::waitset::{Bell, Condition, GuardCondition, WaitSet};
 
-/// Explores all interleavings, of which there are at least `least`.
+/// Explores all interleavings, and asserts that there are at least `least`.
 fn explore(least: usize, body: impl Fn() + Send + Sync + 'static) {
     let explored = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&explored);
@@ -34,7 +35,7 @@ fn reader(qos: ReaderQos) -> Arc<ReaderCore> {
     Arc::new(ReaderCore::new(SubscriptionHandle::default(), qos, INFINITE))
 }
 
-/// Hands an arrival over at time zero.
+/// Delivers an arrival at time zero.
 fn hand_over(reader: &ReaderCore, kind: Kind, ordinal: u64, expires: Timestamp) {
     let now = Now::default();
     let handle = InstanceHandle::KEYLESS;
@@ -63,7 +64,7 @@ fn take_and_clear_after(reader: &ReaderCore) -> Vec<Selected> {
     selected
 }
 
-/// Waits for a condition and takes, until all samples are taken.
+/// Waits for a condition and takes samples, until all have been taken.
 fn take_all(reader: &ReaderCore, condition: Arc<dyn Condition>, count: usize, select: Select) {
     let mut set = WaitSet::new();
     set.attach(condition);
@@ -121,7 +122,7 @@ fn full_reader_and_read_condition_miss_no_sample() {
     });
 }
 
-/// The application takes while an instance ends whose sample has expired.
+/// The application takes samples while an instance ends whose sample has expired.
 #[test]
 fn instance_end_is_reported_once() {
     explore(20, || {
@@ -157,8 +158,8 @@ fn guard_condition_wakes_its_wait_set() {
     });
 }
 
-/// The planted bug: the value and the bells are just two flags, and each thread may see the other's
-/// too late.
+/// The planted bug: the value and the bells are just two flags, so each thread may see the other's
+/// flag too late.
 struct Flag {
     value: AtomicBool,
     bells: Bells,
