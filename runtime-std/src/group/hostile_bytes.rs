@@ -1,5 +1,5 @@
-//! Parsers of a group's control messages and its file, for arbitrary bytes: used by a fuzzer, and
-//! by the tests here with random input.
+//! Feeds arbitrary bytes to the parsers of a group's control messages and of its file. Used by a
+//! fuzzer, and with random input by the tests below.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::group::description::view::View;
 use crate::group::join::join_messages::{JoinReply, JoinRequest};
 use crate::group::status::operator::{OperatorReply, OperatorRequest};
 
-/// Parses bytes as each message of members, joiners, operators and clients.
+/// Parses bytes as each kind of message of members, joining nodes, operators and clients.
 ///
 /// # Panics
-/// If a message differs after it was encoded and decoded.
+/// Panics if a message changes when it is encoded and decoded.
 pub fn control(bytes: &[u8]) {
     again::<OperatorRequest>(bytes);
     again::<OperatorReply>(bytes);
@@ -42,7 +42,7 @@ fn again<T: Serialize + for<'d> Deserialize<'d> + PartialEq + Debug>(bytes: &[u8
 /// Parses bytes as a group file.
 ///
 /// # Panics
-/// If a valid file differs after it was written and read again.
+/// Panics if a valid file changes when it is written and read again.
 pub fn group_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(description) = Description::parse(Path::new("group.toml"), text) else { return };
@@ -110,7 +110,7 @@ mod tests {
             group_file(&bytes);
         }
 
-        /// Numbers as encoded in messages, mostly small ones.
+        /// Numbers as they are encoded in messages, mostly small ones.
         #[test]
         fn arbitrary_group_messages_are_at_most_refused(
             bytes in vec(prop_oneof![4 => 0..6_u8, 1 => any::<u8>()], 0..60),

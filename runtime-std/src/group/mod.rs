@@ -1,24 +1,26 @@
-//! Groups: every member delivers what any member sends, in one order.
+//! Groups, in which every member delivers the messages of all members, in one order.
 //!
-//! A group is a [`Description`]: a file, or [built](Description::builder) by a program. Whether
-//! members may come and go is one of its settings, [`Membership`]:
+//! A group is defined by a [`Description`], which comes from a file or is
+//! [built](Description::builder) by a program. One of its settings, [`Membership`], decides whether
+//! members may join and leave:
 //!
 //! | membership | members | a member that fails | cost |
 //! |---|---|---|---|
 //! | changing | fail, leave and join, from view to view; nothing is lost, doubled or reordered | is removed | heartbeats |
 //! | fixed | all nodes, from beginning to end | ends the group: the others stop with [`Stopped::PeerLost`](crate::member::Stopped::PeerLost) | nothing when idle |
 //!
-//! Everything else is the same for both. A process becomes a member by [`start`], and is driven by
-//! a thread of its own; the handle is [`Running`]. Or it becomes a member by [`start_stepped`], and
-//! its caller steps it; the handle is [`Stepped`], with [`step`](Running::step),
-//! [`idle`](Running::idle) and [`sleep`](Running::sleep), and [`spawn`](Running::spawn) passes the
-//! member to a thread later. Messages are delivered to a [`Replica`], and come from any number of
-//! [`Sender`]s: slot by slot, in runs, or copied, with a [`Receipt`] for each. In a logged
-//! subgroup, receipts also report where a message is durable ([`Sender::logged`]).
-//! [`leave`](Running::leave) and [`close`](Running::close) end either kind of member.
+//! Everything else is the same for both. A process becomes a member with [`start`], which drives
+//! the member in its own thread and returns the handle [`Running`]. Alternatively, it becomes a
+//! member with [`start_stepped`], and its caller steps the member; the handle is [`Stepped`], with
+//! [`step`](Running::step), [`idle`](Running::idle) and [`sleep`](Running::sleep), and
+//! [`spawn`](Running::spawn) can later pass the member to a thread. Messages are delivered to a
+//! [`Replica`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied, each
+//! with a [`Receipt`]. In a logged subgroup, receipts also report where a message is durable
+//! ([`Sender::logged`]). [`leave`](Running::leave) and [`close`](Running::close) end either kind of
+//! member.
 //!
-//! The protocol itself is in the core. This module has the host's part: memory for each view,
-//! connections, state for joiners, and threads.
+//! The core contains the protocol itself. This module contains the host's part: memory for each
+//! view, connections, state for joining nodes, and threads.
 //!
 //! | folder or file | subject |
 //! |---|---|
@@ -37,8 +39,8 @@
 //! | `clients` | external clients: their order, and the thread that serves them |
 //! | `running` | the handle |
 //!
-//! Files in this crate import each item from where it is declared; this module re-exports the items
-//! that programs need.
+//! Files in this crate import each item from the module that declares it. This module re-exports
+//! the items that programs need.
 
 pub(crate) mod clients;
 pub(crate) mod control;

@@ -1,5 +1,5 @@
-//! The handle of a member: one for both kinds of group, driven by a thread of its own or stepped by
-//! its caller.
+//! The handle of a member. It is the same for both kinds of group, whether the member is driven by
+//! its own thread or stepped by its caller.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ use crate::member::Stopped;
 use crate::poll::Steps as _;
 use crate::poll::{Drive, Idle, Poller, Slept, sleep, step};
 
-/// The interval between two checks of a wait.
+/// The interval between checks during a wait.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// The parts common to all handles.
@@ -40,16 +40,16 @@ pub(crate) struct Handle {
     pub(crate) log_notices: Vec<LogNotice>,
     pub(crate) clients: Arc<dyn Clients>,
     pub(crate) logs: SharedLogs,
-    // Dropped last: clients then find an ended member, not a closed server.
+    // Dropped last, so that clients find an ended member rather than a closed server.
     pub(crate) _server: ControlServer,
 }
 
-/// A running member. Dropping it closes it.
+/// A running member. Dropping the handle closes the member.
 ///
-/// `Running` is driven by a thread of its own ([`start`](super::start)); [`Stepped`] is stepped by
-/// its caller ([`start_stepped`](super::start_stepped)). Everything else is the same for both.
+/// `Running` is driven by its own thread ([`start`](super::start)); [`Stepped`] is stepped by its
+/// caller ([`start_stepped`](super::start_stepped)). Everything else is the same for both.
 pub struct Running<D: Driven = ByThread> {
-    // Dropped first: the handle's control server outlives it.
+    // Dropped first, because the handle's control server must outlive it.
     driven: D,
     handle: Handle,
 }
@@ -81,13 +81,13 @@ pub struct Running<D: Driven = ByThread> {
 /// ```
 pub type Stepped<R> = Running<ByCaller<R>>;
 
-/// Driven by a thread of its own.
+/// A member driven by its own thread.
 pub struct ByThread(Poller);
 
-/// Stepped by its caller.
+/// A member stepped by its caller.
 pub struct ByCaller<R: Replica>(AnyMember<R>);
 
-/// The stepped member. Its kind is fixed at the start.
+/// The stepped member, whose kind is fixed at the start.
 #[allow(clippy::large_enum_variant, reason = "one per member, never moved")]
 enum AnyMember<R: Replica> {
     Fixed(Fixed<R>),
@@ -113,9 +113,9 @@ mod driven {
 
     use crate::poll::Drive;
 
-    /// How a member is driven.
+    /// The way in which a member is driven.
     pub trait Driven {
-        /// Returns the driver with which senders may step the member, if they may.
+        /// Returns the driver with which senders may step the member, or `None` if they may not.
         #[doc(hidden)]
         #[allow(private_interfaces)]
         fn driver(&self) -> Option<Arc<dyn Drive>>;
@@ -145,7 +145,7 @@ impl Driven for ByThread {
     }
 
     fn is_settled(&mut self) -> bool {
-        // Long enough to get the turn: the polling thread releases it more often than this.
+        // Long enough to get a turn, because the polling thread releases it more often than this.
         self.0.settle(LOOK_PAUSE)
     }
 
@@ -161,7 +161,7 @@ impl<R: Replica> Driven for ByCaller<R> {
     }
 
     fn go_on(&mut self, pause: Duration) {
-        // The reason for the end can still be queried.
+        // The caller can still query why the member has ended.
         let is_idle = each!(&mut self.0, member => match step(member) {
             Ok(done) if done.is_idle() => sleep(member, pause).is_err(),
             Ok(_) => false,
@@ -182,8 +182,9 @@ impl<R: Replica> Driven for ByCaller<R> {
 }
 
 impl<D: Driven> Running<D> {
-    /// Returns a handle to send in the only subgroup. Any thread may own one. `None` if this node
-    /// does not send in it, or if there are several subgroups: see [`sender_of`](Self::sender_of).
+    /// Returns a handle to send in the only subgroup. Any thread may own such a handle. Returns
+    /// `None` if this node does not send in the subgroup, or if there are several subgroups; see
+    /// [`sender_of`](Self::sender_of).
     #[must_use]
     pub fn sender(&self) -> Option<Sender> {
         match self.handle.participant.description.subgroups.as_slice() {
@@ -192,7 +193,7 @@ impl<D: Driven> Running<D> {
         }
     }
 
-    /// Returns a handle to send in a subgroup, if this node sends in it.
+    /// Returns a handle to send in a subgroup, or `None` if this node does not send in it.
     #[must_use]
     pub fn sender_of(&self, subgroup: SubgroupId) -> Option<Sender> {
         let state = self.handle.send_states.iter().find(|state| state.subgroup() == subgroup)?;
@@ -205,16 +206,17 @@ impl<D: Driven> Running<D> {
         self.handle.participant.description.subgroup(name)
     }
 
-    /// Returns the handle that opens and closes reserved subgroups, if the group has any.
+    /// Returns the handle that opens and closes reserved subgroups, or `None` if the group has
+    /// none.
     #[must_use]
     pub fn reserved_subgroups(&self) -> Option<ReservedSubgroups> {
         let has_any = self.handle.participant.description.has_reserved();
         has_any.then(|| ReservedSubgroups::new(&self.handle.requests))
     }
 
-    /// Reads this member's log of a subgroup, starting at position `from`: the number of messages
-    /// delivered before it since the group began. `None` if the subgroup is not logged here. Any
-    /// number of threads may read, each at its own position.
+    /// Reads this member's log of a subgroup, starting at position `from`, which is the number of
+    /// earlier messages delivered since the group began. Returns `None` if the subgroup is not
+    /// logged at this member. Any number of threads may read, each at its own position.
     #[must_use]
     pub fn log_reader(&self, subgroup: SubgroupId, from: u64) -> Option<LogReader> {
         let Handle { logs, clients, .. } = &self.handle;
@@ -222,48 +224,50 @@ impl<D: Driven> Running<D> {
             .then(|| LogReader::new(subgroup, logs.clone(), clients.record_places(subgroup), from))
     }
 
-    /// Returns the member's status as of the last check of the peers: at most one heartbeat ago, or
-    /// 200 ms with fixed membership.
+    /// Returns the member's status as of the last check of the peers, which was at most one
+    /// heartbeat interval ago, or 200 ms with fixed membership.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
         self.handle.board.status().unwrap_or_default()
     }
 
-    /// Returns a handle to the status for other threads, which also works after the end.
+    /// Returns a handle to the status for other threads. It remains usable after the member has
+    /// ended.
     #[must_use]
     pub fn shared_status(&self) -> SharedStatus {
         self.handle.board.clone()
     }
 
-    /// Returns the problems found in this node's logs at its start, and what was done about them.
+    /// Returns the problems found in this node's logs at its start, and the measures taken.
     #[must_use]
     pub fn log_notices(&self) -> &[LogNotice] {
         &self.handle.log_notices
     }
 
-    /// Returns why this member is no longer part of its group, if it is not.
+    /// Returns the reason why this member has left its group, or `None` if it is still a member.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.handle.participant.ending.stopped()
     }
 
-    /// Asks the group to continue without this member (VIE-9). The member delivers until the others
-    /// have installed the view without it, and is then [`Stopped::Left`]. With fixed membership the
-    /// group ends: the others stop with [`Stopped::PeerLost`].
+    /// Asks the group to continue without this member (VIE-9). The member delivers messages until
+    /// the others have installed the view that excludes it, and then ends with [`Stopped::Left`].
+    /// With fixed membership the group ends: the others stop with [`Stopped::PeerLost`].
     pub fn ask_to_leave(&self) {
         self.handle.requests.ask(Request::Leave);
     }
 
-    /// Leaves the group once this member's messages are delivered, and waits for that at most
-    /// `timeout`; a member stepped by its caller is stepped meanwhile. Returns the messages that
-    /// this member had committed but not delivered (VIE-7): those committed while it was leaving.
+    /// Leaves the group once this member's messages have been delivered, waiting at most `timeout`.
+    /// A member that is stepped by its caller is stepped in the meantime. Returns the messages that
+    /// this member committed while leaving, and that were therefore not delivered (VIE-7).
     ///
     /// # Errors
-    /// The reason why it ended, if not by leaving; [`Stopped::Closed`] if the timeout passed, and
-    /// it ended without notice to the group.
+    /// Fails with the reason why the member ended, if it did not end by leaving. The reason is
+    /// [`Stopped::Closed`] if the timeout passed, so that the member ended without notice to the
+    /// group.
     pub fn leave(mut self, timeout: Duration) -> Result<Vec<Unsent>, Stopped> {
         let started = Instant::now();
-        // If others send continuously, it leaves with messages in flight.
+        // If others send continuously, the member leaves with messages in flight.
         self.wait(timeout / 4, Driven::is_settled);
         self.ask_to_leave();
         self.wait(timeout.saturating_sub(started.elapsed()), |_| false);
@@ -273,9 +277,9 @@ impl<D: Driven> Running<D> {
         }
     }
 
-    /// Ends this member without notice to the group. Returns why it ended, [`Stopped::Closed`] if
-    /// by this call, and the messages that it had committed but not delivered. Does not wait for
-    /// messages in flight.
+    /// Ends this member without notice to the group, and without waiting for messages in flight.
+    /// Returns the reason why the member ended, which is [`Stopped::Closed`] if this call ended it,
+    /// and the messages that it had committed but not delivered.
     pub fn close(self) -> (Stopped, Vec<Unsent>) {
         let Self { driven, handle } = self;
         handle.participant.ending.stop(Stopped::Closed);
@@ -287,8 +291,8 @@ impl<D: Driven> Running<D> {
         (stopped, unsent)
     }
 
-    /// Lets the member run until the condition holds, it has ended, or the timeout has passed.
-    /// Returns whether the condition holds.
+    /// Lets the member run until the condition holds, the member has ended, or the timeout has
+    /// passed. Returns whether the condition holds.
     fn wait(&mut self, timeout: Duration, mut is_so: impl FnMut(&mut D) -> bool) -> bool {
         let started = Instant::now();
         while self.stopped().is_none() && started.elapsed() < timeout {
@@ -302,15 +306,16 @@ impl<D: Driven> Running<D> {
 }
 
 impl Running {
-    /// Waits, at most `timeout`, until everything sent here is delivered everywhere and everything
-    /// received is delivered here. Returns whether it is.
+    /// Waits, for at most `timeout`, until everything that this member has sent is delivered
+    /// everywhere, and everything that it has received is delivered at this member. Returns whether
+    /// that is so.
     #[must_use]
     pub fn settle(&self, timeout: Duration) -> bool {
         self.driven.0.settle(timeout)
     }
 
-    /// Returns the number of writes posted so far, without heartbeats. Waits at most for a step and
-    /// an upcall.
+    /// Returns the number of writes posted so far, excluding heartbeats. Waits at most for one step
+    /// and one upcall.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.driven.0.writes()
@@ -326,7 +331,7 @@ impl<R: Replica> Stepped<R> {
         Self { driven: ByCaller(AnyMember::Changing(Box::new(member))), handle }
     }
 
-    /// Does the work that is possible now: a bounded amount. Never blocks.
+    /// Does a bounded amount of the work that is possible now. Never blocks.
     ///
     /// # Errors
     /// [`Stopped`]: this member is no longer part of the group, now and at every later call.
@@ -335,18 +340,18 @@ impl<R: Replica> Stepped<R> {
         each!(&mut self.driven.0, member => step(member))
     }
 
-    /// Sleeps until a peer or a thread of this process rings, at most `timeout`, unless there is
-    /// work already; then steps once. Returns true if nothing rang and nothing was done.
+    /// Sleeps until a peer or a thread of this process rings, for at most `timeout`, unless there
+    /// is already work; then steps once. Returns true if nothing rang and the step did nothing.
     ///
     /// # Errors
-    /// The same as for [`Running::step`].
+    /// Returns the same errors as [`Running::step`].
     pub fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
         let Slept { was_rung, done } = each!(&mut self.driven.0, member => sleep(member, timeout))?;
         Ok(!was_rung && done.is_idle())
     }
 
-    /// Returns how to wait between steps without work: [`Idle::pause`] says when it is time to
-    /// [sleep](Running::sleep).
+    /// Returns the policy for waiting between steps without work. [`Idle::pause`] says when it is
+    /// time to [sleep](Running::sleep).
     #[must_use]
     pub fn idle(&self) -> Idle {
         Idle::new(match &self.driven.0 {
@@ -360,8 +365,8 @@ impl<R: Replica> Stepped<R> {
         each!(&mut self.driven.0, member => member.replica())
     }
 
-    /// Returns whether everything sent here is delivered everywhere and everything received is
-    /// delivered here: such a member may sleep, or leave.
+    /// Returns whether everything that this member has sent is delivered everywhere, and everything
+    /// that it has received is delivered at this member. Such a member may sleep or leave.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match &self.driven.0 {
@@ -370,12 +375,13 @@ impl<R: Replica> Stepped<R> {
         }
     }
 
-    /// Steps until it [is settled](Running::is_settled), at most `timeout`. Returns whether it is.
+    /// Steps until the member [is settled](Running::is_settled), for at most `timeout`. Returns
+    /// whether it is.
     pub fn settle(&mut self, timeout: Duration) -> bool {
         self.wait(timeout, Driven::is_settled)
     }
 
-    /// Returns the number of writes posted so far, without heartbeats.
+    /// Returns the number of writes posted so far, excluding heartbeats.
     #[must_use]
     pub fn writes(&self) -> u64 {
         match &self.driven.0 {
@@ -399,10 +405,10 @@ impl<R: Replica> Stepped<R> {
         each!(&mut self.driven.0, member => member.fabric().counts())
     }
 
-    /// Passes the member to a thread of its own.
+    /// Passes the member to its own thread.
     ///
     /// # Errors
-    /// If the thread cannot be started; the member has ended in that case.
+    /// Fails if the thread cannot be started. In that case the member has ended.
     pub fn spawn(self) -> std::io::Result<Running>
     where
         R: 'static,

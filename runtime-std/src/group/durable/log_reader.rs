@@ -4,8 +4,8 @@
 //! # Invariants
 //! - Each message comes once, in the subgroup's order, and only if the application receives it:
 //!   when a view ends, a log may contain messages that are never delivered.
-//! - The reader never makes the driving thread wait, except for one read of at most
-//!   [`CHUNK_BYTES`].
+//! - The reader makes the driving thread wait only for one read of at most [`CHUNK_BYTES`] at a
+//!   time.
 
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ use crate::group::clients::origin::Origin;
 use crate::group::control::clients::RecordPlaces;
 use crate::group::delivery::message::Message;
 
-/// The bytes of records read at a time.
+/// The number of record bytes read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The interval between two checks for messages that are durable but not yet delivered.
+/// The interval between checks for messages that are durable but not yet delivered.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// Reads a member's log of one subgroup, from any position that the log has
-/// ([`Running::log_reader`](crate::group::Running::log_reader)). Any thread may own one. It keeps
-/// no log open, and ends with the member.
+/// Reads a member's log of one subgroup from any position that the log has
+/// ([`Running::log_reader`](crate::group::Running::log_reader)). A reader may be owned by any
+/// thread. It keeps no log open, and ends with the member.
 pub struct LogReader {
     subgroup: SubgroupId,
     logs: SharedLogs,
-    /// For subgroups that accept clients: sequence positions count messages only, a log also holds
-    /// control messages about clients.
+    /// For subgroups that accept clients. Sequence positions count messages only, but a log also
+    /// contains client control messages.
     places: Option<Box<dyn RecordPlaces>>,
     next: u64,
 }
@@ -40,18 +40,18 @@ pub struct LogReader {
 /// The next part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPart {
-    /// Messages, the first of which has that sequence position.
+    /// Messages, and the sequence position of the first one.
     Messages(u64, Vec<LoggedMessage>),
-    /// Messages that the log no longer has, or never had, or that are damaged.
+    /// Messages that are damaged, or that the log no longer has or never had.
     Gap {
-        /// The position of the first.
+        /// The position of the first missing message.
         from: u64,
-        /// The first position after them.
+        /// The position after the last missing message.
         to: u64,
     },
 }
 
-/// A message of a log.
+/// A message from a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedMessage {
     subgroup: SubgroupId,
@@ -63,11 +63,11 @@ pub struct LoggedMessage {
     payload: Vec<u8>,
 }
 
-/// Why the log cannot be read further.
+/// The reason why the log cannot be read further.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogReaderError {
-    /// The member has ended, and its log is closed.
+    /// The member has ended, and its log has been closed.
     #[error("the member has ended")]
     Ended,
     /// The log cannot be read.
@@ -76,7 +76,7 @@ pub enum LogReaderError {
 }
 
 impl LoggedMessage {
-    /// Returns the message as it was delivered. It does not count as replayed.
+    /// Returns the message as it was delivered. It is not marked as replayed.
     #[must_use]
     pub fn message(&self) -> Message<'_> {
         let Self { subgroup, view, place, sender, client, is_large, ref payload } = *self;
@@ -94,18 +94,19 @@ impl LogReader {
         Self { subgroup, logs, places, next }
     }
 
-    /// Returns the next position: the number of messages of the subgroup delivered before it since
-    /// the group began.
+    /// Returns the next position, that is, the number of messages delivered in the subgroup before
+    /// it since the group began.
     #[must_use]
     pub const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Reads on, waiting at most `timeout` for new messages; a delivered message becomes available
-    /// once it is durable here. Returns `None` if there is nothing new.
+    /// Returns the next part of the log, waiting up to `timeout` for new messages. A delivered
+    /// message becomes available once it is durable at this member. Returns `None` if there is
+    /// nothing new.
     ///
     /// # Errors
-    /// [`LogReaderError`]. After [`LogReaderError::Log`] the next call tries again.
+    /// Returns [`LogReaderError`]. After [`LogReaderError::Log`], the next call retries.
     pub fn read_within(&mut self, timeout: Duration) -> Result<Option<LogPart>, LogReaderError> {
         let log = self.logs.get(self.subgroup).ok_or(LogReaderError::Ended)?;
         let first = self.first(&log);
@@ -124,14 +125,14 @@ impl LogReader {
         }
         match log.read(self.subgroup, record, end, CHUNK_BYTES) {
             Ok(records) => Ok(self.take(records)),
-            // The records before it were returned by the previous call.
+            // The previous call returned the records before the damaged one.
             Err(SharedLogError::Read(ReadError::Damaged { sequence, .. })) => {
                 match log.read(self.subgroup, record, sequence.0, CHUNK_BYTES) {
                     Ok(records) if !records.is_empty() => Ok(self.take(records)),
                     _ => Ok(Some(self.skip_to(self.next.saturating_add(1)))),
                 }
             }
-            // The log has discarded it meanwhile.
+            // The log has discarded this record in the meantime.
             Err(SharedLogError::Read(ReadError::OutOfRange { .. })) => {
                 let first = self.first(&log).max(self.next.saturating_add(1));
                 Ok(Some(self.skip_to(first)))
@@ -140,7 +141,7 @@ impl LogReader {
         }
     }
 
-    /// Returns the first position that the log has.
+    /// Returns the first position in the log.
     fn first(&self, log: &SharedLog) -> u64 {
         let first = log.first();
         self.places.as_ref().map_or(first, |places| places.first(first))
@@ -155,7 +156,7 @@ impl LogReader {
         LogPart::Gap { from, to }
     }
 
-    /// Takes records; the first, if it is a message, is at the next position.
+    /// Takes records. If the first record is a message, it is at the next position.
     fn take(&mut self, records: Vec<Delivered>) -> Option<LogPart> {
         let has_clients = self.places.is_some();
         let messages: Vec<LoggedMessage> =
@@ -167,7 +168,7 @@ impl LogReader {
     }
 }
 
-/// Converts a record to a message; `None` for a control message about a client.
+/// Converts a record to a message. Returns `None` for a client control message.
 fn logged(record: Delivered, has_clients: bool) -> Option<LoggedMessage> {
     let Delivered { subgroup, view, place, sender, is_large, mut payload } = record;
     let mut client = None;

@@ -1,5 +1,5 @@
-//! The logs of a member: the messages it delivers in logged subgroups are made durable, and the
-//! group learns how many are (DUR-1 to DUR-4).
+//! The logs of a member. Messages that it delivers in logged subgroups are made durable, and the
+//! group learns how many are durable (DUR-1 to DUR-4).
 //!
 //! | file | subject |
 //! |---|---|
@@ -12,13 +12,15 @@
 //! | `log_notice` | notices to a program about its logs |
 //!
 //! # What holds
-//! - A message is in the log's memory, in order, before the application sees it.
-//! - The protocol does not wait for a disk. A log whose memory is full holds this member back
-//!   between two steps, while its heartbeats continue: its peers then wait for it, and senders for
-//!   them.
-//! - The group is told only of records for which a sync has returned.
-//! - If something cannot be made durable, the member ends as in a crash: [`Stopped::NotDurable`].
-//! - Messages once seen to be durable at a majority or everywhere remain so, in later views too.
+//! - A message is in the log's memory, in order, before the application receives it.
+//! - The protocol does not wait for a disk. When the memory of a log is full, the member pauses
+//!   between two steps, but its heartbeats continue. Its peers then wait for it, and senders wait
+//!   for them.
+//! - The group learns only of records for which a sync has returned.
+//! - If something cannot be made durable, the member ends as if it had crashed:
+//!   [`Stopped::NotDurable`].
+//! - Once messages have been reported as durable at a majority or everywhere, they remain so, even
+//!   in later views.
 
 pub(crate) mod bounded;
 pub(crate) mod comparison;
@@ -53,13 +55,13 @@ use crate::group::state::noted_log::NotedLog;
 use crate::group::status::group_status::DurableStatus;
 use crate::member::Stopped;
 
-/// The bytes that may wait for a disk before the member is held back.
+/// The number of bytes that may wait for a disk before the member pauses.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
-/// The interval between two attempts to append to a log that is full in the middle of a step.
+/// The interval between attempts to append to a log that has become full in the middle of a step.
 const FULL_PAUSE: Duration = Duration::from_micros(100);
 
-/// The log of one subgroup, while the member runs.
+/// The log of one subgroup of a running member.
 struct SubgroupLog {
     subgroup: SubgroupId,
     commits: Arc<GroupCommit<SystemFolder>>,
@@ -67,14 +69,14 @@ struct SubgroupLog {
     records: DurableCount,
     /// The same number, for threads that read the log.
     delivered: Arc<AtomicU64>,
-    /// The number of further records that were appended before delivery, as a view was about to
-    /// end.
+    /// The number of additional records that were appended before delivery, because a view was
+    /// about to end.
     ahead: u64,
-    /// The durable count that was reported to the present view.
+    /// The durable count last reported to the current view.
     told: DurableCount,
     /// The durable counts seen so far.
     seen: DurableCounts,
-    /// The count that all members of the subgroup have reported in the present view.
+    /// The count that all members of the subgroup have reported in the current view.
     shown_by_all: DurableCount,
     /// The last note made about the log.
     noted: NotedLog,
@@ -85,13 +87,13 @@ struct SubgroupLog {
 #[derive(Default)]
 pub(crate) struct Logs {
     logs: Vec<SubgroupLog>,
-    /// A sync returned, or a log failed.
+    /// Set when a sync has returned or a log has failed.
     has_rung: Arc<AtomicBool>,
     failure: Option<Stopped>,
 }
 
 impl Logs {
-    /// Starts a thread for each log. `bell` wakes the thread that drives the member.
+    /// Starts one thread per log. `bell` wakes the thread that drives the member.
     pub(crate) fn start(
         logs: Vec<LogTakenOver>,
         description: &Description,
@@ -133,7 +135,7 @@ impl Logs {
         Ok(Self { logs, has_rung, failure: None })
     }
 
-    /// Returns the log of a subgroup, for a thread that supplies others.
+    /// Returns the log of a subgroup, for a thread that supplies other nodes.
     pub(crate) fn shared(&self, subgroup: SubgroupId) -> Option<SharedLog> {
         self.get(subgroup).map(|log| SharedLog(Arc::clone(&log.commits)))
     }
@@ -165,7 +167,7 @@ impl Logs {
         self.records(subgroup).is_some_and(|own| own.0 >= records)
     }
 
-    /// Returns handles of all logs, for threads that supply others.
+    /// Returns handles to all logs, for threads that supply other nodes.
     pub(crate) fn shared_logs(&self) -> SharedLogs {
         let log = |log: &SubgroupLog| WeakLog {
             subgroup: log.subgroup,
@@ -186,8 +188,8 @@ impl Logs {
         })
     }
 
-    /// Appends a message that is being delivered, if its subgroup is logged and its log does not
-    /// have it yet. After a failure nothing more is appended.
+    /// Appends a message that is being delivered, if its subgroup is logged and the message is not
+    /// in the log yet. After a failure, nothing more is appended.
     pub(crate) fn append(&mut self, message: &Message<'_>) {
         let Some(log) = self.logs.iter_mut().find(|log| log.subgroup == message.subgroup) else {
             return;
@@ -196,7 +198,7 @@ impl Logs {
             return;
         }
         if log.ahead > 0 {
-            // It may be durable already, but counts only from now on.
+            // The record may already be durable, but counts only from now on.
             log.ahead -= 1;
             self.has_rung.store(true, Ordering::Release);
         } else if let Err(error) = log.append(message) {
@@ -208,8 +210,8 @@ impl Logs {
         log.retention.appended(message.payload.len().saturating_add(RECORD_HEADER_BYTES));
     }
 
-    /// Appends undelivered messages that belong to the present view if the view ends as planned.
-    /// `messages` are all of these.
+    /// Appends the undelivered messages that belong to the current view if the view ends as
+    /// planned. `messages` are all such messages.
     pub(crate) fn append_ahead<'m>(
         &mut self,
         subgroup: SubgroupId,
@@ -235,7 +237,7 @@ impl Logs {
         }
     }
 
-    /// Returns whether everything appended is durable here.
+    /// Returns whether everything appended is durable at this member.
     pub(crate) fn are_durable(&self) -> Result<bool, Stopped> {
         self.check()?;
         Ok(self.logs.iter().all(|log| log.commits.durable().0 >= log.end()))
@@ -251,12 +253,12 @@ impl Logs {
         self.logs.iter().all(|log| log.commits.waiting_bytes() <= WAITING_BYTES_MAX)
     }
 
-    /// Fails once a log has failed: messages delivered since cannot be made durable.
+    /// Fails once a log has failed, because messages delivered since then cannot be made durable.
     pub(crate) fn check(&self) -> Result<(), Stopped> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Reports to the view what became durable here. Called before a step.
+    /// Reports to the view which messages have become durable at this member. Called before a step.
     pub(crate) fn tell(&mut self, view: &mut OpenView) -> Result<(), Stopped> {
         if !self.has_rung.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -275,7 +277,7 @@ impl Logs {
         Ok(())
     }
 
-    /// Resets the counts for a new view, whose rows say nothing yet about durability.
+    /// Resets the counts for a new view, whose rows do not yet contain any durable counts.
     pub(crate) fn view_begins(&mut self) {
         for log in &mut self.logs {
             (log.told, log.shown_by_all) = (DurableCount::ZERO, DurableCount::ZERO);
@@ -288,7 +290,7 @@ impl Logs {
         self.logs.iter().map(SubgroupLog::note).collect()
     }
 
-    /// Returns the notes about all logs, if they have moved beyond the last ones.
+    /// Returns the notes about all logs, if they have changed since the last call.
     pub(crate) fn moved_notes(&mut self) -> Option<Vec<NotedLog>> {
         if !self.logs.iter().any(SubgroupLog::has_moved) {
             return None;
@@ -299,7 +301,8 @@ impl Logs {
         Some(self.notes())
     }
 
-    /// Calls `moved` for each subgroup with more durable messages than before. Called after a step.
+    /// Calls `moved` for each subgroup in which more messages have become durable. Called after a
+    /// step.
     pub(crate) fn see(
         &mut self,
         view: &OpenView,
@@ -320,8 +323,8 @@ impl Logs {
         }
     }
 
-    /// Keeps logs bounded, if configured: begins a snapshot of the application when one is due, and
-    /// discards records.
+    /// Keeps logs bounded, if so configured: begins a snapshot of the application when one is due,
+    /// and discards records.
     pub(crate) fn keep_bounded(
         &mut self,
         view: ViewId,
@@ -354,8 +357,8 @@ impl SubgroupLog {
         self.seen.everywhere == self.records
     }
 
-    /// Returns the counts of records that are delivered and durable: here, at a majority, and at
-    /// all members of the present view.
+    /// Returns the numbers of delivered records that are durable at this member, at a majority, and
+    /// at all members of the current view.
     fn noted_counts(&self) -> (u64, u64, u64) {
         let end = self.commits.durable().0.min(self.records.0);
         (end, self.seen.majority.0, self.shown_by_all.0)
@@ -371,8 +374,8 @@ impl SubgroupLog {
         self.noted_counts() != (end, majority, everywhere)
     }
 
-    /// Appends a message. If there is no room, waits for a sync in flight, in the middle of a step;
-    /// the limit leaves room for the deliveries of a step, so this is the exception.
+    /// Appends a message. If there is no room, waits for a sync in flight, in the middle of a step.
+    /// This is rare, because the limit leaves room for the deliveries of one step.
     fn append(&self, message: &Message<'_>) -> Result<(), AppendError> {
         let record = Record {
             sequence: Sequence(self.end()),
@@ -391,7 +394,7 @@ impl SubgroupLog {
     }
 }
 
-/// Returns the most log bytes that one step's deliveries need in a subgroup.
+/// Returns the maximum number of log bytes that the deliveries of one step need in a subgroup.
 fn step_bytes_max(description: &Description, subgroup: SubgroupId) -> usize {
     let Some(of) = description.subgroups.get(subgroup.index()) else { return 0 };
     let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);

@@ -1,5 +1,5 @@
-//! The log of a member that is not yet running: it takes over the group's records before the member
-//! counts in any majority (DUR-6).
+//! The log of a member that is not yet running. The log receives the group's records before the
+//! member counts in any majority (DUR-6).
 
 use std::io;
 use std::path::PathBuf;
@@ -20,22 +20,22 @@ use crate::group::state::noted_log::NotedLog;
 /// The approximate size of the parts in which restored data is committed.
 const COMMIT_BYTES: usize = 1 << 20;
 
-/// An open log, and the messages received since.
+/// An open log, with the messages received since it was opened.
 #[derive(Debug)]
 pub(crate) struct LogTakenOver {
     pub(crate) subgroup: SubgroupId,
     pub(crate) path: PathBuf,
     pub(crate) log: Log<SystemFolder>,
-    /// Received messages that are not committed yet.
+    /// Received messages that have not been committed yet.
     batch: Batch,
-    /// The application has received everything before this, and nothing else; `None` if that is
-    /// unknown.
+    /// The application has received exactly the records before this one. `None` if that is unknown.
     handed_over: Option<Sequence>,
-    /// Whether this is neither the log in the node's notes nor an older copy of it.
+    /// Whether the log neither matches the node's notes nor is an older copy of the log in the
+    /// notes.
     pub(crate) is_of_another: bool,
 }
 
-/// Why data from a peer is not in the log.
+/// The reason why data from a peer is not in the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TakeOverError {
     #[error(transparent)]
@@ -62,7 +62,7 @@ impl LogTakenOver {
         Self { subgroup, path, log, batch: Batch::new(), handed_over: None, is_of_another }
     }
 
-    /// Returns the note about the log, which is complete.
+    /// Returns the note about the log, which is now complete.
     pub(crate) fn note(&self) -> NotedLog {
         let Noted { log, incarnation, end } = self.log.note();
         NotedLog {
@@ -80,24 +80,24 @@ impl LogTakenOver {
         self.batch.next().unwrap_or(self.log.end())
     }
 
-    /// Returns its last sound record.
+    /// Returns the last valid record.
     pub(crate) fn last_place(&self) -> Result<Option<LogPlace>, TakeOverError> {
         Ok(last_place(&self.log)?)
     }
 
-    /// Returns whether the log can continue after the first `records` records.
+    /// Returns whether the log can continue after its first `records` records.
     pub(crate) fn has_place_for(&self, records: u64) -> bool {
         let begins_at = self.log.snapshot().map_or(self.log.first(), |state| state.sequence);
         (begins_at.max(self.log.first()).0..=self.log.end().0).contains(&records)
     }
 
-    /// Returns the ranges of damaged records before record number `records`.
+    /// Returns the ranges of damaged records before record `records`.
     pub(crate) fn damaged_before(&self, records: u64) -> Vec<(u64, u64)> {
         let clipped = self.log.damaged().map(|(from, to)| (from.0, to.0.min(records)));
         clipped.filter(|(from, to)| from < to).collect()
     }
 
-    /// Replaces damaged records by a peer's copies. Returns false if these are not all of them.
+    /// Replaces damaged records with a peer's copies. Returns false if some copies are missing.
     pub(super) fn repair(
         &mut self,
         from: u64,
@@ -113,8 +113,8 @@ impl LogTakenOver {
         Ok(is_all)
     }
 
-    /// Sets aside the records from number `records` on. Returns how many these are, and the file
-    /// that has them.
+    /// Sets aside the records after the first `records`. Returns their number, and the file that
+    /// contains them.
     pub(super) fn cut(&mut self, records: u64) -> Result<Option<(u64, PathBuf)>, TakeOverError> {
         let count = self.log.end().0.saturating_sub(records);
         let aside = self.log.cut(Sequence(records))?;
@@ -124,18 +124,18 @@ impl LogTakenOver {
         Ok(aside.map(|name| (count, self.path.join(name))))
     }
 
-    /// Returns whether the application has received all of it, and nothing else.
+    /// Returns whether the application has received exactly the content of the log.
     pub(crate) fn is_handed_over(&self) -> bool {
         self.handed_over == Some(self.next())
     }
 
-    /// Returns the state that it begins with, if it has one.
+    /// Returns the state at the beginning of the log, if there is one.
     pub(crate) fn state(&self) -> Result<Option<Vec<u8>>, TakeOverError> {
         let has_one = self.log.snapshot().is_some();
         Ok(if has_one { Some(self.log.read_snapshot()?.1) } else { None })
     }
 
-    /// Passes on the records after the state.
+    /// Passes the records after the state to the application.
     pub(crate) fn hand_over(
         &mut self,
         mut each: impl FnMut(&Delivered),
@@ -149,12 +149,12 @@ impl LogTakenOver {
         Ok(())
     }
 
-    /// Returns how many records it has in common with a log that ends at `other`.
+    /// Returns the number of records that this log has in common with a log that ends at `other`.
     pub(crate) fn common(&self, other: Option<LogPlace>) -> Result<Option<u64>, TakeOverError> {
         Ok(common(&self.log, other)?)
     }
 
-    /// Reads records from number `from` on, up to the size of one read.
+    /// Reads records starting at number `from`, up to the size of one read.
     pub(crate) fn read(&self, from: u64, to: u64) -> Result<Vec<Delivered>, TakeOverError> {
         Ok(read_records(&self.log, self.subgroup, from, to, READ_BYTES)?)
     }
@@ -164,8 +164,8 @@ impl LogTakenOver {
         self.log.end() == Sequence::ZERO && self.log.snapshot().is_none()
     }
 
-    /// Begins to receive the application's state after the first `records` records. The complete
-    /// state is then [installed](Self::install).
+    /// Begins to receive the application's state after the first `records` records. Once complete,
+    /// the state is [installed](Self::install).
     pub(crate) fn begin_state(
         &mut self,
         records: u64,
@@ -176,7 +176,7 @@ impl LogTakenOver {
         Ok(self.log.write_snapshot(Sequence(records), view)?)
     }
 
-    /// Installs the complete state; the log continues after it.
+    /// Installs the complete state. The log continues after it.
     pub(crate) fn install(
         &mut self,
         state: WrittenSnapshot,
@@ -194,7 +194,7 @@ impl LogTakenOver {
             self.commit()?;
             self.batch.push(&record)?;
         }
-        // The caller delivers it.
+        // The caller delivers the message.
         self.handed_over = self.handed_over.map(|handed_over| handed_over.plus(1));
         if self.batch.disk_bytes() >= COMMIT_BYTES {
             self.commit()?;

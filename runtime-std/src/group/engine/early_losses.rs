@@ -1,9 +1,9 @@
-//! Nodes that were lost soon after they were admitted: with each such loss they wait longer until
-//! they are admitted again.
+//! Nodes that were lost soon after their admission. With each such loss, a node must wait longer
+//! until it is admitted again.
 //!
-//! A joiner proves that it reaches all members before it is admitted (`joining`). A link that works
-//! intermittently, or a process that ends at once, would still cost the group two view changes each
-//! time, with deliveries that wait for a failure timeout.
+//! Before a joining node is admitted, it proves that it can reach all members (`joining`). But with
+//! an unreliable link, or a process that exits right away, each admission would still cost the
+//! group two view changes, while deliveries wait for a failure timeout.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use tramontane_core::ids::{NodeId, Time};
 
 use crate::poll::nanoseconds;
 
-/// The time after an admission within which a loss counts.
+/// The time after an admission during which a loss counts as early.
 const SOON: Duration = Duration::from_secs(10);
 
 /// The time after which losses are forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The pause after the second such loss; it doubles with each further one.
+/// The pause after the second such loss. It doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// The longest pause.
+/// The maximum pause.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 /// The losses of one node.
@@ -32,7 +32,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// Returns how long the node must still wait.
+    /// Returns the remaining time that the node must wait.
     fn left(&self, now: Time) -> Option<Duration> {
         let doublings = self.times.checked_sub(2)?;
         let pause = PAUSE_MIN.saturating_mul(1 << doublings.min(8)).min(PAUSE_MAX);
@@ -44,21 +44,21 @@ impl Losses {
 /// Early losses that this member has seen.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyLosses {
-    /// Members that joined recently, and when.
+    /// Members that joined recently, with the time when each joined.
     came: Vec<(NodeId, Time)>,
-    /// Members whose processes ended in the present view, as seen by this member.
+    /// Members whose processes exited during the current view, as seen by this member.
     ended: Vec<NodeId>,
     lost: Vec<Losses>,
 }
 
 impl EarlyLosses {
-    /// Notes that a member's process has ended; it needs no pause, because it returns only when it
-    /// is started again.
+    /// Notes that a member's process has exited. Such a member needs no pause, because it returns
+    /// only when somebody restarts it.
     pub(crate) fn process_ended(&mut self, node: NodeId) {
         self.ended.push(node);
     }
 
-    /// Begins a view: `joined` are the new nodes, and `lost` the lost members, without those that
+    /// Begins a view: `joined` are the new nodes, and `lost` the lost members, excluding those that
     /// left.
     pub(crate) fn view_begins(&mut self, joined: &[NodeId], lost: &[NodeId], now: Time) {
         self.came.retain(|(_, came)| now.since(*came) < nanoseconds(SOON));
@@ -75,7 +75,7 @@ impl EarlyLosses {
         self.came.extend(joined.iter().map(|node| (*node, now)));
     }
 
-    /// Returns why a node is not admitted yet, if it has to wait.
+    /// Returns the reason why a node is not admitted yet, if it has to wait.
     pub(crate) fn refusal(&self, node: NodeId, now: Time) -> Option<String> {
         let losses = self.lost.iter().find(|losses| losses.node == node)?;
         let left = losses.left(now)?.as_secs() + 1;
@@ -85,7 +85,7 @@ impl EarlyLosses {
         ))
     }
 
-    /// Returns, for each node that has to wait, how long and why.
+    /// Returns the remaining wait, and the reason, for each node that has to wait.
     pub(crate) fn notices(&self, now: Time) -> impl Iterator<Item = String> {
         self.lost.iter().filter_map(move |losses| {
             let why = self.refusal(losses.node, now)?;
@@ -104,7 +104,7 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    /// Returns the pause in ms after that many losses, each one second after the admission.
+    /// Returns the pause in ms after `losses` losses, each one second after the admission.
     fn pause_ms(losses: u32) -> u64 {
         let (mut early, mut now) = (EarlyLosses::default(), 0);
         for _ in 0..losses {

@@ -1,7 +1,7 @@
-//! A member of a group with fixed membership: one view, which begins when all members are there,
-//! and ends when the first of them goes.
+//! A member of a group with fixed membership. The group has one view, which begins when all members
+//! are present, and ends when the first of them leaves or fails.
 //!
-//! There are no view changes, joiners or large messages here: the layout has no columns for views,
+//! There are no view changes, joining nodes or large messages: the layout has no columns for views,
 //! a step is [`Node::step`], and an idle group posts nothing.
 
 use std::sync::Arc;
@@ -26,7 +26,8 @@ use crate::group::status::statistics::{Seen, Statistics};
 use crate::member::{Memory, PrivateState, Shared, Stopped};
 use crate::poll::{Clock, Ending, Steps, guarded};
 
-/// The interval between two checks of the peers: how long a lost process may go unnoticed.
+/// The interval between checks of the peers, that is, the maximum time for which a lost process
+/// goes unnoticed.
 const CHECK_PEERS: Duration = Duration::from_millis(200);
 
 /// The memory that the node borrows.
@@ -47,7 +48,7 @@ self_cell!(
 
 /// The member that is stepped.
 pub(crate) struct Fixed<R: Replica> {
-    // Dropped first: it reads the memory that `shared` keeps.
+    // Dropped first, because it reads memory that `shared` keeps.
     node: NodeCell,
     shared: Arc<Shared>,
     view: Arc<View>,
@@ -58,7 +59,7 @@ pub(crate) struct Fixed<R: Replica> {
 }
 
 impl<R: Replica> Fixed<R> {
-    /// Opens the node on memory that all members have made ready, and tells the application of the
+    /// Opens the node on memory that all members have prepared, and informs the application of the
     /// view.
     pub(crate) fn open(
         mut parts: Parts<R>,
@@ -165,7 +166,7 @@ impl<R: Replica> Steps for Fixed<R> {
 
     fn take_requests(&mut self) -> Result<(), Stopped> {
         while let Ok(request) = self.parts.requests.try_recv() {
-            // A member with fixed membership receives no other requests.
+            // With fixed membership, a member receives no other requests.
             if matches!(request, Request::Leave) {
                 return Err(Stopped::Left);
             }

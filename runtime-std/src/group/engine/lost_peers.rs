@@ -1,15 +1,15 @@
-//! Losses that a fabric reports for one view while another is stepped: two views are open during a
-//! change, and a node ignores events of any view but its own.
+//! Losses that a fabric reports for one view while another view is stepped. Two views are open
+//! during a change, and a node ignores events of any view other than its own.
 
 use tramontane_core::fabric::{Event, LossCause};
 use tramontane_core::ids::{Rank, ViewId};
 
-/// Losses that have not been reported to their view yet.
+/// Losses that have not yet been reported to their view.
 #[derive(Debug, Default)]
 pub(crate) struct LostPeers(Vec<(ViewId, Rank, LossCause)>);
 
 impl LostPeers {
-    /// Keeps a loss in a view after the present one, whose node ignores it.
+    /// Keeps a loss in a view after the current one, because the current node ignores it.
     #[inline]
     pub(crate) fn keep(&mut self, present: ViewId, event: &Event) {
         if let Event::PeerLost { view, peer, cause } = *event
@@ -34,7 +34,7 @@ impl LostPeers {
         taken
     }
 
-    /// Forgets the losses of a view that is abandoned; another view may have its id.
+    /// Forgets the losses of an abandoned view, because another view may have the same id.
     pub(crate) fn forget(&mut self, view: ViewId) {
         self.0.retain(|(of, ..)| *of != view);
     }
@@ -48,7 +48,7 @@ mod tests {
         Event::PeerLost { view: ViewId(view), peer: Rank(peer), cause }
     }
 
-    /// A fabric reports a loss once in each open view, at the next poll.
+    /// A fabric reports a loss once per open view, at the next poll.
     #[test]
     fn peer_loss_is_reported_to_its_own_view() {
         let events = [

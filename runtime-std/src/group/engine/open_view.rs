@@ -1,4 +1,4 @@
-//! A node in one view, with everything that it borrows.
+//! A node in one view, together with everything that it borrows.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ self_cell!(
 
 /// One view at this member.
 pub(crate) struct OpenView {
-    // Dropped first: it reads the memory that `shared` keeps.
+    // Dropped first, because it reads memory that `shared` keeps.
     cell: NodeCell,
     shared: Arc<Shared>,
     layout: Arc<ViewLayout>,
@@ -102,18 +102,19 @@ impl OpenView {
         self.cell.with_dependent(|_, node| read(node))
     }
 
-    /// Changes the node, or steps it.
+    /// Calls `change` with the node, for example to step it.
     #[inline]
     pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut ViewNode<'_>) -> T) -> T {
         self.cell.with_dependent_mut(|_, node| change(node))
     }
 
-    /// Returns the core's list for the next view, once it is decided: see [`View::next`].
+    /// Returns the core's list for the next view, once the view has been decided. See
+    /// [`View::next`].
     pub(crate) fn next_list(&self) -> Option<Vec<NodeId>> {
         self.read(|node| Some(node.next_view()?.members.to_vec()))
     }
 
-    /// Returns whether a member has shown itself in the view, or is suspected.
+    /// Returns whether a member has appeared in the view, or is suspected.
     pub(crate) fn has_come(&self, rank: Rank) -> bool {
         self.read(|node| node.table().load(rank, ViewColumn::Installed) != 0 || node.suspects(rank))
     }
@@ -126,8 +127,8 @@ impl OpenView {
         })
     }
 
-    /// Returns the members of an ordered subgroup with their frontiers, as far as they are known
-    /// here.
+    /// Returns the members of an ordered subgroup with their frontiers, as far as this member knows
+    /// them.
     pub(crate) fn frontiers_of_all(
         &self,
         subgroup: SubgroupId,

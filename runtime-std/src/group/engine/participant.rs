@@ -1,4 +1,4 @@
-//! One process's identity and settings in its group, the same in all its views.
+//! The identity and settings of a process in its group, which stay the same in all views.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct Participant {
     pub(crate) ending: Arc<Ending>,
 }
 
-/// The shortest time that a member has to appear in a view.
+/// The minimum time that a member has to appear in a view.
 const FIRST_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 
 impl Participant {
@@ -36,14 +36,15 @@ impl Participant {
         }
     }
 
-    /// Returns how many upcalls, each at most as long as a failure timeout, may run at a member
-    /// between the decision of a view and its first step in it: the last view's remaining
-    /// deliveries in each subgroup, the report of the view, and one that was already running.
+    /// Returns the number of upcalls, each lasting at most a failure timeout, that may run at a
+    /// member between the decision of a view and the member's first step in it: one per subgroup
+    /// for the previous view's remaining deliveries, one that reports the view, and one that was
+    /// already running.
     fn calls_before_first(&self) -> u32 {
         u32::try_from(self.description.subgroups.len()).unwrap_or(u32::MAX).saturating_add(2)
     }
 
-    /// Returns the most ids that the list of a next view may contain: all nodes, and each reserved
+    /// Returns the maximum number of ids in the list of a next view: all nodes, and each reserved
     /// subgroup both as opened and as closed.
     fn joins_and_members_max(&self) -> usize {
         let reserved = self.description.subgroups.iter().filter(|subgroup| subgroup.reserved);
@@ -54,7 +55,7 @@ impl Participant {
         Duration::from_millis(self.description.failure_timeout_ms)
     }
 
-    /// Returns how long a member may hold others back, or `None` for no limit.
+    /// Returns the time for which a member may hold others back, or `None` if unlimited.
     pub(crate) fn eviction_bound(&self) -> Option<Duration> {
         let bound = self.description.evict_slow_after_ms;
         (bound > 0).then(|| Duration::from_millis(bound))

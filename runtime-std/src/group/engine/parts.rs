@@ -1,4 +1,4 @@
-//! The parts that a member has when it starts, with fixed or changing membership.
+//! The parts that every member has when it starts, with fixed or changing membership.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,10 +28,10 @@ pub(crate) struct Parts<R> {
     /// The logs of logged subgroups that this node belongs to.
     pub(crate) logs: Logs,
     pub(crate) statistics: Statistics,
-    /// The list that receives the messages not sent when this member ends.
+    /// The list for messages that are still unsent when this member ends.
     pub(crate) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(crate) idle_time: Option<Duration>,
-    /// The subgroup in which a reservation was reported as held for too long.
+    /// The subgroup in which a reservation has been reported as held for too long.
     pub(crate) overdue: Option<SubgroupId>,
 }
 
@@ -61,8 +61,8 @@ impl<R> Parts<R> {
         }
     }
 
-    /// Reports once that a reservation holds back the messages after it, and once that this has
-    /// ended (SMC-3).
+    /// Reports once when a reservation holds back the messages after it, and once when it no longer
+    /// does (SMC-3).
     #[cold]
     fn report_overdue(&mut self, overdue: Option<SubgroupId>) {
         match overdue {
@@ -74,8 +74,8 @@ impl<R> Parts<R> {
         self.overdue = overdue;
     }
 
-    /// Returns messages that were committed but not delivered to the caller, because this member's
-    /// part is over (VIE-7). `large` has the bytes of large messages.
+    /// Returns messages that were committed but not delivered to the caller, because this member
+    /// has ended (VIE-7). `large` provides the bytes of large messages.
     pub(crate) fn give_back(
         &mut self,
         why: &Stopped,
@@ -95,14 +95,14 @@ impl<R> Parts<R> {
 /// The results of one step of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The protocol's progress: messages sent, received and delivered, writes posted.
+    /// The protocol's progress: messages sent, received and delivered, and writes posted.
     pub progress: Progress,
     /// Whether large messages made progress.
     pub moved_large: bool,
 }
 
 impl Step {
-    /// Returns whether nothing was done: another step would find no work either until something
+    /// Returns whether nothing was done. Further steps would find no work either until something
     /// arrives.
     #[inline]
     #[must_use]

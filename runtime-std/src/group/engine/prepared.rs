@@ -1,4 +1,4 @@
-//! The next view, from its memory to its node.
+//! The preparation of the next view, from its memory to its node.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::group::description::layout::ViewLayout;
 use crate::group::description::view::View;
 use crate::member::{Memory, Stopped};
 
-/// The next view, as far as it is prepared.
+/// The next view, as far as it has been prepared.
 pub(crate) struct Prepared {
     pub(crate) view: View,
-    /// The list that it was made from.
+    /// The list from which the view was created.
     pub(crate) list: Vec<NodeId>,
     layout: Arc<ViewLayout>,
     memory: Memory,

@@ -1,6 +1,7 @@
-//! The promises of a member before a view ends: on disk before others see them (DUR-6).
+//! The promises that a member makes before a view ends. They are on disk before other members see
+//! them (DUR-6).
 //!
-//! The core asks for a promise within a step. The promise is written after that step, and a later
+//! The core requests a promise during a step. The promise is written after that step, and a later
 //! step informs the core.
 
 use serde::{Deserialize, Serialize};
@@ -12,14 +13,15 @@ use tramontane_core::view::{Ballot, NextView};
 use crate::group::description::subgroup_change::nodes_of;
 use crate::group::description::terms::Description;
 
-/// A view that a node promised to move to.
+/// A view that a node has promised to move to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Promised {
-    /// The leader to whom it was promised: the attempt of a restart, and the leader in it.
+    /// The leader to whom the promise was made, as the attempt of a restart and the leader of that
+    /// attempt.
     pub(crate) ballot: (u32, u32),
     pub(crate) view: u64,
     pub(crate) members: Vec<u32>,
-    /// For each logged subgroup of the description, where this node's log ends in that view; `None`
+    /// For each logged subgroup of the description, the end of this node's log in that view. `None`
     /// if the node has no log.
     pub(crate) ends: Vec<Option<u64>>,
 }
@@ -30,7 +32,7 @@ impl Promised {
     }
 }
 
-/// A promise that the core asked for, before the ends of logs are known.
+/// A promise that the core has requested, before the ends of the logs are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) ballot: Ballot,
@@ -43,9 +45,9 @@ impl Asked {
         Self { ballot, view: next.id.0, list: next.members.to_vec() }
     }
 
-    /// Adds the ends of the logs, which contain everything up to the ragged trims. The reserved
-    /// subgroups that the view opens are not part of the promise: after a total restart all of them
-    /// are closed.
+    /// Adds the ends of the logs, which contain everything up to the ragged trims. The promise
+    /// excludes the reserved subgroups that the view opens, because all of them are closed after a
+    /// total restart.
     pub(crate) fn with_ends(self, description: &Description, ends: Vec<Option<u64>>) -> Promised {
         let ballot = (0, u32::from(self.ballot.0));
         let members = nodes_of(description, &self.list).into_iter().map(NodeId::get).collect();
@@ -53,16 +55,16 @@ impl Asked {
     }
 }
 
-/// The promise of the present view: the one on disk, and the one still to be written.
+/// The promise of the current view: the one on disk, and the one that is still to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Promising {
     pub(crate) kept: Option<Asked>,
     pub(crate) wanted: Option<Asked>,
-    /// No promise is needed, because no subgroup of the group is logged.
+    /// Whether no promise is needed, because the group has no logged subgroup.
     pub(crate) is_free: bool,
 }
 
-/// The core's requests within a step: memory, through `prepare`, and a promise.
+/// Handles the core's requests during a step: for memory, through `prepare`, and for a promise.
 pub(crate) struct Preparing<'p, P> {
     pub(crate) prepare: P,
     pub(crate) promising: &'p mut Promising,

@@ -1,4 +1,4 @@
-//! Requests of other threads to the thread that drives a member.
+//! Requests from other threads to the thread that drives a member.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,16 +12,16 @@ use crate::group::supply::wanted::Wanted;
 
 /// One request.
 pub(crate) enum Request {
-    /// A node that is a member, or is to become one, is connected.
+    /// A node that is, or is about to become, a member has been connected.
     Connected { node: NodeId, session: Session, call: Call },
-    /// A node wants the state of these subgroups, and everything delivered after it; for some
-    /// subgroups, the records of the log from a number on instead of a state.
+    /// A node asks for the state of these subgroups, and for everything delivered after it. For
+    /// some subgroups, it asks for log records starting at a given number instead of a state.
     Supply { node: NodeId, wanted: Wanted, sink: Sink },
-    /// A node that takes over state has caught up, and is to be admitted. Each of its subgroups is
-    /// supplied by the member given.
+    /// A node that receives state has caught up, and asks to be admitted. Each of its subgroups is
+    /// supplied by the given member.
     Wish { node: NodeId, sources: Vec<(SubgroupId, NodeId)> },
-    /// A node that takes over state is gone, or was admitted and is gone before it reported that it
-    /// is ready. `led` says whether this member leads its join.
+    /// A node that receives state has been lost, possibly after it was admitted but before it
+    /// reported that it is ready. `led` is true if this member leads the join.
     Gone { node: NodeId, led: bool, queue: QueueId },
     /// Open or close a reserved subgroup.
     Change(SubgroupChange),
@@ -32,14 +32,14 @@ pub(crate) enum Request {
 /// The sending end of the requests.
 pub(crate) type Requests = crate::requests::Requests<Request>;
 
-/// The side whose call made a connection.
+/// The side that called to establish a connection.
 #[derive(Debug)]
 pub(crate) enum Call {
-    /// This process's call.
+    /// This process made the call.
     Own {
-        /// True once the node is out of the view.
+        /// Set once the node is out of the view.
         is_ended: Arc<AtomicBool>,
     },
-    /// The call of a node that joined in this view.
+    /// The call came from a node that joined in this view.
     Theirs { view: ViewId },
 }

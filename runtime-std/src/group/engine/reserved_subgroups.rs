@@ -1,12 +1,12 @@
-//! The handle of reserved subgroups, which views open and close.
+//! A handle to the reserved subgroups, which views open and close.
 
 use tramontane_core::ids::SubgroupId;
 
 use super::request::{Request, Requests};
 use crate::group::description::subgroup_change::SubgroupChange;
 
-/// Opens and closes the reserved subgroups of a group. Any thread may own one, and may use it in an
-/// upcall.
+/// Opens and closes the reserved subgroups of a group. A handle may be owned by any thread, and may
+/// be used in an upcall.
 #[derive(Clone)]
 pub struct ReservedSubgroups {
     requests: Requests,
@@ -17,20 +17,21 @@ impl ReservedSubgroups {
         Self { requests: requests.clone() }
     }
 
-    /// Requests a view in which a reserved subgroup has the members of its description. The
+    /// Requests a view in which a reserved subgroup has the members listed in its description. The
     /// subgroup starts without messages, and applications reset its state when that view begins.
-    /// Nothing happens if it is open already, or is not reserved. The request persists across views
-    /// until one has the subgroup open, and ends with this member. Returns false if the member has
-    /// ended.
+    /// Nothing happens if the subgroup is already open or is not reserved. The request persists
+    /// across views until the subgroup is open in one of them, and ends with this member. Returns
+    /// false if the member has ended.
     pub fn open(&self, subgroup: SubgroupId) -> bool {
         self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: true }))
     }
 
     /// Requests a view in which a reserved subgroup has no members. Messages delivered before that
-    /// view are delivered at all its members; messages sent but not delivered by then are dropped.
-    /// A receipt for a dropped message stays as it was, and is meaningless once the subgroup is
-    /// open again. The subgroup's clients are forgotten; its followers learn that it is closed,
-    /// after everything that was delivered. Otherwise as [`ReservedSubgroups::open`].
+    /// view are delivered at all members of the subgroup; messages that have been sent but not
+    /// delivered by then are dropped. A receipt for a dropped message stays as it was, and is
+    /// meaningless once the subgroup has been reopened. The subgroup's clients are forgotten. Its
+    /// followers receive everything that was delivered, and then learn that the subgroup is closed.
+    /// Otherwise, this behaves like [`ReservedSubgroups::open`].
     pub fn close(&self, subgroup: SubgroupId) -> bool {
         self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: false }))
     }

@@ -9,11 +9,11 @@ use crate::fabric;
 use crate::fabric::AnyFabric;
 use crate::member::Memory;
 
-/// Why a view has no memory.
+/// The reason why a view has no memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// There is no memory left.
+    /// Not enough memory is available.
     #[error(transparent)]
     None(#[from] fabric::MemoryError),
     /// The fabric refuses the view.
@@ -21,7 +21,7 @@ pub enum MemoryError {
     Fabric(#[from] ErrorKind),
 }
 
-/// Allocates fresh memory for a view, and opens it (VIE-11).
+/// Allocates fresh memory for a view, and opens the view (VIE-11).
 pub(crate) fn open_view(
     fabric: &mut AnyFabric,
     layout: &Layout<'_>,

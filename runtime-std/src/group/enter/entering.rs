@@ -1,8 +1,9 @@
-//! A process's way from finding its group to the first view that contains the process.
+//! Takes a process from finding its group to the first view that contains the process.
 //!
-//! All members may leave or fail while a node joins them. Then no member is left to admit it, and
-//! to the initial nodes that come next the joining node looks like a running group. So it looks for
-//! the group again, and forms or restarts the group with them, as if it had just been started.
+//! All members may leave or fail while a node joins them. Then no member is left to admit the node,
+//! and initial nodes that start later mistake the joining node for a running group. So the joining
+//! node looks for the group again, and forms or restarts it with these nodes, as if it had just
+//! been started.
 
 use std::io;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::group::join::joining::LetIn;
 use crate::group::join::restoring::Restoring;
 use crate::group::join::transfer_progress::TransferProgress;
 
-/// How a process reaches others and is reached by them.
+/// The means by which a process reaches others and is reached by them.
 pub(crate) struct Reception {
     pub(crate) service: ControlService,
     pub(crate) server: ControlServer,
@@ -61,12 +62,12 @@ impl Reception {
 pub(crate) struct Entered {
     pub(crate) admission: Admission,
     pub(crate) reception: Reception,
-    /// Set if a member admitted the process.
+    /// Set if the process was admitted by a member.
     pub(crate) let_in: Option<LetIn>,
 }
 
 impl StartingMember {
-    /// Finds the group, and enters a view of it.
+    /// Finds the group, and enters one of its views.
     pub(crate) fn enter<R: Replica>(
         &mut self,
         description: &Description,

@@ -1,4 +1,4 @@
-//! How a node finds its group: running, to be restarted, or to be formed.
+//! Finds a node's group, which is running, must be restarted, or must be formed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use crate::group::description::terms::Description;
 use crate::group::restart;
 use crate::group::state::folder::StateFolder;
 
-/// How long a node meets others before it checks again whether one of them restarts.
+/// The time for which a node meets others before it checks again whether one of them is restarting.
 const FORMING_TURN: Duration = Duration::from_secs(2);
 
 impl StartingMember {
     /// Finds the running group, restarts it, or forms it.
     ///
-    /// A node that has noted that the group was being formed cannot know whether it was: another
-    /// node may have become a member, and restart. So it asks the others, and meets those that form
-    /// the group, in turn.
+    /// A node that has noted that the group was being formed cannot know whether it was formed:
+    /// another node may have become a member, and be restarting now. So the node alternates between
+    /// asking the others and meeting the nodes that form the group.
     pub(crate) fn find_group(
         &mut self,
         description: &Description,
@@ -39,11 +39,10 @@ impl StartingMember {
             let is_only_over = turn < until && Instant::now() >= turn;
             match met {
                 Ok(Some(sessions)) => return Ok(Found::First(sessions)),
-                // To the nodes that meet, a node that restarts or joins looks like a running
-                // member.
+                // The nodes that meet mistake a restarting or joining node for a running member.
                 Ok(None) => {
                     let probed = self.probe();
-                    // The join reports a problem with another process, or that the time is up.
+                    // The join will report a problem with another process, or that its time is up.
                     let is_told = probed.has_members
                         || probed.other_configuration.is_some()
                         || probed.refused.is_some();
@@ -54,7 +53,7 @@ impl StartingMember {
                     std::thread::sleep(restart::LOOK_PAUSE);
                 }
                 Err(error) if !is_only_over => return Err(error),
-                // Not all nodes came in this turn.
+                // Some nodes did not appear in this turn.
                 Err(_) => {}
             }
         }

@@ -1,10 +1,11 @@
-//! Whether the initial nodes may form the group (VIE-12).
+//! Decides whether the initial nodes may form the group (VIE-12).
 //!
 //! Forming a group again needs a decision, because the group that was formed before may still be
 //! running somewhere. So every initial node states what it remembers when the nodes meet, and all
-//! reach the same verdict. A group is formed if no node was ever a member of it and each can record
-//! its membership, or if each was told to form a new one. A live member process forbids it in any
-//! case, if it can be detected: over shared memory.
+//! of them reach the same verdict. A group is formed if no node has ever been a member of it and
+//! each can record its membership, or if each has been told to form a new group. In any case, a
+//! group is not formed while a member process is known to be running, which can be detected over
+//! shared memory.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,24 +15,26 @@ use tramontane_core::ids::NodeId;
 
 use crate::group::state::last_membership::{LastMembership, MembershipEnd};
 
-/// How a process takes part in forming its group.
+/// Options for a process that takes part in forming its group.
 #[derive(Clone, Debug, Default)]
 pub struct Forming {
-    /// The folder where this node records its membership; the description's folder if `None`.
+    /// The folder in which this node records its membership; the description's folder if `None`.
     /// Without a folder, a node on a network forms a group only if it is told to form a new one.
     pub state: Option<PathBuf>,
-    /// Form the group anew, regardless of an earlier one; all initial nodes must be given this. An
-    /// operator decides this, once: two groups of one name may run if members of the earlier one
-    /// are merely unreachable. If the group is found running, the node still joins it.
+    /// Forms a new group, regardless of any earlier one. All initial nodes must set this. An
+    /// operator makes this decision, and only once, because two groups with the same name may run
+    /// if members of the earlier one are merely unreachable. If the group turns out to be running,
+    /// the node still joins it.
     pub new_group: bool,
-    /// Be a member from the first view on, or not at all: it is an error if a group of this name is
-    /// already running. For groups that serve one task. All nodes of the description must be
-    /// initial ones.
+    /// Makes the process a member from the first view on or not at all: if a group of this name is
+    /// already running, that is an error. Intended for groups that serve a single task. All nodes
+    /// of the description must be initial nodes.
     pub first_view_only: bool,
-    /// Restart a logged group with the nodes that are there; anything that only missing nodes have
-    /// is lost. An operator decides this, once, at one node, if the missing nodes never return.
+    /// Restarts a logged group with the nodes that are present. Anything that only missing nodes
+    /// have is lost. An operator makes this decision, only once and on one node, if the missing
+    /// nodes will never return.
     pub with_less: bool,
-    /// Called with the reason why this node waits, first after a few seconds, and then every few
+    /// Called with the reason why this node waits: first after a few seconds, and then every few
     /// seconds.
     pub told: Option<fn(&Waiting)>,
 }
@@ -40,32 +43,33 @@ pub struct Forming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waiting {
-    /// Initial nodes are missing.
+    /// Some initial nodes are missing.
     Forming {
         /// Their ids.
         missing: Vec<u32>,
-        /// Why this node would not form the group even if they came.
+        /// The reason why this node would not form the group even if all initial nodes were
+        /// present.
         but: Option<NotFormed>,
     },
     /// There is no running member, and this node may not form the group.
     Member {
-        /// The nodes that may form it.
+        /// The nodes that may form the group.
         initial: Vec<u32>,
-        /// Why they do not, as far as this node knows.
+        /// The reason why they do not form it, as far as this node knows.
         but: Option<NotFormed>,
     },
-    /// Nodes are missing without which the group cannot continue from its logs.
+    /// The group cannot continue from its logs, because required nodes are missing.
     Restart(RestartWaiting),
-    /// The process at a node's address has not shown that it has the key.
+    /// The process at a node's address has not proved that it has the key.
     Stranger {
         /// The node.
         node: u32,
-        /// The address, and how it answered.
+        /// The address, and the answer received from it.
         answer: String,
     },
-    /// This node has nothing of the group, and waits for those that have its logs.
+    /// This node has no data of the group, and waits for the nodes that have its logs.
     Others {
-        /// A node that has something, and waits for the others.
+        /// A node that has data of the group, and waits for the others.
         node: u32,
     },
 }
@@ -76,9 +80,10 @@ pub enum Waiting {
 pub struct RestartWaiting {
     /// The view whose members are awaited.
     pub view: u64,
-    /// The missing nodes, some of which are needed. Empty if all are here but cannot continue yet.
+    /// The missing nodes, some of which are needed. Empty if all are present but cannot continue
+    /// yet.
     pub missing: Vec<u32>,
-    /// Why they are needed, or the last error.
+    /// The reason why they are needed, or the last error.
     pub why: String,
 }
 
@@ -127,7 +132,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Returns the advice for a node without a log while another one restarts.
+/// Returns the advice for a node without a log while another node is restarting.
 pub(crate) fn others(node: u32) -> String {
     format!(
         "this node has no data of the group; start the other nodes that have some, restore this \
@@ -136,30 +141,30 @@ pub(crate) fn others(node: u32) -> String {
     )
 }
 
-/// A node's statement when the initial nodes meet.
+/// The statement that a node makes when the initial nodes meet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Statement {
     pub(crate) remembers: Remembers,
     pub(crate) new_group: bool,
-    /// Live members that do not take part, as far as this node can see them.
+    /// Running members that do not take part, as far as this node can see them.
     pub(crate) living: Vec<u32>,
 }
 
 /// A node's knowledge of the group from earlier incarnations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Remembers {
-    /// No folder for its membership.
+    /// Nothing, because there is no folder for the node's membership.
     Nothing,
     /// Never a member.
     Fresh,
-    /// A former member of this view.
+    /// The node was a member of this view.
     View { view: u64, members: Vec<u32>, end: Option<MembershipEnd> },
-    /// Logs with this number of records, but no record of its membership.
+    /// The node has logs with this number of records, but no record of its membership.
     Log { records: u64 },
 }
 
 impl Remembers {
-    /// Derives it from a node's membership record, and the number of records in its logs.
+    /// Derives the knowledge from a node's membership record and the number of records in its logs.
     pub(crate) fn of(last: Option<&LastMembership>, records: u64) -> Self {
         match last.filter(|last| !last.is_note()) {
             Some(LastMembership { view, members, end, .. }) => {
@@ -171,7 +176,7 @@ impl Remembers {
     }
 }
 
-/// Why the initial nodes do not form their group.
+/// The reason why the initial nodes do not form their group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotFormed {
@@ -184,7 +189,7 @@ pub enum NotFormed {
         /// The node.
         node: u32,
     },
-    /// A node was a member before.
+    /// A node was already a member of the group.
     #[error(
         "node {node} was already a member of this group (view {view}, members {}), and {how}; \
          start a member that still has the group's state",
@@ -193,14 +198,14 @@ pub enum NotFormed {
     WasMember {
         /// The node.
         node: u32,
-        /// The newest view that it was in.
+        /// The newest view that contained the node.
         view: u64,
         /// Its members.
         members: Vec<u32>,
         /// How its membership ended.
         how: &'static str,
     },
-    /// A node has a log of the group, but has lost its record of the membership.
+    /// A node has a log of the group, but has lost its membership record.
     #[error(
         "node {node} has a log of {records} records of this group, but no record of its \
          membership; start a member that still has one, or start the node with the longest log \
@@ -221,7 +226,7 @@ pub enum NotFormed {
         /// The node.
         node: u32,
     },
-    /// A node was not told to form a new group.
+    /// A node has not been told to form a new group.
     #[error(
         "node {node} was started without the option new-group; start either all initial nodes with \
          this option, or none"
@@ -233,8 +238,8 @@ pub enum NotFormed {
 }
 
 impl NotFormed {
-    /// Returns the remaining option once the nodes have met in vain. By then no known part of the
-    /// group is running, and nothing is logged.
+    /// Returns the remaining option after the nodes have met without success. By then, no known
+    /// part of the group is running, and nothing is logged.
     pub(crate) const fn last_resort(&self) -> &'static str {
         match self {
             Self::WasMember { .. } | Self::NoState { .. } => {
@@ -246,7 +251,7 @@ impl NotFormed {
     }
 }
 
-/// Returns the verdict of all initial nodes, which is the same at each.
+/// Returns the verdict of all initial nodes, which is the same at each of them.
 pub(crate) fn judge(said: &[(NodeId, Statement)]) -> Result<(), NotFormed> {
     if let Some(node) = said.iter().flat_map(|(_, statement)| &statement.living).min() {
         return Err(NotFormed::Lives { node: *node });
@@ -258,14 +263,14 @@ pub(crate) fn judge(said: &[(NodeId, Statement)]) -> Result<(), NotFormed> {
     if is_first {
         return Ok(());
     }
-    // A node that was already told to form a new group is not the reason.
+    // A node that has been told to form a new group is not the reason.
     let untold = || said.iter().filter(|(_, statement)| !statement.new_group);
     let found = untold().find_map(|(node, statement)| reason(*node, statement));
     let any = untold().next().map_or(0, |(node, _)| node.get());
     Err(found.unwrap_or(NotFormed::NotTold { node: any }))
 }
 
-/// Returns why this node does not form the group of its own accord.
+/// Returns the reason why this node does not form the group of its own accord, if there is one.
 pub(crate) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
     let node = node.get();
     match &statement.remembers {

@@ -1,5 +1,5 @@
-//! A process before it is a member: it looks for a running member, meets the other initial nodes,
-//! and reports why it waits.
+//! The part of a start before a process is a member: it looks for a running member, meets the other
+//! initial nodes, and reports why it waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,20 +23,20 @@ use crate::group::description::view::{FIRST_VIEW, View};
 use crate::group::status::operator;
 use crate::session_messages::{receive_message, send_message};
 
-/// The interval between two probes while the initial nodes meet.
+/// The interval between probes while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
-/// The interval between two reports of why the node waits, and the delay of the first.
+/// The interval between reports of why the node waits, and the delay before the first report.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
-/// How long a node must find another configuration before it gives up. A node that still meets
-/// others connects to this node in that time, so that both report the difference.
+/// The time for which a node must find a different configuration before it gives up. A node that is
+/// still meeting others connects to this node within that time, so that both report the difference.
 pub(crate) const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
 
-/// How long another node may take to write its note.
+/// Time limit for another node to write its note.
 const NOTE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest encoding of [`Noted`].
+/// The maximum length of an encoded [`Noted`].
 const NOTE_BYTES_MAX: u64 = 16;
 
 /// Confirms that the sender's note, saying that the group is being formed, is on disk.
@@ -51,13 +51,13 @@ enum Met {
     Running,
     /// The nodes met, but may not form the group.
     NotFormed(NotFormed),
-    /// A node that had come went away again.
+    /// A node that was present has disappeared again.
     Again(MeshError),
 }
 
 impl StartingMember {
-    /// Meets all other initial nodes. Returns `None` once a running member is found, which this
-    /// node can then join.
+    /// Meets all other initial nodes. Returns `None` if a running member is found that this node
+    /// can join.
     pub(crate) fn meet_unless_running(
         &mut self,
         description: &Description,
@@ -65,12 +65,12 @@ impl StartingMember {
         cancel: &AtomicBool,
     ) -> Result<Option<Vec<(NodeId, Session)>>, StartError> {
         let is_initial = description.initial.contains(&self.own.get());
-        // No running member could exist that would admit this node.
+        // No running member that would admit this node can exist.
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
         let (mut not_formed, mut gone) = (None, None);
-        // Answers operators meanwhile; when nodes meet, the meeting does this.
+        // Answers operators until the nodes meet; the meeting then does this.
         let server = || {
             let nodes = description.nodes.iter().map(|node| NodeId(node.id));
             ControlService::default().open(
@@ -109,7 +109,7 @@ impl StartingMember {
                 return Err(StartError::Cancelled);
             }
             if Instant::now() >= until {
-                // A process with another key may be a running member.
+                // A process with a different key may be a running member.
                 if let Some((node, why)) = probed.refused {
                     return Err(StartError::Refused { node: node.get(), why });
                 }
@@ -131,8 +131,8 @@ impl StartingMember {
         }
     }
 
-    /// In a logged group, records that the group is being formed, and waits until all nodes have
-    /// done so: see `membership_record`. Returns false if one of them is gone.
+    /// Records, in a logged group, that the group is being formed, and waits until all nodes have
+    /// recorded it (see `membership_record`). Returns false if one of the nodes has been lost.
     fn note_forming(
         &mut self,
         description: &Description,
@@ -140,7 +140,7 @@ impl StartingMember {
     ) -> Result<bool, StartError> {
         let is_logged = logged_subgroups(description).next().is_some();
         let Some(state) = self.state.as_mut().filter(|_| is_logged) else { return Ok(true) };
-        // A record of an earlier group, which is now formed anew, is not overwritten.
+        // The record of an earlier group, which is now being formed anew, must not be overwritten.
         if state.last_membership().is_none() {
             state.note_forming(description, self.own)?;
         }
@@ -202,7 +202,7 @@ impl StartingMember {
     fn statement(&self, description: &Description) -> Result<Statement, StartError> {
         let remembers = match (&self.state, &self.residence) {
             (Some(state), _) => Remembers::of(state.last_membership(), self.data.records()),
-            // Locks show which members are alive.
+            // Locks show which members are running.
             (None, Some(_)) => Remembers::Fresh,
             (None, None) => Remembers::Nothing,
         };
@@ -219,7 +219,7 @@ impl StartingMember {
         Ok(Statement { remembers, new_group: self.forming.new_group, living })
     }
 
-    /// Meets the other initial nodes, and keeps looking for a running member meanwhile.
+    /// Meets the other initial nodes, while also looking for a running member.
     fn meet(
         &self,
         description: &Description,
@@ -300,7 +300,7 @@ impl StartingMember {
         }
     }
 
-    /// Meets all nodes, and reaches the common verdict whether the group is formed.
+    /// Meets all nodes, and reaches the common verdict on whether the group is formed.
     fn meet_all(
         &self,
         description: &Description,
@@ -349,7 +349,7 @@ impl StartingMember {
 }
 
 impl StartError {
-    /// Builds the error for a node with another digest.
+    /// Builds the error for a node with a different digest.
     pub(crate) fn other_configuration(node: NodeId, own: u64, other: u64) -> Self {
         Self::OtherConfiguration { node: node.get(), fields: differing(own, other) }
     }
@@ -383,7 +383,7 @@ impl Telling {
     }
 }
 
-/// Receives the meeting's progress, and answers operators meanwhile.
+/// Receives the meeting's progress, and answers operators in the meantime.
 struct FormingHandler<'p> {
     digest: u64,
     telling: &'p Telling,

@@ -25,7 +25,7 @@ use crate::shared_memory::Residence;
 
 /// How a process finds its group.
 pub(crate) enum Found {
-    /// A member is running, which can admit this process.
+    /// A member is running that can admit this process.
     Running,
     /// The group begins with its first view, over these sessions.
     First(Vec<(NodeId, Session)>),
@@ -40,21 +40,21 @@ pub(crate) struct StartingMember {
     pub(crate) addresses: BTreeMap<NodeId, Address>,
     pub(crate) key: Option<SharedKey>,
     pub(crate) listener: Listener,
-    /// Set over shared memory.
+    /// Set if the group uses shared memory.
     pub(crate) residence: Option<Arc<Residence>>,
     pub(crate) forming: Forming,
-    /// Combined with the digest by which nodes meet.
+    /// Terms that are combined with the digest by which nodes meet.
     pub(crate) terms: u64,
     pub(crate) rates: Vec<(u32, NonZeroU64)>,
-    /// The membership that it recorded, if it has a folder for that.
+    /// The recorded membership, if the process has a folder for it.
     pub(crate) state: Option<StateFolder>,
     /// Its logs.
     pub(crate) data: DataFolder,
 }
 
 impl StartingMember {
-    /// Claims the node's place and its fabric first: anything this machine lacks is reported before
-    /// others wait for it.
+    /// Claims the node's place and its fabric first, so that anything this machine lacks is
+    /// reported before other nodes wait for it.
     pub(crate) fn take(
         description: &Description,
         options: StartOptions<'_>,

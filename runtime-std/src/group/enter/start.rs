@@ -1,11 +1,11 @@
-//! How a process becomes a member: with all initial nodes in the first view, or admitted to a
-//! running group (VIE-12).
+//! Makes a process a member, either together with all initial nodes in the first view, or by
+//! admission to a running group (VIE-12).
 //!
-//! A node first looks for a running member, and joins it if there is one. Otherwise an initial node
-//! meets the others (`meeting`), until all are there or a running member is found after all. So
-//! nodes may be started in any order, and a node that returns uses the same command as a new one.
-//! Nodes that meet form the group if none of them was ever a member of it, or if all of them are
-//! told to (`forming`).
+//! A node first looks for a running member, and joins it if there is one. Otherwise, an initial
+//! node meets the others (`meeting`) until all are present, or until a running member is found
+//! after all. So nodes may be started in any order, and a returning node uses the same command as a
+//! new one. Nodes that meet form the group if none of them has ever been a member of it, or if all
+//! of them have been told to form a new one (`forming`).
 
 use std::time::Instant;
 
@@ -15,12 +15,13 @@ use crate::group::delivery::replica::Replica;
 use crate::group::description::terms::{Description, Membership};
 use crate::group::running::{Running, Stepped};
 
-/// Becomes a member of a group, driven by a thread of its own.
+/// Makes this process a member of a group. The member is driven by its own thread.
 ///
-/// Returns once this process is in a view: [`Replica::view_changed`] was called.
+/// Returns once this process is in a view and [`Replica::view_changed`] has been called.
 ///
 /// # Errors
-/// [`StartError`]; nothing is left behind in that case, except a folder for the node's state.
+/// Returns [`StartError`]. In that case nothing is left behind, except a folder for the node's
+/// state.
 pub fn start<R: Replica + 'static>(
     description: Description,
     options: StartOptions<'_>,
@@ -29,8 +30,8 @@ pub fn start<R: Replica + 'static>(
     start_boxed(description, options, Box::new(replica))
 }
 
-/// One instance for all applications, so that a program does not compile the whole member again for
-/// each of its types.
+/// Not generic, so that a program does not compile the whole member again for each of its
+/// application types.
 fn start_boxed(
     description: Description,
     options: StartOptions<'_>,
@@ -39,12 +40,12 @@ fn start_boxed(
     Ok(start_stepped(description, options, replica)?.spawn()?)
 }
 
-/// Becomes a member of a group, which the caller [steps](Running::step) in its own loop. If
-/// membership changes, the others remove a member that is not stepped for the group's failure
-/// timeout.
+/// Makes this process a member of a group, which the caller [steps](Running::step) in its own loop.
+/// If membership can change, the other members remove a member that is not stepped for as long as
+/// the group's failure timeout.
 ///
 /// # Errors
-/// The same as for [`start`].
+/// Returns the same errors as [`start`].
 pub fn start_stepped<R: Replica>(
     description: Description,
     options: StartOptions<'_>,

@@ -1,4 +1,4 @@
-//! How a process becomes a member of a group whose membership changes.
+//! Makes a process a member of a group whose membership can change.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -84,7 +84,7 @@ impl StartingMember {
             service.board.clone(),
             shared_logs.clone(),
         )?;
-        // Clients and operators are served from now on.
+        // From here on, clients and operators are served.
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),
             connector: Some(connector),

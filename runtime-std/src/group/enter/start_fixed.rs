@@ -1,5 +1,5 @@
-//! How a process becomes a member of a group with fixed membership: it meets all others, all
-//! prepare the view's memory, and only then the group starts.
+//! Makes a process a member of a group with fixed membership. It meets all others, and all of them
+//! prepare the view's memory; only then does the group start.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,11 +32,11 @@ use crate::group::running::{Handle, Running, Stepped};
 use crate::group::status::statistics::Statistics;
 use crate::member::{Memory, Settings, Stopped};
 
-/// The interval between two checks whether all peers are ready.
+/// The interval between checks of whether all peers are ready.
 const READY_PAUSE: Duration = Duration::from_micros(200);
 
-/// Nodes that have met, and whose one view is open and ready at all of them. If it is dropped
-/// without [`leave`](Self::leave), this process counts as failed.
+/// Nodes that have met, and whose only view is open and ready on all of them. If this is dropped
+/// without [`leave`](Self::leave), the process counts as failed.
 pub struct Connected {
     pub(crate) fabric: AnyFabric,
     pub(crate) memory: Memory,
@@ -50,18 +50,18 @@ impl Connected {
         self.memory.memory()
     }
 
-    /// Leaves the others on purpose.
+    /// Leaves the group deliberately.
     pub fn leave(mut self) {
         self.fabric.leave();
     }
 }
 
-/// Meets all nodes of a group with fixed membership, and allocates memory of this layout, for
-/// protocols that run among them without a node. `layout` is for the description's nodes, in their
-/// order, and its digest must be the same at all of them.
+/// Meets all nodes of a group with fixed membership, and allocates memory of this layout. Intended
+/// for protocols that run between the nodes without a member. `layout` is for the description's
+/// nodes in their order, and its digest must be the same on all nodes.
 ///
 /// # Errors
-/// [`ConnectError`]; nothing is left behind in that case.
+/// Returns [`ConnectError`]. In that case nothing is left behind.
 pub fn connect(
     mut description: Description,
     mut options: StartOptions<'_>,
@@ -80,14 +80,14 @@ pub fn connect(
     Ok(Connected { fabric, memory, own })
 }
 
-/// Why nodes cannot connect.
+/// The reason why nodes cannot connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// An error in the description.
     #[error(transparent)]
     Description(#[from] DescriptionError),
-    /// An error that the start of a group can have too.
+    /// An error that can also occur when a group starts.
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -145,7 +145,7 @@ impl StartingMember {
             fabric,
             sending,
             requests: receiver,
-            // Its subgroups accept no clients.
+            // The subgroups accept no clients.
             replica: Served::without(replica),
             logs: Logs::default(),
             statistics: Statistics::new(service.board.clone()),
@@ -175,8 +175,8 @@ impl StartingMember {
     }
 }
 
-/// Opens the view here, and waits until it is open at all peers. A member may post once this
-/// returns.
+/// Opens the view at this member, and waits until it is open at all peers. Once this returns, a
+/// member may post.
 fn open_at_all(
     fabric: &mut AnyFabric,
     layout: &Layout<'_>,
@@ -209,7 +209,7 @@ fn open_at_all(
             return Err(StartError::NotReady { node: node.get() });
         }
         std::thread::sleep(READY_PAUSE);
-        // A process that was killed does not ring.
+        // A killed process does not ring.
         fabric.check_peers();
     }
 }

@@ -1,4 +1,4 @@
-//! Options for starting a process as a member, and the reasons why it does not become one.
+//! Options for starting a process as a member, and the reasons why it may not become one.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -20,16 +20,17 @@ use crate::shared_memory::Root;
 /// The default time limit for becoming a member.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// The options with which a process becomes a member.
+/// The options for a process that becomes a member.
 #[derive(Debug)]
 pub struct StartOptions<'s> {
-    /// This process's node of the description.
+    /// The node of the description that this process runs.
     pub node: u32,
-    /// The folder of this user's groups, over shared memory.
+    /// The folder of this user's groups over shared memory.
     pub root: Root,
-    /// A socket that already listens at this node's address, if there is one; over TCP and RDMA.
+    /// A socket that already listens at this node's address, if there is one. Used over TCP and
+    /// RDMA.
     pub listener: Option<Listener>,
-    /// The device and its options, over RDMA.
+    /// The device and its options. Used over RDMA.
     pub device: DeviceOptions,
     /// The time limit for becoming a member.
     pub time_limit: Duration,
@@ -37,25 +38,25 @@ pub struct StartOptions<'s> {
     pub cancel: &'s AtomicBool,
     /// The member's settings.
     pub settings: Settings,
-    /// Whether it may form the group, and where it records its membership.
+    /// Whether the process may form the group, and where it records its membership.
     pub forming: Forming,
-    /// The folder of this node's logs, if it belongs to logged subgroups: one for each node, and
-    /// the same at every start.
+    /// The folder for this node's logs, if it belongs to logged subgroups. Each node needs its own
+    /// folder, and must use the same one at every start.
     pub data: Option<PathBuf>,
-    /// The approximate number of bytes of records that each of these logs keeps; at most about
-    /// twice as many, plus a snapshot of the application. `None` keeps all records.
+    /// The approximate number of record bytes that each of these logs keeps. A log may keep up to
+    /// about twice as many, plus a snapshot of the application. `None` keeps all records.
     pub data_keep_bytes: Option<u64>,
-    /// A digest of further settings that must be the same at all members: a member with another
-    /// value is refused, as with another description.
+    /// A digest of further settings that must be the same at all members. A member with a different
+    /// value is refused, as with a different description.
     pub terms: u64,
-    /// The most bytes per second that this member sends to each of these nodes, over TCP. For
-    /// experiments, and for shared networks.
+    /// The maximum number of bytes per second that this member sends to each of these nodes over
+    /// TCP. Intended for experiments and shared networks.
     pub rates: Vec<(u32, NonZeroU64)>,
 }
 
 impl StartOptions<'static> {
-    /// Returns the options that suit most programs: the user's default folder for groups, any
-    /// device, and one minute to become a member.
+    /// Returns options that suit most programs: the user's default folder for groups, any device,
+    /// and one minute to become a member.
     #[must_use]
     pub fn new(node: u32) -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
@@ -76,11 +77,11 @@ impl StartOptions<'static> {
     }
 }
 
-/// Why a process did not become a member.
+/// The reason why a process did not become a member.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The description has no such node.
+    /// The description does not contain this node.
     #[error(
         "node {node} is not in the group file, which lists {known:?}; use one of these, or add the \
          node to the file at all members"
@@ -88,19 +89,19 @@ pub enum StartError {
     UnknownNode {
         /// The node.
         node: u32,
-        /// The nodes that the description has.
+        /// The nodes in the description.
         known: Vec<u32>,
     },
-    /// The others' control servers cannot be reached.
+    /// The control servers of the other nodes cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
-    /// There is no place in shared memory.
+    /// The node's place in shared memory is not available.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
     /// There is no fabric to carry the writes.
     #[error(transparent)]
     Fabric(#[from] NoFabric),
-    /// This node's address is in use, or does not exist.
+    /// This node's address is in use or does not exist.
     #[error(
         "cannot listen at {address}: {source}; if node {node} or a node of another group is \
          already running there, stop it, or give this node a free address of this host"
@@ -119,15 +120,15 @@ pub enum StartError {
     /// The initial nodes did not meet.
     #[error(transparent)]
     Meet(#[from] MeshError),
-    /// The group is running, and did not admit this node.
+    /// The group is running, but did not admit this node.
     #[error("the group did not admit node {node}: {why}; check the group's status, and try again")]
     NotLetIn {
         /// This node.
         node: u32,
-        /// The last reason.
+        /// The reason that was given last.
         why: String,
     },
-    /// No member is running, and this is not an initial node.
+    /// No member is running, and this node is not an initial node.
     #[error(
         "no member of group \"{group}\" is running, and node {node} is not one of its initial \
          nodes; start those first"
@@ -138,7 +139,7 @@ pub enum StartError {
         /// This node.
         node: u32,
     },
-    /// The group is running, and its membership is fixed.
+    /// The group is already running, and its membership is fixed.
     #[error(
         "node {node} cannot join, because the group is already running with fixed membership; stop \
          all its members, and start all nodes again"
@@ -147,16 +148,16 @@ pub enum StartError {
         /// This node.
         node: u32,
     },
-    /// Not all members opened the view.
+    /// Some member did not open the view.
     #[error("node {node} was not ready in time; check that node's output, then restart all nodes")]
     NotReady {
-        /// The first such node.
+        /// The first such member.
         node: u32,
     },
-    /// The view's layout is wrong.
+    /// The view's layout is invalid.
     #[error("the group file is invalid: {0}; correct it")]
     Layout(#[from] LayoutError),
-    /// A node has another description.
+    /// A node has a different description.
     #[error(
         "node {node} has a different configuration{}",
         if fields.is_empty() {
@@ -174,26 +175,27 @@ pub enum StartError {
         /// The fields that differ, as far as they can be determined.
         fields: String,
     },
-    /// The initial nodes met, and may not form the group.
+    /// The initial nodes met, but may not form the group.
     #[error("{}{}", .0, .0.last_resort())]
     NotFormed(#[from] NotFormed),
-    /// The group's members died, and not enough of them came back.
+    /// The group's members failed, and too few of them have returned.
     #[error("the group was not restarted: {0}")]
     NotRestarted(RestartWaiting),
-    /// Another node restarts the group from its log, and this one has nothing of it.
+    /// Another node is restarting the group from its log, but this node has no data of the group.
     #[error("node {node} restarts the group from its log, and waits for others; {}", others(*node))]
     NothingOfGroup {
         /// That node.
         node: u32,
     },
-    /// This node's disk failed while the group restarted from its logs: the file, the reason, and
-    /// the remedy. The other nodes keep waiting for it, or continue without it.
+    /// This node's disk failed while the group was restarting from its logs. The text names the
+    /// file, the reason, and the remedy. The other nodes keep waiting for this node, or continue
+    /// without it.
     #[error("{0}")]
     DiskFailed(String),
     /// This node's recorded state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A process of the group has another key or program, and no other process is running.
+    /// A process of the group has a different key or program, and no other process is running.
     #[error("node {node}: {why}")]
     Refused {
         /// The node.

@@ -1,5 +1,5 @@
-//! The admission of a node: the view that admits it, where the previous view ended, and which of
-//! its messages the node was sent (VIE-10).
+//! The admission of a node: the view that admits it, the end of the previous view, and the messages
+//! of the previous view that the node was sent (VIE-10).
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::SubgroupId;
@@ -9,26 +9,27 @@ use crate::group::description::terms::Description;
 use crate::group::description::view::View;
 use crate::group::engine::open_view::OpenView;
 
-/// The end of a view in a subgroup that continues: one of its members is in the next view.
+/// The end of a view in a subgroup that continues, that is, one of its members is in the next view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SubgroupEnd {
     pub(crate) subgroup: u16,
-    /// The place after the last delivered one; `None` in a subgroup without order.
+    /// The place after the last delivered message; `None` in an unordered subgroup.
     pub(crate) trim: Option<u64>,
 }
 
-/// The number of messages that a member sent a joiner after the state of a subgroup, and the place
-/// that they reach.
+/// The number of messages that a member sent to a joining node after the state of a subgroup, and
+/// the place that these messages reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SentCount {
     pub(crate) subgroup: u16,
     pub(crate) messages: u64,
-    /// The view and place that they reach.
+    /// The view and place that the messages reach.
     pub(crate) view: u64,
     pub(crate) place: u64,
 }
 
-/// A view, and the ends of the previous one: everything that nodes admitted by the view must have.
+/// A view, and the ends of the previous view in its subgroups: everything that nodes admitted by
+/// the view must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Admission {
     pub(crate) view: View,
@@ -41,7 +42,7 @@ impl Admission {
         Self { view, ends: Vec::new() }
     }
 
-    /// Creates the admission of the view after one that ended.
+    /// Creates the admission of the view after `ended`.
     pub(crate) fn after(ended: &mut OpenView, next: View, description: &Description) -> Self {
         let mut ends = Vec::new();
         for subgroup in subgroups(description) {
@@ -64,10 +65,10 @@ impl Admission {
         self.ends.iter().find(|end| end.subgroup == subgroup.0)
     }
 
-    /// Returns whether this is everything that came in its subgroup before the view.
+    /// Returns whether `sent` covers everything that was delivered in its subgroup before the view.
     pub(crate) fn is_whole(&self, sent: &SentCount) -> bool {
         let Some(end) = self.end_of(SubgroupId(sent.subgroup)) else { return false };
-        // A state of this view, taken before anything was delivered in it.
+        // A state of this view, taken before anything had been delivered in it.
         let is_of_now = sent.view == self.view.id.0 && sent.place == 0 && sent.messages == 0;
         let is_of_before = sent.view.checked_add(1) == Some(self.view.id.0);
         is_of_now || (is_of_before && end.trim.is_none_or(|trim| trim == sent.place))

@@ -1,4 +1,4 @@
-//! Why an attempt to join failed, and how long its messages may take.
+//! The reasons why an attempt to join fails, and the time limits for its messages.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use crate::group::durable::data_error::DataError;
 use crate::group::durable::taking_over::TakeOverError;
 
-/// How long a member may take until its next message, because it may be in an upcall.
+/// Time limit for a member's next message. It is long, because the member may be in an upcall.
 pub(crate) const STALL: Duration = Duration::from_secs(60);
 
-/// The pause between two attempts.
+/// The pause between attempts.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Room for the encoding around a message, in bytes.
 pub(crate) const AROUND: u64 = 4096;
 
-/// Why an attempt to join failed. In most cases another attempt may succeed.
+/// The reason why an attempt to join failed. In most cases, another attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
     #[error("no member of the group was found")]
@@ -76,7 +76,7 @@ impl From<DataError> for AttemptError {
 }
 
 impl AttemptError {
-    /// Returns whether the failure is that member's, so that another member may succeed.
+    /// Returns whether the failure is the supplying member's, so that another member may succeed.
     pub(crate) const fn is_of_supplier(&self) -> bool {
         match self {
             Self::Nobody | Self::Refused { .. } | Self::NotNow(_) | Self::Malformed => true,

@@ -1,4 +1,4 @@
-//! The messages between a joiner and a member that supplies it.
+//! The messages between a joining node and a member that supplies it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,49 +10,52 @@ use crate::group::durable::delivered::{Delivered, Shared};
 /// A joiner's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum JoinRequest {
-    /// Asks for the present view.
+    /// Asks for the current view.
     Welcome,
-    /// Asks how many records of a logged subgroup are the same, given the end of the joiner's log.
+    /// Asks how many records of a logged subgroup the two logs have in common, given the end of the
+    /// joining node's log.
     Compare { subgroup: u16, last: Option<LogPlace> },
-    /// Asks for the records of a logged subgroup from `from` to before `to`.
+    /// Asks for the records of a logged subgroup from `from` up to, but not including, `to`.
     Fetch { subgroup: u16, from: u64, to: u64 },
-    /// Asks for the state of these subgroups, or for some of them the records from a number on. The
-    /// member that leads the join asks the group to admit the joiner.
+    /// Asks for the state of these subgroups; for some of them, for the records starting at a
+    /// number instead. If `leads` is true, the member is to lead the join: it will ask the group to
+    /// admit the joining node.
     Supply { subgroups: Vec<u16>, leads: bool, records: Vec<(u16, u64)> },
-    /// Every state is restored, each subgroup's from the node given, and the joiner can be
-    /// admitted. Sent to the member that leads.
+    /// Every state has been restored, each subgroup's from the given node, and the joining node can
+    /// be admitted. Sent to the member that leads the join.
     Ready { sources: Vec<(u16, u32)> },
-    /// The view is open, and this session is no longer needed.
+    /// The view is open at the joining node, and this session is no longer needed.
     Up,
-    /// These members do not answer the joiner, so it must not be admitted yet.
+    /// These members do not answer the joining node, so it must not be admitted yet.
     Unreached { members: Vec<u32> },
 }
 
 /// A member's replies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum JoinReply {
-    /// The present view.
+    /// The current view.
     View(WireView),
-    /// The request cannot be met now, for this reason; the joiner asks again.
+    /// The request cannot be met now, for this reason. The joining node asks again.
     NotNow(String),
-    /// The state of a subgroup follows as a stream: the state in that view, after the first
-    /// `records` records of the subgroup's log if it is logged.
+    /// The state of a subgroup in that view follows as a stream. If the subgroup is logged, this is
+    /// the state after the first `records` records of its log.
     State { subgroup: u16, view: u64, records: u64 },
-    /// The number of records that the joiner's log has in common with this member's, if this member
-    /// has all records after them; `None` if it does not know, or lacks some.
+    /// The number of records that the two logs have in common, if this member has all later
+    /// records. `None` if the number is unknown or a later record is missing.
     Common { records: Option<u64> },
-    /// Records of a log, the first of which has that number; `is_last` if there are no more.
+    /// Records of a log, the first of which has number `first`. `is_last` is true if there are no
+    /// more.
     Records { subgroup: u16, first: u64, records: Vec<Delivered>, is_last: bool },
-    /// Messages delivered since the state, in order.
+    /// Messages delivered after the state, in order.
     Messages(Vec<Shared>),
-    /// Everything delivered while the states were sent has been sent too. The joiner tells the
-    /// leading member when it is ready.
+    /// Everything delivered while the states were being sent has been sent too. The joining node
+    /// tells the leading member when it is ready.
     CaughtUp,
-    /// The joiner's sources do not match this view: it must fetch what is missing, and report again
-    /// that it is ready.
+    /// The joining node's sources do not match this view. It must fetch what is missing, and then
+    /// report again that it is ready.
     Choose(WireView),
-    /// The joiner is a member of this view, and this member has sent everything that came before
-    /// it: `sent` has the counts. `ends` says where the previous view ended in each subgroup.
+    /// The joining node is a member of this view, and this member has sent everything that precedes
+    /// the view: `sent` has the counts, and `ends` the end of the previous view in each subgroup.
     Member { view: WireView, ends: Vec<SubgroupEnd>, sent: Vec<SentCount> },
 }
 

@@ -1,10 +1,10 @@
-//! The joiner's side of a join: its attempts, one after the other, until a view admits it (VIE-10).
+//! The joining node's side of a join: successive attempts until a view admits the node (VIE-10).
 //!
-//! One member leads the join: it supplies everything it can, and asks the group to admit the
-//! joiner. Other members supply the subgroups that it does not belong to (`state_transfer`). If any
-//! of them is lost before the group was asked, the join starts again. Once a view has admitted the
-//! joiner, anything missing comes from a member of that view, because nothing is delivered in it
-//! before the joiner is there.
+//! One member leads the join: it supplies everything that it can, and asks the group to admit the
+//! node. Other members supply the subgroups that the leading member does not belong to
+//! (`state_transfer`). If any of them is lost before the group has been asked, the join restarts.
+//! Once a view has admitted the node, anything missing comes from a member of that view, because
+//! nothing is delivered in it before the node is ready.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,46 +26,47 @@ use crate::group::description::terms::Description;
 use crate::group::description::view::View;
 use crate::session_messages::send_message;
 
-/// How long a node keeps trying although every member refuses it for good: the member that answers
-/// may not belong to the running group.
+/// The time for which a node keeps trying although every member refuses it for good. The member
+/// that answers may not belong to the running group.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 
-/// How long no member is found before a node concludes that the group is over: a leaving member no
-/// longer admits others, and the next one may not know yet that it is the only one.
+/// The time without any member after which a node concludes that the group has ended. A leaving
+/// member no longer admits others, and the next one may not know yet that it is the only one left.
 const NOBODY_FOR: Duration = Duration::from_secs(1);
 
-/// The interval between two checks whether a join is to end.
+/// The interval between checks of whether a join must end.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// The pause after an attempt that did not reach all members; it doubles with each further one.
+/// The pause after an attempt that did not reach all members. It doubles with each further one.
 const UNREACHED_PAUSE: Duration = Duration::from_millis(250);
 
-/// The longest such pause.
+/// The maximum pause of that kind.
 const UNREACHED_PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// The number of such attempts in a row after which the problem is reported: a member that ended
-/// may still be in the view at first.
+/// The number of successive attempts of that kind after which the problem is reported. A member
+/// that has exited may still be in the view at first.
 const UNREACHED_TOLD: u32 = 3;
 
-/// A node that was admitted.
+/// A node that has been admitted.
 pub(crate) struct LetIn {
-    /// The first view that contains it.
+    /// The first view that contains the node.
     pub(crate) admission: Admission,
-    /// The session with the member that led the join, which monitors this process until it learns
-    /// that the view is open here.
+    /// The session with the member that led the join. That member monitors this process until it
+    /// learns that the view is open here.
     lead: Session,
 }
 
 impl LetIn {
     /// Tells the member that led the join that the view is open here.
     pub(crate) fn tell_up(mut self) {
-        // If that member is gone, it need not know.
+        // If that member has been lost, it need not know.
         let _ = send_message(&mut self.lead, &JoinRequest::Up, STALL);
     }
 }
 
-/// Tries until the group admits this node, all its members are gone, the time is up, or `cancel` is
-/// true, which ends whatever is in progress. `progress` is that of earlier joins of this process.
+/// Tries until the group admits this node, all its members are lost, the time is up, or `cancel` is
+/// true, which ends whatever is in progress. `progress` is the progress of this process's earlier
+/// joins.
 pub(crate) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
@@ -85,7 +86,7 @@ pub(crate) fn join<R: Replica>(
                 std::thread::sleep(LOOK_PAUSE);
             }
         });
-        // An application that panics while it restores must not leave the other thread running.
+        // If the application panics during a restore, the other thread must not keep running.
         let _over = Over(&is_over);
         let stop = &stop;
         let transfer = StateTransfer { description, own, connector, stop, restoring, progress };
@@ -112,8 +113,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Tries until the group admits this node or is over, or until it is stopped: then it reports the
-/// failure of the previous attempt.
+/// Tries until the group admits this node or has ended, or until the attempt is stopped. In that
+/// case, reports the failure of the previous attempt.
 fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, AttemptError> {
     let (mut refused_since, mut nobody_since, mut before) = (None, None, None);
     let mut unreached = 0;
@@ -126,8 +127,8 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
         tracing::debug!(%error, "not admitted yet");
         let is_final = match error {
             AttemptError::Restore(_) | AttemptError::Log(_) | AttemptError::Outdated(_) => true,
-            // A process with another configuration may be unrelated to the group, at the address of
-            // a member that is gone.
+            // A process with a different configuration may be unrelated to the group, and run at
+            // the address of a lost member.
             AttemptError::Refused { ref why, .. } if is_for_good(why) => {
                 refused_since.get_or_insert_with(Instant::now).elapsed() > REFUSED_FOR
             }
@@ -141,7 +142,7 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
         }
         let is_nobody_there = match &error {
             AttemptError::Nobody => true,
-            // An unauthenticated process at the address of a member says nothing about the group.
+            // An unauthenticated process at a member's address says nothing about the group.
             AttemptError::Refused { why, .. } => !is_for_good(why),
             _ => false,
         };
@@ -175,20 +176,20 @@ fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, Att
     let (node, view, session) = find_lead(transfer.own, transfer.connector, transfer.stop)?;
     let mut lead = Supplier::new(node, session, Vec::new());
     let admission = if view.members.contains(&transfer.own) {
-        // Admitted by an earlier attempt.
+        // An earlier attempt led to this admission.
         transfer.ask_admission(&mut lead)?
     } else {
         reach_all(transfer, &mut lead.session, &view)?;
         transfer.be_let_in(&mut lead, &view)?
     };
     transfer.complete(&admission)?;
-    // Before the node counts in any majority.
+    // This must happen before the node counts in any majority.
     transfer.restoring.commit()?;
     Ok(LetIn { admission, lead: lead.session })
 }
 
 /// Checks that this node reaches all members before the group is asked to admit it, by calling each
-/// as a member would. The member that leads the join reports failures to operators.
+/// member as another member would. The member that leads the join reports failures to operators.
 fn reach_all<R>(
     transfer: &StateTransfer<'_, R>,
     lead: &mut Session,

@@ -1,7 +1,7 @@
-//! The joiner's logs: records that they lack come from a member's log, and records that the group
-//! did not continue with are set aside (DUR-7).
+//! The logs of a joining node. Records that they lack come from a member's log, and records that
+//! are not part of the group's history are set aside (DUR-7).
 //!
-//! Most records are fetched before the joiner asks to be supplied; until then the member keeps
+//! Most records are fetched before the node asks to be supplied. Until then, the member keeps
 //! nothing for it.
 
 use tramontane_control::Session;
@@ -16,16 +16,17 @@ use crate::group::large::limits::LARGE_MAX;
 use crate::group::supply::queue::TOGETHER_MAX;
 use crate::session_messages::{receive_message, send_message};
 
-/// A log that lacks fewer bytes than this can be supplied with the rest.
+/// The number of missing bytes below which a log can be supplied together with everything else.
 const CLOSE_BYTES: usize = 4 << 20;
 
-/// The longest message with records: one record may be as long as the longest large message.
+/// The maximum length of a message with records. One record may be as long as the largest large
+/// message.
 const RECORDS_BYTES_MAX: u64 = LARGE_MAX + 2 * TOGETHER_MAX as u64 + 16 * AROUND;
 
 impl<R: Replica> Restoring<'_, R> {
-    /// Brings the logs of these subgroups close to a member's, and the application with them.
-    /// Returns each subgroup with the number of records that its log then has, without those that
-    /// need a state.
+    /// Brings the logs of these subgroups, and with them the application, close to a member's.
+    /// Returns each subgroup with the number of records that its log then has, excluding subgroups
+    /// that need a state.
     pub(crate) fn catch_up(
         &mut self,
         session: &mut Session,
@@ -61,7 +62,7 @@ impl<R: Replica> Restoring<'_, R> {
             None => false,
         };
         if !goes_on {
-            // A member whose log no longer has those records has a state.
+            // A member whose log no longer has those records has a state instead.
             self.data.begin_anew_in(subgroup)?;
             return Ok(None);
         }
@@ -70,7 +71,7 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(self.data.log(subgroup).map(|log| log.next().0))
     }
 
-    /// Repairs the records that both have, and sets aside later ones. Returns false if that is
+    /// Repairs the records that both logs have, and sets aside later ones. Returns false if that is
     /// impossible.
     fn go_on_behind(
         &mut self,
@@ -96,7 +97,7 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(true)
     }
 
-    /// Fetches the records that a member has after the local ones. Returns their size in bytes.
+    /// Fetches the records that a member has beyond the local ones. Returns their size in bytes.
     fn fetch(
         &mut self,
         session: &mut Session,

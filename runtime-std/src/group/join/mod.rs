@@ -1,4 +1,4 @@
-//! The joiner: how it is admitted to a running group, and takes over the group's state.
+//! A joining node's admission to a running group, and the transfer of the group's state to it.
 //!
 //! | file | subject |
 //! |---|---|

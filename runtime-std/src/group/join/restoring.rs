@@ -1,8 +1,8 @@
 //! The destinations of restored data: the application, and the logs of logged subgroups.
 //!
 //! # Invariants
-//! - The application has received the content of its log, and nothing else. A log that is cut, or
-//!   that starts anew, is passed to the application again from its beginning.
+//! - The application has received exactly the content of its log. A log that is cut, or that starts
+//!   anew, is passed to the application again from its beginning.
 
 use std::io::Write as _;
 
@@ -35,8 +35,8 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
-    /// Passes a state of any size to the application as it arrives. In a logged subgroup it is the
-    /// state after the first `records` records of the log, which continues after it.
+    /// Passes a state of any size to the application as it arrives. In a logged subgroup, it is the
+    /// state after the first `records` records, and the log continues after it.
     pub(crate) fn restore(
         &mut self,
         session: &mut Session,
@@ -53,8 +53,8 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
-    /// Takes records of a log, the first of which has that number: the log and the application
-    /// continue with them.
+    /// Takes records of a log, starting at number `first`. The log and the application continue
+    /// with them.
     pub(crate) fn take_records(
         &mut self,
         subgroup: SubgroupId,
@@ -68,8 +68,8 @@ impl<R: Replica> Restoring<'_, R> {
         records.iter().try_for_each(|record| self.replay(record))
     }
 
-    /// Passes a log to the application from its beginning, unless the application has received all
-    /// of it, and nothing else.
+    /// Passes a log to the application from its beginning, unless the application has received
+    /// exactly the content of the log.
     pub(crate) fn hand_over_log(&mut self, subgroup: SubgroupId) -> Result<(), AttemptError> {
         let Self { replica, data } = self;
         let log = data.log(subgroup).ok_or(AttemptError::Malformed)?;
@@ -85,9 +85,9 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
-    /// Resets the application when the group continues from its logs, or starts anew with empty
-    /// ones: it receives these logs, and returns to the initial state in everything else that it
-    /// took over.
+    /// Resets the application when the group continues from its logs, or restarts with empty ones.
+    /// The application receives these logs, and returns to the initial state in every other
+    /// subgroup that it has restored.
     pub(crate) fn reset(mut self, progress: &mut TransferProgress) -> Result<(), AttemptError> {
         for subgroup in std::mem::take(progress).subgroups() {
             if self.data.log(subgroup).is_none() {
@@ -120,8 +120,8 @@ fn restore<R: Replica>(
         let received = scope.spawn(move || {
             let mut writer = Both(writer, log);
             let received = session.receive_stream(&mut writer, u64::MAX, STALL);
-            // Flushes what is still buffered; dropping the writer then ends the stream, which the
-            // reader waits for.
+            // Flushes buffered data. Dropping the writer then ends the stream, for which the reader
+            // waits.
             received.and_then(|_| writer.flush().map_err(SessionError::Local))
         });
         let restored = replica.restore(subgroup, &mut reader);
@@ -129,9 +129,9 @@ fn restore<R: Replica>(
         let received = received.join().unwrap_or(Err(SessionError::Stopped));
         match (received, restored) {
             (Ok(()), Ok(())) => Ok(()),
-            // The application stopped reading.
+            // The application has stopped reading.
             (Ok(()) | Err(SessionError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
-            // The state was cut short, even if the application accepts it.
+            // The state was truncated, even if the application accepts it.
             (Err(error), _) => Err(error.into()),
         }
     })

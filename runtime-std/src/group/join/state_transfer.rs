@@ -1,5 +1,5 @@
-//! The joiner's state transfer: states, the messages since, and the view that admits it, each from
-//! a member that has it (VIE-10).
+//! The transfer of state to a joining node: states, the messages delivered since, and the view that
+//! admits the node, each from a member that has it (VIE-10).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::group::description::view::View;
 use crate::group::supply::queue::TOGETHER_MAX;
 use crate::session_messages::{receive_message, send_message};
 
-/// How long an admitted node looks for a member that has the missing state.
+/// The time for which an admitted node looks for a member that has the missing state.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
 /// One member that supplies some subgroups.
@@ -30,7 +30,7 @@ pub(crate) struct Supplier {
     node: NodeId,
     pub(crate) session: Session,
     subgroups: Vec<SubgroupId>,
-    /// The admission of this node, once this member has sent everything it had.
+    /// The admission of this node, once this member has sent everything it has.
     let_in: Option<Admission>,
 }
 
@@ -40,7 +40,7 @@ impl Supplier {
     }
 
     /// Asks for the states, and for everything delivered after them. If the supplier's log
-    /// continues a local log, it asks for the records instead of a state.
+    /// continues a local log, asks for the records instead of a state.
     fn ask<R: Replica>(
         &mut self,
         leads: bool,
@@ -84,8 +84,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         probe(identity, addresses, key.as_ref()).has_members
     }
 
-    /// Takes the states of all subgroups that have members, or get some meanwhile, and asks to be
-    /// admitted until a view does so.
+    /// Receives the states of all subgroups that have members, or get some in the meantime. Then
+    /// asks to be admitted, until a view admits this node.
     pub(crate) fn be_let_in(
         &mut self,
         lead: &mut Supplier,
@@ -99,11 +99,11 @@ impl<R: Replica> StateTransfer<'_, R> {
         self.take_on(lead, &mut others)
     }
 
-    /// Takes the requested states from the suppliers, and everything after them.
+    /// Receives the requested states from the suppliers, and everything delivered after them.
     ///
-    /// The leader of an earlier attempt may have had this node admitted meanwhile; then a supplier
-    /// reports the admission before it is asked. The other suppliers know of it too, and have
-    /// everything that came before that view.
+    /// The leader of an earlier attempt may have caused this node to be admitted in the meantime;
+    /// then a supplier reports the admission unasked. The other suppliers know of it too, and have
+    /// everything that precedes that view.
     fn take_on(
         &mut self,
         lead: &mut Supplier,
@@ -141,7 +141,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(admission)
     }
 
-    /// Takes everything that a supplier has before the group is asked to admit this node.
+    /// Receives everything that a supplier has before the group is asked to admit this node.
     fn take_states(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
         match self.take(supplier)? {
             Word::CaughtUp => {}
@@ -151,8 +151,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(())
     }
 
-    /// Takes everything that a supplier delivered before the view that admitted this node. If the
-    /// supplier is gone, another one has it too.
+    /// Receives everything that a supplier delivered before the view that admitted this node. If
+    /// the supplier is lost, another member has it too.
     fn take_rest(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
         if supplier.let_in.is_some() {
             return Ok(());
@@ -168,8 +168,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(())
     }
 
-    /// Asks a member of a view that contains this node, and that this node has not entered yet, for
-    /// its admission.
+    /// Asks a member of a view that contains this node, but that this node has not entered yet, for
+    /// the admission.
     pub(crate) fn ask_admission(&mut self, lead: &mut Supplier) -> Result<Admission, AttemptError> {
         lead.ask(true, &mut self.restoring)?;
         match self.take(lead)? {
@@ -181,7 +181,8 @@ impl<R: Replica> StateTransfer<'_, R> {
     }
 
     /// Completes the data that the admitting view requires. Every other member of a subgroup has
-    /// what is missing, because nothing more is delivered there before this node is ready.
+    /// what is missing, because nothing more is delivered in the subgroup before this node is
+    /// ready.
     pub(crate) fn complete(&mut self, admission: &Admission) -> Result<(), AttemptError> {
         let until = Instant::now() + LATE_MAX;
         loop {
@@ -201,8 +202,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         }
     }
 
-    /// Resets subgroups that were restored earlier, but begin with the view that admitted this
-    /// node. Only a reserved subgroup can: it was closed and opened meanwhile.
+    /// Resets subgroups that were restored earlier, but that begin with the view that admitted this
+    /// node. This happens only to reserved subgroups that were closed and reopened in the meantime.
     fn begin_anew(&mut self, admission: &Admission) -> Result<(), AttemptError> {
         for subgroup in self.progress.outdated(admission) {
             let of = self.description.subgroups.get(subgroup.index());
@@ -215,8 +216,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(())
     }
 
-    /// Takes the state of a subgroup at the beginning of the view that admitted this node. Returns
-    /// false if no member has it.
+    /// Receives the state of a subgroup at the beginning of the view that admitted this node.
+    /// Returns false if no member has it.
     fn take_late(
         &mut self,
         subgroup: SubgroupId,
@@ -252,7 +253,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         loop {
             match self.take(&mut supplier)? {
                 Word::Member(by) if by == *admission => return Ok(()),
-                // That member is still in the previous view, and is about to enter this one.
+                // That member is still in the previous view, and about to enter this one.
                 Word::CaughtUp => {}
                 Word::Member(_) | Word::Choose(_) => return Err(AttemptError::Malformed),
             }
@@ -260,7 +261,7 @@ impl<R: Replica> StateTransfer<'_, R> {
     }
 
     /// Chooses suppliers for the subgroups of a view that have members but no supplier yet, and
-    /// asks them for the states.
+    /// asks the suppliers for the states.
     fn choose(
         &mut self,
         view: &View,
@@ -297,7 +298,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(new)
     }
 
-    /// Takes everything that a supplier sends, until it pauses.
+    /// Receives everything that a supplier sends until it pauses.
     fn take(&mut self, supplier: &mut Supplier) -> Result<Word, AttemptError> {
         let longest = self
             .description

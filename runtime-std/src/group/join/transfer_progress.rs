@@ -1,5 +1,5 @@
-//! The record of what a joiner has restored of its subgroups, and whether that is everything that
-//! the admitting view requires (VIE-10).
+//! The record of what a joining node has restored in its subgroups, and whether that is everything
+//! that the admitting view requires (VIE-10).
 
 use std::collections::BTreeMap;
 
@@ -12,37 +12,37 @@ use crate::group::description::terms::Description;
 /// The progress of one subgroup.
 #[derive(Debug, Default)]
 struct SubgroupProgress {
-    /// The number of messages since the state.
+    /// The number of messages received after the state.
     messages: u64,
     /// The supplier's report of what it has sent, once it has sent everything.
     sent: Option<SentCount>,
-    /// Whether the join in which it was restored was interrupted.
+    /// Whether the join in which the subgroup was restored has been interrupted.
     is_over: bool,
 }
 
-/// Everything that a joiner has restored, in this attempt and in earlier ones.
+/// Everything that a joining node has restored, in this attempt and in earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct TransferProgress(BTreeMap<u16, SubgroupProgress>);
 
 impl TransferProgress {
-    /// Begins a join: data restored before no longer counts.
+    /// Begins a join. Data restored earlier no longer counts.
     pub(crate) fn begin(&mut self) {
         self.0.values_mut().for_each(|part| {
             *part = SubgroupProgress { is_over: true, ..SubgroupProgress::default() }
         });
     }
 
-    /// Records that the state of a subgroup arrived, replacing any earlier one.
+    /// Records that the state of a subgroup has arrived, replacing any earlier one.
     pub(crate) fn state(&mut self, subgroup: SubgroupId) {
         self.0.insert(subgroup.0, SubgroupProgress::default());
     }
 
-    /// Returns the subgroups whose state arrived.
+    /// Returns the subgroups whose state has arrived.
     pub(crate) fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
         self.0.keys().copied().map(SubgroupId)
     }
 
-    /// Records that a message arrived. Returns false if the state of its subgroup has not.
+    /// Records that a message has arrived. Returns false if the state of its subgroup has not.
     #[must_use]
     pub(crate) fn message(&mut self, subgroup: u16) -> bool {
         let part = self.0.get_mut(&subgroup).filter(|part| !part.is_over && part.sent.is_none());
@@ -58,8 +58,8 @@ impl TransferProgress {
         }
     }
 
-    /// Returns the subgroups of a node that continue in the view that admits it, but are incomplete
-    /// here.
+    /// Returns the subgroups of a node that continue in the view that admits it, but that this node
+    /// has not completely restored.
     pub(crate) fn lacking(
         &self,
         description: &Description,
@@ -78,8 +78,8 @@ impl TransferProgress {
         lacking
     }
 
-    /// Returns the subgroups that begin anew in the view that admits this node, although something
-    /// of them was restored before.
+    /// Returns the subgroups that start empty in the view that admits this node, although some of
+    /// their data was restored before.
     pub(crate) fn outdated(&self, admission: &Admission) -> impl Iterator<Item = SubgroupId> {
         let subgroups = self.0.keys().copied().map(SubgroupId);
         subgroups.filter(|subgroup| {

@@ -2,13 +2,13 @@
 
 use crate::member::Stopped;
 
-/// Why this member cannot continue with large messages.
+/// The reason why this member cannot continue with large messages.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LargeFailure {
     /// Memory cannot be allocated.
     #[error("{0}")]
     Memory(String),
-    /// The fabric refuses a valid post.
+    /// The fabric has refused a valid post.
     #[error("{0}")]
     Fabric(String),
     /// A message about to be delivered does not match its slot.

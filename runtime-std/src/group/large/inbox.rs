@@ -1,9 +1,10 @@
 //! The memory for one sender's large messages at another member.
 //!
 //! # Invariant
-//! `whole` holds the messages that are complete here but not delivered, in the order in which they
-//! were sent; the first is number `first` of that sender in this view. A correct sender has at most
-//! a window of them, because it waits until all members have delivered.
+//! `whole` holds the messages that are complete at this member but not yet delivered, in the order
+//! in which they were sent. The first of them is number `first` of that sender in this view. A
+//! correct sender has at most one window of them, because it waits until all members have
+//! delivered.
 
 use std::collections::VecDeque;
 
@@ -13,12 +14,12 @@ use tramontane_core::rdmc::transfer::MessageMemory;
 use super::pool::Pool;
 use crate::block_transfer::buffer::{Buffer, place_block};
 
-/// Why nothing further is accepted.
+/// The reason why nothing further is accepted.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The sender has more messages in flight than its window, or one above the limit.
+    /// The sender has more messages in flight than its window allows, or one above the size limit.
     Misbehaved,
-    /// There is no memory here.
+    /// This member has no memory for the message.
     NoMemory(String),
 }
 
@@ -59,25 +60,25 @@ impl Inbox {
         self.staging.area()
     }
 
-    /// Returns the number of messages that have arrived whole in this view.
+    /// Returns the number of messages that have completely arrived in this view.
     pub(super) fn arrived(&self) -> u64 {
         self.first.saturating_add(u64::try_from(self.whole.len()).unwrap_or(u64::MAX))
     }
 
-    /// Returns whether no message waits for its delivery.
+    /// Returns whether no message is waiting to be delivered.
     pub(super) fn is_empty(&self) -> bool {
         self.whole.is_empty()
     }
 
-    /// Returns message `number` of this view, while it is here.
+    /// Returns message `number` of this view while it is still held.
     pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let (buffer, bytes) = self.whole.get(index)?;
         buffer.get(..*bytes)
     }
 
-    /// Releases messages below `number`, which were delivered. `exchange` may keep their buffers,
-    /// and return others.
+    /// Releases delivered messages, which are those below `number`. `exchange` may keep their
+    /// buffers, and return others.
     pub(super) fn delivered(
         &mut self,
         number: u64,
@@ -91,7 +92,7 @@ impl Inbox {
         }
     }
 
-    /// Ends the view: undelivered messages are sent again, or never.
+    /// Ends the view. Undelivered messages are resent, or given up.
     pub(super) fn end(self, pool: &mut Pool) {
         self.whole.into_iter().for_each(|(buffer, _)| pool.put(buffer));
         self.under_way
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!((inbox.arrived(), inbox.get(1).map(<[u8]>::len)), (2, Some(100)));
         assert!(!receive(&mut inbox, &mut pool, 1));
         assert!(matches!(inbox.refusal, Some(Refusal::Misbehaved)));
-        // Delivered messages lose their number, and make room.
+        // Delivered messages no longer have a number, and make room.
         let mut delivered = Vec::new();
         inbox.delivered(1, &mut pool, |buffer, bytes| {
             delivered.push(bytes);

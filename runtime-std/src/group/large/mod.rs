@@ -1,27 +1,28 @@
-//! Large messages in the total order: their blocks travel by block multicast, and one slot of the
-//! ring describes each (RDM-7).
+//! Large messages in the total order. Their blocks travel by block multicast, and one slot of the
+//! ring describes each message (RDM-7).
 //!
 //! # The course of a large message
-//! 1. A sender takes a slot, writes the length, and queues the bytes: [`Sender::send_large`].
-//! 2. Each sender of a subgroup has a *stream* in a view: a block group of the subgroup's members
-//!    with the sender as its root. Its large messages go through the stream one after the other, in
-//!    the order of their slots.
-//! 3. At the other members, the core is told how many of a sender's messages have arrived whole. A
-//!    slot counts as received once its message is among them, so a stable message is everywhere
-//!    with all its bytes.
-//! 4. The message is delivered in order, like any other, from the buffer that received it. Then the
-//!    buffer is free.
-//! 5. The sender keeps the bytes until all members have delivered. If a view ends without the
-//!    message, the next view sends it again from its first block.
+//! 1. A sender takes a slot, writes the length into it, and queues the bytes:
+//!    [`Sender::send_large`].
+//! 2. Each sender of a subgroup has a *stream* in a view: a block group of the subgroup's members,
+//!    with the sender as its root. The sender's large messages go through the stream one at a time,
+//!    in the order of their slots.
+//! 3. At the other members, the core is informed of the number of messages that have completely
+//!    arrived from a sender. A slot counts as received once its message is among these, so a stable
+//!    message has all its bytes on all members.
+//! 4. The message is delivered in order, like any other, from the buffer that received it. After
+//!    that, the buffer is free.
+//! 5. The sender keeps the bytes until all members have delivered the message. If a view ends
+//!    without the message, the message is resent in the next view from its first block.
 //!
 //! # Invariants
-//! - If a message does not match its slot, neither it nor anything after it is delivered: this
-//!   member stops.
-//! - The end of a view stops its streams before anything of the next is done; blocks that arrive
-//!   later do not count.
-//! - Nothing is allocated for a message, once the pool has buffers of its size.
-//! - Memory is bounded: each member has, for each sender, a window of messages, one block, and a
-//!   pool of the same size.
+//! - If a message does not match its slot, neither the message nor anything after it is delivered,
+//!   and this member stops.
+//! - When a view ends, its streams are stopped before the next view does anything. Blocks that
+//!   arrive later do not count.
+//! - No memory is allocated for a message once the pool has buffers of the right size.
+//! - Memory is bounded: for each sender, a member has memory for a window of messages and one
+//!   block, and a pool of the same size.
 //!
 //! | file | subject |
 //! |---|---|
@@ -62,10 +63,10 @@ use crate::group::description::layout::ViewLayout;
 use crate::group::description::terms::Description;
 use crate::group::engine::open_view::OpenView;
 
-/// The largest number of events taken in a step.
+/// The maximum number of events handled per step.
 const EVENTS_MAX: usize = 64;
 
-/// The number of steps between two checks of streams at rest, while other messages keep the engine
+/// The number of steps between checks of inactive streams while other messages keep the engine
 /// busy.
 const STEPS_PER_LOOK: u32 = 16;
 
@@ -77,7 +78,7 @@ struct DescriptorMismatch {
     number: u64,
 }
 
-/// Returns the bytes of a message, if they match its slot.
+/// Returns the bytes of a message if they match its slot.
 fn as_described<'b>(bytes: Option<&'b [u8]>, description: &[u8]) -> Option<&'b [u8]> {
     bytes.filter(|bytes| describe(bytes.len()) == description)
 }
@@ -86,7 +87,7 @@ fn as_described<'b>(bytes: Option<&'b [u8]>, description: &[u8]) -> Option<&'b [
 pub(crate) struct Large {
     /// The outbox of each subgroup in which this node sends large messages.
     outboxes: Vec<(SubgroupId, Outbox)>,
-    /// The streams of the present view; none once it ends.
+    /// The streams of the current view. Empty once the view ends.
     streams: Vec<SenderStream>,
     table: Option<Arc<TransferView>>,
     pool: Pool,
@@ -182,7 +183,7 @@ impl Large {
         Ok(())
     }
 
-    /// Returns whether there is anything to step now. `is_idle`: there is no other work.
+    /// Returns whether a step is due now. `is_idle` is true if there is no other work.
     pub(crate) fn is_due(&mut self, is_idle: bool) -> bool {
         if self.streams.is_empty() {
             return false;
@@ -195,8 +196,8 @@ impl Large {
         false
     }
 
-    /// Handles arrivals, posts what is due, and tells the node what is here now. Returns whether
-    /// anything was done.
+    /// Handles arrivals, posts what is due, and informs the node of newly arrived messages. Returns
+    /// whether anything was done.
     pub(crate) fn step(
         &mut self,
         present: &mut OpenView,
@@ -255,8 +256,9 @@ impl Large {
         is_busy
     }
 
-    /// Releases messages that were delivered, here and everywhere. Called after a step. `exchange`
-    /// receives the buffers of others' messages, with their lengths, and may keep them.
+    /// Releases messages that have been delivered, at this member and everywhere. Called after a
+    /// step. `exchange` receives the buffers of other members' messages, with their lengths, and
+    /// may keep them.
     pub(crate) fn release(
         &mut self,
         present: &mut OpenView,
@@ -286,9 +288,9 @@ impl Large {
         }
     }
 
-    /// Returns the bytes of a large message that is being delivered: the sender's number `number`
+    /// Returns the bytes of a large message that is being delivered: the sender's message `number`
     /// in this view, with the slot content `description`. Returns `None` if they do not match;
-    /// [`Large::failure`] then has the reason.
+    /// [`Large::failure`] then returns the reason.
     pub(crate) fn payload(
         &self,
         subgroup: SubgroupId,
@@ -309,7 +311,7 @@ impl Large {
         described
     }
 
-    /// Returns whether the present view has no large messages.
+    /// Returns whether there are no large messages in the current view.
     #[inline]
     pub(crate) fn has_none(&self) -> bool {
         self.streams.is_empty()
@@ -320,7 +322,7 @@ impl Large {
         self.mismatch.get().is_some()
     }
 
-    /// Returns why nothing further is delivered, if that is so.
+    /// Returns the reason why nothing further is delivered, if there is one.
     pub(crate) fn failure(&self) -> Option<LargeFailure> {
         let DescriptorMismatch { subgroup, rank, number } = self.mismatch.get()?;
         let what = format!(
@@ -330,8 +332,8 @@ impl Large {
         Some(LargeFailure::DescriptorMismatch(what))
     }
 
-    /// Stops the streams, because the view ends: nothing that arrives from now on counts (RDM-7).
-    /// Messages that are here stay until [`Large::end`].
+    /// Stops the streams because the view ends: nothing that arrives later counts (RDM-7). Messages
+    /// that have already arrived stay until [`Large::end`].
     pub(crate) fn stop(&mut self, fabric: &mut AnyFabric) {
         if let Some(table) = self.table.take() {
             for stream in &self.streams {
@@ -340,7 +342,7 @@ impl Large {
         }
     }
 
-    /// Ends the view: messages that it did not deliver are sent again, or never.
+    /// Ends the view. Messages that have not been delivered in it are resent, or given up.
     pub(crate) fn end(&mut self, fabric: &mut AnyFabric) {
         self.stop(fabric);
         for stream in self.streams.drain(..) {
@@ -350,7 +352,7 @@ impl Large {
         }
     }
 
-    /// Returns the bytes of a message that this node has not delivered when it ends.
+    /// Returns the bytes of a message that this node has not delivered by its end.
     pub(crate) fn take(&mut self, subgroup: SubgroupId, ordinal: u64) -> Option<Vec<u8>> {
         let (_, outbox) = self.outboxes.iter_mut().find(|(of, _)| *of == subgroup)?;
         outbox.take(ordinal)

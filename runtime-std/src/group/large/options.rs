@@ -1,5 +1,5 @@
-//! The options for a subgroup's large messages: the same at all members, because they follow from
-//! the group file.
+//! The options for a subgroup's large messages. They are the same at all members, because they
+//! follow from the group file.
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::rdmc::Algorithm;
@@ -8,7 +8,7 @@ use super::limits::{DESCRIPTION_BYTES, LARGE_MAX, LargeBlocks, WINDOW_MAX};
 use crate::block_transfer::options::GroupOptions;
 use crate::group::description::terms::{Description, SubgroupDescription};
 
-/// How large messages are sent in one subgroup.
+/// The way in which large messages are sent in one subgroup.
 pub(crate) struct LargeOptions {
     pub(super) options: GroupOptions,
     pub(crate) window: usize,
@@ -16,8 +16,8 @@ pub(crate) struct LargeOptions {
 }
 
 impl LargeOptions {
-    /// Returns the largest buffer that a receiver needs: whole blocks, and at least two in a
-    /// pipeline.
+    /// Returns the size of the largest buffer that a receiver needs: a number of whole blocks, and
+    /// at least two in a pipeline.
     pub(super) fn whole_blocks_max(&self) -> usize {
         let blocks = usize::try_from(self.options.blocks_max()).unwrap_or(usize::MAX);
         blocks.saturating_mul(self.options.block_bytes)
@@ -37,7 +37,7 @@ impl SubgroupDescription {
 }
 
 impl Description {
-    /// Returns how large messages are sent in a subgroup, if it allows them.
+    /// Returns the options for large messages in a subgroup, if it allows them.
     pub(crate) fn large(&self, subgroup: SubgroupId) -> Option<LargeOptions> {
         let described =
             self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
@@ -55,8 +55,8 @@ impl Description {
         Some(LargeOptions { options, window, bytes_max })
     }
 
-    /// Returns the number of buffers that all large messages in flight may need at a member: per
-    /// sender, a window, a block, and one that is arriving.
+    /// Returns the number of buffers that all large messages in flight may need at a member: for
+    /// each sender, a window, a block, and one message that is arriving.
     pub(crate) fn large_buffers(&self) -> usize {
         let large = self.subgroups.iter().filter(|subgroup| subgroup.large_max > 0);
         let buffers = large.map(|subgroup| {
@@ -66,7 +66,8 @@ impl Description {
         buffers.fold(0, usize::saturating_add)
     }
 
-    /// Returns the bytes of buffers kept for reuse: as many as can be in flight.
+    /// Returns the number of buffer bytes kept for reuse, which is the number of bytes that can be
+    /// in flight.
     pub(crate) fn large_pool_bytes(&self) -> usize {
         let bytes = (0..).map(SubgroupId).zip(&self.subgroups).filter_map(|(id, described)| {
             let large = self.large(id)?;

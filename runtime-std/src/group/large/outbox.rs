@@ -1,8 +1,9 @@
-//! This node's own large messages in one subgroup, through all views.
+//! This node's own large messages in one subgroup, across all views.
 //!
 //! # Invariants
-//! - They are in the order of their slots: senders take a slot and queue the bytes under one lock.
-//! - Bytes are kept until the message was delivered everywhere, so that it can be sent again if a
+//! - The messages are in the order of their slots, because senders take a slot and queue the bytes
+//!   under one lock.
+//! - Bytes are kept until the message has been delivered everywhere, so that it can be resent if a
 //!   view ends without it (RDM-7), and until none of its blocks is in flight.
 
 use std::collections::VecDeque;
@@ -24,17 +25,18 @@ struct OutboxEntry {
     bytes: usize,
 }
 
-/// All messages that are not delivered everywhere.
+/// All messages that have not been delivered everywhere.
 #[derive(Debug)]
 pub(super) struct Outbox {
     reader: LargeSendQueueReader,
     entries: VecDeque<OutboxEntry>,
     /// The number of the first entry in this view.
     first: u64,
-    /// How many messages of this view were passed to the transfer, and how many it has completed.
+    /// The number of messages of this view that have been passed to the transfer, and the number
+    /// that it has completed.
     begun: u64,
     through: u64,
-    /// The ordinal of the present ring's first message.
+    /// The ordinal of the current ring's first message.
     ring_first: u64,
 }
 
@@ -52,8 +54,8 @@ impl Outbox {
         self.entries.len() > before
     }
 
-    /// Begins a view whose ring begins with message `ring_first`: earlier messages were delivered,
-    /// and the rest are sent from the start.
+    /// Begins a view whose ring begins with message `ring_first`. Earlier messages have been
+    /// delivered; the rest are sent from the start.
     pub(super) fn begin(&mut self, ring_first: u64) {
         self.receive_message();
         while self.entries.front().is_some_and(|entry| entry.ordinal < ring_first) {
@@ -69,20 +71,20 @@ impl Outbox {
         }
         let index = usize::try_from(self.begun - self.first).unwrap_or(usize::MAX);
         let Some(entry) = self.entries.get_mut(index) else { return false };
-        // Its size was checked against the subgroup's limit before it was queued.
+        // The size was checked against the subgroup's limit before the message was queued.
         let is_sent = transfer.send(entry.buffer.area(), entry.bytes).is_ok();
         self.begun += u64::from(is_sent);
         is_sent
     }
 
-    /// Returns message `number` of this view, while it is here.
+    /// Returns message `number` of this view while it is still held.
     pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let entry = self.entries.get(index)?;
         entry.buffer.get(..entry.bytes)
     }
 
-    /// Releases the present ring's messages below `position`, which were delivered everywhere.
+    /// Releases the current ring's messages below `position`, which have been delivered everywhere.
     pub(super) fn delivered_everywhere(&mut self, position: u64) {
         let ordinal = self.ring_first.saturating_add(position);
         while self.first < self.through
@@ -99,7 +101,7 @@ impl Outbox {
         }
     }
 
-    /// Returns the bytes of a message that this node has not delivered when it ends.
+    /// Returns the bytes of a message that this node has not delivered by its end.
     pub(super) fn take(&mut self, ordinal: u64) -> Option<Vec<u8>> {
         self.receive_message();
         let entry = self.entries.iter().find(|entry| entry.ordinal == ordinal)?;

@@ -1,12 +1,12 @@
-//! Unused buffers of large messages, kept for reuse.
+//! Unused buffers for large messages, kept for reuse.
 
 use tramontane_core::fabric::BlockStore as _;
 
 use crate::block_transfer::buffer::Buffer;
 use crate::fabric::{BlockMemoryError, BlockStore};
 
-/// The largest factor by which a reused buffer may exceed its message. Larger buffers would be
-/// missing for larger messages.
+/// The maximum factor by which a reused buffer may exceed its message. Without this limit, large
+/// buffers would be used up by small messages.
 const WASTE_MAX: usize = 4;
 
 /// Unused buffers.
@@ -16,7 +16,7 @@ pub(super) struct Pool {
     /// The free buffers, in the order in which they were returned.
     free: Vec<Buffer>,
     free_bytes: usize,
-    /// The limits of what is kept.
+    /// The limits on the buffers kept.
     buffers_max: usize,
     bytes_max: usize,
 }
@@ -39,16 +39,16 @@ impl Pool {
         Some(buffer)
     }
 
-    /// Takes back a buffer that may still have receives posted. A device cannot withdraw them: over
-    /// RDMA the buffer is freed once no peer can write to it any longer.
+    /// Takes back a buffer that may still have posted receives. A device cannot withdraw them: over
+    /// RDMA, the buffer is freed once no peer can write to it any longer.
     pub(super) fn put_unfilled(&mut self, buffer: Buffer) {
         if !self.store.fills_late() {
             self.put(buffer);
         }
     }
 
-    /// Takes back a buffer. Above the limit, the one unused for longest is freed: the next messages
-    /// resemble the last ones.
+    /// Takes back a buffer. Above the limit, the buffer that has been unused for longest is freed,
+    /// because the next messages will probably resemble the last ones.
     pub(super) fn put(&mut self, buffer: Buffer) {
         self.free_bytes += buffer.len();
         self.free.push(buffer);

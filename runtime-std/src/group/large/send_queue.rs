@@ -1,8 +1,8 @@
-//! The queue from application threads to the engine: bytes of large messages in one direction, and
-//! free buffers in the other.
+//! The queue between application threads and the engine. It carries the bytes of large messages to
+//! the engine, and free buffers back.
 //!
 //! # Invariant
-//! Queued bytes are in the order of the slots that describe them.
+//! Queued bytes are in the same order as the slots that describe them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +12,7 @@ use super::pool::Pool;
 use crate::block_transfer::buffer::Buffer;
 use crate::fabric::{BlockMemoryError, BlockStore};
 
-/// The bytes of a large message whose slot was taken.
+/// The bytes of a large message whose slot has been taken.
 #[derive(Debug)]
 pub(super) struct QueuedBytes {
     /// The message's number, counted as in
@@ -25,12 +25,12 @@ pub(super) struct QueuedBytes {
 /// The senders' side of a subgroup that allows large messages.
 #[derive(Debug)]
 pub(crate) struct LargeSendQueue {
-    /// The longest message, in bytes.
+    /// The maximum message size, in bytes.
     pub(super) bytes_max: usize,
-    /// The number of messages that may be in flight at a time.
+    /// The maximum number of messages in flight.
     window: usize,
     store: BlockStore,
-    /// Locked while a slot is taken, so that slots and bytes have the same order.
+    /// Locked while a slot is taken, so that slots and bytes are in the same order.
     way: Mutex<Sender<QueuedBytes>>,
     under_way: AtomicUsize,
     /// Buffers for reuse, at most as many as may be in flight.
@@ -61,8 +61,8 @@ impl LargeSendQueue {
             window,
             way: Mutex::new(sender),
             under_way: AtomicUsize::new(0),
-            // No buffer is longer than the longest message, so the number of buffers limits their
-            // bytes.
+            // No buffer is longer than the largest message, so limiting the number of buffers also
+            // limits their bytes.
             spent: Mutex::new(Pool::new(store.clone(), window, usize::MAX)),
             store,
         });
@@ -70,13 +70,14 @@ impl LargeSendQueue {
     }
 
     pub(super) fn buffer(&self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
-        // The engine returns buffers under this lock, so memory is allocated after it is released.
+        // The engine returns buffers under this lock, so memory is allocated only after the lock
+        // has been released.
         let found = locked(&self.spent).find(bytes);
         found.map_or_else(|| Buffer::new(&self.store, bytes), Ok)
     }
 
     /// Returns the turn to send one message, if there is room. Its holder takes a slot and queues
-    /// the bytes before any other sender does.
+    /// the bytes before any other sender can.
     pub(super) fn enter(&self) -> Option<SendTurn<'_>> {
         let way = locked(&self.way);
         (self.under_way.load(Ordering::Relaxed) < self.window)
@@ -91,7 +92,7 @@ pub(super) struct SendTurn<'g> {
 }
 
 impl SendTurn<'_> {
-    /// Queues the bytes of a message. They are returned if the engine is gone.
+    /// Queues the bytes of a message. If the engine has ended, the bytes are returned.
     pub(super) fn hand_over(self, queued: QueuedBytes) -> Result<(), QueuedBytes> {
         self.send_queue.under_way.fetch_add(1, Ordering::Relaxed);
         self.way.send(queued).map_err(|refused| refused.0)
@@ -103,8 +104,8 @@ impl LargeSendQueueReader {
         self.queue.try_recv().ok()
     }
 
-    /// Takes back the buffer of a message that was delivered everywhere or given up, which makes
-    /// room for another.
+    /// Takes back the buffer of a message that has been delivered everywhere or given up, which
+    /// makes room for another message.
     pub(super) fn give_back(&self, buffer: Buffer) {
         locked(&self.send_queue.spent).put(buffer);
         self.send_queue.under_way.fetch_sub(1, Ordering::Relaxed);
@@ -115,8 +116,8 @@ impl LargeSendQueueReader {
 mod tests {
     use super::*;
 
-    /// Sends messages of these sizes at once, until they are delivered everywhere. Returns how many
-    /// buffers were allocated for them; a new buffer is all zero.
+    /// Sends messages of these sizes at the same time, until they are delivered everywhere. Returns
+    /// the number of buffers that were allocated for them; a new buffer is all zero.
     fn send(send_queue: &LargeSendQueue, reader: &LargeSendQueueReader, sizes: &[usize]) -> usize {
         let mut buffers: Vec<_> =
             sizes.iter().map(|bytes| send_queue.buffer(*bytes).expect("memory")).collect();
@@ -138,7 +139,7 @@ mod tests {
         const LARGE: usize = 1 << 20;
         let rounds: [(&[usize], usize); 4] = [
             (&[SMALL, SMALL], 2),
-            // The small buffers do not prevent this.
+            // The small buffers do not prevent this allocation.
             (&[LARGE, LARGE], 2),
             // Large buffers are not used for small messages.
             (&[SMALL, LARGE], 1),

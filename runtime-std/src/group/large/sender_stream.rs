@@ -14,9 +14,9 @@ use crate::block_transfer::options::GroupOptions;
 use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 use crate::fabric::AnyFabric;
 
-/// The memory for a stream's messages.
+/// The local end of a stream, which holds the memory for its messages.
 pub(super) enum StreamEnd {
-    /// This node's outbox with that index.
+    /// This node's outbox with this index.
     Own(usize),
     Of(Inbox),
 }
@@ -41,7 +41,7 @@ pub(super) struct SenderStream {
     transfer: Transfer,
     /// The number of messages that were reported to the node.
     told: u64,
-    /// Whether the end of the stream was reported.
+    /// Whether the end of the stream has been reported.
     is_explained: bool,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct Stepped {
     pub(super) is_busy: bool,
     /// Whether a message is in flight.
     pub(super) is_moving: bool,
-    /// The number of the sender's messages that are here now. Set when it has risen.
+    /// The number of the sender's messages that have arrived. Set when it has risen.
     pub(super) arrived: Option<u64>,
     /// A member that can no longer send to, or receive from, this one.
     pub(super) lost: Option<Rank>,
-    /// A member that accepts nothing from this one any longer.
+    /// A member that no longer accepts anything from this one.
     pub(super) denied_by: Option<Rank>,
     /// The failure that stops this member.
     pub(super) failure: Option<LargeFailure>,
@@ -95,7 +95,7 @@ impl SenderStream {
         }
     }
 
-    /// Posts what is due now. `own` is this member's rank.
+    /// Posts everything that is due now. `own` is this member's rank.
     pub(super) fn step(
         &mut self,
         own: Rank,
@@ -145,10 +145,10 @@ impl SenderStream {
 /// The consequence of a stream's end for this member.
 #[derive(Debug, PartialEq, Eq)]
 enum Consequence {
-    /// A member can no longer send to, or receive from, this one: a view change removes it, and
+    /// A member can no longer send to, or receive from, this one. A view change removes it, and
     /// informs the others.
     Lost(Rank),
-    /// A member considers this one dead: this one halts.
+    /// A member considers this one dead, so this one halts.
     DeniedBy(Rank),
     /// This member cannot continue.
     Stop(LargeFailure),
@@ -185,7 +185,7 @@ mod tests {
         let ends = |member, cause, refusal: Option<Refusal>| {
             consequence(Failure { member, cause }, refusal.as_ref(), own, sender)
         };
-        // To the block group, a refusal by this member is this member's own failure.
+        // The block group treats a refusal by this member as this member's own failure.
         assert_eq!(
             ends(own, Cause::NoMemory, Some(Refusal::Misbehaved)),
             Consequence::Lost(sender)

@@ -1,4 +1,4 @@
-//! Sending large messages, in the same order as all others, by block multicast (RDM-7).
+//! Sends large messages by block multicast, in the same order as all other messages (RDM-7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::group::send::sender::Sender;
 use crate::member::SendError;
 use crate::poll::wait_driving;
 
-/// Why a large message is not sent.
+/// The reason why a large message is not sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendLargeError {
-    /// The subgroup allows none.
+    /// The subgroup does not allow large messages.
     #[error(
         "the subgroup does not allow large messages; set large_max in the group file at all \
          members"
     )]
     NotAllowed,
-    /// The message is longer than its buffer, or than the subgroup's limit.
+    /// The message exceeds its buffer or the subgroup's limit.
     #[error(
         "a large message of {bytes} bytes exceeds the limit of {limit}; send a shorter message, or \
          raise large_max"
@@ -34,10 +34,10 @@ pub enum SendLargeError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// There is no memory for it.
+    /// There is no memory for the message.
     #[error(transparent)]
     Memory(#[from] BlockMemoryError),
-    /// An error that any message can have.
+    /// An error that can occur for any message.
     #[error(transparent)]
     Send(#[from] SendError),
 }
@@ -48,21 +48,24 @@ pub enum SendLargeError {
 pub struct LargeUnsent {
     /// The reason.
     pub why: SendLargeError,
-    /// The buffer that was to be sent; `None` if it was lost when the member ended.
+    /// The buffer that was to be sent. `None` if it was lost when the member ended.
     pub buffer: Option<Buffer>,
 }
 
 impl<K> Sender<K> {
-    /// Returns the longest large message of the subgroup, in bytes; `None` if it allows none.
+    /// Returns the maximum size of a large message in the subgroup, in bytes. `None` if large
+    /// messages are not allowed.
     #[must_use]
     pub fn large_max(&self) -> Option<usize> {
         Some(self.state.large.as_ref()?.bytes_max)
     }
 
-    /// Returns memory for a large message of `bytes` bytes; it may contain an earlier message.
+    /// Returns memory for a large message of `bytes` bytes. It may contain stale bytes of an
+    /// earlier message.
     ///
     /// # Errors
-    /// [`SendLargeError::NotAllowed`], [`SendLargeError::TooLarge`], [`SendLargeError::Memory`].
+    /// Returns [`SendLargeError::NotAllowed`], [`SendLargeError::TooLarge`] or
+    /// [`SendLargeError::Memory`].
     pub fn buffer(&self, bytes: usize) -> Result<Buffer, SendLargeError> {
         let send_queue = self.state.large.as_ref().ok_or(SendLargeError::NotAllowed)?;
         if bytes > send_queue.bytes_max {
@@ -72,13 +75,13 @@ impl<K> Sender<K> {
     }
 
     /// Sends the first `bytes` bytes of a [buffer](Sender::buffer) as one message, in the same
-    /// order as all others. Its bytes travel by block multicast while smaller messages pass in
-    /// their slots; it is delivered, and so are this node's later messages, once all its bytes are
-    /// everywhere. Waits at most `timeout` for room, until fewer large messages of this node than
-    /// the subgroup's `large_window` are in flight.
+    /// order as all other messages. The bytes travel by block multicast, while smaller messages
+    /// pass in their slots. The message, and therefore this node's later messages, are delivered
+    /// once all its bytes have arrived at all members. Waits at most `timeout` for room, that is,
+    /// until this node has fewer large messages in flight than the subgroup's `large_window`.
     ///
-    /// The buffer is kept until every member has delivered the message, and is then reused by
-    /// [`Sender::buffer`].
+    /// The buffer is kept until every member has delivered the message. [`Sender::buffer`] then
+    /// reuses it.
     ///
     /// ```no_run
     /// # use tramontane_runtime::group::Sender;
@@ -92,7 +95,7 @@ impl<K> Sender<K> {
     /// ```
     ///
     /// # Errors
-    /// [`LargeUnsent`]; nothing was sent in that case.
+    /// Returns [`LargeUnsent`]; in that case, nothing has been sent.
     pub fn send_large(
         &mut self,
         buffer: Buffer,
@@ -121,14 +124,14 @@ impl<K> Sender<K> {
         }
     }
 
-    /// Sends the held message, if there is room now.
+    /// Sends the held message if there is room now.
     fn try_large(&mut self, held: &mut Option<Buffer>, bytes: usize) -> Option<Ordinal> {
         let state = Arc::clone(&self.state);
         let turn = state.large.as_ref()?.enter()?;
         let mut slot = self.try_reserve(DESCRIPTION_BYTES).ok()?;
         slot.payload().copy_from_slice(&describe(bytes));
-        // Queued before the slot is committed, so that a member that ends without the message finds
-        // its bytes.
+        // Queued before the slot is committed, so that a member that ends without delivering the
+        // message finds its bytes.
         let queued = QueuedBytes { ordinal: slot.ordinal().0, buffer: held.take()?, bytes };
         match turn.hand_over(queued) {
             Ok(()) => Some(slot.commit_large()),

@@ -14,7 +14,7 @@ use crate::group::description::view::{View, WireView};
 /// The inputs of an attempt.
 pub(super) struct Attempt<'a> {
     pub(super) node: &'a RestartingNode<'a>,
-    /// The answers as they arrived.
+    /// The answers as received.
     pub(super) answers: &'a [NodeAnswer],
     /// The answers, with members added to views that have none.
     pub(super) known: &'a [NodeAnswer],
@@ -24,8 +24,8 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Runs the whole attempt. In the end the next view is decided, and the participants have been
-    /// told.
+    /// Runs the whole attempt. After it, the next view has been decided, and the participants have
+    /// been informed.
     pub(super) fn make(&self) -> Result<(), RestartError> {
         let participants: Vec<NodeId> = self.restart.participants(&self.plan).collect();
         let ballot = (self.plan.attempt, self.node.own.get());
@@ -45,8 +45,8 @@ impl Attempt<'_> {
         let (base, next) = (WireView::from(&base), WireView::from(&next));
         let taken = logs.iter().map(|log| log.map(|log| (log.node.get(), log.end.end.0)));
         let order = Order { ballot, base, next: next.clone(), logs: taken.collect() };
-        // The nodes whose logs are used cut them first if necessary, because the others receive the
-        // result.
+        // The nodes whose logs are used must first cut them if necessary, because the others
+        // receive the result.
         let is_source = |node: &NodeId| logs.iter().flatten().any(|log| log.node == *node);
         let (sources, others): (Vec<_>, Vec<_>) = participants.iter().copied().partition(is_source);
         for node in sources {
@@ -54,7 +54,7 @@ impl Attempt<'_> {
         }
         self.must_all(&others, &RestartRequest::Take(Box::new(order)))?;
         // The view is decided now. This node records the decision first, so that it cannot forget
-        // it; a node that is not told learns of it when it asks.
+        // it. A node that misses the decision learns of it when it asks.
         let (begins, with_less) = (self.plan.adopted.is_none(), self.with_less);
         let decided = RestartRequest::Decided { view: next, begins, with_less };
         self.must(self.node.own, decided.clone())?;
@@ -72,7 +72,7 @@ impl Attempt<'_> {
         let base = known.max_by_key(|view| view.id()).ok_or(RestartError::Malformed)?;
         let base = View::from(base.clone());
         let members: Vec<NodeId> = self.restart.next_members(&self.plan).collect();
-        // The content of reserved subgroups was only in memory.
+        // The content of reserved subgroups was kept only in memory.
         let next = base.next(self.node.description, &members);
         let next = next.without_reserved(self.node.description);
         Ok((base, next))
@@ -84,7 +84,7 @@ impl Attempt<'_> {
         (0..count).map(log).collect()
     }
 
-    /// Returns the damaged records of a node that another node has intact.
+    /// Returns a node's damaged records that are intact on another node.
     fn runs_of(&self, node: NodeId) -> Vec<Run> {
         let mut runs = Vec::new();
         let Some(answer) = self.answers.iter().find(|answer| answer.node == node.get()) else {

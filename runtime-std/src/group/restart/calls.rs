@@ -11,7 +11,7 @@ use super::error::RestartError;
 use super::messages::{MESSAGE_BYTES_MAX, NodeAnswer, PATIENCE, RestartReply, RestartRequest};
 use crate::session_messages::{receive_message, send_message};
 
-/// How long a node may take to accept a call.
+/// Time limit for a node to accept a call.
 const CALL: Duration = Duration::from_millis(500);
 
 /// The addresses of the other nodes.
@@ -48,7 +48,8 @@ impl Calls {
         }
     }
 
-    /// Asks all other nodes for their answers at once, and returns those of the nodes that restart.
+    /// Asks all other nodes for their answers at once, and returns the answers of those that are
+    /// restarting.
     pub(super) fn answers(&self) -> Vec<NodeAnswer> {
         let others = self.addresses.keys().copied().filter(|node| *node != self.identity.node);
         std::thread::scope(|scope| {

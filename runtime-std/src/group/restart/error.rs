@@ -1,4 +1,4 @@
-//! Why an attempt to restart failed.
+//! The reasons why an attempt to restart fails.
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
@@ -8,7 +8,7 @@ use crate::group::durable::data_error::DataError;
 use crate::group::durable::taking_over::TakeOverError;
 use crate::group::state::folder::StateError;
 
-/// Why a part of an attempt failed. Another attempt may succeed.
+/// The reason why part of an attempt failed. Another attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestartError {
     #[error("lost node {node}: {why}")]
@@ -36,7 +36,7 @@ pub(crate) enum RestartError {
 }
 
 impl RestartError {
-    /// Returns whether this node's disk failed. This process can no longer use its log then.
+    /// Returns whether this node's disk has failed. If so, this process can no longer use its log.
     pub(super) fn is_of_disk(&self) -> bool {
         use tramontane_log::{CutError, ReadError, ReplaceError, WriteError};
         let cannot_read = |error: &ReadError| matches!(error, ReadError::Io { .. });

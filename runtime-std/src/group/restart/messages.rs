@@ -10,25 +10,27 @@ use crate::group::durable::comparison::LogPlace;
 use crate::group::durable::delivered::Delivered;
 use crate::group::engine::promising::Promised;
 
-/// A request of one node to another.
+/// A request from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum RestartRequest {
     /// Asks what the node has on disk.
     Answer,
-    /// Take part in this attempt, unless the node's state has changed since it answered.
+    /// Asks the node to take part in this attempt, unless its state has changed since it answered.
     Hear { ballot: (u32, u32), answered: Box<NodeAnswer> },
-    /// Repair damaged records: for each run, a range of a logged subgroup's records, with the node
-    /// that has them.
+    /// Asks the node to repair damaged records. Each run is a range of a logged subgroup's records,
+    /// with the node that has them intact.
     Repair { runs: Vec<Run> },
-    /// Fetch the chosen logs, and promise the next view.
+    /// Asks the node to fetch the chosen logs, and to promise the next view.
     Take(Box<Order>),
-    /// The next view is decided. The group begins in it, or the nodes are asked once more.
+    /// The next view has been decided. Either the group begins in it, or the nodes are asked once
+    /// more.
     Decided { view: WireView, begins: bool, with_less: bool },
-    /// Asks how many records a log has in common with a log that ends there.
+    /// Asks for the number of records that a log has in common with a log that ends at `last`.
     Compare { subgroup: u16, last: Option<LogPlace> },
-    /// Asks for records of a log, from `from` to before `to`, as many as fit into one message.
+    /// Asks for records of a log, from `from` up to, but not including, `to`: as many as fit into
+    /// one message.
     Fetch { subgroup: u16, from: u64, to: u64 },
-    /// Asks for the state that a log begins with.
+    /// Asks for the state at the beginning of the log.
     State { subgroup: u16 },
 }
 
@@ -37,7 +39,7 @@ pub(super) enum RestartRequest {
 pub(super) enum RestartReply {
     Answer(Box<NodeAnswer>),
     Done,
-    /// The request is impossible, for this reason.
+    /// The request cannot be met, for this reason.
     Refused(String),
     Common {
         records: Option<u64>,
@@ -50,7 +52,7 @@ pub(super) enum RestartReply {
     },
 }
 
-/// A range of damaged records of a logged subgroup, and the node that has them.
+/// A range of damaged records of a logged subgroup, and a node on which they are intact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Run {
     pub(super) subgroup: u16,
@@ -65,7 +67,7 @@ pub(super) struct Order {
     pub(super) ballot: (u32, u32),
     pub(super) base: WireView,
     pub(super) next: WireView,
-    /// For each logged subgroup, the node whose log is used, and where that log ends.
+    /// For each logged subgroup, the node whose log is used, and the end of that log.
     pub(super) logs: Vec<Option<(u32, u64)>>,
 }
 
@@ -78,9 +80,9 @@ pub(super) struct NodeAnswer {
     pub(super) heard: (u32, u32),
     /// One entry per logged subgroup.
     pub(super) logs: Vec<Option<LogAnswer>>,
-    /// The newest view that the node was in and that began with less than a majority.
+    /// The newest view that contained the node and that began with less than a majority.
     pub(super) with_less: Option<u64>,
-    /// The number of records in its logs, if it has lost its record of the membership.
+    /// The number of records in its logs, if the node has lost its membership record.
     pub(super) forgotten: u64,
 }
 
@@ -91,13 +93,14 @@ pub(super) struct LogAnswer {
     pub(super) view: u64,
     pub(super) end: u64,
     pub(super) damaged: Vec<(u64, u64)>,
-    /// Whether it is not the log in the node's notes.
+    /// Whether this is not the log in the node's notes.
     pub(super) is_of_another: bool,
-    /// The notes about it: its end, and the counts seen to be durable at a majority and everywhere.
+    /// The notes about the log: its end, and the numbers of records reported as durable at a
+    /// majority and everywhere.
     pub(super) noted: [u64; 3],
 }
 
-/// An answer in the core's form, owned, so that it can be lent.
+/// An answer in the core's form. It is owned, so that it can be lent.
 pub(super) struct Plain {
     node: NodeId,
     decided: Option<(ViewId, Vec<NodeId>)>,
@@ -154,7 +157,7 @@ impl From<&NodeAnswer> for Plain {
 }
 
 impl Plain {
-    /// Returns its logs, to be lent to [`Plain::answer`].
+    /// Returns the logs, to be lent to [`Plain::answer`].
     pub(super) fn logs(&self) -> Vec<Option<core::LogState<'_>>> {
         let logs = self.ends.iter().zip(&self.damaged);
         let log = |(first, end, note), damaged| core::LogState { first, end, damaged, note };
@@ -180,8 +183,9 @@ impl Plain {
     }
 }
 
-/// How long a reply may take, because logs may have to be fetched for it.
+/// Time limit for a reply. It is long, because logs may have to be fetched first.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The longest message of a restarting node: one record may be as long as the longest message.
+/// The maximum length of a restarting node's message. One record may be as long as the largest
+/// message.
 pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 32;

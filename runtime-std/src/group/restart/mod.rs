@@ -1,5 +1,5 @@
-//! Total restart: nodes that were members of a logged group continue it when no member is running
-//! any longer (DUR-6).
+//! Total restart: former members of a logged group continue it after all its members have stopped
+//! (DUR-6).
 //!
 //! | file | subject |
 //! |---|---|
@@ -10,10 +10,11 @@
 //! | `nobody` | views without members, which earlier versions left behind |
 //! | `returned` | subgroups that lost all their members, and have members again |
 //!
-//! The core decides what happens when, and explains why that is safe: [`tramontane_core::restart`].
-//! This module handles files, logs and sessions. Each node repeatedly asks all others what they
-//! have, and looks for a running member. Once enough nodes answer, the lowest one of those that
-//! count leads. The decided view then begins like a group's first view: its members meet.
+//! The core decides the order of the steps, and explains why it is safe:
+//! [`tramontane_core::restart`]. This module handles files, logs and sessions. Each node repeatedly
+//! asks all others what they have, and looks for a running member. Once enough nodes answer, the
+//! lowest of the nodes that count leads an attempt. The decided view then begins like a group's
+//! first view: its members meet.
 
 mod attempt;
 mod calls;
@@ -49,51 +50,52 @@ use crate::group::enter::meeting::{OTHER_CONFIGURATION, Telling};
 use crate::group::enter::place::{Found, StartingMember};
 use crate::group::enter::start_options::StartError;
 
-/// The interval between two rounds of questions.
+/// The interval between rounds of questions.
 pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a majority waits for members that may still come.
+/// The time for which a majority waits for members that may still appear.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How long it waits for all nodes of a logged subgroup that lost all its members: without them the
-/// subgroup stays closed.
+/// The time for which a majority waits for all nodes of a logged subgroup that lost all its
+/// members. Without these nodes, the subgroup stays closed.
 const RETURN_GRACE: Duration = Duration::from_secs(10);
 
-/// How long the members of a decided view may take to meet.
+/// Time limit for the members of a decided view to meet.
 const MEETING: Duration = Duration::from_secs(10);
 
-/// The agreement of restarting nodes.
+/// The result that restarting nodes agree on.
 enum Agreed {
     /// The group continues in this view.
     View(View),
     /// A member is running.
     Running,
-    /// No node that answers was in a view: the group has yet to be formed.
+    /// No node that answers was in a view, so the group has yet to be formed.
     NoGroup,
 }
 
-/// The conclusion from the answers.
+/// The conclusion drawn from the answers.
 enum Look {
     Wait(RestartWaiting),
     NoGroup,
     /// This node has led an attempt.
     Led,
-    /// Another node leads, or some nodes may still come.
+    /// Another node leads, or some nodes may still appear.
     Pause,
 }
 
 impl StartingMember {
-    /// Returns whether this node may restart a logged group instead of forming it: it was a member,
-    /// it noted that the group was being formed, or it has a log but no record of its membership.
+    /// Returns whether this node may restart a logged group instead of forming it: either it was a
+    /// member, or it noted that the group was being formed, or it has a log but no membership
+    /// record.
     pub(crate) fn may_restart(&self, description: &Description) -> bool {
         let is_logged = logged_subgroups(description).next().is_some();
         let remembers = self.state.as_ref().is_some_and(|state| state.last_membership().is_some());
         is_logged && (remembers || self.data.records() > 0) && !self.forming.new_group
     }
 
-    /// Returns whether a restarting node was a member. A node that serves others while it asks
-    /// looks like a running member to new nodes, so a node that may have to form the group asks
-    /// first.
+    /// Returns whether some restarting node was a member. New nodes mistake a node that answers
+    /// others while it asks them for a running member. Therefore, a node that may have to form the
+    /// group asks first.
     pub(crate) fn somebody_restarts(&self) -> bool {
         self.calls().answers().iter().any(|answer| answer.decided.is_some())
     }
@@ -103,7 +105,7 @@ impl StartingMember {
     }
 
     /// Restarts the group with the other nodes, unless a running member is found. Returns `None` if
-    /// no node that answers was a member: this can happen only to a node that has merely noted that
+    /// no node that answers was a member; this can happen only to a node that has merely noted that
     /// the group was being formed.
     pub(crate) fn restart(
         &mut self,
@@ -122,16 +124,16 @@ impl StartingMember {
             match self.meet_in(description, &view, meeting_until, cancel) {
                 Ok(sessions) => return Ok(Some(Found::Again(view, sessions))),
                 Err(MeshError::Cancelled) => return Err(StartError::Cancelled),
-                // A member died: the remaining ones decide on another view.
+                // A member failed, so the remaining ones decide on another view.
                 Err(error) => tracing::info!(%error, "the members of a view did not meet"),
             }
         }
     }
 
-    /// Meets the other members of a view. A member that has not learned of the decision yet answers
+    /// Meets the other members of a view. A member that has not yet learned of the decision answers
     /// as if it were running. The node that receives this answer starts to meet again, and so
-    /// disappears for those that it had met. If they gave up at once, some nodes would meet while
-    /// others agree, each half waiting for the other.
+    /// disappears for the nodes that it has met. If they gave up at once, half of the nodes would
+    /// meet while the other half agree, each half waiting for the other.
     fn meet_in(
         &self,
         description: &Description,
@@ -188,7 +190,7 @@ impl StartingMember {
                 }
             });
             let agreed = self.look_around(node, telling, waiting, until, cancel);
-            // Nodes that still ask are refused, and go away.
+            // Nodes that still ask are refused, and disconnect.
             let disk = node.take_disk();
             drop(server);
             Ok::<_, StartError>((agreed, disk))
@@ -214,8 +216,8 @@ impl StartingMember {
             if probed.is_running {
                 return Ok(Agreed::Running);
             }
-            // If there are nodes with this configuration, one with another configuration does not
-            // end this node.
+            // If some nodes have this configuration, a node with a different configuration does not
+            // stop this one.
             match self.other_configuration(&probed).filter(|_| !probed.has_company) {
                 None => alone_since = None,
                 Some(error) => {
@@ -229,7 +231,7 @@ impl StartingMember {
                 return Err(StartError::Cancelled);
             }
             let looked = self.look(node, &mut enough_since);
-            // A disk may also fail while it serves another node's request.
+            // A disk may also fail while this node serves another node's request.
             match node.disk_failure().map_or(looked, Err) {
                 Ok(Look::Wait(mut waits)) => {
                     if !self.forming.with_less {
@@ -241,8 +243,8 @@ impl StartingMember {
                 }
                 Ok(Look::NoGroup) => return Ok(Agreed::NoGroup),
                 Ok(Look::Led | Look::Pause) => {}
-                // This node ends like a member whose disk fails. The others continue, or wait for
-                // it.
+                // This node ends like a member whose disk has failed. The others continue, or wait
+                // for it.
                 Err(error) if error.is_of_disk() => {
                     return Err(StartError::DiskFailed(error.to_string()));
                 }
@@ -378,7 +380,7 @@ fn name_of(description: &Description, at: usize) -> &str {
 }
 
 impl NodeAnswer {
-    /// Returns why the node counts in no majority, as the end of a sentence.
+    /// Returns the reason why the node counts in no majority, as the end of a sentence.
     fn loss(&self, description: &Description) -> String {
         let of = |(at, log): (usize, &Option<LogAnswer>)| {
             let LogAnswer { end, noted: [had, ..], is_of_another, .. } = log.as_ref()?;
@@ -399,7 +401,7 @@ impl NodeAnswer {
     }
 }
 
-/// Returns the advice for missing nodes, some of which may be running without their data.
+/// Returns the advice about missing nodes, some of which may be running without their data.
 fn way_out(missing: &[u32], here: &[u32]) -> String {
     let lost: Vec<u32> = missing.iter().copied().filter(|node| here.contains(node)).collect();
     let lost = match lost.is_empty() {
@@ -412,7 +414,7 @@ fn way_out(missing: &[u32], here: &[u32]) -> String {
     )
 }
 
-/// Returns why nodes are awaited, in words.
+/// Returns the reason why nodes are awaited, in words.
 fn why(description: &Description, want: Want) -> String {
     let name = |at| name_of(description, at);
     match want {

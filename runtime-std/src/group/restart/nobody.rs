@@ -1,8 +1,8 @@
-//! Views without members, which earlier versions decided when all members had left at once and were
-//! started again. No new ones are made (DUR-12).
+//! Handles views without members. Earlier versions decided such views when all members left at once
+//! and were restarted; this version no longer does (DUR-12).
 //!
 //! No node ever did anything in such a view, so it is treated as the view of the nodes that took
-//! part in its decision. They were members of the previous view: once they are a majority of all
+//! part in deciding it. They were members of the previous view: once they form a majority of all
 //! nodes of each logged subgroup, one of them has everything that was durable at a majority.
 
 use tramontane_core::ids::{NodeId, ViewId};
@@ -11,7 +11,8 @@ use tramontane_core::restart::Want;
 use super::messages::NodeAnswer;
 use crate::group::description::view::{View, WireView};
 
-/// The reason why such a view cannot be given members yet: the view, and the nodes that could help.
+/// The reason why such a view cannot be given members yet, with the view and the nodes that could
+/// help.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooFew {
     pub(super) view: u64,
@@ -31,7 +32,7 @@ pub(super) fn with_members(
     if !decided().any(is_nobodys) {
         return Ok(answers.to_vec());
     }
-    // An earlier restart that noted its base has already given it members.
+    // An earlier restart that noted its base may already have given the view members.
     let given = decided().find(|view| view.id() == newest && !is_nobodys(view)).cloned();
     let view = match given {
         Some(view) => view,
@@ -65,6 +66,6 @@ fn view_of_those_that_decided(
             return Err(TooFew { view: id, want: Want::SubgroupMajority(at), missing });
         }
     }
-    // That view had closed all subgroups, but their logs exist.
+    // That view closed all subgroups, but their logs exist.
     Ok(WireView::from(&View { id: ViewId(id), members, closed: Vec::new() }))
 }

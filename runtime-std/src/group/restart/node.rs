@@ -1,10 +1,11 @@
-//! A restarting node's side: it answers what it has, and follows the leader of an attempt.
+//! A restarting node's side: it answers requests about its data, and follows the leader of an
+//! attempt.
 //!
 //! # Invariants
-//! - Everything that it promised or was told is on disk before the reply confirms it.
-//! - Its logs contain everything a promise covers before the promise is written.
-//! - It makes no call to another node while its data is locked, so that others are served
-//!   meanwhile.
+//! - Everything that the node promises or learns is on disk before the reply confirms it.
+//! - The node's logs contain everything that a promise covers before the promise is written.
+//! - The node makes no call to another node while its data is locked, so that it can serve others
+//!   at the same time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,11 +40,11 @@ pub(super) struct RestartingNode<'d> {
     pub(super) own: NodeId,
     pub(super) description: &'d Description,
     pub(super) calls: Calls,
-    /// `None` once this node continues.
+    /// `None` once the node continues.
     disk: Mutex<Option<OnDisk>>,
-    /// The view in which the group begins.
+    /// The view in which the group begins, once decided.
     begins: Mutex<Option<View>>,
-    /// The failure of its disk.
+    /// The failure of the node's disk, if there was one.
     disk_failure: Mutex<Option<RestartError>>,
 }
 
@@ -58,22 +59,22 @@ impl<'d> RestartingNode<'d> {
         Self { own, description, calls, disk, begins, disk_failure: Mutex::default() }
     }
 
-    /// Returns the view in which the group begins, once that is decided.
+    /// Returns the view in which the group begins, once it has been decided.
     pub(super) fn begins(&self) -> Option<View> {
         lock(&self.begins).take()
     }
 
-    /// Returns the failure of its disk, during any node's request.
+    /// Returns the failure of the node's disk, during any node's request.
     pub(super) fn disk_failure(&self) -> Option<RestartError> {
         lock(&self.disk_failure).take()
     }
 
-    /// Returns its data on disk. Nodes that still ask are refused.
+    /// Takes the node's data on disk. Nodes that still ask are refused.
     pub(super) fn take_disk(&self) -> Option<OnDisk> {
         lock(&self.disk).take()
     }
 
-    /// Serves a node that calls, until it goes away.
+    /// Serves a node that calls, until it disconnects.
     pub(super) fn serve(&self, mut session: Session) {
         while let Ok(request) = receive_message(&mut session, MESSAGE_BYTES_MAX, PATIENCE) {
             let reply = self.reply(request);
@@ -83,7 +84,7 @@ impl<'d> RestartingNode<'d> {
         }
     }
 
-    /// Returns this node's reply to a request, which may be its own.
+    /// Returns this node's reply to a request, which may come from this node itself.
     pub(super) fn reply(&self, request: RestartRequest) -> RestartReply {
         let replied = match request {
             RestartRequest::Answer => {
@@ -117,13 +118,13 @@ impl<'d> RestartingNode<'d> {
         work(lock(&self.disk).as_mut().ok_or(RestartError::GoesOn)?)
     }
 
-    /// Returns what it has.
+    /// Returns what this node has.
     pub(super) fn answer(&self) -> Result<NodeAnswer, RestartError> {
         self.with_disk(|disk| {
             let last = disk.state.last_membership();
             let mut logs = Vec::new();
             for subgroup in logged_subgroups(self.description) {
-                // If a node has lost its record of the membership, its log cannot be identified.
+                // If a node has lost its membership record, its log cannot be identified.
                 let log = disk.data.log(subgroup).filter(|_| last.is_some());
                 logs.push(log.map(|log| log_answer(log, last)).transpose()?);
             }
@@ -139,7 +140,7 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Takes part in an attempt, unless something has changed since it answered.
+    /// Takes part in an attempt, unless something has changed since this node answered.
     fn hear(
         &self,
         ballot: (u32, u32),
@@ -151,7 +152,7 @@ impl<'d> RestartingNode<'d> {
         self.note(|last| last.heard = ballot)
     }
 
-    /// Changes its record on disk.
+    /// Changes the node's record on disk.
     fn note(&self, change: impl FnOnce(&mut LastMembership)) -> Result<RestartReply, RestartError> {
         self.with_disk(|disk| {
             let mut last = match disk.state.last_membership() {
@@ -217,7 +218,7 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Lowers the note about a log before the log's end is cut.
+    /// Lowers the note about a log before the end of that log is cut off.
     fn lower(&self, subgroup: SubgroupId, records: u64) -> Result<(), RestartError> {
         self.with_disk(|disk| {
             let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
@@ -232,8 +233,8 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Continues with this node's logs although it has lost its record of the membership, because
-    /// an operator decided so: in a view of its own, above those that others know.
+    /// Continues with this node's logs although the membership record is lost, because an operator
+    /// decided so. The node then assumes a view of its own, above the views that others know.
     pub(super) fn remember_logs(&self, known: u64) -> Result<(), RestartError> {
         let (newest, notes) = self.with_disk(|disk| {
             let mut newest = FIRST_VIEW.0.max(known);
@@ -252,7 +253,7 @@ impl<'d> RestartingNode<'d> {
         Ok(())
     }
 
-    /// Makes the log of a subgroup equal to that node's, up to an end.
+    /// Makes the log of a subgroup equal to the given node's log, up to an end.
     fn bring(&self, subgroup: SubgroupId, node: NodeId, end: u64) -> Result<(), RestartError> {
         if node == self.own {
             self.lower(subgroup, end)?;
@@ -317,7 +318,7 @@ impl<'d> RestartingNode<'d> {
         Ok(true)
     }
 
-    /// Starts a log anew with the state that another log begins with.
+    /// Restarts a log with the state at the beginning of another log.
     fn fetch_state(&self, subgroup: SubgroupId, node: NodeId) -> Result<(), RestartError> {
         let request = RestartRequest::State { subgroup: subgroup.0 };
         let (view, records, bytes) = match self.calls.ask(node, &request)? {
@@ -353,7 +354,7 @@ impl<'d> RestartingNode<'d> {
         }
     }
 
-    /// Records that a view is decided.
+    /// Records that a view has been decided.
     fn decided(
         &self,
         view: &WireView,

@@ -1,9 +1,10 @@
-//! Logged subgroups that lost all their members while the group continued in others, and whose
-//! nodes have returned.
+//! Handles logged subgroups that lost all their members while the group continued in other
+//! subgroups, and whose nodes have since returned.
 //!
-//! The following view closed such a subgroup. Its members left one after the other, so a record of
-//! one log may be in no other. With all of them here, the longest log has every record: they are
-//! treated as members of the newest view, in which the subgroup is open.
+//! The view after the loss closed such a subgroup. Its members left one at a time, so a record of
+//! one log may be in no other log. Once all of them have returned, the longest log has every
+//! record, and these nodes are treated as members of the newest view, in which the subgroup is
+//! open.
 
 use std::cmp::Reverse;
 
@@ -14,8 +15,8 @@ use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
 use crate::group::description::view::{View, WireView};
 
-/// Returns the newest view that any node knows. A failed restart may have noted it with subgroups
-/// open.
+/// Returns the newest view that any node knows. A failed restart may have noted this view with open
+/// subgroups.
 pub(super) fn newest(answers: &[NodeAnswer]) -> Option<View> {
     let decided = answers.iter().filter_map(|answer| answer.decided.clone()).map(View::from);
     decided.max_by_key(|view| (view.id, Reverse(view.closed.len())))
@@ -26,8 +27,8 @@ pub(super) fn has_closed_log(view: &View, description: &Description) -> bool {
     logged_subgroups(description).any(|subgroup| view.is_closed(subgroup))
 }
 
-/// Returns the answers, with such nodes in the newest view. With less, one node of a subgroup is
-/// enough.
+/// Returns the answers, with such nodes added to the newest view. If the restart may continue with
+/// less, one node per subgroup is enough.
 pub(super) fn with_returned(
     mut answers: Vec<NodeAnswer>,
     description: &Description,
@@ -60,11 +61,11 @@ pub(super) fn with_returned(
     for answer in &mut answers {
         let node = NodeId(answer.node);
         for (subgroup, log) in logged().zip(&mut answer.logs) {
-            // If the subgroup continued without the node, another log goes further.
+            // If the subgroup has continued without the node, another log extends further.
             if is_new(node) && !opened.contains(&subgroup) {
                 *log = None;
             }
-            // The counts shown by all members belong to another view, with other members.
+            // The counts reported by all members belong to another view, which had other members.
             if let Some(log) = log
                 && (opened.contains(&subgroup) || nodes_of(subgroup).any(is_new))
             {
@@ -113,7 +114,8 @@ mod tests {
         }
     }
 
-    /// Nodes 0 and 1 log in one subgroup, 1 to 3 in another. Node 3 left first, then 2 and 1.
+    /// Nodes 0 and 1 log in one subgroup, nodes 1 to 3 in the other. Node 3 left first, then nodes
+    /// 2 and 1.
     #[test]
     fn closed_subgroup_opens_when_all_nodes_return() {
         let mut description = Description::local("g", 4, 8, 16);

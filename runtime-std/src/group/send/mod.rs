@@ -1,4 +1,4 @@
-//! Sending: the handle that outlives views, and receipts for sent messages.
+//! Sending: the handle, which outlives views, and the receipts for sent messages.
 //!
 //! | file | subject |
 //! |---|---|

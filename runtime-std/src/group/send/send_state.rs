@@ -1,4 +1,4 @@
-//! The state that senders of a subgroup share with the engine: the present view's ring, and its
+//! The state that the senders of a subgroup share with the engine: the current view's ring, and its
 //! progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::group::send::receipt::counts::Counts;
 use crate::member::{OutboxCell, Shared};
 use crate::poll::Ending;
 
-/// The sending end of one view, with the number of its first message.
+/// The sending end of one view, and the number of its first message.
 pub(crate) struct ViewOutbox {
     pub(crate) cell: OutboxCell,
     pub(crate) subgroup: SubgroupId,
@@ -37,7 +37,7 @@ impl ViewOutbox {
     }
 }
 
-/// The state that senders of a subgroup share with the engine.
+/// The state that the senders of a subgroup share with the engine.
 pub(crate) struct SendState {
     pub(crate) subgroup: SubgroupId,
     pub(crate) message_max: u32,
@@ -50,13 +50,14 @@ pub(crate) struct SendState {
     pub(crate) turns: AtomicU64,
     /// `None` between two views.
     present: Mutex<Option<ViewOutbox>>,
-    /// The levels reached by this node's messages.
+    /// The levels that this node's messages have reached.
     pub(crate) counts: Counts,
-    /// Whether the members of the subgroup log what they deliver.
+    /// Whether the members of the subgroup log the messages that they deliver.
     pub(crate) is_logged: bool,
     /// Wakes the thread that drives the member.
     bell: AnyBell,
-    /// Messages with ordinals below this were sent when the member ended; `u64::MAX` before.
+    /// Messages with ordinals below this had been sent when the member ended. `u64::MAX` before the
+    /// end.
     pub(crate) sent: AtomicU64,
 }
 
@@ -87,7 +88,7 @@ impl SendState {
         self.subgroup
     }
 
-    /// Wakes the thread that drives the member, if it sleeps.
+    /// Wakes the thread that drives the member if it is asleep.
     pub(crate) fn ring(&self) {
         self.bell.ring_if_asleep();
     }
@@ -98,8 +99,8 @@ impl SendState {
         if self.has_clients { Origin::Member.trailer() } else { 0 }
     }
 
-    /// Returns the length of a message of `length` bytes plus its trailer. A slot may have more
-    /// room than a message may occupy.
+    /// Returns the length of a message of `length` bytes together with its trailer. A slot may have
+    /// more room than a message may occupy.
     #[inline(always)]
     pub(crate) fn with_trailer(
         &self,

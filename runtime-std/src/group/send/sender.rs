@@ -1,4 +1,4 @@
-//! The sending handle of application threads, which outlives views (VIE-7).
+//! The sending handle for application threads, which outlives views (VIE-7).
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::group::send::receipt::ordinal::Ordinal;
 use crate::member::SendError;
 use crate::poll::{Drive, wait_driving};
 
-/// The sending end in use, as of some change of the shared state.
+/// The sending end in use, as of a given change of the shared state.
 struct Present {
     /// `None` between two views.
     outbox: Option<ViewOutbox>,
@@ -23,7 +23,7 @@ struct Present {
     trailer: usize,
     turns: u64,
     /// The sending end that a waiting call found after this one. It is kept here because the call's
-    /// result may borrow from any of them.
+    /// result may borrow from either of them.
     next: OnceLock<Box<Self>>,
 }
 
@@ -39,35 +39,35 @@ impl Present {
     }
 }
 
-/// Sends in one subgroup, through all views of this member. Clone it for each thread; each thread's
-/// messages keep their order.
+/// Sends in one subgroup, across all views of this member. Clone it for each thread; the messages
+/// of one thread keep their order.
 ///
-/// If a thread of its own drives the member, a sender that finds no free slot steps the member
-/// itself while it waits. If the caller steps the member, it must do so in another thread during a
-/// wait.
+/// If the member is driven by its own thread, a sender that finds no free slot steps the member
+/// itself while it waits. If the caller steps the member, another thread must do so during a wait.
 ///
-/// A `Sender<Logged>` ([`Sender::logged`]) sends the same way, and its receipts also report where a
-/// message is durable.
+/// A `Sender<Logged>` ([`Sender::logged`]) sends in the same way, but its receipts also report
+/// where a message is durable.
 pub struct Sender<K = Volatile> {
-    // Dropped first: it reads the memory of its view.
+    // Dropped first, because it reads the memory of its view.
     present: Present,
     pub(crate) state: Arc<SendState>,
     pub(crate) driver: Option<Arc<dyn Drive>>,
     kind: PhantomData<fn() -> K>,
 }
 
-/// A slot in which a message is built: commit it, or drop it to send nothing. It may be committed
+/// A slot in which a message is built. Commit it, or drop it to send nothing. It may be committed
 /// in a later view than the one in which it was reserved.
 pub struct Slot<'s> {
     reservation: Reservation<'s>,
-    /// The bytes appended to the message: in a subgroup that accepts clients, they name its origin.
+    /// The number of bytes appended to the message. In a subgroup that accepts clients, these bytes
+    /// name the message's origin.
     trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
 
 impl Slot<'_> {
-    /// Returns the message, to be built; it contains arbitrary old bytes.
+    /// Returns the payload to fill in. It initially holds arbitrary stale bytes.
     #[inline]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
@@ -77,13 +77,13 @@ impl Slot<'_> {
         &mut all[..length]
     }
 
-    /// Makes the message shorter.
+    /// Shortens the message.
     pub fn truncate(&mut self, length: usize) {
         self.reservation.truncate(length.saturating_add(self.trailer));
     }
 
-    /// Commits the message. It is sent with the next step. [`Sender::receipt`] makes a receipt for
-    /// its number.
+    /// Commits the message, which is sent with the next step. Pass the returned number to
+    /// [`Sender::receipt`] to obtain a receipt.
     #[inline]
     pub fn commit(mut self) -> Ordinal {
         if self.trailer > 0 {
@@ -92,7 +92,7 @@ impl Slot<'_> {
         self.commit_built()
     }
 
-    /// Commits a message of a client, with its origin.
+    /// Commits a client's message, with its origin.
     pub(crate) fn commit_of(mut self, origin: &Origin) {
         origin.write_behind(self.reservation.payload());
         self.commit_built();
@@ -108,7 +108,8 @@ impl Slot<'_> {
         ordinal
     }
 
-    /// Commits the slot that describes a large message. Clients send none, so nothing is appended.
+    /// Commits the slot that describes a large message. Clients send no large messages, so nothing
+    /// is appended.
     pub(crate) fn commit_large(mut self) -> Ordinal {
         let length = self.payload().len();
         self.reservation.truncate(length);
@@ -127,8 +128,8 @@ impl Slot<'_> {
     }
 }
 
-/// Consecutive slots, to be built one after the other. Slots that are left when it is dropped keep
-/// their positions and send nothing.
+/// Consecutive slots, to be filled in one at a time. When a run is dropped, its remaining slots
+/// keep their positions but send nothing.
 pub struct Run<'s> {
     run: ReservedRun<'s>,
     state: &'s SendState,
@@ -138,7 +139,8 @@ pub struct Run<'s> {
 }
 
 impl<'s> Run<'s> {
-    /// Returns the next slot, for a message of `length` bytes; `None` when all were returned.
+    /// Returns the next slot, for a message of `length` bytes, or `None` when all slots have been
+    /// returned.
     ///
     /// # Errors
     /// [`ReserveError::TooLarge`].
@@ -152,7 +154,7 @@ impl<'s> Run<'s> {
 }
 
 impl Sender {
-    /// Returns this sender with receipts that also report where a message is durable.
+    /// Converts this sender to one whose receipts also report where a message is durable.
     ///
     /// # Errors
     /// [`NotLogged`]: nothing becomes durable in this subgroup.
@@ -195,7 +197,7 @@ impl<K> Sender<K> {
         Ok(Slot { reservation, trailer, first: outbox.first, driver: self.driver.as_deref() })
     }
 
-    /// Sends a message of a client, or a control message about one, if a slot is free now.
+    /// Sends a client's message, or a client control message, if a slot is free now.
     pub(crate) fn try_send_of(
         &mut self,
         origin: &Origin,
@@ -212,11 +214,11 @@ impl<K> Sender<K> {
         Ok(())
     }
 
-    /// Reserves up to `most` consecutive slots, if one is free now, for a burst of messages:
-    /// cheaper than one by one.
+    /// Reserves up to `most` consecutive slots for a burst of messages, if at least one is free
+    /// now. This is cheaper than reserving slots individually.
     ///
     /// # Errors
-    /// The same as for [`Sender::try_reserve`].
+    /// Returns the same errors as [`Sender::try_reserve`].
     #[inline(always)]
     pub fn try_reserve_run(&mut self, most: u32) -> Result<Run<'_>, ReserveError> {
         self.look_for_present();
@@ -241,7 +243,7 @@ impl<K> Sender<K> {
         })
     }
 
-    /// Checks whether a view has begun, or ended.
+    /// Checks whether a view has begun or ended.
     #[inline(always)]
     fn look_for_present(&mut self) {
         if self.present.is_past(&self.state) {
@@ -255,15 +257,15 @@ impl<K> Sender<K> {
         self.present = Present::of(&self.state);
     }
 
-    /// Returns why there is no slot between two views.
+    /// Returns the reason why there is no slot between two views.
     #[cold]
     #[inline(never)]
     fn refusal(&self, length: usize) -> ReserveError {
         self.state.refusal(length)
     }
 
-    /// Reserves a slot for a message of `length` bytes, waiting at most `timeout` for one, across
-    /// view changes too.
+    /// Reserves a slot for a message of `length` bytes, waiting for one for at most `timeout`, even
+    /// across view changes.
     ///
     /// # Errors
     /// [`SendError`].
@@ -272,7 +274,7 @@ impl<K> Sender<K> {
         self.reserve_with(timeout, |sender, present| sender.reserve_in(present, length))
     }
 
-    /// Reserves up to `most` consecutive slots, waiting at most `timeout` for the first.
+    /// Reserves up to `most` consecutive slots, waiting for the first one for at most `timeout`.
     ///
     /// # Errors
     /// [`SendError`].
@@ -292,7 +294,7 @@ impl<K> Sender<K> {
         // `None` as long as a slot may still become free.
         let attempt = |present| match attempt(sender, present) {
             Ok(taken) => Some(Ok(taken)),
-            // Between two views this is not known.
+            // The limit is not known between two views.
             Err(ReserveError::TooLarge { length, limit }) => {
                 Some(Err(SendError::TooLarge { length, limit }))
             }
@@ -310,12 +312,12 @@ impl<K> Sender<K> {
         })?
     }
 
-    /// Sends a message of `length` bytes that `build` writes in place, waiting at most `timeout`
-    /// for a slot, across view changes too. `build` receives a slot that contains arbitrary old
-    /// bytes.
+    /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot for at
+    /// most `timeout`, even across view changes. `build` receives a slot that contains arbitrary
+    /// stale bytes.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent in that case.
+    /// Returns [`SendError`]; in that case, nothing has been sent.
     pub fn send_with(
         &mut self,
         length: usize,
@@ -328,8 +330,8 @@ impl<K> Sender<K> {
         Ok(self.receipt(ordinal))
     }
 
-    /// Declares that nothing will be sent here for up to `rounds` rounds of the present view, or
-    /// until the next message (NUL-5).
+    /// Declares that this node will send nothing in the subgroup for up to `rounds` rounds of the
+    /// current view, or until its next message (NUL-5).
     pub fn declare_silence(&mut self, rounds: u64) {
         self.look_for_present();
         if let Some(outbox) = &self.present.outbox {
@@ -337,22 +339,22 @@ impl<K> Sender<K> {
         }
     }
 
-    /// Sends a copy of `message`, waiting at most `timeout` for a slot.
+    /// Sends a copy of `message`, waiting for a slot for at most `timeout`.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent in that case.
+    /// Returns [`SendError`]; in that case, nothing has been sent.
     pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt<K>, SendError> {
         self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
     }
 
-    /// Returns the capacity of a slot for a message, in bytes.
+    /// Returns the maximum size of a message that fits into a slot, in bytes.
     #[must_use]
     pub fn message_max(&self) -> usize {
         usize::try_from(self.state.message_max).unwrap_or(usize::MAX)
     }
 
-    /// Returns a receipt for a message that was sent here, by the number that [`Slot::commit`]
-    /// returned.
+    /// Returns a receipt for a message sent in this subgroup, given the number that
+    /// [`Slot::commit`] returned.
     #[must_use]
     pub fn receipt(&self, ordinal: Ordinal) -> Receipt<K> {
         Receipt::new(&self.state, ordinal)

@@ -1,12 +1,12 @@
-//! The engine's side of sending: messages undelivered at the end of a view are carried into the
-//! next (VIE-7).
+//! The engine's side of sending. Messages that are undelivered at the end of a view are carried
+//! into the next view (VIE-7).
 //!
 //! # Invariants
 //! - A message is numbered once: its *ordinal* counts everything that this node has reserved in the
 //!   subgroup. A view's ring begins with the first message that the previous view did not deliver,
 //!   so ordinals continue across views.
-//! - The next view's ring is handed out only once everything carried over from earlier views is in
-//!   it.
+//! - Senders receive the next view's ring only when everything carried over from earlier views is
+//!   in it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::group::send::receipt::level::Count;
 use crate::group::send::receipt::ordinal::Ordinal;
 use crate::member::Shared;
 
-/// A message that its sender committed, and that this member ended without delivering.
+/// A message that was committed, but that this member had not delivered when it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsent {
     /// The subgroup.
     pub subgroup: SubgroupId,
-    /// The number of the message among this node's own.
+    /// The message's number among this node's own messages.
     pub ordinal: Ordinal,
     /// The bytes.
     pub payload: Vec<u8>,
-    /// Whether it was sent, so that other members may have delivered it.
+    /// Whether the message was sent, so that other members may have delivered it.
     pub was_sent: bool,
 }
 
@@ -44,16 +44,17 @@ struct Carried {
 /// The engine's side of one subgroup in which this node sends.
 pub(crate) struct SubgroupSending {
     state: Arc<SendState>,
-    /// The present view's ring, if this node sends in it.
+    /// The current view's ring, if this node sends in that view.
     ring: Option<Arc<ViewOutbox>>,
-    /// Whether senders have the ring: not while messages of earlier views wait to be carried over.
+    /// Whether senders have the ring. False while messages of earlier views wait to be carried
+    /// over.
     is_handed_out: bool,
     /// Undelivered messages of earlier views, in sending order.
     carried: VecDeque<Carried>,
     is_unordered: bool,
     /// The ordinal after the last discarded message.
     discarded: u64,
-    /// Which of this node's messages become durable with which count, if the subgroup is logged.
+    /// Maps durable counts to this node's messages, if the subgroup is logged.
     marks: DurableMarks,
     /// The number of waits at the last check for waiters.
     waits_seen: u64,
@@ -77,8 +78,8 @@ impl SubgroupSending {
         self.state.subgroup
     }
 
-    /// Notes how many messages of the present view were delivered here, and how many records the
-    /// log has with them, if there is one.
+    /// Notes how many messages of the current view have been delivered here, and how many records
+    /// the log then has, if there is one.
     pub(crate) fn delivered(&mut self, in_view: u64, records: Option<DurableCount>) {
         let Some(ring) = &self.ring else { return };
         let ordinal = ring.first.saturating_add(in_view);
@@ -90,14 +91,14 @@ impl SubgroupSending {
         }
     }
 
-    /// Notes how much of the subgroup is durable.
+    /// Notes the durable counts of the subgroup.
     pub(crate) fn durable(&mut self, durable: &DurableCounts) {
         if self.marks.durable(durable, &self.state.counts) {
             self.wake();
         }
     }
 
-    /// Wakes new waiters whose level was reached meanwhile.
+    /// Wakes new waiters whose level has been reached in the meantime.
     #[inline]
     pub(crate) fn look_for_waits(&mut self) {
         let waits = self.state.counts.waits();
@@ -107,8 +108,8 @@ impl SubgroupSending {
         }
     }
 
-    /// Wakes the waiters whose level is reached. The next step finds those that begin to wait
-    /// meanwhile.
+    /// Wakes the waiters whose level has been reached. The next step finds those that begin to wait
+    /// in the meantime.
     #[inline]
     fn wake(&self) {
         if self.state.counts.are_awaited() {
@@ -116,15 +117,15 @@ impl SubgroupSending {
         }
     }
 
-    /// Ends the present view without these messages. Undelivered messages of earlier views come
-    /// after them.
+    /// Ends the current view, which leaves these messages undelivered. Undelivered messages of
+    /// earlier views follow them.
     pub(crate) fn end(&mut self, undelivered: Option<Undelivered>) {
         self.state.set(None);
         self.is_handed_out = false;
         let (Some(ring), Some(mut undelivered)) = (self.ring.take(), undelivered) else { return };
         if self.is_unordered {
-            // Without an order it is unknown which members have the message; resent, it might be
-            // delivered twice (DEL-3).
+            // Without an order, it is unknown which members have the message. If it were resent, it
+            // might be delivered twice (DEL-3).
             while undelivered.was_sent() && undelivered.get(ring.cell.borrow_dependent()).is_some()
             {
                 undelivered.pass();
@@ -133,14 +134,14 @@ impl SubgroupSending {
         self.carried.push_front(Carried { ring, undelivered });
     }
 
-    /// Returns the ordinal of the present ring's first message, if this node sends here in the
-    /// present view.
+    /// Returns the ordinal of the first message in the current ring, if this node sends in the
+    /// current view.
     pub(crate) fn ring_first(&self) -> Option<u64> {
         self.ring.as_ref().map(|ring| ring.first)
     }
 
-    /// Drops the undelivered messages of earlier views, because the subgroup is closed, and once it
-    /// is open again it is unrelated to them. Ordinals continue after them.
+    /// Drops the undelivered messages of earlier views, because the subgroup has been closed, and
+    /// is unrelated to them when it is reopened. Ordinals continue after them.
     pub(crate) fn discard(&mut self) {
         for carried in &mut self.carried {
             let Carried { ring, undelivered } = carried;
@@ -152,7 +153,7 @@ impl SubgroupSending {
         self.carried.clear();
     }
 
-    /// Begins a view, in which this node may or may not send here.
+    /// Begins a view in which this node may or may not send.
     pub(crate) fn begin(&mut self, shared: &Arc<Shared>) {
         let delivered = self.state.counts.get(Count::Delivered).max(self.discarded);
         let first = self.carried.front().map_or(delivered, Carried::first);
@@ -160,8 +161,8 @@ impl SubgroupSending {
         self.carry();
     }
 
-    /// Carries undelivered messages into the present view's ring, as far as they are built, and
-    /// then hands the ring out.
+    /// Carries undelivered messages into the current view's ring, as far as they have been built,
+    /// and then gives the ring to the senders.
     pub(crate) fn carry(&mut self) {
         let Some(ring) = self.ring.as_ref().filter(|_| !self.is_handed_out) else { return };
         while let Some(Carried { ring: from, undelivered }) = self.carried.front_mut() {
@@ -169,7 +170,7 @@ impl SubgroupSending {
                 Ok(true) => drop(self.carried.pop_front()),
                 Ok(false) => return,
                 Err(error) => {
-                    // This is impossible, because the next view has the same window and slots; but
+                    // This cannot happen, because the next view has the same window and slots; but
                     // no message may be lost silently.
                     tracing::error!(subgroup = %self.state.subgroup, %error, "a message cannot be carried over");
                     return;
@@ -180,16 +181,16 @@ impl SubgroupSending {
         self.state.set(ring.another());
     }
 
-    /// Returns whether senders wait for messages of earlier views.
+    /// Returns whether senders are waiting for messages of earlier views.
     pub(crate) fn is_carrying(&self) -> bool {
         self.ring.is_some() && !self.is_handed_out
     }
 
     /// Returns committed but undelivered messages to the caller, because the member has ended
     /// (VIE-7). A member that left knows where its last view ended, so no member delivers anything
-    /// that this one did not. A member that halted does not know. Only the first call counts,
-    /// because only then is it known what was sent. `large` has the bytes of large messages, by
-    /// ordinal.
+    /// that this one did not deliver. A member that halted does not know that. Only the first call
+    /// counts, because only then is it known which messages were sent. `large` provides the bytes
+    /// of large messages, by ordinal.
     pub(crate) fn give_back(
         &mut self,
         has_left: bool,
@@ -209,7 +210,7 @@ impl SubgroupSending {
                     sent = ordinal.saturating_add(1);
                 }
                 let payload = match remaining {
-                    // Clients resend theirs themselves.
+                    // Clients resend their messages themselves.
                     UndeliveredMessage::Message(payload) if self.state.has_clients => {
                         Origin::of_member(payload).map(<[u8]>::to_vec)
                     }

@@ -16,7 +16,7 @@ use crate::group::description::terms::Description;
 
 pub(crate) const LOCK: &str = "lock";
 
-/// Why a folder is not a valid state of this node.
+/// The reason why a folder is not a valid state of this node.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
@@ -32,7 +32,7 @@ pub enum StateError {
         /// The system's error.
         source: io::Error,
     },
-    /// Another process has it open.
+    /// Another process has the folder open.
     #[error(
         "{} is the state folder of a running node; give each node its own state folder",
         path.display()
@@ -41,7 +41,7 @@ pub enum StateError {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder belongs to another node, or to another group.
+    /// The folder belongs to another node or to another group.
     #[error(
         "{} contains the state of node {node} of group \"{group}\"; give each node its own state \
          folder",
@@ -50,12 +50,12 @@ pub enum StateError {
     Other {
         /// The folder.
         path: PathBuf,
-        /// The node that it belongs to.
+        /// The node that the folder belongs to.
         node: u32,
-        /// The group that it belongs to.
+        /// The group that the folder belongs to.
         group: String,
     },
-    /// Neither copy is one that a node wrote.
+    /// Neither copy is one that was written by a node.
     #[error(
         "both copies of {} are damaged: {why}; move them elsewhere and start the node again: it \
          keeps its log, and joins its group as a new node",
@@ -92,8 +92,8 @@ impl StateError {
     }
 }
 
-/// Returns the note in a node's folder about its log of a subgroup, whether the node runs or not;
-/// `None` if there is no note.
+/// Returns the note in a node's folder about its log of a subgroup, whether or not the node is
+/// running. Returns `None` if there is no such note.
 ///
 /// # Errors
 /// [`StateError`].
@@ -102,26 +102,26 @@ pub fn noted_log(folder: &Path, subgroup: &str) -> Result<Option<Noted>, StateEr
     Ok(logs.iter().find(|log| log.subgroup == subgroup).map(NotedLog::noted))
 }
 
-/// Returns the notes about all its logs.
+/// Returns the notes about all logs of the node.
 pub(crate) fn noted_logs(folder: &Path) -> Result<Vec<NotedLog>, StateError> {
     let read = StateFile::read::<LastMembership>(folder);
     let (_, last, _) = read.map_err(|error| StateError::of(folder, error))?;
     Ok(last.map_or_else(Vec::new, |last| last.logs))
 }
 
-/// A node's folder, with its lock held.
+/// A node's folder, whose lock is held.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
     pub(super) path: PathBuf,
     file: StateFile,
     pub(super) lock: File,
     pub(super) last: Option<LastMembership>,
-    /// The copy that was damaged, and was rewritten.
+    /// The copy that was damaged, and that has been rewritten.
     pub(crate) repaired: Option<PathBuf>,
 }
 
 impl StateFolder {
-    /// Opens the folder of a node of a group, and creates it if it does not exist.
+    /// Opens the folder of a node in a group, and creates it if it does not exist.
     pub(crate) fn open(path: &Path, group: &str, node: NodeId) -> Result<Self, StateError> {
         let failed = |source| StateError::Io { path: path.to_owned(), source };
         make(path).map_err(failed)?;
@@ -163,12 +163,12 @@ impl StateFolder {
         self.keep(LastMembership::empty(description, node))
     }
 
-    /// Records a view before this node is a member.
+    /// Records a view before this node becomes a member.
     pub(crate) fn keep(&mut self, last: LastMembership) -> Result<(), StateError> {
         self.write(last).map_err(|source| StateError::Io { path: self.path.clone(), source })
     }
 
-    /// Returns whether it contains only the note that the group was being formed.
+    /// Returns whether the folder contains only the note that the group was being formed.
     pub(crate) fn is_note(&self) -> bool {
         self.last.as_ref().is_some_and(LastMembership::is_note)
     }
@@ -179,7 +179,7 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Updates the notes about the logs that the node writes in that view.
+    /// Updates the notes about the logs that the node writes in the given view.
     pub(crate) fn raise(&mut self, view: u64, logs: &[NotedLog]) -> io::Result<()> {
         let last = self.last.clone().filter(|last| last.view == view);
         let Some(mut last) = last else { return Ok(()) };
@@ -203,13 +203,13 @@ impl StateFolder {
 
 impl Drop for StateFolder {
     fn drop(&mut self) {
-        // A process that another thread forks has a copy of the descriptor until it executes its
-        // program, and closing the descriptor would leave the lock with that process.
+        // A process forked by another thread has a copy of the descriptor until it executes its
+        // program. Merely closing the descriptor would leave the lock with that process.
         let _ = self.lock.unlock();
     }
 }
 
-/// Creates a folder, durably with its name, if it does not exist. Returns a handle to it.
+/// Creates a folder if it does not exist, and makes its name durable. Returns a handle to it.
 pub(crate) fn make(path: &Path) -> io::Result<File> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {

@@ -8,7 +8,7 @@ use crate::group::description::terms::Description;
 use crate::group::description::view::{View, WireView};
 use crate::group::engine::promising::Promised;
 
-/// The newest view that a node was a member of.
+/// The newest view that contained the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastMembership {
     pub(super) group: String,
@@ -19,20 +19,19 @@ pub(crate) struct LastMembership {
     pub(super) incarnation: u64,
     pub(crate) view: u64,
     pub(crate) members: Vec<u32>,
-    /// How the membership ended; `None` if the process ended first.
+    /// The way in which the membership ended. `None` if the process ended first.
     pub(crate) end: Option<MembershipEnd>,
-    /// The subgroups, logged or not, that have lost their state for good.
+    /// The subgroups, logged or not, that have permanently lost their state.
     #[serde(default)]
     pub(crate) closed: Vec<u16>,
-    /// The view after this one, if the node promised one: in the same file, so that the two cannot
+    /// The next view, if the node has promised one. It is in the same file, so that the two cannot
     /// disagree.
     #[serde(default)]
     pub(crate) promise: Option<Promised>,
     /// The latest attempt of a total restart that the node took part in.
     #[serde(default)]
     pub(crate) heard: (u32, u32),
-    /// Views that began with less than a majority of the previous one, because an operator decided
-    /// so.
+    /// Views that an operator allowed to begin with less than a majority of the previous view.
     #[serde(default)]
     pub(crate) with_less: Vec<u64>,
     /// The node's logs.
@@ -41,8 +40,8 @@ pub(crate) struct LastMembership {
 }
 
 impl LastMembership {
-    /// Creates the record of a node that was in no view yet: the note that the group is being
-    /// formed.
+    /// Creates the record of a node that has not been in any view yet: the note that the group is
+    /// being formed.
     pub(crate) fn empty(description: &Description, node: NodeId) -> Self {
         Self {
             group: description.name.clone(),
@@ -65,7 +64,7 @@ impl LastMembership {
         self.logs.iter().find(|log| log.subgroup == subgroup)
     }
 
-    /// Returns whether it says only that the group was being formed.
+    /// Returns whether the record says only that the group was being formed.
     pub(crate) const fn is_note(&self) -> bool {
         self.view == 0
     }
@@ -76,7 +75,7 @@ impl LastMembership {
         WireView::from(&View { id: ViewId(self.view), members, closed })
     }
 
-    /// Records a view that is decided.
+    /// Records a view that has been decided.
     pub(crate) fn set_view(&mut self, view: &View) {
         self.view = view.id.0;
         self.members = view.members.iter().map(|node| node.get()).collect();
@@ -85,13 +84,13 @@ impl LastMembership {
     }
 }
 
-/// How a membership ended.
+/// The way in which a membership ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MembershipEnd {
     /// The node left, and others continued.
     Left,
-    /// The node was the last member, and left: the group ended.
+    /// The node was the last member, and left, which ended the group.
     Last,
     /// The node was considered dead, or lost its majority.
     Halted,

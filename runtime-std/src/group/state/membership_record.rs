@@ -1,14 +1,14 @@
-//! A node's record of its membership, in a folder of its own that outlives its process.
+//! A node's record of its membership, kept in a folder that outlives the node's process.
 //!
 //! # Invariants
-//! - A view is on disk before the member does anything in it (`state_file`). So a node that took
-//!   part in a group knows this when it starts again.
-//! - Each log is named, with a lower bound of its end, because a disk may come back without a part
-//!   of it. A separate thread raises the bound as the log grows (`noting`).
-//! - In a logged group, all initial nodes have a note on disk that the group is being formed,
-//!   before any of them is a member. So if power is lost when only one knows of the first view, the
-//!   others are not new nodes, and count in its majority.
-//! - Only one process has the folder open: it holds the lock as long as it runs.
+//! - A view is on disk before the member does anything in it (`state_file`). So a restarted node
+//!   knows in which group it took part.
+//! - Each log is named, together with a lower bound of its end, because a disk may lose part of the
+//!   log. A separate thread raises the bound as the log grows (`noting`).
+//! - In a logged group, all initial nodes record on disk that the group is being formed, before any
+//!   of them is a member. So if power is lost when only one of them knows of the first view, the
+//!   others do not count as new nodes, and are part of that view's majority.
+//! - Only one process has the folder open. It holds the lock as long as it runs.
 
 use tramontane_core::ids::{NodeId, ViewId};
 
@@ -19,7 +19,7 @@ use crate::group::description::view::View;
 use crate::group::engine::promising::Promised;
 use crate::member::Stopped;
 
-/// The record that a member writes; empty if it has no folder.
+/// The record that a member writes. Empty if the member has no folder.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) folder: Option<NotedFolder>,
@@ -73,14 +73,14 @@ impl Record {
         self.folder.as_ref().is_some_and(NotedFolder::is_free)
     }
 
-    /// Updates the notes about the logs, without delaying anything else.
+    /// Updates the notes about the logs without delaying anything else.
     pub(crate) fn raises(&self, view: ViewId, logs: Vec<NotedLog>) {
         if let Some(folder) = &self.folder {
             folder.raises(view.0, logs);
         }
     }
 
-    /// Records how this membership ended, if that can be written.
+    /// Records how this membership ended, if the record can be written.
     pub(crate) fn ends(&mut self, why: &Stopped, view: ViewId, logs: &[NotedLog]) {
         let Some(folder) = &self.folder else { return };
         let mut folder = folder.lock();
@@ -97,7 +97,7 @@ impl Record {
             _ => MembershipEnd::Failed,
         };
         if let Err(error) = folder.write(LastMembership { end: Some(end), ..last }) {
-            // Without this record the node knows less, but nothing false.
+            // Without this record, the node knows less, but nothing that it knows is false.
             tracing::warn!(folder = %folder.path.display(), %error, "cannot record how the membership ended");
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         };
         let mut first = record(&path, 1);
         assert_eq!(last_membership(&first), None);
-        // A member that was in no view has no end to record.
+        // A member that has not been in any view has no end to record.
         first.ends(&Stopped::Closed, FIRST_VIEW, &[]);
         assert_eq!(last_membership(&first), None);
         first.begins(&view(&[3, 4]), Vec::new()).expect("room");
@@ -156,7 +156,8 @@ mod tests {
             (remembered.view, remembered.members.as_slice(), remembered.end),
             (1, &[3, 4][..], None)
         );
-        // A process that was in no view does not end the membership of an earlier process.
+        // A process that has not been in any view does not end the membership of an earlier
+        // process.
         second.ends(&Stopped::Closed, FIRST_VIEW, &[]);
         assert_eq!(last_membership(&second).expect("as before").end, None);
         second.begins(&view(&[3, 4]), Vec::new()).expect("room");
@@ -194,7 +195,7 @@ mod tests {
         assert!(matches!(nowhere, StateError::Io { .. }));
     }
 
-    /// An old folder has one copy, without a checksum.
+    /// A folder in the old format has one copy, without a checksum.
     #[test]
     fn first_state_format_is_read_and_upgraded() {
         let place = tempfile::tempdir().expect("a folder");

@@ -9,13 +9,13 @@ pub(crate) struct NotedLog {
     pub(crate) subgroup: String,
     /// The number that identifies the log.
     pub(crate) log: u64,
-    /// The number of times it was opened for writing.
+    /// The number of times that the log has been opened for writing.
     pub(crate) incarnation: u64,
     /// The number of durable records.
     pub(crate) end: u64,
-    /// The number of records seen to be durable at a majority.
+    /// The number of records reported as durable at a majority.
     pub(crate) majority: u64,
-    /// The number of records seen to be durable at all members of the subgroup in the view.
+    /// The number of records reported as durable at all members of the subgroup in the view.
     pub(crate) everywhere: u64,
 }
 

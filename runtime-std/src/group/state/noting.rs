@@ -1,5 +1,5 @@
-//! Updates a node's notes about the ends of its logs while it is a member. A separate thread writes
-//! them, so that no message waits for it.
+//! Updates a node's notes about the ends of its logs while the node is a member. A separate thread
+//! writes them, so that no message waits for the disk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,17 +10,18 @@ use std::time::{Duration, Instant};
 use super::folder::StateFolder;
 use super::noted_log::NotedLog;
 
-/// The shortest interval between two notes.
+/// The minimum interval between two notes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Notes keep a disk busy for at most one part in `PARTS` of its time.
+/// The divisor that limits the load on the disk: notes keep it busy for at most one part in `PARTS`
+/// of the time.
 const PARTS: u32 = 10;
 
-/// The notes: the view, and its logs.
+/// The notes: the number of the view, and the logs.
 type Notes = (u64, Vec<NotedLog>);
 
-/// A node's folder while it is a member, and the thread that updates its notes about the ends of
-/// its logs.
+/// A node's folder while the node is a member, and the thread that updates the notes about the ends
+/// of its logs.
 #[derive(Debug)]
 pub(crate) struct NotedFolder {
     folder: Arc<Mutex<StateFolder>>,
@@ -30,13 +31,13 @@ pub(crate) struct NotedFolder {
 #[derive(Debug)]
 struct Raising {
     offered: Option<Sender<Notes>>,
-    /// Whether the thread waits for notes.
+    /// Whether the thread is waiting for notes.
     is_free: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NotedFolder {
-    /// Creates it for a node with or without logs.
+    /// Creates the folder's handle for a node with or without logs.
     pub(crate) fn new(folder: StateFolder, has_logs: bool) -> std::io::Result<Self> {
         let folder = Arc::new(Mutex::new(folder));
         let raising = has_logs.then(|| Raising::start(Arc::clone(&folder))).transpose()?;
@@ -47,17 +48,17 @@ impl NotedFolder {
         lock(&self.folder)
     }
 
-    /// Returns whether notes would be written now.
+    /// Returns whether notes would be written right away.
     pub(crate) fn is_free(&self) -> bool {
         self.raising.as_ref().is_some_and(|raising| raising.is_free.load(Ordering::Acquire))
     }
 
-    /// Has notes written, if the thread is free.
+    /// Passes notes to the thread, if it is free.
     pub(crate) fn raises(&self, view: u64, logs: Vec<NotedLog>) {
         let Some(raising) = self.raising.as_ref().filter(|_| self.is_free()) else { return };
         raising.is_free.store(false, Ordering::Release);
         if let Some(offered) = &raising.offered {
-            // A thread that has ended writes nothing, and the notes remain lower bounds.
+            // A thread that has ended writes nothing, but the notes remain valid lower bounds.
             let _ = offered.send((view, logs));
         }
     }
@@ -79,7 +80,7 @@ impl Drop for Raising {
     fn drop(&mut self) {
         self.offered = None;
         if let Some(thread) = self.thread.take() {
-            // Afterwards the folder is free for another process.
+            // After that, the folder is available to another process.
             let _ = thread.join();
         }
     }

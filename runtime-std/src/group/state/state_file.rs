@@ -2,14 +2,14 @@
 //! generation.
 //!
 //! # What holds
-//! - Once [`StateFile::write`] has returned, both copies have the record. Damage to one copy loses
-//!   nothing, and never restores an older record.
-//! - The newer of two sound copies counts: after a crash between the two writes it is the new
-//!   record, and the next start writes both again.
-//! - A copy is overwritten in place, so a full disk does not prevent it.
+//! - Once [`StateFile::write`] has returned, both copies contain the record. Damage to one copy
+//!   loses nothing, and never restores an older record.
+//! - The newer of two valid copies is used. After a crash between the two writes, that is the new
+//!   record, and the next start rewrites both copies.
+//! - A copy is overwritten in place, so a full disk does not prevent the write.
 //!
-//! A copy is JSON: the checksum, a number of fixed length, then everything that it covers, up to
-//! the end of the file. It is padded with blanks.
+//! A copy is JSON. It begins with the checksum, a number of fixed length, followed by everything
+//! that the checksum covers, up to the end of the file. The file is padded with blanks.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -27,15 +27,15 @@ pub(crate) const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
 /// The format of a copy. The first format had a single copy, without a checksum.
 const FORMAT: u32 = 2;
 
-/// The beginning of a copy, and the text after the checksum's digits.
+/// The beginning of a copy, and the text after the digits of the checksum.
 const BEGINS: &[u8] = b"{\"checksum\":\"";
 const BEHIND: &[u8] = b"\",";
 const DIGITS: usize = 16;
 
-/// Files grow by blocks, so that most writes leave their length unchanged.
+/// Files grow in blocks, so that most writes leave the length of the file unchanged.
 const BLOCK_BYTES: usize = 4096;
 
-/// The content that the checksum covers, except the brace before it.
+/// The content that the checksum covers, except for the brace before it.
 #[derive(Serialize, Deserialize)]
 struct Covered<T> {
     format: u32,
@@ -43,7 +43,7 @@ struct Covered<T> {
     record: T,
 }
 
-/// Only the number of a format.
+/// The number of the format, without the rest.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
@@ -57,13 +57,13 @@ enum Copy<T> {
     Damaged(String),
 }
 
-/// Why there is no valid record where there was one.
+/// The reason why there is no valid record although there was one.
 #[derive(Debug)]
 pub(crate) enum StateFileError {
     Io(io::Error),
-    /// A newer version wrote it.
+    /// The record was written by a newer version.
     Newer(u32),
-    /// No copy is sound.
+    /// Neither copy is valid.
     Damaged(String),
 }
 
@@ -73,21 +73,22 @@ impl From<io::Error> for StateFileError {
     }
 }
 
-/// The two copies, open.
+/// The two copies, opened.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     files: Option<[File; 2]>,
     generation: u64,
-    /// The copy that counts. The other one is written first, so that one is sound at any time.
+    /// The copy that is used. The other one is written first, so that one copy is valid at any
+    /// time.
     newest: usize,
 }
 
 /// The content of a folder: the record, if there ever was one, and the damaged copy, if the other
-/// one is sound.
+/// one is valid.
 type Found<T> = (StateFile, Option<T>, Option<&'static str>);
 
 impl StateFile {
-    /// Reads the record in a folder, and rewrites both copies, because one may be older, or
+    /// Reads the record in a folder, and rewrites both copies, because one may be outdated or
     /// damaged.
     pub(crate) fn open<T: Serialize + DeserializeOwned>(
         folder: &Path,
@@ -99,7 +100,7 @@ impl StateFile {
         Ok(found)
     }
 
-    /// Reads the record in a folder, and changes nothing.
+    /// Reads the record in a folder without changing anything.
     pub(crate) fn read<T: DeserializeOwned>(folder: &Path) -> Result<Found<T>, StateFileError> {
         let mut copies = Vec::new();
         for name in COPIES {
@@ -134,7 +135,7 @@ impl StateFile {
     pub(crate) fn write<T: Serialize>(&mut self, folder: &Path, record: &T) -> io::Result<()> {
         self.generation += 1;
         let bytes = encode(self.generation, record)?;
-        // The copies are reopened after an error, and if one was removed.
+        // The copies are reopened after an error, or if one has been removed.
         let is_there = |file: &File| file.metadata().is_ok_and(|found| found.nlink() > 0);
         let files = match self.files.take() {
             Some(files) if files.iter().all(is_there) => files,
@@ -164,7 +165,7 @@ fn open_copies(folder: &Path) -> io::Result<[File; 2]> {
     Ok(files)
 }
 
-/// Encodes a copy, without the blanks and with a checksum of zero.
+/// Encodes a copy without the blanks, and with a checksum of zero.
 fn encode<T: Serialize>(generation: u64, record: &T) -> io::Result<Vec<u8>> {
     let covered = serde_json::to_vec(&Covered { format: FORMAT, generation, record })?;
     let mut bytes = BEGINS.to_vec();
@@ -175,7 +176,7 @@ fn encode<T: Serialize>(generation: u64, record: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts the checksum of the rest into a copy.
+/// Inserts the checksum of the remaining bytes into a copy.
 pub(crate) fn put_checksum(bytes: &mut [u8]) {
     let (begins, covered) = bytes.split_at_mut(BEGINS.len() + DIGITS);
     let digits = format!("{:016x}", xxh3_64(covered));
@@ -264,7 +265,7 @@ mod tests {
                 let (_, record, damaged) =
                     StateFile::open::<u64>(place.path()).expect("one is left");
                 assert_eq!((record, damaged), (Some(7), damage.map(|_| *name)));
-                // Both are whole again.
+                // Both copies are intact again.
                 std::fs::remove_file(place.path().join(COPIES[1 - at])).expect("a file");
                 assert_eq!(open(place.path()).expect("written again"), Some(7));
             }
@@ -282,7 +283,7 @@ mod tests {
         assert!(matches!(open(place.path()), Err(StateFileError::Damaged(_))));
     }
 
-    /// A process that dies while it writes leaves the previous record, or the new one.
+    /// If a process is killed while it writes, either the previous record or the new one remains.
     #[test]
     fn newer_of_two_sound_copies_is_used() {
         let place = tempfile::tempdir().expect("a folder");

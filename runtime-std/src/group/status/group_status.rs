@@ -1,4 +1,4 @@
-//! The status of a member: for people, for scripts, for metrics.
+//! The status of a member, for people, scripts and metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,69 +11,70 @@ use crate::fabric::AnyFabric;
 use crate::group::description::view::View;
 use crate::rdma::Figures;
 
-/// The recent status of a member.
+/// The latest status of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// The group's name.
     pub group: String,
     /// This node.
     pub node: u32,
-    /// The view that it has installed.
+    /// The view that the member has installed.
     pub view: u64,
     /// The view's members, in rank order.
     pub members: Vec<u32>,
-    /// The nodes that it suspects.
+    /// The nodes that the member suspects.
     pub suspected: Vec<u32>,
-    /// The state of the member.
+    /// The member's state.
     pub state: MemberState,
-    /// Nodes that are taking over state from it.
+    /// The nodes that are receiving state from the member.
     pub joining: Vec<u32>,
-    /// Other things that an operator should know, each as a sentence: removed files in shared
+    /// Other facts that an operator should know, each as a sentence: removed files in shared
     /// memory, and nodes that wait to be admitted, with the reason.
     pub notices: Vec<String>,
-    /// The subgroups that it belongs to.
+    /// The subgroups that the member belongs to.
     pub subgroups: Vec<SubgroupStatus>,
-    /// The time since its start, in ms.
+    /// The time since the member's start, in ms.
     pub uptime_ms: u64,
-    /// Views that it has installed since its start.
+    /// Number of views installed since the member's start.
     pub views_installed: u64,
-    /// Messages that it delivered since its start.
+    /// Number of messages delivered since the member's start.
     pub delivered: u64,
-    /// Messages that it sent since its start; messages resent in a later view count again.
+    /// Number of messages sent since the member's start. Messages resent in a later view count
+    /// again.
     pub sent: u64,
-    /// Its null rounds.
+    /// Number of the member's null rounds.
     pub nulls: u64,
-    /// Writes that it posted, without heartbeats.
+    /// Number of writes posted by the member, excluding heartbeats.
     pub writes: u64,
-    /// Heartbeats that it posted.
+    /// Number of heartbeats posted by the member.
     pub heartbeats: u64,
-    /// Messages delivered per second, over about the last second.
+    /// Number of messages delivered per second, averaged over about the last second.
     pub delivered_per_second: u64,
-    /// Members that hold others back, as this node sees it (EXT-2).
+    /// Members that hold others back, as seen by this node (EXT-2).
     pub slow: Vec<SlowMember>,
-    /// External clients connected to it.
+    /// External clients connected to the member.
     pub clients: Vec<ClientStatus>,
-    /// The number of clients that it cut off since its start.
+    /// Number of clients that the member has disconnected since its start.
     pub clients_cut: u64,
-    /// The clients cut off last, the latest first.
+    /// The most recently disconnected clients, the latest first.
     pub cut: Vec<CutClient>,
 }
 
-/// The state of a member. In JSON it is the name in lower case.
+/// The state of a member. In JSON, this is the name in lower case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MemberState {
-    /// The member delivers, and no view change is in progress.
+    /// The member delivers messages, and no view change is in progress.
     #[default]
     Steady,
     /// A view change is in progress.
     Changing,
-    /// The member was asked to leave, and waits for the view without it.
+    /// The member has been asked to leave, and waits for the view that excludes it.
     Leaving,
-    /// The member left.
+    /// The member has left.
     Left,
-    /// The member is out of the group, or failed.
+    /// The member has been excluded from the group, or has failed.
     Halted,
 }
 
@@ -82,7 +83,7 @@ impl MemberState {
     pub const ALL: [Self; 5] =
         [Self::Steady, Self::Changing, Self::Leaving, Self::Left, Self::Halted];
 
-    /// Returns the name, as in JSON.
+    /// Returns the name, as used in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,15 +101,15 @@ impl MemberState {
 pub struct SlowMember {
     /// The member.
     pub node: u32,
-    /// The subgroup in which it does.
+    /// The subgroup in which the member holds others back.
     pub subgroup: String,
-    /// The members that are ahead of it: their messages wait for it.
+    /// The members that are ahead of this one, and whose messages wait for it.
     pub holds: Vec<u32>,
-    /// The time since it became slow, in ms.
+    /// The time since the member became slow, in ms.
     pub lasts_ms: u64,
 }
 
-/// An external client, at its member (EXT-1).
+/// The status of an external client at its member (EXT-1).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientStatus {
     /// The client's name, or its id if it has no name.
@@ -117,18 +118,18 @@ pub struct ClientStatus {
     pub kind: String,
     /// Its subgroup.
     pub subgroup: String,
-    /// The number of the publisher's next message to be delivered, or the sequence position that
-    /// the subscriber receives next.
+    /// For a publisher, the number of its next message to be delivered. For a subscriber, the
+    /// sequence position that it receives next.
     pub next: u64,
-    /// Messages that have not been sent to the subscriber yet.
+    /// Number of messages that have not been sent to the subscriber yet.
     pub behind: u64,
-    /// Bytes queued for it.
+    /// Number of bytes queued for the client.
     pub unsent_bytes: u64,
-    /// The time for which it has received none of the queued data, in ms.
+    /// The time for which the client has received none of the queued data, in ms.
     pub stalled_ms: u64,
 }
 
-/// A client that was cut off.
+/// A client that the member has disconnected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutClient {
     /// The client's name.
@@ -138,53 +139,53 @@ pub struct CutClient {
 }
 
 impl GroupStatus {
-    /// Returns whether its part in the group is over.
+    /// Returns whether this member has left the group or failed.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.state, MemberState::Left | MemberState::Halted)
     }
 
-    /// Returns whether it is about to leave.
+    /// Returns whether the member is about to leave.
     pub(crate) fn is_leaving(&self) -> bool {
         self.state == MemberState::Leaving
     }
 }
 
-/// One subgroup in the present view.
+/// The status of one subgroup in the current view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubgroupStatus {
     /// Its name.
     pub name: String,
     /// Its members.
     pub members: Vec<u32>,
-    /// Places in the delivery order received in this view.
+    /// Number of places in the delivery order received in this view.
     pub received: u64,
-    /// Places in the delivery order delivered in this view.
+    /// Number of places in the delivery order delivered in this view.
     pub delivered: u64,
-    /// Whether it lost its state, and accepts no further messages.
+    /// Whether the subgroup has lost its state, and accepts no further messages.
     pub closed: bool,
-    /// The durable counts, if it is logged and this node belongs to it.
+    /// The durable counts, if the subgroup is logged and this node belongs to it.
     // Never skipped: the encoding between processes does not allow missing fields.
     #[serde(default)]
     pub durable: Option<DurableStatus>,
 }
 
-/// The number of durable messages of a logged subgroup, since the group began.
+/// The numbers of durable messages of a logged subgroup since the group began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableStatus {
-    /// Messages that this member delivered or took over.
+    /// Number of messages that this member has delivered, or received as part of a state.
     pub delivered: u64,
-    /// Messages durable at this member.
+    /// Number of messages durable at this member.
     pub here: u64,
-    /// Messages durable at a majority of the subgroup's members.
+    /// Number of messages durable at a majority of the subgroup's members.
     pub majority: u64,
-    /// Messages durable at all of the subgroup's members.
+    /// Number of messages durable at all of the subgroup's members.
     pub all: u64,
     /// The number of writes to this member's log, each with one sync.
     pub commits: u64,
 }
 
-/// The last published status, readable by any thread. Empty until this process is a member; the
-/// last status remains after its membership has ended.
+/// The last published status, which any thread can read. It is empty until this process is a
+/// member; the last status remains after the membership has ended.
 #[derive(Clone, Debug, Default)]
 pub struct SharedStatus {
     hung: Arc<Mutex<Option<Hung>>>,
@@ -193,10 +194,10 @@ pub struct SharedStatus {
     unreached: Arc<Mutex<Unreached>>,
 }
 
-/// Nodes that want to join but do not reach these members, and when they reported it.
+/// Nodes that want to join but do not reach these members, with the time when each reported this.
 type Unreached = BTreeMap<NodeId, (Instant, Vec<NodeId>)>;
 
-/// How long a waiting node is shown; it reports again before.
+/// The time for which a waiting node is listed. It reports again before that time is over.
 const WAIT_SHOWN: Duration = Duration::from_secs(30);
 
 type Hung = (GroupStatus, Arc<View>);
@@ -209,8 +210,8 @@ struct ClientsShown {
     cut: Vec<CutClient>,
 }
 
-/// Returns a notice for each node that does not reach members, while it reports so and is not a
-/// member itself.
+/// Returns a notice for each node that does not reach some members, as long as the node reports
+/// this and is not a member itself.
 fn waits_of(unreached: &Unreached, members: &[u32]) -> impl Iterator<Item = String> {
     let waits = unreached
         .iter()
@@ -227,15 +228,16 @@ impl SharedStatus {
             Some((status, Arc::clone(view)));
     }
 
-    /// Changes the status in place, if it belongs to this view. Returns false if it belongs to
-    /// another view, or there is none.
+    /// Changes the status in place if it belongs to this view. Returns false if it belongs to
+    /// another view, or does not exist.
     pub(crate) fn change(&self, view: &Arc<View>, write: impl FnOnce(&mut GroupStatus)) -> bool {
         let mut shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
         let same = shown.as_mut().filter(|(_, of)| Arc::ptr_eq(of, view));
         same.map(|(status, _)| write(status)).is_some()
     }
 
-    /// Returns the member's status, which is at most a heartbeat old while the member runs.
+    /// Returns the member's status, which is at most one heartbeat interval old while the member
+    /// runs.
     #[must_use]
     pub fn status(&self) -> Option<GroupStatus> {
         let shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
@@ -258,8 +260,8 @@ impl SharedStatus {
         })
     }
 
-    /// Returns the fabric's figures, at most a heartbeat old; `None` for a member that is not over
-    /// RDMA.
+    /// Returns the fabric's figures, which are at most one heartbeat interval old. Returns `None`
+    /// for a member that does not use RDMA.
     #[must_use]
     pub fn rdma(&self) -> Option<Figures> {
         self.rdma.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -270,7 +272,8 @@ impl SharedStatus {
         fabric.write_figures(&mut self.rdma.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Publishes that a node cannot be admitted yet, because it does not reach these members.
+    /// Publishes the fact that a node cannot be admitted yet because it does not reach these
+    /// members.
     pub(crate) fn put_unreached(&self, node: NodeId, members: Vec<NodeId>) {
         let mut unreached = self.unreached.lock().unwrap_or_else(PoisonError::into_inner);
         unreached.insert(node, (Instant::now(), members));

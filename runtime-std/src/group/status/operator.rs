@@ -1,4 +1,4 @@
-//! The requests of an operator to a running member, from the same host or another.
+//! An operator's requests to a running member, from the same host or from another.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::group::engine::request::{Request, Requests};
 use crate::group::enter::forming::{Waiting, others};
 use crate::session_messages::{receive_message, send_message};
 
-/// How long either end may take.
+/// Time limit for a message from either end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest answer: a status of 1024 members and as many subgroups.
+/// The maximum length of an answer: a status of 1024 members and as many subgroups.
 const ANSWER_MAX: u64 = 64 << 20;
 
-/// The longest question, with room for questions of later programs.
+/// The maximum length of a request, with room for the requests of later programs.
 const ASK_MAX: u64 = 64;
 
-/// The requests of an operator.
+/// An operator's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OperatorRequest {
     Status,
@@ -30,24 +30,25 @@ pub(crate) enum OperatorRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OperatorReply {
     Status(Box<GroupStatus>),
-    /// The member leaves from now on; its process ends once it has left.
+    /// The member is leaving. Its process ends once the member has left.
     Leaving,
     /// The process is not a member yet.
     NotYet,
-    /// The process was a member, and no longer is.
+    /// The process was a member, but no longer is.
     Over,
-    /// The process waits for others, to form the group with them.
+    /// The process is waiting for other nodes, with which it will form the group.
     Forming {
         missing: Vec<u32>,
         but: Option<String>,
     },
-    /// The process waits for others, to continue from the group's logs; with the reason in words.
+    /// The process is waiting for other nodes, with which it will continue from the group's logs.
+    /// The text is the reason.
     Restarting(String),
-    /// The process waits for something else; with the reason in words.
+    /// The process is waiting for something else. The text is the reason.
     Waiting(String),
 }
 
-/// Answers one operator. Without `requests` this process is not a member yet.
+/// Answers one operator. If there are no `requests`, this process is not a member yet.
 pub(crate) fn answer(
     session: &mut Session,
     board: &SharedStatus,
@@ -81,7 +82,7 @@ pub(crate) fn answer_forming(session: &mut Session, waiting: &Waiting) -> Result
     send_message(session, &heard, PATIENCE)
 }
 
-/// Asks a process; an answer may say that it is not a member yet.
+/// Asks a process. The answer may say that it is not a member yet.
 pub(crate) fn ask(
     session: &mut Session,
     what: OperatorRequest,
@@ -101,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// Without a key, any process may connect to a control server, and many at once.
+    /// Without a key, any process can connect to a control server, and many can connect at once.
     #[test]
     fn overlong_operator_request_is_refused() {
         let identity = |node| Identity { node, incarnation: 1, digest: 7 };
@@ -124,7 +125,7 @@ mod tests {
         let heard = ask(&mut go(), OperatorRequest::Status).expect("an answer");
         assert_eq!(heard, OperatorReply::NotYet);
         answered.recv().expect("it was asked").expect("it answered");
-        // The connection may be closed before everything is sent.
+        // The connection may be closed before everything has been sent.
         let _ = go().send_stream(&mut std::io::Read::take(std::io::repeat(0), 1 << 20), PATIENCE);
         let error = answered.recv().expect("it was asked").expect_err("too long");
         assert!(matches!(error, SessionError::TooLong { limit: ASK_MAX }), "{error}");

@@ -1,4 +1,4 @@
-//! An operator's client of the members' control servers: it asks for their status, and asks a
+//! An operator's client for the control servers of members. It asks for their status, and can ask a
 //! member to leave.
 
 use std::collections::BTreeMap;
@@ -18,34 +18,34 @@ use crate::group::description::digest::differing;
 use crate::group::description::terms::Description;
 use crate::shared_memory::Root;
 
-/// Why a node does not answer.
+/// The reason why a node does not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperatorError {
-    /// The description has no such node.
+    /// The description does not contain this node.
     #[error("node {0} is not in the group file; use one of the nodes listed there")]
     UnknownNode(u32),
     /// The session could not be opened.
     #[error(transparent)]
     OpenSession(#[from] OpenSessionError),
-    /// The node went away, or stalled, in the middle of a message.
+    /// The node disconnected or stalled in the middle of a message.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The node's process is running, and is not a member yet.
+    /// The node's process is running, but is not a member yet.
     #[error("it is starting and not a member yet; try again later")]
     NotYet,
-    /// The node's process waits for others, to form the group with them.
+    /// The node's process is waiting for other nodes, with which it will form the group.
     #[error("{}", forming(missing, but.as_deref()))]
     Forming {
         /// Their ids.
         missing: Vec<u32>,
-        /// Why it would not form the group even if they came.
+        /// The reason why it would not form the group even if they were present.
         but: Option<String>,
     },
-    /// The node's process waits for something else; with the reason in words.
+    /// The node's process is waiting for something else. The text is the reason.
     #[error("{0}")]
     Waiting(String),
-    /// The node has another description.
+    /// The node has a different description.
     #[error(
         "it has a different configuration{}; use the same group file as the nodes",
         if fields.is_empty() { String::new() } else { format!(" ({fields})") }
@@ -54,10 +54,10 @@ pub enum OperatorError {
         /// The fields that differ, as far as they can be determined.
         fields: String,
     },
-    /// The node's process is still running, but its part in the group is over.
+    /// The node's process is still running, but is no longer a member.
     #[error("it has halted or left, and is no longer a member; its process reports the reason")]
     Over,
-    /// Another node or another program answers there.
+    /// A different node or program answers at that address.
     #[error(
         "it sent an unexpected answer; check the addresses, and run the same version everywhere"
     )]
@@ -70,7 +70,7 @@ fn forming(missing: &[u32], but: Option<&str>) -> String {
     format!("forming; waiting for {}{but}", missing.join(", "))
 }
 
-/// Connects to the control servers of a group's processes, without being a member.
+/// Connects to the control servers of a group's processes without being a member.
 #[derive(Debug)]
 pub struct OperatorClient {
     endpoints: ControlEndpoints,
@@ -79,13 +79,14 @@ pub struct OperatorClient {
 
 impl OperatorClient {
     /// Creates a client for the nodes of a description, which must be the same as theirs. `root` is
-    /// the folder of all groups, over shared memory.
+    /// the folder of all groups over shared memory.
     ///
     /// # Errors
     /// [`ControlEndpointsError`].
     pub fn new(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
         let endpoints = ControlEndpoints::of(description, root)?;
-        // The incarnation distinguishes two processes of a node; an operator's is never compared.
+        // The incarnation distinguishes two processes of the same node; an operator's incarnation
+        // is never compared.
         let incarnation = incarnation().unwrap_or_default();
         let identity =
             Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };
@@ -113,7 +114,7 @@ impl OperatorClient {
         }
     }
 
-    /// Returns the status of all nodes, asked at once.
+    /// Returns the status of all nodes, which are asked at the same time.
     #[must_use]
     pub fn statuses(
         &self,
@@ -132,8 +133,9 @@ impl OperatorClient {
         })
     }
 
-    /// Asks a node to leave its group. It begins at once, and is out when the others are in a view
-    /// without it. Returns the incarnation of its process, for [`OperatorClient::has_ended`].
+    /// Asks a node to leave its group. The node starts to leave at once, and has left when the
+    /// others are in a view that excludes it. Returns the incarnation of the node's process, for
+    /// [`OperatorClient::has_ended`].
     ///
     /// # Errors
     /// [`OperatorError`].
@@ -157,8 +159,8 @@ impl OperatorClient {
         }
     }
 
-    /// Returns whether that incarnation of a node is over: its process has released its address and
-    /// its application, or another process is there instead.
+    /// Returns whether that incarnation of a node has ended: its process has released its address
+    /// and its application, or a different process has replaced it.
     #[must_use]
     pub fn has_ended(
         &self,
@@ -184,7 +186,8 @@ impl OperatorClient {
         self.ask_life(node, what, time_limit, cancel).map(|(_, heard)| heard)
     }
 
-    /// The same as [`OperatorClient::ask`], with the incarnation of the process that answers.
+    /// Does the same as [`OperatorClient::ask`], and also returns the incarnation of the process
+    /// that answers.
     fn ask_life(
         &self,
         node: u32,

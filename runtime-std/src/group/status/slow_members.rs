@@ -1,18 +1,20 @@
-//! Members that hold the others back: which, in which subgroup, and for how long (EXT-2).
+//! Detects members that hold the others back, in which subgroup, and for how long (EXT-2).
 //!
 //! A member that has received less than others holds back delivery, because nothing is delivered
-//! before all have it. A member that has delivered less holds back senders, because their slots
-//! become free only when all have delivered. When all others wait for one member, they are as far
-//! ahead as it lets them be. So a member is behind if another one has received, or delivered,
-//! something that it has not.
+//! before all members have it. A member that has delivered less holds back senders, because their
+//! slots become free only when all members have delivered. When all others wait for one member,
+//! they are as far ahead as it lets them be. So a member is behind if another member has received,
+//! or delivered, something that it has not.
 //!
-//! A member's *lag* is the time since the oldest moment at which another one was at a position that
-//! it has not reached yet. A member that is always slightly behind, but keeps up, lags by moments.
-//! In a busy group the slowest member sets the pace, and lags by no more than a window takes. So a
-//! member that repeatedly lags by [`NAMED_AFTER`] counts as slow from the first time on.
+//! A member's *lag* is the time since another member first was at a position that this member has
+//! not reached yet. A member that is always slightly behind, but keeps up, lags only briefly. In a
+//! busy group, the slowest member sets the pace, and lags by no more than the duration of one
+//! window. So a member that repeatedly lags by [`NAMED_AFTER`] counts as slow since the first such
+//! lag.
 //!
 //! # Invariants
-//! - This is one member's view: a peer that is cut off from it appears to be behind.
+//! - This is only one member's view: a peer that is partitioned from this member appears to be
+//!   behind.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +23,8 @@ use tramontane_core::node::Frontiers;
 
 use super::group_status::{SlowMember, SubgroupStatus};
 
-/// A member that lags by less is not named: that is an upcall, or a moment without a processor.
+/// A member with a shorter lag is not named, because it may be in an upcall, or briefly without a
+/// processor.
 const NAMED_AFTER: Duration = Duration::from_millis(250);
 
 /// The time without such a lag after which a member is no longer slow.
@@ -39,7 +42,7 @@ pub(crate) struct Slow {
 }
 
 impl Slow {
-    /// Returns the form shown in a status.
+    /// Returns the form used in a status.
     pub(crate) fn shown(&self, subgroups: &[SubgroupStatus]) -> SlowMember {
         let subgroup = subgroups.get(self.subgroup.index()).map(|subgroup| subgroup.name.clone());
         SlowMember {
@@ -60,7 +63,8 @@ struct Race {
 }
 
 impl Race {
-    /// Returns the lag of a member at `own`, if the most advanced member is at `first`.
+    /// Returns the lag of a member whose frontier is `own`, if the most advanced member's frontier
+    /// is `first`.
     fn look(&mut self, own: u64, first: u64, now: Instant) -> Duration {
         if own >= first || own >= self.mark {
             *self = Self { mark: first, since: now };
@@ -76,12 +80,12 @@ struct Racer {
     node: NodeId,
     receiving: Race,
     delivering: Race,
-    /// The time since which it is slow, and the time when it last lagged too much.
+    /// The time since when the member is slow, and the last time at which it lagged too much.
     slow: Option<(Instant, Instant)>,
 }
 
 impl Racer {
-    /// Returns for how long it has been slow, if its present lag is `lag`.
+    /// Returns the time for which the member has been slow, if its current lag is `lag`.
     fn lasts(&mut self, lag: Duration, now: Instant) -> Option<Duration> {
         if lag >= NAMED_AFTER {
             let since =
@@ -101,7 +105,7 @@ pub(crate) struct SlowMembers {
 }
 
 impl SlowMembers {
-    /// Starts again for another view.
+    /// Starts over for another view.
     pub(crate) fn clear(&mut self) {
         self.racers.clear();
     }
@@ -149,7 +153,7 @@ mod tests {
 
     const SUBGROUP: SubgroupId = SubgroupId(3);
 
-    /// Checks members every 100 ms, at these received and delivered counts of each.
+    /// Checks members every 100 ms. `at` returns the received and delivered counts of each member.
     fn named(looks: u64, at: impl Fn(u64) -> Vec<(u64, u64)>) -> Vec<(u64, Slow)> {
         let (start, mut members, mut all) = (Instant::now(), SlowMembers::default(), Vec::new());
         for look in 0..looks {
@@ -186,25 +190,26 @@ mod tests {
         assert_eq!(named, [(4, slow(1, &[0, 2], 3))]);
     }
 
-    /// Nothing can be delivered, so all have delivered the same; the slow member is the one that
-    /// has not received.
+    /// Nothing can be delivered, so all members have delivered the same. The slow member is the one
+    /// that has not received anything.
     #[test]
     fn only_member_that_receives_nothing_is_named() {
         let stuck = |look: u64| vec![(10 * look, 0), (10 * look, 0), (0, 0)];
         assert_eq!(named(5, stuck), [(4, slow(2, &[0, 1], 3))]);
     }
 
-    /// A member is slow as long as it lags repeatedly, and for a while after.
+    /// A member is slow as long as it lags repeatedly, and for a while afterwards.
     #[test]
     fn repeatedly_lagging_member_stays_slow_until_forgiven() {
         let in_turns = |look: u64| {
             let first = 10 * look;
-            // Five checks without a message, then all messages; until it is as fast as the others.
+            // Repeatedly five checks without a message, and then all messages, until the member is
+            // as fast as the others.
             vec![(first, first), (first, if look < 20 { first / 50 * 50 } else { first })]
         };
         let looks: Vec<(u64, Duration)> =
             named(50, in_turns).into_iter().map(|(look, slow)| (look, slow.lasts)).collect();
-        // The member was level with the others at check 0, and lagged from check 1 to check 19.
+        // The member was level with the others at check 0, and lagged at checks 1 to 19.
         let lasts = (4..39).map(|look| (look, Duration::from_millis(100 * (look - 1))));
         assert_eq!(looks, lasts.collect::<Vec<_>>());
     }
@@ -215,7 +220,8 @@ mod tests {
             let first = 10 * look;
             vec![(100, first), (100, if look < 3 { 0 } else { first.min(30) })]
         };
-        // At check 3 it reached 30, which the others had not reached before: that is its mark.
+        // At check 3, the member reached 30, which the others had not reached before: that is its
+        // mark.
         let looks: Vec<u64> = named(8, late).into_iter().map(|(look, _)| look).collect();
         assert_eq!(looks, [7]);
     }

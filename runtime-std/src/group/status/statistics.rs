@@ -12,10 +12,10 @@ use crate::fabric::AnyFabric;
 use crate::group::description::view::View;
 use crate::group::engine::participant::Participant;
 
-/// The period over which a rate is measured.
+/// The period over which the rate is measured.
 const RATE_OVER: Duration = Duration::from_secs(1);
 
-/// The counters of one member, through all its views.
+/// The counters of one member, across all its views.
 #[derive(Debug)]
 pub(crate) struct Statistics {
     board: SharedStatus,
@@ -84,8 +84,8 @@ impl Statistics {
         self.total.nulls
     }
 
-    /// Publishes the member's status. If the published view is unchanged, nothing is allocated
-    /// unless the suspected nodes, the joining nodes or the state change.
+    /// Publishes the member's status. If the published view is unchanged, memory is allocated only
+    /// when the suspected nodes, the joining nodes or the state change.
     pub(crate) fn show(&mut self, participant: &Participant, view: &Arc<View>, seen: &Seen<'_>) {
         self.take_rate();
         if !self.board.change(view, |status| self.write(status, seen)) {

@@ -1,4 +1,4 @@
-//! Why a joiner is not supplied.
+//! The reasons why a joining node is not supplied.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tramontane_control::SessionError;
 use super::queue::Ended;
 use crate::group::durable::comparison::SharedLogError;
 
-/// How long a joiner may receive nothing.
+/// The maximum time for which a joining node may receive nothing.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
 
-/// Why a joiner is no longer supplied.
+/// The reason why a joining node is no longer supplied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SupplyError {
     #[error(transparent)]

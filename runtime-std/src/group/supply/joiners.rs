@@ -1,10 +1,11 @@
-//! The nodes that this member helps to join: what they are sent, and which of them the group is
-//! asked to admit.
+//! The nodes that this member helps to join, with what they are sent, and which of them the group
+//! is asked to admit.
 //!
 //! # Invariants
-//! - One request at a time: the core's cell for it holds one, and a later one would replace it.
-//! - A lagging joiner holds this member back between two steps, and through the member's frontier
-//!   the group, but never for as long as a failure timeout.
+//! - Only one request is made at a time, because the core's cell for requests holds one, and a
+//!   later request would replace it.
+//! - A lagging joining node holds this member back between two steps, and the group through the
+//!   member's frontier, but never for as long as a failure timeout.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,16 +26,16 @@ use crate::group::durable::delivered::Shared;
 use crate::group::engine::open_view::OpenView;
 use crate::group::join::admission::{Admission, SentCount};
 
-/// The interval between two checks whether a joiner has caught up.
+/// The interval between checks of whether a joining node has caught up.
 const HOLD_PAUSE: Duration = Duration::from_micros(200);
 
 /// A node that is being supplied.
 struct Joiner {
     node: NodeId,
-    /// The subgroups it is supplied with, and the number of messages that it was sent of each.
+    /// The subgroups that the node is supplied with, and the number of messages sent to it in each.
     subgroups: Vec<(SubgroupId, u64)>,
     sink: Sink,
-    /// How long it has held this member back.
+    /// The time for which the node has held this member back.
     held: Duration,
 }
 
@@ -45,7 +46,7 @@ struct Ready {
     sources: Vec<(SubgroupId, NodeId)>,
 }
 
-/// The present request to the group; one at a time.
+/// The current request to the group. There is only one at a time.
 #[derive(Debug)]
 enum Wished {
     Node(Ready),
@@ -53,7 +54,7 @@ enum Wished {
 }
 
 impl Ready {
-    /// Returns whether each subgroup of the joiner that has members is supplied by a member of the
+    /// Returns whether each of the node's subgroups that has members is supplied by a member of the
     /// view.
     fn has_all(&self, description: &Description, view: &View) -> bool {
         let has = |subgroup: &SubgroupId| {
@@ -65,27 +66,27 @@ impl Ready {
     }
 }
 
-/// All joiners of a member.
+/// All nodes that a member is helping to join.
 #[derive(Default)]
 pub(crate) struct Joiners {
     supplied: Vec<Joiner>,
-    /// Nodes that have caught up and wait for their turn.
+    /// Nodes that have caught up and are waiting for their turn.
     waiting: VecDeque<Ready>,
-    /// Changes of reserved subgroups that wait for their turn, ahead of all nodes.
+    /// Changes to reserved subgroups that are waiting for their turn, ahead of all nodes.
     changes: VecDeque<SubgroupChange>,
     /// The present request to the group.
     wished: Option<Wished>,
-    /// Nodes that the present view admitted, and that may not know it yet.
+    /// Nodes that the current view has admitted, but that may not know it yet.
     let_in: Vec<(NodeId, Sink)>,
 }
 
-/// Returns whether a change of a reserved subgroup has not taken effect in a view yet.
+/// Returns whether a change to a reserved subgroup has not yet taken effect in a view.
 fn is_to_come(change: SubgroupChange, description: &Description, view: &View) -> bool {
     let of = description.subgroups.get(change.subgroup.index());
     of.is_some_and(|of| of.reserved) && view.is_closed(change.subgroup) == change.opens
 }
 
-/// Returns the present states, in a view. Calls `between` after each, because each may take a
+/// Returns the current states in a view. Calls `between` after each state, because each may take a
 /// while.
 pub(crate) fn states_of<R: Replica>(
     wanted: &Wanted,
@@ -108,7 +109,7 @@ pub(crate) fn states_of<R: Replica>(
 }
 
 impl Joiners {
-    /// Returns whether no joiner needs what is delivered.
+    /// Returns whether no joining node needs the messages that are delivered.
     pub(crate) fn is_empty(&self) -> bool {
         self.supplied.is_empty()
     }
@@ -118,18 +119,18 @@ impl Joiners {
         self.supplied.iter().map(|joiner| joiner.node)
     }
 
-    /// Returns whether a node is joining, or was admitted and has not been sent everything yet.
+    /// Returns whether any node is joining, or has been admitted but not been sent everything yet.
     pub(crate) fn are_under_way(&self) -> bool {
         !self.supplied.is_empty() || !self.are_told()
     }
 
-    /// Returns whether all nodes admitted by the present view have what they need from this member,
-    /// or are gone.
+    /// Returns whether all nodes admitted by the current view have received what they need from
+    /// this member, or have been lost.
     pub(crate) fn are_told(&self) -> bool {
         self.let_in.iter().all(|(_, sink)| sink.is_over())
     }
 
-    /// Returns whether a joiner is supplied with a subgroup that the predicate accepts.
+    /// Returns whether a joining node is supplied with a subgroup that the predicate accepts.
     pub(crate) fn any_supplied(&self, is_it: impl Fn(SubgroupId) -> bool) -> bool {
         self.supplied
             .iter()
@@ -137,7 +138,7 @@ impl Joiners {
             .any(|(subgroup, _)| is_it(*subgroup))
     }
 
-    /// Begins to supply a node with the present states and everything after them. The caller has
+    /// Begins to supply a node with the current states and everything after them. The caller has
     /// checked that this is possible, and has discarded the node's earlier attempt.
     pub(crate) fn begin(&mut self, node: NodeId, states: States, sink: Sink) {
         let subgroups = states.iter().map(|state| (state.subgroup, 0)).collect();
@@ -146,8 +147,9 @@ impl Joiners {
         }
     }
 
-    /// Supplies a node that the present view has admitted with the states at the view's beginning,
-    /// because the member that was to do so is gone. The caller has checked that this is possible.
+    /// Supplies a node that the current view has admitted with the states at the view's beginning,
+    /// because the member that was supposed to do so has been lost. The caller has checked that
+    /// this is possible.
     pub(crate) fn supply_late(
         &mut self,
         node: NodeId,
@@ -169,7 +171,7 @@ impl Joiners {
         }
     }
 
-    /// Passes a delivered message to the joiners that are supplied with its subgroup.
+    /// Passes a delivered message to the joining nodes that are supplied with its subgroup.
     pub(crate) fn tap(&mut self, message: &Message<'_>) {
         let mut shared = None;
         self.supplied.retain_mut(|joiner| {
@@ -181,7 +183,7 @@ impl Joiners {
         });
     }
 
-    /// Waits for lagging joiners, at most `most`. Returns whether there were any.
+    /// Waits for lagging joining nodes, for at most `most`. Returns whether there were any.
     pub(crate) fn hold_back(&mut self, most: Duration) -> bool {
         let is_behind = |joiner: &Joiner| joiner.sink.is_behind();
         if !self.supplied.iter().any(is_behind) {
@@ -216,8 +218,8 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Requests that a reserved subgroup be opened or closed. It replaces an earlier request for
-    /// the subgroup that is still waiting, but not one that the group was already asked for.
+    /// Requests that a reserved subgroup be opened or closed. Replaces an earlier request for the
+    /// subgroup that is still waiting, but not one that the group has already been asked for.
     pub(crate) fn change(
         &mut self,
         change: SubgroupChange,
@@ -229,8 +231,9 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Asks the group to admit the next node that has everything it needs. A node whose sources no
-    /// longer match the view is told so first: a subgroup has members since, or a source is gone.
+    /// Asks the group to admit the next node that has everything it needs. If the node's sources no
+    /// longer match the view, because a subgroup has got members or a source has been lost, the
+    /// node is informed of this first.
     fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
         let Self { supplied, waiting, .. } = self;
         waiting.retain(|ready| {
@@ -267,7 +270,7 @@ impl Joiners {
         }
     }
 
-    /// Handles a node that is gone, or is given up. Returns whether the present view admitted it.
+    /// Handles a node that has been lost or given up. Returns whether the current view admitted it.
     /// The node may have returned already; its new attempt then continues.
     pub(crate) fn gone(
         &mut self,
@@ -284,7 +287,7 @@ impl Joiners {
         self.let_in.iter().any(|(let_in, sink)| *let_in == node && sink.leads_to(queue))
     }
 
-    /// Discards an earlier attempt of a node.
+    /// Discards a node's earlier attempt.
     pub(crate) fn give_up(&mut self, node: NodeId, description: &Description, view: &mut OpenView) {
         self.forget(node);
         self.waiting.retain(|waiting| waiting.node != node);
@@ -300,8 +303,8 @@ impl Joiners {
         self.supplied.retain(|joiner| joiner.node != node);
     }
 
-    /// Handles the end of a view, in which nothing more is delivered. Tells the nodes that the next
-    /// view admits.
+    /// Handles the end of a view, in which nothing more is delivered. Informs the nodes that the
+    /// next view admits.
     pub(crate) fn view_ends(&mut self, ended: &OpenView, admission: &Arc<Admission>) {
         let next = &admission.view;
         let let_in = &mut self.let_in;
@@ -324,7 +327,8 @@ impl Joiners {
             }
             !is_in
         });
-        // A node that was not admitted is requested again, because a request holds for one view.
+        // A node that was not admitted is requested again, because a request is valid for one view
+        // only.
         match self.wished.take() {
             Some(Wished::Node(ready)) => self.waiting.push_front(ready),
             Some(Wished::Change(change)) => {

@@ -1,4 +1,4 @@
-//! The member's side of a join: how it supplies joiners with state and messages.
+//! The member's side of a join, in which it supplies joining nodes with state and messages.
 //!
 //! | file | subject |
 //! |---|---|

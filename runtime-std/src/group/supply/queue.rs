@@ -1,12 +1,12 @@
-//! The queue for a joining node: what the member has for it, and the joiner has not taken yet
-//! (VIE-10).
+//! The queue for a joining node. It contains what the member has for the node, and what the node
+//! has not taken yet (VIE-10).
 //!
 //! # Invariants
-//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, plus the most bytes of large messages
-//!   that the group can have in flight. Messages count until they have been sent.
-//! - A message is copied once, for all joiners that are supplied with it.
-//! - A joiner that is behind by more than allowed holds the member back, and so the group. After a
-//!   total of [`HELD_MAX`] without progress it is given up.
+//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, plus the maximum number of bytes of
+//!   large messages that the group can have in flight. Messages count until they have been sent.
+//! - A message is copied only once for all joining nodes that are supplied with it.
+//! - A joining node that falls too far behind holds the member back, and therefore the group. After
+//!   a total of [`HELD_MAX`] without progress, the node is given up.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -21,79 +21,79 @@ use crate::group::durable::comparison::SharedLog;
 use crate::group::durable::delivered::Shared;
 use crate::group::join::admission::{Admission, SentCount};
 
-/// The bytes of messages that may wait for one joiner, without large ones.
+/// The number of message bytes that may wait for one joining node, excluding large messages.
 const BACKLOG_MAX: usize = 256 << 20;
 
-/// The bytes by which a joiner may be behind while it takes over a state, before it holds the
+/// The number of bytes by which a node may be behind while it receives a state, before it holds the
 /// member back.
 const FAR_BEHIND: usize = BACKLOG_MAX / 2;
 
-/// The bytes by which a joiner may be behind when the group is asked to admit it, because it has to
-/// take them during the view change.
+/// The number of bytes by which a node may be behind when the group is asked to admit it. The node
+/// has to receive them during the view change.
 const CLOSE_BEHIND: usize = 8 << 20;
 
-/// The overhead of one message in bytes.
+/// The memory overhead per message, in bytes.
 const MESSAGE_COST: usize = 64;
 
-/// The bytes up to which messages are sent together: one by one, a joiner of a busy group would
-/// never catch up.
+/// The number of bytes up to which messages are sent together. If they were sent individually, a
+/// node that joins a busy group would never catch up.
 pub(crate) const TOGETHER_MAX: usize = 256 << 10;
 
-/// The total time for which a joiner may hold the member back without catching up. Waits during
-/// which it catches up do not count.
+/// The total time for which a joining node may hold the member back without catching up. Waits
+/// during which it catches up do not count.
 pub(crate) const HELD_MAX: Duration = Duration::from_secs(10);
 
-/// The interval between two checks whether a joiner is still there.
+/// The interval between checks of whether a joining node is still connected.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The state of a subgroup, to be read while the group continues.
 pub(crate) struct SuppliedState {
     pub(crate) subgroup: SubgroupId,
-    /// The view that the state belongs to. It follows from the first `records` records of the
-    /// subgroup's log, if there is one.
+    /// The view that the state belongs to. The state is that after the first `records` records of
+    /// the subgroup's log, if there is one.
     pub(crate) view: ViewId,
     pub(crate) records: u64,
     pub(crate) content: Content,
 }
 
-/// The source from which a joiner restores its state.
+/// The source from which a joining node restores its state.
 pub(crate) enum Content {
     /// The application's state.
     State(Box<dyn Read + Send>),
-    /// The joiner's own log, and the records of this one from that number on.
+    /// The node's own log, and the records of this member's log starting at that number.
     Records { log: SharedLog, from: u64 },
 }
 
 /// The states of some subgroups.
 pub(crate) type States = Vec<SuppliedState>;
 
-/// An entry of a joiner's queue.
+/// An entry in a joining node's queue.
 pub(crate) enum Supplied {
     NotNow(String),
     /// States as they were when the queue began.
     States(States),
-    /// The same for a joiner that the present view has admitted: nothing follows them.
+    /// States for a node that the current view has admitted. Nothing follows them.
     Late(States, Arc<Admission>, Vec<SentCount>),
     Message(Shared, usize),
-    /// The joiner has to find suppliers in this view.
+    /// The node must find suppliers in this view.
     Choose(View),
-    /// The joiner was admitted, after this number of messages.
+    /// The node has been admitted, after this number of messages.
     Member(Arc<Admission>, Vec<SentCount>),
-    /// The joiner was too slow.
+    /// The node was too slow.
     GivenUp,
 }
 
-/// The bytes by which a joiner is behind, shared by both ends.
+/// The number of bytes by which a joining node is behind, shared by both ends.
 #[derive(Debug)]
 struct Backlog {
     bytes: AtomicUsize,
-    /// The limit above which the joiner holds the member back.
+    /// The limit above which the node holds the member back.
     bearable: AtomicUsize,
-    /// No thread takes entries any longer.
+    /// Set once no thread takes entries any longer.
     is_over: AtomicBool,
 }
 
-/// The member's end of a joiner's queue.
+/// The member's end of a joining node's queue.
 #[derive(Clone)]
 pub(crate) struct Sink {
     sender: Sender<Supplied>,
@@ -126,10 +126,10 @@ impl Sink {
         self.sender.send(supplied).is_ok()
     }
 
-    /// Adds a message. Returns false if the joiner is gone, or too slow.
+    /// Adds a message. Returns false if the joining node has been lost, or is too slow.
     pub(crate) fn put_message(&self, message: &Shared) -> bool {
         let cost = message.payload.len() + MESSAGE_COST;
-        // Only this thread adds to it.
+        // No other thread adds to the backlog.
         if self.backlog.bytes.load(Ordering::Relaxed).saturating_add(cost) > self.backlog_max {
             self.put(Supplied::GivenUp);
             return false;
@@ -143,13 +143,13 @@ impl Sink {
         Arc::ptr_eq(&self.backlog, &id.0)
     }
 
-    /// Returns whether no thread takes entries any longer: the joiner has what it needs, or is
-    /// gone.
+    /// Returns whether no thread takes entries any longer, because the node has what it needs or
+    /// has been lost.
     pub(crate) fn is_over(&self) -> bool {
         self.backlog.is_over.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the member has to wait before it delivers more.
+    /// Returns whether the member must wait before it delivers more.
     pub(crate) fn is_behind(&self) -> bool {
         self.backlog.bytes.load(Ordering::Relaxed) > self.backlog.bearable.load(Ordering::Relaxed)
     }
@@ -166,13 +166,13 @@ pub(crate) struct Ended;
 pub(crate) struct Queue {
     receiver: Receiver<Supplied>,
     backlog: Arc<Backlog>,
-    /// The entry that followed the last messages.
+    /// The entry that followed the last batch of messages.
     held: Option<Supplied>,
 }
 
 impl Queue {
-    /// Takes the next entry; `None` if none arrives in time, or if `is_over` returns true
-    /// meanwhile.
+    /// Takes the next entry. Returns `None` if none arrives in time, or if `is_over` returns true
+    /// in the meantime.
     pub(crate) fn take(
         &mut self,
         patience: Duration,
@@ -199,8 +199,8 @@ impl Queue {
         QueueId(Arc::clone(&self.backlog))
     }
 
-    /// Takes further messages that can be sent together with the first, as far as they are there.
-    /// Returns all of them with their cost.
+    /// Takes further queued messages that can be sent together with the first. Returns all of them
+    /// with their cost.
     pub(crate) fn take_more(&mut self, first: Shared, cost: usize) -> (Vec<Shared>, usize) {
         let (mut taken, mut bytes) = (vec![first], cost);
         while bytes < TOGETHER_MAX {
@@ -224,18 +224,18 @@ impl Queue {
         self.backlog.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the number of bytes that wait.
+    /// Returns the number of waiting bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.backlog.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the group may be asked to admit the joiner, because it can take the rest
+    /// Returns whether the group may be asked to admit the node, because it can receive the rest
     /// quickly.
     pub(crate) fn is_close(&self) -> bool {
         self.bytes() <= CLOSE_BEHIND
     }
 
-    /// Sets whether the joiner only catches up, so that the member may wait for it, or has other
+    /// Sets whether the node is only catching up, so that the member may wait for it, or has other
     /// things to do.
     pub(crate) fn catches_up(&self, alone: bool) {
         let bearable = if alone { CLOSE_BEHIND } else { FAR_BEHIND };
@@ -244,7 +244,7 @@ impl Queue {
 }
 
 impl Drop for Queue {
-    /// A joiner that is gone does not hold the member back.
+    /// A lost node does not hold the member back.
     fn drop(&mut self) {
         self.backlog.bearable.store(usize::MAX, Ordering::Relaxed);
         self.backlog.is_over.store(true, Ordering::Relaxed);
@@ -272,7 +272,7 @@ mod tests {
             };
             let (messages, bytes) = queue.take_more(first, first_cost);
             assert_eq!((messages.len(), bytes), (2, 2 * cost));
-            // These are being sent: there is room only afterwards.
+            // These messages are being sent, so there is room only afterwards.
             assert!(!sink.put_message(&one), "a third is too much");
             assert!(matches!(queue.receiver.try_recv(), Ok(Supplied::GivenUp)));
             queue.release(bytes);
@@ -300,8 +300,8 @@ mod tests {
         assert!(!sink.is_behind() && !sink.put_message(&megabyte));
     }
 
-    /// Even if all large messages that can be in flight are delivered at once, the joiner does not
-    /// count as too slow.
+    /// Even if all large messages that can be in flight are delivered at once, the joining node
+    /// does not count as too slow.
     #[test]
     fn large_messages_have_separate_queue_room() {
         let mut description = Description::local("large", 3, 8, 16);

@@ -1,20 +1,20 @@
-//! How a member supplies a joining node: the state at one moment, and everything that was delivered
-//! since (VIE-10).
+//! Supplies a joining node with the state at one moment, and with everything that has been
+//! delivered since (VIE-10).
 //!
-//! The thread that drives the member queues what is delivered; a separate thread takes it from the
-//! queue and sends it. So the group continues meanwhile, except for the call of
-//! [`Replica::snapshot`](crate::group::delivery::replica::Replica::snapshot).
+//! The thread that drives the member queues the delivered messages, and a separate thread takes
+//! them from the queue and sends them. So the group continues in the meantime, except during the
+//! call of [`Replica::snapshot`](crate::group::delivery::replica::Replica::snapshot).
 //!
 //! # Invariants
-//! - For each subgroup, a joiner receives its state at a position, then all messages from there on,
-//!   each once and in order, then the view that has the joiner as a member; nothing is missing in
-//!   between.
-//! - The group is asked to admit the joiner when each of its subgroups that has members is supplied
-//!   by a member of the view. If that is no longer so, the joiner is told, and finds other
-//!   suppliers.
-//! - The group is asked to admit the joiner when it is only slightly behind. While the joiner
-//!   catches up that far, the member waits for it (`queue`); a joiner slower than the group would
-//!   otherwise never get there.
+//! - For each subgroup, a joining node receives the state at a position, then all messages after
+//!   it, each once and in order, and then the view that contains the node as a member. Nothing is
+//!   missing in between.
+//! - The group is asked to admit the node when each of the node's subgroups that has members is
+//!   supplied by a member of the view. If that is no longer so, the node is informed, and finds
+//!   other suppliers.
+//! - The group is asked to admit the node when the node is only slightly behind. The member waits
+//!   for the node until it has caught up that far (`queue`), because a node slower than the group
+//!   would otherwise never get there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,25 +34,28 @@ use crate::group::join::join_messages::{JoinReply, JoinRequest};
 use crate::group::status::group_status::SharedStatus;
 use crate::session_messages::{receive_message, send_message};
 
-/// How long the member may leave a request unanswered, because it may be in an upcall.
+/// Time limit for the member's answer to a request. It is long, because the member may be in an
+/// upcall.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// The longest message of a joiner.
+/// The maximum length of a joining node's message.
 const ASK_MAX: u64 = 1 << 16;
 
-/// How long a joiner may take until its first message; it has nothing to do before.
+/// Time limit for a joining node's first message. It is short, because the node has nothing to do
+/// before it.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
-/// How long it may take from there to its request, while it looks for other members that supply it.
+/// Time limit from the first message to the request, during which the node looks for other members
+/// that supply it.
 const CHOICE: Duration = Duration::from_secs(60);
 
-/// How long a joiner may take to restore what it was sent, before it reports that.
+/// Time limit for a joining node to restore what it was sent, and to report that.
 const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
-/// The answer of a leaving member to joiners.
+/// A leaving member's answer to joining nodes.
 pub(crate) const LEAVES: &str = "this member is leaving";
 
-/// Serves one joiner to its end, in a thread of its own.
+/// Serves one joining node until it is done, in a separate thread.
 pub(crate) fn serve(
     node: NodeId,
     mut session: Session,
@@ -60,8 +63,8 @@ pub(crate) fn serve(
     requests: &Requests,
     logs: &SharedLogs,
 ) {
-    // A joiner that goes before it is supplied changes nothing: it may be a second process with a
-    // member's id.
+    // A node that disconnects before it is supplied changes nothing: it may be a second process
+    // with a member's id.
     if let Err(error) = converse(node, &mut session, board, requests, logs) {
         tracing::info!(%node, %error, "a joining node is not supplied");
     }
@@ -86,8 +89,8 @@ fn converse(
     supplied
 }
 
-/// Receives a joiner's first messages: what it wants, and whether this member leads its join. Each
-/// has a time limit, after which a silent joiner loses its slot at the control server.
+/// Receives a joining node's first messages, which say what it wants, and whether this member leads
+/// its join. Each has a time limit, after which a silent node loses its slot at the control server.
 fn greet(
     node: NodeId,
     session: &mut Session,
@@ -114,7 +117,7 @@ fn greet(
                 let subgroup = SubgroupId(subgroup);
                 supply_logs::fetch(session, logs.get(subgroup).as_ref(), subgroup, from, to)?;
             }
-            // Each subgroup once, because the application is asked for a state for each.
+            // Each subgroup only once, because the application is asked for a state for each.
             JoinRequest::Supply { subgroups, leads, records }
                 if subgroups.is_sorted_by(|one, next| one < next) =>
             {
@@ -132,7 +135,7 @@ fn greet(
     }
 }
 
-/// Sends states and messages, until the joiner reports that it is a member.
+/// Sends states and messages until the joining node reports that it is a member.
 fn supply(
     node: NodeId,
     session: &mut Session,
@@ -162,8 +165,8 @@ fn supply(
         }
     }
     let mut supplier = Supplier { node, session, queue, news };
-    // Only what arrived meanwhile. New messages may keep arriving for as long as the joiner takes
-    // over other states.
+    // Only the bytes that arrived in the meantime. New messages may keep arriving for as long as
+    // the node receives other states.
     let missed = supplier.queue.bytes();
     supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
     if supplier.news.is_none() {
@@ -177,8 +180,8 @@ fn supply(
     if leads { hear_up(session) } else { Ok(()) }
 }
 
-/// Receives the joiner's report that it is ready. Until then only this session shows the member
-/// that led the join whether the joiner has ended.
+/// Receives the joining node's report that it is ready. Until then, only this session shows the
+/// member that led the join whether the node has ended.
 fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
     match receive_message(session, ASK_MAX, STALL)? {
         JoinRequest::Up => Ok(()),
@@ -186,15 +189,15 @@ fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
     }
 }
 
-/// The news that a joiner receives after the messages.
+/// The news that a joining node receives after the messages.
 enum News {
-    /// The joiner is a member of a view: nothing follows.
+    /// The node is a member of a view. Nothing follows.
     Member(Arc<Admission>, Vec<SentCount>),
-    /// The joiner has to find suppliers in a view.
+    /// The node must find suppliers in a view.
     Choose(View),
 }
 
-/// A joiner that has received its states.
+/// The supplier of a joining node that has received its states.
 struct Supplier<'s> {
     node: NodeId,
     session: &'s mut Session,
@@ -203,7 +206,7 @@ struct Supplier<'s> {
 }
 
 impl Supplier<'_> {
-    /// Asks the group to admit the joiner once it is ready, and again if it has to find other
+    /// Asks the group to admit the node once it is ready, and again if the node has to find other
     /// suppliers.
     fn lead(mut self, requests: &Requests) -> Result<(), SupplyError> {
         loop {
@@ -262,7 +265,7 @@ impl Supplier<'_> {
                     return Err(SupplyError::Ended);
                 }
                 None if !self.session.is_open() => return Err(SessionError::Closed.into()),
-                // The group is idle.
+                // No messages are being delivered.
                 None => {}
             }
         }
@@ -280,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than a joiner may take to send what it wants.
+    /// Longer than a joining node may take to send what it wants.
     const LONG: Duration = Duration::from_secs(120);
 
     #[test]

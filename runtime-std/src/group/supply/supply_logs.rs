@@ -1,5 +1,5 @@
-//! How a member supplies the log of a joining node: records that the node lacks, read from the
-//! local log while the group continues (DUR-7).
+//! Supplies the log of a joining node. Records that the node lacks are read from the local log
+//! while the group continues (DUR-7).
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::group::durable::delivered::Delivered;
 use crate::group::join::join_messages::JoinReply;
 use crate::session_messages::send_message;
 
-/// How long delivered messages may take to become durable, before the node asks another member.
+/// Time limit for delivered messages to become durable. After that, the node asks another member.
 const DISK_MAX: Duration = Duration::from_secs(30);
 
-/// Sends how many records the node's log has in common with the local one.
+/// Sends the number of records that the node's log and the local log have in common.
 pub(crate) fn compare(
     session: &mut Session,
     log: Option<SharedLog>,
@@ -26,7 +26,7 @@ pub(crate) fn compare(
     Ok(send_message(session, &JoinReply::Common { records }, STALL)?)
 }
 
-/// Sends the records from `from` to before `to`, as far as they are durable.
+/// Sends the durable records from `from` up to, but not including, `to`.
 pub(crate) fn fetch(
     session: &mut Session,
     log: Option<&SharedLog>,
@@ -38,7 +38,7 @@ pub(crate) fn fetch(
     send(session, log, subgroup, from, to.min(log.end()))
 }
 
-/// Sends the records from `from` to before `to`, once they are durable.
+/// Sends the records from `from` up to, but not including, `to`, once they are durable.
 pub(crate) fn send_records(
     session: &mut Session,
     log: &SharedLog,
@@ -84,7 +84,7 @@ fn together(records: &mut impl Iterator<Item = Delivered>) -> Vec<Delivered> {
     taken
 }
 
-/// The overhead of one record in bytes.
+/// The memory overhead per record, in bytes.
 const RECORD_COST: usize = 64;
 
 impl From<SharedLogError> for SupplyError {

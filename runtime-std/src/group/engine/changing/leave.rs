@@ -1,4 +1,4 @@
-//! How a member decides when to leave.
+//! Decides when a member may leave.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::group::join::admission::Admission;
 use crate::member::Stopped;
 use crate::poll::nanoseconds;
 
-/// How long it waits for nodes that could equally be supplied by another member.
+/// The maximum wait for nodes that another member could supply equally well.
 pub(crate) const SUPPLIED_MAX: Duration = Duration::from_secs(3);
 
-/// How long it waits for nodes that take over state which no other member has.
+/// The maximum wait for nodes that are receiving state that no other member has.
 pub(crate) const NEEDED_MAX: Duration = Duration::from_secs(20);
 
 impl<R: Replica> Engine<R> {
@@ -28,7 +28,7 @@ impl<R: Replica> Engine<R> {
         self.leave_when_free()
     }
 
-    /// Asks the group to continue without this member, once no node depends on it.
+    /// Asks the group to continue without this member once no node depends on it.
     pub(crate) fn leave_when_free(&mut self) -> Result<(), Stopped> {
         let Some(since) = self.leaving.since.filter(|_| !self.leaving.is_asked) else {
             return Ok(());
@@ -38,7 +38,7 @@ impl<R: Replica> Engine<R> {
             return Ok(());
         }
         if self.view.members.len() == 1 {
-            // The member that left before this one may not know yet that the view without it is
+            // The member that left before this one may not know yet that the next view has been
             // decided. If it were the only one left, it would have no majority.
             return if self.ended.is_none() { Err(Stopped::Left) } else { Ok(()) };
         }
@@ -47,7 +47,7 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Returns whether a joiner restores a state that no other member has.
+    /// Returns whether a joining node is receiving state that no other member has.
     fn is_needed(&self) -> bool {
         let description = &self.parts.participant.description;
         let is_alone =
@@ -55,9 +55,9 @@ impl<R: Replica> Engine<R> {
         self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
     }
 
-    /// Ends this member, which is no longer in the view. Nodes admitted by the view without it
-    /// still need its share of what came before that view; it ends once they have taken that, and
-    /// its peers have everything they need.
+    /// Ends this member, which is no longer in the view. Nodes that the new view has admitted still
+    /// need this member's share of what precedes the view. The member ends once these nodes have
+    /// received their share and its peers have everything that they need.
     pub(crate) fn go(&mut self) -> Result<(), Stopped> {
         let until = match self.leaving.out_until {
             Some(until) => until,

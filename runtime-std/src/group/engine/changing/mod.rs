@@ -1,5 +1,5 @@
-//! A member whose group's membership changes: its steps in the present view, and its change from
-//! one view to the next.
+//! A member of a group whose membership can change: its steps in the current view, and the change
+//! from one view to the next.
 //!
 //! | file | subject |
 //! |---|---|
@@ -8,17 +8,18 @@
 //! | `requests` | requests of other threads |
 //!
 //! # The change to the next view
-//! 1. The core asks for the next view's memory; it is allocated after that step, and a later step
-//!    informs the core.
-//! 2. The core installs the view: joiners are told, the node of the new view is opened, undelivered
-//!    messages are carried over, and the application is told. From now on that node is stepped.
-//! 3. The old view is stepped until its last posts have gone to every peer; then its memory is
+//! 1. The core requests the next view's memory. The memory is allocated after that step, and a
+//!    later step informs the core.
+//! 2. The core installs the view: joining nodes are informed, the node of the new view is opened,
+//!    undelivered messages are carried over, and the application is informed. From then on, the new
+//!    node is stepped.
+//! 3. The old view is stepped until its last posts have reached every peer. Then its memory is
 //!    released (VIE-11).
 //!
 //! # Invariants
-//! - At most two views are open: the next view's memory is allocated only after the last view's is
-//!   released.
-//! - Nothing is allocated on the path of a message, unless a joiner is supplied.
+//! - At most two views are open, because the memory for the next view is allocated only after that
+//!   of the previous view has been released.
+//! - Nothing is allocated on the path of a message, except while a joining node is being supplied.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,30 +63,30 @@ use crate::poll::{Clock, Ending, Steps, guarded};
 /// The longest sleep while waiting for something that rings no bell.
 const CARE_PAUSE: Duration = Duration::from_micros(200);
 
-/// The parts that only a member with changing membership has.
+/// The parts specific to a member whose group's membership can change.
 pub(crate) struct ChangingParts {
     pub(crate) large: Large,
     pub(crate) connector: Arc<PeerConnector>,
     pub(crate) record: Record,
 }
 
-/// A member of a group whose membership changes.
+/// A member of a group whose membership can change.
 pub(crate) struct Engine<R: Replica> {
-    // Dropped first: they read the memory that the fabric keeps.
+    // Dropped first, because it reads memory that the fabric keeps.
     pub(crate) present: OpenView,
     pub(crate) ended: Option<OpenView>,
-    /// The latest time until which the old view is stepped for its peers.
+    /// The time limit for stepping the old view for its peers.
     ended_until: Time,
     prepared: Option<Prepared>,
-    /// Members that were lost in the next view before it began.
+    /// Members of the next view that were lost before the view began.
     lost_peers: LostPeers,
     pub(crate) view: Arc<View>,
-    /// How the present view admits joiners, and which ones.
+    /// The joining nodes that the current view admits, and what they need.
     pub(crate) admission: Arc<Admission>,
     pub(crate) newcomers: Vec<NodeId>,
-    /// The list of the view that the core asked to prepare, if it is not prepared yet.
+    /// The members of the view that the core has asked to prepare, if it has not been prepared yet.
     wanted: Option<Vec<NodeId>>,
-    /// The promises made before the present view ends.
+    /// The promises made before the current view ends.
     promising: Promising,
     pub(crate) joiners: Joiners,
     pub(crate) early_losses: EarlyLosses,
@@ -93,10 +94,10 @@ pub(crate) struct Engine<R: Replica> {
     pub(crate) slow_members: SlowMembers,
     /// Members that currently hold others back.
     pub(crate) slow: Vec<Slow>,
-    /// The last step of the node found no work.
+    /// Whether the last step of the node found no work.
     was_idle: bool,
-    /// Something other than messages is awaited: a view change, a peer's memory, or a reservation
-    /// of an earlier view.
+    /// Whether something other than messages is awaited: a view change, a peer's memory, or a
+    /// reservation from an earlier view.
     has_cares: bool,
     pub(crate) parts: Parts<R>,
     pub(crate) large: Large,
@@ -125,7 +126,7 @@ impl<R: Replica> Engine<R> {
             lost_peers: LostPeers::default(),
             view,
             admission: Arc::new(admission),
-            // Nodes that joined with this one are supplied by earlier members.
+            // Nodes that joined together with this one are supplied by earlier members.
             newcomers: Vec::new(),
             wanted: None,
             promising: Promising::default(),
@@ -159,7 +160,7 @@ impl<R: Replica> Engine<R> {
         &self.parts.statistics
     }
 
-    /// Waits for a slow joiner, for less than a failure timeout.
+    /// Waits for a slow joining node, for less than a failure timeout.
     #[cold]
     fn hold_back(&mut self) {
         if self.joiners.hold_back(self.parts.participant.failure_timeout() / 8) {
@@ -172,7 +173,7 @@ impl<R: Replica> Engine<R> {
         Ok(large.step(present, &mut parts.fabric)?)
     }
 
-    /// Releases large messages that were delivered, unless the application keeps their buffers.
+    /// Releases delivered large messages, unless the application keeps their buffers.
     fn release_large(&mut self) -> Result<(), Stopped> {
         let Self { present, parts, large, .. } = self;
         let replica = &mut parts.replica;
@@ -192,9 +193,9 @@ impl<R: Replica> Engine<R> {
         parts.note_delivered(|subgroup| present.read(|node| node.node().own_delivered(subgroup)));
     }
 
-    /// Reports to the group what became durable here. Called before a step. Returns false if the
-    /// logs have no room for the deliveries of a step; this member then only shows that it is
-    /// alive.
+    /// Reports to the group which messages have become durable at this member. Called before a
+    /// step. Returns false if the logs have no room for the deliveries of a step; this member then
+    /// only sends heartbeats.
     #[cold]
     fn may_deliver(&mut self) -> Result<bool, Stopped> {
         let Self { present, parts, clock, .. } = self;
@@ -323,7 +324,7 @@ impl<R: Replica> Steps for Engine<R> {
         let mut routed = Routed { fabric: &mut *fabric, poll };
         let mut upcalls = Upcalls { view, large, joiners, logs, replica, clock };
         let prepare = |next: NextView<'_>| {
-            // A leaving member has no memory in the view without it.
+            // A leaving member has no memory in the view that excludes it.
             let is_there = !next.members.contains(&participant.own)
                 || prepared.as_ref().is_some_and(|prepared| prepared.list == next.members);
             if !is_there {
@@ -336,8 +337,8 @@ impl<R: Replica> Steps for Engine<R> {
             present.change(|node| node.step_logged(now, &mut routed, &mut upcalls, preparing));
         let (progress, status) = stepped.map_err(Stopped::Broken)?;
         if self.clock.now() != now {
-            // An upcall took a while. Requests to this member, and its end, must not wait for many
-            // more steps.
+            // An upcall may have taken a while. Requests to this member, and its end, must not wait
+            // for many more steps.
             self.clock.read_at_next_step();
         }
         if progress.delivered > 0 {
@@ -410,7 +411,7 @@ impl<R: Replica> Steps for Engine<R> {
         self.parts.participant.heartbeat()
     }
 
-    /// A third of a heartbeat, which is how often the core checks a view.
+    /// A third of a heartbeat interval, which is how often the core checks a view.
     fn sleep_max(&self) -> Duration {
         if self.has_cares { CARE_PAUSE } else { self.parts.participant.heartbeat() / 3 }
     }
@@ -457,9 +458,9 @@ impl<R: Replica> Steps for Engine<R> {
         self.end(Stopped::Closed);
         if !self.has_left {
             self.has_left = true;
-            // Senders may keep this member in memory; joiners must not wait for it.
+            // Senders may keep this member in memory, but joining nodes must not wait for it.
             self.joiners = Joiners::default();
-            // Delivered messages become durable, and another process may then open the logs.
+            // Makes delivered messages durable. Another process may then open the logs.
             self.parts.logs = Logs::default();
             self.parts.fabric.leave();
         }

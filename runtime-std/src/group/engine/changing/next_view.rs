@@ -22,7 +22,7 @@ use crate::poll::Steps as _;
 use crate::poll::guarded;
 
 impl<R: Replica> Engine<R> {
-    /// Releases the last view's memory, once its end has reached all peers.
+    /// Releases the previous view's memory once the end of that view has reached all peers.
     pub(crate) fn let_go(&mut self) -> Result<(), Stopped> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric;
@@ -31,8 +31,8 @@ impl<R: Replica> Engine<R> {
             node.step_logged(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false)
         });
         stepped.map_err(Stopped::Broken)?;
-        // A peer that has accepted nothing by then is suspected in the new view, if it is in it at
-        // all.
+        // A peer that has accepted nothing by then is suspected in the new view, if it is a member
+        // of it.
         let is_over = self.clock.now() >= self.ended_until;
         if (ended.read(|node| node.is_all_posted()) || is_over) && fabric.retire(ended.view().id) {
             let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
@@ -43,12 +43,13 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Records the promise that the core asked for, once the logs contain everything it covers.
+    /// Records the promise that the core has asked for, once the logs contain everything that it
+    /// covers.
     pub(crate) fn keep_promise(&mut self) -> Result<(), Stopped> {
         let Some(asked) = self.promising.wanted.take() else { return Ok(()) };
         let logs = &self.parts.logs;
         if !logs.are_durable()? {
-            // The core asks again.
+            // The core will ask again.
             return Ok(());
         }
         let ends = logged_subgroups(&self.parts.participant.description);
@@ -56,7 +57,7 @@ impl<R: Replica> Engine<R> {
         let description = &self.parts.participant.description;
         self.record.promises(asked.clone().with_ends(description, ends))?;
         self.promising.kept = Some(asked);
-        // A disk may take a while.
+        // The disk may have taken a while.
         self.clock.read_at_next_step();
         Ok(())
     }
@@ -64,7 +65,7 @@ impl<R: Replica> Engine<R> {
     pub(crate) fn prepare_next(&mut self, list: &[NodeId]) -> Result<(), Stopped> {
         let next = self.view.next(&self.parts.participant.description, list);
         if let Some(other) = self.prepared.take() {
-            // A later proposal replaced the one that was asked for before.
+            // A later proposal has replaced the view requested before.
             self.parts.fabric.retire(other.view.id);
             self.lost_peers.forget(other.view.id);
         }
@@ -118,10 +119,11 @@ impl<R: Replica> Engine<R> {
         self.begin(&joined, &gone)
     }
 
-    /// Begins a view: hands out its rings, makes connections, and tells the application.
+    /// Begins a view: passes its rings to the senders, connects to new members, and informs the
+    /// application.
     pub(crate) fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
         self.has_cares = true;
-        // This comes before anything else happens in the view.
+        // This must come before anything else happens in the view.
         self.parts.logs.view_begins();
         self.record.begins(&self.view, self.parts.logs.notes())?;
         let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
@@ -144,7 +146,7 @@ impl<R: Replica> Engine<R> {
         self.begin_large()?;
         self.connector.forget(gone);
         let below = self.view.members.iter().take(self.present.own().index());
-        // Connections with members of the previous view exist, or are being made.
+        // Connections to members of the previous view exist already, or are being established.
         for node in
             below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node))
         {

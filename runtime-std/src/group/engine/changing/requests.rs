@@ -1,4 +1,4 @@
-//! Requests of other threads to the engine, carried out between two steps.
+//! Requests from other threads to the engine, handled between two steps.
 
 use std::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Accepts a connection from a member's present process, and closes any other.
+    /// Accepts a connection from a member's current process, and closes any other connection.
     fn connected(&mut self, node: NodeId, session: Session, call: &Call) {
         let is_expected = match call {
             Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
@@ -78,7 +78,8 @@ impl<R: Replica> Engine<R> {
         })
     }
 
-    /// Returns why a node cannot be supplied with these subgroups now, if it cannot.
+    /// Returns the reason why a node cannot be supplied with these subgroups now, or `None` if it
+    /// can.
     fn refusal(&mut self, node: NodeId, wanted: &Wanted) -> Option<String> {
         let Wanted { subgroups, records } = wanted;
         let description = &self.parts.participant.description;
@@ -104,9 +105,9 @@ impl<R: Replica> Engine<R> {
         why.map(str::to_owned)
     }
 
-    /// Returns why a node that the present view admitted cannot be supplied. The state is that of
-    /// the view's beginning as long as nothing was delivered in it, and nothing can be before the
-    /// node is ready.
+    /// Returns the reason why a node admitted by the current view cannot be supplied, if there is
+    /// one. The state is that of the view's beginning as long as nothing has been delivered in the
+    /// view, and nothing can be delivered before the node is ready.
     fn late_refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
         let rank = self.view.rank_of(node).filter(|_| self.newcomers.contains(&node));
         if rank.is_none_or(|rank| self.present.has_come(rank)) {

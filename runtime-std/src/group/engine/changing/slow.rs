@@ -1,4 +1,4 @@
-//! Detects, in an engine, the members that hold the others back.
+//! Lets an engine detect the members that hold the others back.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::group::delivery::replica::Replica;
 use crate::group::status::slow_members::Slow;
 
 impl<R: Replica> Engine<R> {
-    /// Finds members that hold the others back, and gives up those that do so for longer than the
+    /// Finds members that hold the others back, and removes those that do so for longer than the
     /// group allows (EXT-2).
     pub(crate) fn look_for_slow(&mut self) {
         let Self { present, view, parts, slow_members, slow, .. } = self;
@@ -24,7 +24,7 @@ impl<R: Replica> Engine<R> {
             let members = present.frontiers_of_all(id).filter_map(node);
             slow_members.look(id, members, now, slow);
         }
-        // A member that is slow itself does not judge others.
+        // A member that is itself slow does not judge others.
         let Some(bound) = participant.eviction_bound() else { return };
         if slow.iter().any(|slow| slow.node == participant.own) {
             return;

@@ -12,7 +12,8 @@ use crate::group::large::Large;
 use crate::group::supply::joiners::Joiners;
 use crate::poll::Clock;
 
-/// Passes stable messages to the application, to logs, and to joiners that are supplied.
+/// Passes stable messages to the application, to logs, and to the joining nodes that are being
+/// supplied.
 pub(crate) struct Upcalls<'e, R> {
     pub(crate) view: &'e View,
     pub(crate) large: &'e mut Large,
@@ -26,7 +27,8 @@ impl<R: Replica> Application for Upcalls<'_, R> {
     #[inline]
     fn deliver(&mut self, batch: &mut Batch<'_>) {
         let Self { view, large, joiners, logs, replica, .. } = self;
-        // A message delivered here was queued before, but its bytes may not have been fetched yet.
+        // A message delivered here has already been queued, but its bytes may not have been fetched
+        // yet.
         large.receive_message();
         let large = &**large;
         if large.is_mistold() {
@@ -48,7 +50,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
         messages.finish();
     }
 
-    /// Appends the messages that a log needs before the view is sealed.
+    /// Appends the messages that a log must contain before the view is sealed.
     #[cold]
     fn append(&mut self, batch: &mut Batch<'_>) {
         let Self { view, large, logs, .. } = self;

@@ -1,4 +1,4 @@
-//! Joiners whose suppliers follow a script.
+//! Tests joining nodes with suppliers that follow a script.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -58,8 +58,8 @@ impl Members {
     }
 }
 
-/// Describes a group with a subgroup of member 0 and the joiner, and one of member 1 and the
-/// joiner.
+/// Describes a group with two subgroups: one of member 0 and the joining node, and one of member 1
+/// and the joining node.
 fn description() -> Description {
     let mut description = Description::local("taking", 3, 8, 16);
     let mut other = description.subgroups[0].clone();
@@ -125,8 +125,8 @@ fn before() -> View {
     View { id: FIRST_VIEW, members: vec![NodeId(0), NodeId(1)], closed: Vec::new() }
 }
 
-/// A member may report that the joiner was admitted by an earlier request, after another one has
-/// reported that it has caught up.
+/// A member may report that an earlier request has led to the node's admission after another member
+/// has reported that it has caught up.
 #[test]
 fn admitted_joiner_receives_earlier_deliveries_of_all_suppliers() {
     let mut members = Members::default();
@@ -153,8 +153,8 @@ fn admitted_joiner_receives_earlier_deliveries_of_all_suppliers() {
     assert_eq!(join(&members, &before()).expect("it is let in"), [b"delivered late"]);
 }
 
-/// The second subgroup has no member in the first view. The lead finds out that it has one when the
-/// joiner is ready.
+/// The second subgroup has no member in the first view. The lead finds out that the subgroup has
+/// one when the joining node is ready.
 #[test]
 fn newly_populated_subgroup_is_restored_before_admission() {
     let alone = View { members: vec![NodeId(0)], ..before() };
@@ -227,7 +227,7 @@ fn joiner_restarts_if_view_ends_before_restore() {
     members.add(1, |session| {
         let _: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
         let view = View { id: admission().view.id.next(), ..before() };
-        // The joiner has gone by then.
+        // The joining node has left by then.
         let _ = send_message(session, &JoinReply::View(WireView::from(&view)), LONG);
     });
     let error = join(&members, &alone).expect_err("something is missing");

@@ -1,11 +1,11 @@
-//! The levels that a member's own messages in a subgroup have reached, and the threads and tasks
-//! that wait for them.
+//! The levels reached by a member's own messages in a subgroup, and the threads and tasks that wait
+//! for these levels.
 //!
 //! # Invariants
-//! - Counts only rise. All messages with ordinals below a count have reached its level.
+//! - Counts only rise. All messages with ordinals below a count have reached the count's level.
 //! - A waiter is woken once the count is beyond its message, or the member has ended. The thread
-//!   that drives the member checks for new waiters at each step, not only when a count has moved.
-//!   So a waiter that just missed a change of the count is woken at the next step, for which it
+//!   that drives the member checks for new waiters at each step, not only when a count has changed.
+//!   So a waiter that has just missed a change of the count is woken at the next step, for which it
 //!   rings.
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use std::task::Waker;
 
 use super::level::Count;
 
-/// The number of counts, without [`Count::Accepted`].
+/// The number of counts, excluding [`Count::Accepted`].
 const COUNTED: usize = 4;
 
-/// The key of a waiter: its message, and its own number.
+/// The key of a waiter: the number of its message, and its own number.
 pub(crate) type WaiterKey = (u64, u64);
 
 /// The waiters, by level and message.
@@ -29,7 +29,7 @@ struct Waiters {
 }
 
 impl Waiters {
-    /// Publishes how many there are.
+    /// Publishes the number of waiters.
     fn count_in(&self, waiting: &AtomicUsize) {
         waiting.store(self.by_count.iter().map(BTreeMap::len).sum(), Ordering::Relaxed);
     }
@@ -39,15 +39,15 @@ impl Waiters {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     reached: [AtomicU64; COUNTED],
-    /// No count rises any longer.
+    /// Set once no count rises any longer.
     has_ended: AtomicBool,
-    /// The number of waits so far, and of those that are pending.
+    /// The total number of waits so far, and the number of pending ones.
     waits: AtomicU64,
     waiting: AtomicUsize,
     waiters: Mutex<Waiters>,
 }
 
-/// Returns the index of a count; `None` for what is not counted.
+/// Returns the index of a count, or `None` for a level that is not counted.
 const fn index(count: Count) -> Option<usize> {
     match count {
         Count::Accepted => None,
@@ -59,14 +59,15 @@ const fn index(count: Count) -> Option<usize> {
 }
 
 impl Counts {
-    /// Returns the count: all messages with lower ordinals have reached the level.
+    /// Returns the count. All messages with lower ordinals have reached the level.
     pub(crate) fn get(&self, count: Count) -> u64 {
         index(count)
             .and_then(|index| self.reached.get(index))
             .map_or(u64::MAX, |reached| reached.load(Ordering::Acquire))
     }
 
-    /// Raises a count. Only the thread that drives the member calls this. Returns whether it moved.
+    /// Raises a count. Called only by the thread that drives the member. Returns whether the count
+    /// has changed.
     pub(crate) fn raise(&self, count: Count, ordinal: u64) -> bool {
         let moved = self.get(count) < ordinal;
         if let Some(reached) = index(count).and_then(|index| self.reached.get(index))
@@ -118,15 +119,16 @@ impl Counts {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the counts: the member has ended, no count rises any longer, and all waiters are woken.
+    /// Ends the counts because the member has ended. No count rises any longer, and all waiters are
+    /// woken.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
         self.wake();
     }
 
     /// Registers a waker, which is called when a message reaches a level or the member ends.
-    /// `before` is the key that an earlier call returned for the same wait. The caller checks once
-    /// more afterwards, and rings.
+    /// `before` is the key that an earlier call returned for the same wait. Afterwards, the caller
+    /// must check once more, and ring.
     pub(crate) fn wait(
         &self,
         count: Count,
@@ -144,14 +146,14 @@ impl Counts {
         Some(key)
     }
 
-    /// Removes a wait that was given up.
+    /// Removes a wait that has been given up.
     pub(crate) fn forget(&self, count: Count, key: WaiterKey) {
         let waiting = index(count);
         let mut waiters = self.waiters();
         let removed = waiting.and_then(|index| waiters.by_count.get_mut(index)?.remove(&key));
         waiters.count_in(&self.waiting);
         drop(waiters);
-        // Dropping a waker may run its owner's code, so it is not done under the lock.
+        // Dropping a waker may run its owner's code, so this is not done under the lock.
         drop(removed);
     }
 }
@@ -167,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts how often it is called.
+    /// Counts the calls to it.
     #[derive(Default)]
     struct Called(Calls);
 
@@ -197,12 +199,14 @@ mod tests {
         ]
     }
 
-    /// A wait of the model: its level, its waker, and the calls of that waker when the wait began.
+    /// A wait of the model: its level, its waker, and the number of calls to that waker when the
+    /// wait began.
     type ModelWait = (usize, Arc<Called>, usize);
 
     proptest! {
-        /// Compares with a model that checks every waiter each time: a waiter is called once after
-        /// it began to wait if its message has reached its level, and otherwise never.
+        /// Compares the counts with a model that checks every waiter each time. A waiter is called
+        /// once after it began to wait if its message has reached its level, and is otherwise never
+        /// called.
         #[test]
         fn waiters_wake_once_when_level_is_reached(
             deeds in prop::collection::vec(deed(), 0..80),
@@ -217,7 +221,7 @@ mod tests {
                         let waker = Waker::from(Arc::clone(&called));
                         let key = counts.wait(LEVELS[level], ordinal, None, &waker);
                         waits.insert(key.expect("it is counted"), (level, called, 0));
-                        // The driving thread sees that a wait began.
+                        // The driving thread notices that a wait has begun.
                         counts.wake();
                     }
                     Deed::Again { which } => {
@@ -257,7 +261,7 @@ mod tests {
         }
     }
 
-    /// A waiter that missed the driving thread's change is woken at the next step.
+    /// A waiter that has missed a change by the driving thread is woken at the next step.
     #[test]
     fn thread_does_not_wait_for_reached_level() {
         let counts = Counts::default();

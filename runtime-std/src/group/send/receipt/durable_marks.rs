@@ -1,12 +1,13 @@
-//! Which of this node's messages become durable with which count of the log.
+//! Maps durable counts of the log to this node's own messages.
 //!
-//! A log counts the messages of all senders; a receipt counts only this node's own. So each step
-//! that delivers own messages leaves a mark: its own messages delivered so far, and the number of
-//! records in the log. Once that many records are durable, so are these messages.
+//! A log counts the messages of all senders, but a receipt counts only this node's own messages. So
+//! each step that delivers own messages leaves a mark, which contains the number of own messages
+//! delivered so far and the number of records in the log. Once that many records are durable, so
+//! are these messages.
 //!
 //! # Invariants
-//! - Marks rise in both numbers. One is kept until its messages are durable everywhere.
-//! - A message never counts as durable too early: the log's count at a mark includes it.
+//! - Marks rise in both numbers. A mark is kept until its messages are durable everywhere.
+//! - A message never counts as durable too early, because the log's count at a mark includes it.
 
 use std::collections::VecDeque;
 
@@ -28,7 +29,7 @@ struct Mark {
 pub(crate) struct DurableMarks(VecDeque<Mark>);
 
 impl DurableMarks {
-    /// Adds a mark: this node's messages below the ordinal were delivered, and the log has
+    /// Adds a mark: this node's messages below the ordinal have been delivered, and the log has
     /// `records` records.
     pub(crate) fn add(&mut self, ordinal: u64, records: DurableCount) {
         if self.0.back().is_none_or(|last| last.ordinal < ordinal) {
@@ -36,8 +37,8 @@ impl DurableMarks {
         }
     }
 
-    /// Raises the counts of this node's messages to match the durable records. Returns whether one
-    /// moved.
+    /// Raises the counts of this node's messages to match the durable records. Returns whether any
+    /// count has changed.
     pub(crate) fn durable(&mut self, durable: &DurableCounts, counts: &Counts) -> bool {
         let levels = [
             (Count::Here, durable.here),
@@ -63,14 +64,15 @@ mod tests {
 
     use super::*;
 
-    /// Returns the deliveries of each step: for each message, whether this node sent it.
+    /// Returns the deliveries of each step. The flag of a message says whether this node sent it.
     fn steps() -> impl Strategy<Value = Vec<Vec<bool>>> {
         prop::collection::vec(prop::collection::vec(any::<bool>(), 0..5), 1..30)
     }
 
     proptest! {
-        /// Compares with a model that knows the log position of each own message: none is durable
-        /// too early, and all of a step are durable once the log has the step.
+        /// Compares the marks with a model that knows the log position of each own message. No
+        /// message is durable too early, and all messages of a step are durable once the log has
+        /// that step.
         #[test]
         fn own_messages_become_durable_with_log(
             steps in steps(),

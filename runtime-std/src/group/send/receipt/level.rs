@@ -1,7 +1,7 @@
-//! The levels that a message reaches, each a type, so that a function can require one (DUR-2).
+//! The levels that a message can reach. Each is a type, so that a function can require one (DUR-2).
 //!
-//! Each includes the levels before it. None is reported before it holds, and a level once reached
-//! is never lost.
+//! Each level includes the levels before it. A level is never reported before it has been reached,
+//! and is never lost afterwards.
 
 use std::marker::PhantomData;
 
@@ -17,10 +17,10 @@ mod sealed {
 }
 pub(crate) use self::sealed::Counted;
 
-/// The counts that a member keeps of its own messages in a subgroup, in the order of the levels.
+/// The counts that a member keeps for its own messages in a subgroup, in the order of the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Count {
-    /// All committed messages. Not counted, because a receipt exists only for such a message.
+    /// All committed messages. Not counted, because a receipt exists only for a committed message.
     Accepted,
     /// Delivered here.
     Delivered,
@@ -32,7 +32,7 @@ pub enum Count {
     Everywhere,
 }
 
-/// A level that a message reaches: [`Accepted`], [`Delivered`], [`DurableHere`],
+/// A level that a message can reach: [`Accepted`], [`Delivered`], [`DurableHere`],
 /// [`DurableMajority`] or [`DurableEverywhere`].
 pub trait Level: Counted + Send + Sync + 'static {}
 
@@ -53,22 +53,23 @@ macro_rules! levels {
 }
 
 levels! {
-    /// This member has the message, and sends it in order as long as it runs.
+    /// This member has the message, and sends it in order for as long as the member runs.
     Accepted = Accepted;
-    /// The message was delivered here, so every surviving member has received it, and delivers it
-    /// too. For a subgroup without order see [`Fate::Delivered`](super::Fate::Delivered).
+    /// The message has been delivered at this member, so every surviving member has received it,
+    /// and delivers it too. For an unordered subgroup, see
+    /// [`Fate::Delivered`](super::Fate::Delivered).
     Delivered = Delivered;
-    /// The message is in this member's log: a sync has returned for it.
+    /// The message is in this member's log, for which a sync has returned.
     DurableHere = Here;
-    /// The message is in the logs of a majority of the subgroup's members: it survives anything but
-    /// the loss of a majority of their disks.
+    /// The message is in the logs of a majority of the subgroup's members. It survives anything
+    /// except the loss of a majority of their disks.
     DurableMajority = Majority;
-    /// The message is in the logs of all present members of the subgroup.
+    /// The message is in the logs of all current members of the subgroup.
     DurableEverywhere = Everywhere;
 }
 
-/// Proof that a message has reached a level. Only a [wait](super::wait::At) for the level returns
-/// one.
+/// Proof that a message has reached a level. Such a proof is returned only by a
+/// [wait](super::wait::At) for that level.
 pub struct Reached<L: Level> {
     subgroup: SubgroupId,
     ordinal: Ordinal,
@@ -86,7 +87,7 @@ impl<L: Level> Reached<L> {
         self.subgroup
     }
 
-    /// Returns the number of the message among this node's own.
+    /// Returns the message's number among this node's own messages.
     #[must_use]
     pub const fn ordinal(&self) -> Ordinal {
         self.ordinal

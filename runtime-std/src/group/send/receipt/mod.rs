@@ -1,4 +1,4 @@
-//! Receipts: the handle for a sent message, and the queries on it.
+//! Receipts, which are handles for sent messages, and their queries.
 //!
 //! | file | subject |
 //! |---|---|
@@ -27,25 +27,27 @@ use super::send_state::SendState;
 /// The fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The message was delivered here, so every surviving member has it, and delivers it too. This
-    /// does not hold in a subgroup without order (`unordered`): there each member delivers what it
-    /// has. If a member is lost, others may lack the message, and it is not resent.
+    /// The message has been delivered at this member, so every surviving member has it, and
+    /// delivers it too. This does not hold in an unordered subgroup, in which each member delivers
+    /// what it has. If a member is lost, other members may lack the message, and it is not resent.
     Delivered,
-    /// The message is in flight. If the view changes first, it is resent in the next view, in order
-    /// (VIE-7); in a subgroup without order only if it was never sent.
+    /// The message is in flight. If the view changes first, the message is resent in the next view,
+    /// in order (VIE-7). In an unordered subgroup, it is resent only if it has never been sent.
     UnderWay,
-    /// This member ended before the message was sent: no member has it, or ever will.
+    /// This member ended before the message was sent. No member has it, or ever will.
     NotSent,
-    /// The message was sent, and this member ended before it was delivered here: the others may or
+    /// The message was sent, but this member ended before delivering it. The other members may or
     /// may not have delivered it.
     Unknown,
 }
 
-/// The messages of a subgroup are kept in memory: a receipt reports no more than delivery.
+/// A marker for subgroups whose messages are kept only in memory. The last level that a receipt
+/// reports is delivery.
 #[derive(Clone, Copy, Debug)]
 pub enum Volatile {}
 
-/// The members of a subgroup log what they deliver: a receipt also reports where it is durable.
+/// A marker for subgroups whose members log the messages that they deliver. A receipt also reports
+/// where a message is durable.
 #[derive(Clone, Copy, Debug)]
 pub enum Logged {}
 
@@ -57,7 +59,7 @@ pub enum Logged {}
 )]
 pub struct NotLogged(pub SubgroupId);
 
-/// The handle for a committed message. It can be queried, and waited for, at each level.
+/// The handle for a committed message. For each level, the handle can be queried, and waited on.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -72,7 +74,7 @@ pub struct NotLogged(pub SubgroupId);
 /// }
 /// ```
 ///
-/// A level that the subgroup never reaches cannot be requested:
+/// A level that the subgroup never reaches cannot be requested. This does not compile:
 ///
 /// ```compile_fail,E0599
 /// # use tramontane_runtime::group::{Receipt, Sender};
@@ -91,7 +93,7 @@ impl<K> Receipt<K> {
         Self { state: Arc::clone(state), ordinal, kind: PhantomData }
     }
 
-    /// Returns the number of the message among this node's own.
+    /// Returns the message's number among this node's own messages.
     #[must_use]
     pub const fn ordinal(&self) -> Ordinal {
         self.ordinal
@@ -109,29 +111,29 @@ impl<K> Receipt<K> {
         self.state.fate(self.ordinal)
     }
 
-    /// Returns the level that every receipt has reached: this member has accepted the message.
+    /// Returns the handle for acceptance by this member. Every receipt has reached this level.
     pub fn accepted(&self) -> At<Accepted> {
         At::new(&self.state, self.ordinal)
     }
 
-    /// Returns the level of delivery here.
+    /// Returns the handle for delivery at this member.
     pub fn delivered(&self) -> At<Delivered> {
         At::new(&self.state, self.ordinal)
     }
 }
 
 impl Receipt<Logged> {
-    /// Returns the level of durability at this member.
+    /// Returns the handle for durability at this member.
     pub fn durable_here(&self) -> At<DurableHere> {
         At::new(&self.state, self.ordinal)
     }
 
-    /// Returns the level of durability at a majority of the subgroup's members.
+    /// Returns the handle for durability at a majority of the subgroup's members.
     pub fn durable_majority(&self) -> At<DurableMajority> {
         At::new(&self.state, self.ordinal)
     }
 
-    /// Returns the level of durability at all of the subgroup's members.
+    /// Returns the handle for durability at all of the subgroup's members.
     pub fn durable_everywhere(&self) -> At<DurableEverywhere> {
         At::new(&self.state, self.ordinal)
     }

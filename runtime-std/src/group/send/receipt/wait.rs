@@ -1,4 +1,4 @@
-//! A wait for a level: by a query, by a thread, or by a task.
+//! Waits for a level, by a query, by a thread, or by a task.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use super::ordinal::Ordinal;
 use crate::group::send::send_state::SendState;
 use crate::member::Stopped;
 
-/// Why a level was not reached.
+/// The reason why a level has not been reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotReached {
@@ -25,8 +25,8 @@ pub enum NotReached {
     Stopped(#[from] Stopped),
 }
 
-/// A message on its way to a level: a [`Receipt`](super::Receipt) returns one for each level. It is
-/// a future, for any executor.
+/// A message on its way to a level. A [`Receipt`](super::Receipt) returns one for each level. It is
+/// a future, which works with any executor.
 #[must_use = "nothing waits before it is asked, waited for or awaited"]
 pub struct At<L: Level> {
     state: Arc<SendState>,
@@ -41,21 +41,21 @@ impl<L: Level> At<L> {
         Self { state: Arc::clone(state), ordinal, waiter: None, level: PhantomData }
     }
 
-    /// Returns whether the level is reached, as far as this member knows.
+    /// Returns whether the message has reached the level, as far as this member knows.
     #[must_use]
     pub fn is_reached(&self) -> bool {
         self.reached().is_some()
     }
 
-    /// Returns the proof that the level is reached, if it is.
+    /// Returns the proof that the level has been reached, or `None` if it has not.
     #[must_use]
     pub fn reached(&self) -> Option<Reached<L>> {
         let is_reached = self.ordinal.0 < self.state.counts.get(L::COUNT);
         is_reached.then(|| Reached::new(self.state.subgroup, self.ordinal))
     }
 
-    /// Waits for the level, at most `timeout`. If the caller steps the member, another thread has
-    /// to step it meanwhile.
+    /// Waits for the level, for at most `timeout`. If the caller steps the member, another thread
+    /// must step it during the wait.
     ///
     /// # Errors
     /// [`NotReached`].
@@ -87,7 +87,7 @@ impl<L: Level> At<L> {
         }
     }
 
-    /// Returns the outcome, once it is settled.
+    /// Returns the outcome once it is certain.
     fn known(&self) -> Option<Result<Reached<L>, Stopped>> {
         // Read in this order, so that a level reached before the member ended counts as reached.
         let has_ended = self.state.counts.has_ended();
@@ -123,7 +123,7 @@ impl<L: Level> std::fmt::Debug for At<L> {
     }
 }
 
-/// Wakes a thread that is parked.
+/// Wakes a parked thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
