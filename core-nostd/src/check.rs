@@ -1,23 +1,23 @@
-//! Checks of the contents of rows, for memory and links that flip bits: an option of the layout
-//! ([`Layout::with_checks`](crate::layout::Layout::with_checks)).
+//! Checks on the contents of rows, for memory and links that may flip bits. They are an option of
+//! the layout ([`Layout::with_checks`](crate::layout::Layout::with_checks)).
 //!
 //! A *cell* carries its own check, because its neighbours may change while it is read: 48 bits hold
-//! the value, and the other 16 bits follow from them. Any one or two flipped bits of a cell are
-//! detected.
+//! the value, and the other 16 bits are computed from them. Any one or two flipped bits of a cell
+//! are detected.
 //!
-//! A *slot* has one more cell, computed from its payload, its length and its position in the ring.
-//! Any change within a single aligned group of 8 bytes of a payload is detected. The slot's counter
-//! is a cell and carries its own check.
+//! A *slot* has one more cell, computed from its payload, its length and the position of its
+//! message. Any change within a single aligned group of 8 bytes of a payload is detected. The
+//! slot's counter is a cell and carries its own check.
 //!
-//! Zero passes the check, so fresh memory needs no preparation. Other damage goes undetected with a
-//! probability of one in 2^16 in a cell and one in 2^64 in a payload. Checks do not protect against
-//! a member that intends to deceive.
+//! A cell of zero passes its check, so fresh memory needs no preparation. Other damage goes
+//! undetected with a probability of 2^-16 in a cell and 2^-64 in a payload. Checks do not protect
+//! against a member that intends to deceive.
 //!
 //! Requirement: FLT-2.
 
 use crate::ids::Position;
 
-/// Bits of a cell that hold its value.
+/// Number of bits of a cell that hold its value.
 const VALUE_BITS: u32 = 48;
 
 /// Largest number that a checked cell holds.
@@ -32,7 +32,7 @@ const CELL_FACTOR: u64 = 0x4164_d839_9f76_7c45;
 const SLOT_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Number of consecutive steps in which a cell or a slot may fail its check before its owner is
-/// reported. Until then it counts as not yet written, and a later post repairs it.
+/// reported. Until then the cell or slot counts as not yet written, and a later post can repair it.
 pub const STEPS_UNREADABLE: u32 = 16;
 
 /// Whether cells and slots carry checks.
@@ -57,7 +57,7 @@ impl Checks {
         }
     }
 
-    /// Returns the value of a cell, or `None` if it fails its check.
+    /// Returns the value of a cell, or `None` if the cell fails its check.
     #[inline]
     #[must_use]
     pub const fn unseal(self, cell: u64) -> Option<u64> {
@@ -84,7 +84,7 @@ impl Checks {
     }
 }
 
-/// Returns a number with its check. A number that is too large counts as [`SEALED_MAX`].
+/// Returns a number with its check. A number that is too large is replaced with [`SEALED_MAX`].
 const fn seal(value: u64) -> u64 {
     let value = if value > SEALED_MAX { SEALED_MAX } else { value };
     value | check_of(value) << VALUE_BITS
@@ -101,7 +101,7 @@ const fn check_of(value: u64) -> u64 {
 
 /// Returns the check of a slot with this payload; `length` is the value stored in the slot.
 ///
-/// Not inlined, so that without checks the callers' machine code stays the same.
+/// Not inlined, so that callers compile to the same machine code when checks are off.
 #[cold]
 #[inline(never)]
 #[must_use]
@@ -130,7 +130,7 @@ const fn take_in(check: u64, group: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns small values, large ones and some in between.
+    /// Returns small, large and intermediate values.
     fn values() -> impl Iterator<Item = u64> {
         let spread = (0..40_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16);
         (0..40).chain(spread).chain([SEALED_MAX, SEALED_MAX - 1, 1 << 47])

@@ -1,8 +1,8 @@
 //! Newtypes for all counts and names, so that no bare integer crosses a module boundary.
 //!
-//! Counts are 64 bits wide (requirement ORD-4): at a thousand million per second they last for
-//! centuries. Arithmetic on them saturates. A saturated count stops its group; a wrapped one would
-//! confuse it.
+//! Counts are 64 bits wide (requirement ORD-4): at a thousand million per second they last for more
+//! than 500 years. Arithmetic on them saturates. A saturated count stops its group, whereas a
+//! wrapped count would confuse the group.
 
 /// Declares a newtype over an unsigned integer with the few operations that ids need.
 macro_rules! id {
@@ -17,7 +17,7 @@ macro_rules! id {
             /// The first value.
             pub const ZERO: Self = Self(0);
 
-            /// Returns the bare number.
+            /// Returns the plain number.
             #[must_use]
             pub const fn get(self) -> $integer {
                 self.0
@@ -68,18 +68,18 @@ id! {
     Place(u64)
 }
 id! {
-    /// A count of sequence positions: `n` means that positions `0` to `n - 1` are done (ORD-1). It
-    /// only grows.
+    /// A count of sequence positions: `n` means that positions `0` to `n - 1` are done (ORD-1). A
+    /// frontier never decreases.
     Frontier(u64)
 }
 #[cfg(feature = "durable")]
 id! {
-    /// The number of a subgroup's messages that a member has made durable since the group began:
-    /// the first `n` in their order (DUR-1). It continues across views and does not count nulls.
+    /// The number of a subgroup's messages that a member has made durable since the group began, in
+    /// delivery order (DUR-1). It continues across views and does not count nulls.
     DurableCount(u64)
 }
 id! {
-    /// A count of messages in one sender's ring, without nulls; message `p` is in slot `p mod
+    /// A count of messages in one sender's ring, not counting nulls; message `p` is in slot `p mod
     /// window`.
     Position(u64)
 }
@@ -100,17 +100,18 @@ id! {
     GroupId(u16)
 }
 id! {
-    /// A client's number in an overlay, from zero. At most one client has it at a time (TRM-7).
+    /// A client's number in an overlay, from zero. At most one client has a given number at a time
+    /// (TRM-7).
     ClientNumber(u16)
 }
 id! {
-    /// The number of messages that one source gave to a group before this one: a client's ordinal,
-    /// or a position in the stream that a parent passes on to its child (TRM-6).
+    /// The number of messages that one source has given to a group before this message: a client's
+    /// ordinal, or a position in the stream that a parent passes on to its child (TRM-6).
     Ordinal(u64)
 }
 id! {
-    /// A point in time, in nanoseconds since any fixed one. The core has no clock: the caller
-    /// passes the time of each step, and the application returns the time after an upcall.
+    /// A point in time, in nanoseconds since an arbitrary fixed point. The core has no clock: the
+    /// caller passes the time of each step, and the application returns the time after an upcall.
     Time(u64)
 }
 
@@ -161,7 +162,8 @@ impl Time {
         Self(self.0.saturating_add(nanoseconds))
     }
 
-    /// Returns the nanoseconds from `earlier` to this time, or zero if it is not earlier.
+    /// Returns the number of nanoseconds from `earlier` to this time, or zero if this time is
+    /// before `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -171,7 +173,7 @@ impl Time {
 // If a `usize` could not hold a slot index, the conversions below would lose bits.
 const _: () = assert!(usize::BITS >= u32::BITS, "addresses of 32 bits or more are needed");
 
-/// Widens without loss; `From` is not const yet.
+/// Widens without loss; `From` cannot be called in a `const fn` yet.
 #[allow(clippy::as_conversions)]
 #[must_use]
 pub(crate) const fn index_from_u16(value: u16) -> usize {

@@ -1,10 +1,10 @@
 //! Tramontane's core: atomic multicast over remote memory, without `std` and without a heap.
 //!
 //! A message sent to a group arrives at every member or at none, in the same order everywhere.
-//! Begin with [`node::Node`]: one member of a group. Its [`step`](node::Node::step) sends, receives
-//! and delivers; a [`layout::Layout`] describes the group and the memory that the node needs; a
-//! [`fabric::Fabric`] carries its writes to the other members. Programs on an operating system
-//! should use the crate `tramontane` instead.
+//! Begin with [`node::Node`], which is one member of a group. Its [`step`](node::Node::step) sends,
+//! receives and delivers; a [`layout::Layout`] describes the group and the memory that the node
+//! needs; a [`fabric::Fabric`] carries its writes to the other members. Programs on an operating
+//! system should use the crate `tramontane` instead.
 //!
 //! The protocols are those of Derecho with Spindle (Jha, Rosa, Birman, ICDCS 2022). Ids such as
 //! COR-1 below are the project's requirements.
@@ -14,12 +14,14 @@
 //!   returns.
 //! - It never blocks, recurses or allocates, and no input from a peer or a caller makes it panic.
 //! - The caller lends all memory: the rows, the state and the outboxes. [`layout::Layout`] computes
-//!   their sizes.
-//! - A [`fabric::Fabric`] is its only way to the outside.
-//! - Cells only grow. Data larger than a cell is published by a counter that is written after it.
+//!   the sizes.
+//! - A [`fabric::Fabric`] is its only connection to the outside.
+//! - Cells only grow. Data larger than a cell is published by a counter that is written after the
+//!   data.
 //!
 //! # Example
-//! Two members in one process, with rows in one memory, so that the fabric has nothing to carry:
+//! Two members in one process, whose rows are in shared memory, so that the fabric has nothing to
+//! carry:
 //!
 //! ```
 //! use tramontane_core::fabric::{
@@ -133,8 +135,8 @@
 //! for several threads that drive one node.
 //!
 //! # Features
-//! None is on by default. A partition with a fixed membership needs none, and neither builds nor
-//! reviews the code that they add.
+//! No feature is on by default. A partition with a fixed membership needs none, so the code that
+//! they add is neither built nor reviewed for it.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -146,8 +148,8 @@
 //! | `defmt` | formats for a `defmt` logger |
 //!
 //! In every build a slot may hold the descriptor of a large message, so the stages of [`multicast`]
-//! are the same machine code in all builds. Without `blocks` no layout allows such a descriptor,
-//! and a sender that publishes one misbehaves.
+//! compile to the same machine code in all builds. Without `blocks` no layout allows such a
+//! descriptor, and a sender that publishes one misbehaves.
 //!
 //! # Targets
 //! Counts are 64 bits wide and shared between processors, so a target needs 64-bit atomics.

@@ -7,18 +7,19 @@ use core::ops::Deref;
 use super::blocks::Blocks;
 use crate::memory::{BlockMemory, BlockPages};
 
-/// Intended use of a piece of block memory.
+/// Intended use of block memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum BlockUse {
-    /// Blocks are sent from it and received into it.
+    /// Blocks are sent from the memory and received into it.
     Both,
-    /// Blocks are only sent from it. Over RDMA no peer may write to it, and a receive into it is
-    /// `OutOfRange`. On other fabrics peers never write to block memory.
+    /// Blocks are only sent from the memory. Over RDMA no peer may write to it, and posting a
+    /// receive into it fails with `OutOfRange`. On other fabrics peers never write to block memory.
     Send,
 }
 
-/// Allocates memory for the blocks of one member, for all of its views. Any thread may hold one.
+/// Allocates memory for the blocks of one member, for all of its views. Any thread may hold a
+/// store.
 pub trait BlockStore: Clone + Send + Sync + 'static {
     /// Pointer that keeps the bytes alive. The fabric holds a clone while a block is sent from them
     /// or received into them.
@@ -28,8 +29,8 @@ pub trait BlockStore: Clone + Send + Sync + 'static {
     type Error: core::error::Error + Send + Sync + 'static;
 
     /// Allocates `bytes` bytes of zeroed memory under a region that no other memory of this member
-    /// has, and registers it with the fabric. It may take a while for large sizes, but never waits
-    /// for another member.
+    /// has, and registers it with the fabric. The call may take a while for large sizes, but never
+    /// waits for another member.
     ///
     /// # Errors
     /// Fails if there are too many regions or too little memory.
@@ -39,8 +40,8 @@ pub trait BlockStore: Clone + Send + Sync + 'static {
         purpose: BlockUse,
     ) -> Result<BlockMemory<Self::Pages>, Self::Error>;
 
-    /// Returns whether a block may still land in its memory after its channel is closed. Such
-    /// memory should be dropped instead of being reused at once.
+    /// Returns whether a block may still land in its memory after its channel is closed. If so,
+    /// that memory should be dropped rather than reused at once.
     fn fills_late(&self) -> bool {
         false
     }

@@ -1,11 +1,11 @@
 //! Blocks: two-sided transfers of large pieces, used by block multicast.
 //!
-//! The receiver posts the destination of a block before the block arrives, for a few blocks at a
-//! time. The sender attaches a 32-bit number to each block. The protocol must know whether the peer
-//! is ready (RDM-4): a block that finds no posted receive may cost the connection.
+//! The receiver posts the destination of each block before the block arrives, a few blocks ahead.
+//! The sender attaches a 32-bit number to each block. The protocol must know whether the peer is
+//! ready (RDM-4): a block that finds no posted receive may break the connection.
 //!
-//! Two nodes share several *channels*, each with its own order. Several transfers can therefore
-//! share a view, as each group in the paper has its own queue pairs.
+//! Two nodes share several *channels*, and each channel has an order of its own. Several transfers
+//! can therefore share a view, just as each group in the paper has its own queue pairs.
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.2: "a data packet to carry an integer immediate
 //! value", "each node will wait to receive a ready_for_block message from its target", "RDMC posts
@@ -17,7 +17,7 @@ use super::seam::Fabric;
 use super::write::{Area, Token};
 use crate::ids::{Rank, ViewId};
 
-/// A path for blocks between two nodes. Both ends use the same number for it.
+/// A path for blocks between two nodes. Both ends use the same channel number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Channel(pub u16);
@@ -38,11 +38,11 @@ pub struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BlockLimits {
-    /// Number of channels. Channel numbers are below it.
+    /// Number of channels. Channel numbers are below this number.
     pub channels: u16,
-    /// Most receives that may be posted for one peer on one channel.
+    /// Maximum number of receives that may be posted for one peer on one channel.
     pub receives_max: usize,
-    /// Most sends to one peer on one channel that may be outstanding.
+    /// Maximum number of outstanding sends to one peer on one channel.
     pub sends_max: usize,
     /// Largest block, in bytes.
     pub bytes_max: usize,
@@ -52,8 +52,8 @@ pub struct BlockLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum BlockEvent {
-    /// A block has left this node, so its memory may change. The event says nothing about other
-    /// blocks (RDM-5).
+    /// A block has left this node, so the memory that it was sent from may change. The event says
+    /// nothing about other blocks (RDM-5).
     Sent {
         /// Receiver, view and channel.
         way: Way,
@@ -78,21 +78,21 @@ pub enum BlockEvent {
 /// # Requirements on implementations
 /// - On one channel, blocks from one peer fill the receives for that peer. Both are matched in the
 ///   order in which they were posted.
-/// - A block that is longer than its receive, or that finds no receive, loses the peer (`PeerLost`)
-///   but never overwrites other memory.
-/// - Events wait until they are polled. If they cannot, the call returns `QueueFull`.
-/// - No call blocks. Nothing more is reported about a peer after it was lost or cut.
-/// - Blocks on different channels share the medium: no channel waits until another has nothing left
-///   to send.
+/// - If a block is longer than its receive, or finds no receive, the peer is lost (`PeerLost`), but
+///   no other memory is overwritten.
+/// - Block length in bytes.
+/// - No call blocks. Nothing more is reported about a peer after it has been lost or cut.
+/// - Channels share the medium: blocks on one channel do not wait until another channel has nothing
+///   left to send.
 pub trait Blocks: Fabric {
-    /// Returns the limits of this fabric; they are the same at every call.
+    /// Returns the limits of this fabric, which never change.
     fn block_limits(&self) -> BlockLimits;
 
     /// Posts the destination of the next block from a peer: a range of local block memory.
     ///
     /// # Errors
-    /// `QueueFull` if the maximum number of receives is already posted; `OutOfRange` if the channel
-    /// does not exist or was closed; otherwise as [`Fabric::post`].
+    /// Fails with `QueueFull` if the maximum number of receives has been posted, with `OutOfRange`
+    /// if the channel does not exist or has been closed, and otherwise as [`Fabric::post`] does.
     fn post_receive(
         &mut self,
         from: Way,
@@ -101,10 +101,11 @@ pub trait Blocks: Fabric {
         token: Token,
     ) -> Result<(), Self::Error>;
 
-    /// Sends a block from local block memory, which must not change until [`BlockEvent::Sent`].
+    /// Sends a block from local block memory, which must not change until [`BlockEvent::Sent`] is
+    /// reported.
     ///
     /// # Errors
-    /// The same as for [`Blocks::post_receive`].
+    /// Fails as [`Blocks::post_receive`] does.
     fn send(
         &mut self,
         to: Way,
@@ -114,12 +115,12 @@ pub trait Blocks: Fabric {
         token: Token,
     ) -> Result<(), Self::Error>;
 
-    /// Closes a channel at this node, with all peers. Nothing more is reported of it, and the
-    /// memory of its blocks may change. If a device writes on its own, a block in flight may still
-    /// land in its receive, so such memory should be freed instead of being reused at once. A block
-    /// that this node sent and a peer does not have yet arrives there unchanged or not at all. A
-    /// block that still arrives here is dropped, and its sender is not lost. The channel is not
-    /// used again in this view. Idempotent.
+    /// Closes a channel to all peers at this node. No more events are reported for the channel, and
+    /// the memory of its blocks may change. If a device writes by itself, a block in flight may
+    /// still land in its receive, so such memory should be freed rather than reused at once. A
+    /// block that this node has sent and that a peer does not have yet arrives there unchanged or
+    /// not at all. A block that still arrives at this node is dropped, and its sender is not lost.
+    /// The channel is not used again in this view. Idempotent.
     fn close(&mut self, view: ViewId, channel: Channel);
 
     /// Returns the next block event, if any.

@@ -1,4 +1,4 @@
-//! Implementations for `&mut` of a fabric, so that wrappers can borrow one.
+//! Implementations for `&mut` references to a fabric, so that wrappers can borrow one.
 //!
 //! Requirement: FAB-2.
 

@@ -1,12 +1,12 @@
-//! The promises of a fabric. The core assumes nothing that the fabric does not promise.
+//! Promises and limits of a fabric. The core assumes nothing that the fabric does not promise.
 //!
 //! Requirement: FAB-1.
 
 bitflags::bitflags! {
-    /// Promises about order. They are separate because some hardware keeps only some of them
+    /// Promises about order. Each is separate because some hardware keeps only some of them
     /// (HAL-1).
     ///
-    /// Except for [`SHARED`](Self::SHARED), they hold for rows and for regions
+    /// Except for [`SHARED`](Self::SHARED), the promises hold for rows and for regions
     /// ([`Permissions`](super::Permissions)). A write to a region is carried on every fabric,
     /// because the region's owner controls who may write. For a region, a guard therefore carries
     /// the bytes of the call, and a list completes once its bytes have arrived, even on fabrics
@@ -18,17 +18,17 @@ bitflags::bitflags! {
         const ADDRESS_ORDER = 1;
         /// Writes to one peer become visible in the order in which they were posted.
         const WRITE_ORDER = 1 << 1;
-        /// When a list is completed, its bytes are visible at the peer.
+        /// When a list has completed, its bytes are visible at the peer.
         const COMPLETION_VISIBLE = 1 << 2;
-        /// The peers read this node's rows directly from its memory, so a store in the local row is
-        /// the write. This holds for rows only.
+        /// Peers read this node's rows directly from its memory, so a store to the local row has
+        /// the effect of a write. This holds for rows only.
         const SHARED = 1 << 3;
     }
 }
 
 #[cfg(feature = "defmt")]
 impl defmt::Format for Promises {
-    /// Writes the names as `Debug` does.
+    /// Formats the names of the promises as `Debug` does.
     fn format(&self, out: defmt::Formatter<'_>) {
         defmt::write!(out, "Promises(");
         if self.is_empty() {
@@ -56,23 +56,26 @@ impl defmt::Format for Promises {
 pub struct Capabilities {
     /// Promises about order.
     pub promises: Promises,
-    /// Most writes in one list; at least four.
+    /// Maximum number of writes in one list; at least four.
     pub writes_max: usize,
-    /// Most bytes in one write, and most bytes of content in flight to one peer; at least one slot.
+    /// Maximum number of bytes in one write, and of content bytes in flight to one peer; at least
+    /// the size of one slot.
     pub write_bytes_max: usize,
-    /// Most bytes in one [`Kind::Guard`](super::Kind::Guard) write; at least 24.
+    /// Maximum number of bytes in one [`Kind::Guard`](super::Kind::Guard) write; at least 24.
     pub guard_bytes_max: usize,
-    /// Cost of one more write in a list, in bytes of a longer write: its headers on the wire, for
-    /// example. Contiguous slots are posted as one write as long as the padding between their
-    /// messages is not larger (SMC-7). `usize::MAX` if writes do not cost their bytes.
+    /// Cost of one more write in a list, expressed as a number of bytes added to an existing write:
+    /// the size of its headers on the wire, for example. Contiguous slots are posted as one write
+    /// if the padding between their messages is no larger than this (SMC-7). `usize::MAX` if the
+    /// cost of a write does not depend on its size.
     pub write_overhead_bytes: usize,
 }
 
 impl Capabilities {
-    /// Returns whether a guard can be kept after its content.
+    /// Returns whether the fabric can keep a guard after its content.
     ///
-    /// Order between writes, or visibility upon completion, is enough. Address order is not: two
-    /// writes of one cell could overtake each other, and the cell would shrink.
+    /// Order between writes, or visibility upon completion, is enough. Address order is not enough:
+    /// two writes of the same cell could overtake each other, so that the cell's value would
+    /// decrease.
     #[must_use]
     pub const fn can_guard(&self) -> bool {
         self.promises.intersects(Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE))

@@ -7,25 +7,25 @@
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum ErrorKind {
-    /// The queue to this peer is full, or the peer is not ready yet. The same post may succeed at a
+    /// The queue to this peer is full, or the peer is not ready yet. The same post may succeed in a
     /// later step.
     QueueFull = 1,
-    /// The peer is gone.
+    /// The connection to the peer is lost.
     PeerLost = 2,
-    /// The peer revoked the permission to write.
+    /// The peer has revoked the permission to write.
     Revoked = 3,
     /// A range is outside the row, or a list is longer than the fabric accepts.
     OutOfRange = 4,
     /// Any other failure; a retry does not help.
     Other = 5,
-    /// A view cannot be opened with this memory: it was used before, or this fabric did not make it
-    /// for the view.
+    /// A view cannot be opened on this memory: either the memory has been used before, or this
+    /// fabric did not allocate it for the view.
     WrongMemory = 6,
 }
 
 /// An error of a fabric, classified by kind.
 pub trait FabricError: core::fmt::Debug {
-    /// Returns the kind.
+    /// Returns the kind of this error.
     fn kind(&self) -> ErrorKind;
 }
 
@@ -55,15 +55,15 @@ impl core::error::Error for ErrorKind {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum LossCause {
-    /// Its process ended without leaving first.
+    /// The peer's process ended without leaving first.
     Exited = 1,
-    /// It left on purpose.
+    /// The peer left on purpose.
     Left = 2,
-    /// Writes to it are not acknowledged.
+    /// The peer does not acknowledge writes.
     Unreachable = 3,
-    /// It denied a write.
+    /// The peer denied a write.
     Denied = 4,
-    /// It published a value that no correct member can publish.
+    /// The peer published a value that no correct member can publish.
     Misbehaved = 5,
 }
 

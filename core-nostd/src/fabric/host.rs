@@ -1,10 +1,10 @@
 //! The host's half of the fabric interface: what a program with an operating system needs in
 //! addition to [`Fabric`].
 //!
-//! A partition lends static memory and is stepped by its schedule. On a host the fabric makes the
-//! memory, because only the fabric knows whether it must be mapped, registered with a device, or
-//! plain. A member that finds no work sleeps until its fabric or a thread of its own process wakes
-//! it.
+//! A partition lends static memory and is stepped by its schedule. On a host the fabric allocates
+//! the memory, because only the fabric knows whether the memory must be mapped, registered with a
+//! device, or plain. A member that finds no work sleeps until its fabric or a thread of its own
+//! process wakes it.
 //!
 //! Order of calls: [`HostFabric::rows`] for a view, then [`Fabric::open`] with exactly that memory,
 //! then as described in [`fabric`](super). Any thread may allocate block memory at any time
@@ -19,8 +19,8 @@ use crate::ids::{NodeId, Rank, ViewId};
 use crate::layout::{CACHE_LINE, Layout};
 use crate::memory::{Row, RowWriter};
 
-/// The rows of a view: their owners and lengths. All members of the view make the same plan, except
-/// for their own rank.
+/// The rows of a view: their owners and lengths. All members of the view create the same plan,
+/// except for their own rank.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewPlan<'v> {
     view: ViewId,
@@ -35,12 +35,12 @@ pub struct ViewPlan<'v> {
 #[derive(Clone, Copy, Debug)]
 enum Sizes<'v> {
     OfLayout(Layout<'v>),
-    /// In bytes, by rank.
+    /// Row sizes in bytes, by rank.
     Listed(&'v [usize]),
 }
 
 impl<'v> ViewPlan<'v> {
-    /// Plans the rows of a layout for the member of rank `own`, with blocks if the layout has
+    /// Plans the rows of a layout for the member with rank `own`, with blocks if the layout has
     /// channels for them.
     #[must_use]
     pub const fn of_layout(view: ViewId, own: Rank, layout: &Layout<'v>) -> Self {
@@ -56,8 +56,8 @@ impl<'v> ViewPlan<'v> {
 
     /// Plans rows for cells without a layout: row `r` has `row_bytes[r]` bytes. A member without an
     /// entry gets an empty row. `digest` must differ from the digests of all other plans of the
-    /// same members, because two members become ready for each other only if their plans have the
-    /// same digest.
+    /// same members, because two members become ready for each other only if their plans have equal
+    /// digests.
     #[must_use]
     pub const fn with_sizes(
         view: ViewId,
@@ -69,7 +69,7 @@ impl<'v> ViewPlan<'v> {
         Self { view, own, members, sizes: Sizes::Listed(row_bytes), digest, has_blocks: false }
     }
 
-    /// Adds blocks between the members to the plan.
+    /// Adds to the plan that members exchange blocks.
     #[must_use]
     pub const fn with_blocks(self) -> Self {
         Self { has_blocks: true, ..self }
@@ -93,8 +93,8 @@ impl<'v> ViewPlan<'v> {
         self.members
     }
 
-    /// Returns the bytes of a member's row, rounded up to whole cache lines, or zero if there is no
-    /// such member.
+    /// Returns the size in bytes of a member's row, rounded up to whole cache lines, or zero if
+    /// there is no such member.
     #[must_use]
     pub fn row_bytes(&self, rank: Rank) -> usize {
         let bytes = match &self.sizes {
@@ -118,7 +118,7 @@ impl<'v> ViewPlan<'v> {
 }
 
 /// The rows of one view at one member. The memory stays mapped, registered or allocated as long as
-/// a clone of this exists.
+/// a clone of this value exists.
 pub trait ViewRows: Clone + Send + Sync + 'static {
     /// Returns this member's rank.
     fn own(&self) -> Rank;
@@ -129,8 +129,8 @@ pub trait ViewRows: Clone + Send + Sync + 'static {
     /// Returns the local row, for writing.
     fn row(&self) -> RowWriter<'_>;
 
-    /// Returns all rows in rank order, the local row included. All are zero at first, and a peer's
-    /// row stays so until that peer is ready.
+    /// Returns all rows in rank order, including the local row. All rows are zero at first, and a
+    /// peer's row remains zero until that peer is ready.
     fn rows(&self) -> &[Row<'_>];
 
     /// Returns the memory to pass to [`Fabric::open`].
@@ -141,12 +141,12 @@ pub trait ViewRows: Clone + Send + Sync + 'static {
 
 /// Wakes the sleeping member of this process.
 pub trait LocalBell: Clone + Send + Sync + 'static {
-    /// Rings if the member sleeps or is about to; the member then sees everything that was stored
-    /// before the call. Cheap enough to call for every message.
+    /// Rings the bell if the member sleeps or is about to sleep; the member then sees everything
+    /// that was stored before the call. The call is cheap enough to make for every message.
     fn ring_if_asleep(&self);
 }
 
-/// A fabric that allocates its memory and that a host can sleep on.
+/// A fabric that allocates its memory and that a member on a host can sleep on.
 pub trait HostFabric: Fabric {
     /// Bell that application threads of this process ring.
     type Bell: LocalBell;
@@ -154,38 +154,38 @@ pub trait HostFabric: Fabric {
     /// Rows of a view.
     type Rows: ViewRows;
 
-    /// Reason why the memory could not be made.
+    /// Reason why the memory could not be allocated.
     type MemoryError: core::error::Error + Send + Sync + 'static;
 
-    /// Makes fresh memory for a view (VIE-11). [`Fabric::open`] accepts exactly this memory, once.
-    /// If it is dropped before that, nothing of it remains. The call may take a while for large
-    /// rows, but never waits for another member.
+    /// Allocates fresh memory for a view (VIE-11). [`Fabric::open`] accepts exactly this memory,
+    /// once. If the memory is dropped before that, it is freed completely. The call may take a
+    /// while for large rows, but never waits for another member.
     ///
     /// # Errors
-    /// Anything that prevents the fabric from making the rows: no memory, a plan without this
-    /// member, or a view that already has its memory.
+    /// Fails if anything prevents the fabric from allocating the rows: too little memory, a plan
+    /// that does not contain this member, or a view that already has its memory.
     fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Self::Rows, Self::MemoryError>;
 
-    /// Returns a bell for another thread.
+    /// Returns a bell that another thread can ring.
     fn local_bell(&self) -> Self::Bell;
 
     /// Sleeps until a bell rings, for at most `timeout`. Call it only after [`Fabric::arm`]
     /// returned true and one more poll found no work. Returns true if a bell rang.
     fn sleep(&mut self, timeout: Duration) -> bool;
 
-    /// Returns the time without work after which a polling member should sleep: 1 ms, as in Spindle
-    /// II-D.
+    /// Returns the idle time after which a polling member should sleep: 1 ms, as in Spindle II-D.
     fn idle_time(&self) -> Duration {
         Duration::from_millis(1)
     }
 
-    /// Checks whether the peers are still alive, with one system call per peer: call it from a
-    /// timer, not in a loop. Losses are reported by [`Fabric::poll`]. Returns true if a peer was
-    /// newly lost.
+    /// Checks whether the peers are still alive, with one system call per peer. Call it from a
+    /// timer, not in a loop. Losses are reported by [`Fabric::poll`]. Returns true if this call
+    /// found a newly lost peer.
     fn check_peers(&mut self) -> bool;
 
-    /// Tells the peers that this member leaves on purpose; otherwise its end counts as a failure. A
-    /// fabric over a network waits, at most half a second, until its posts have arrived.
+    /// Tells the peers that this member leaves on purpose. Without this call, the end of its
+    /// process counts as a failure. A fabric over a network waits up to half a second for its posts
+    /// to arrive.
     fn leave(&mut self);
 }
 
@@ -223,7 +223,7 @@ impl<F: HostFabric + ?Sized> HostFabric for &mut F {
 mod tests {
     use super::*;
 
-    /// Both members of a pair plan the same rows, and each plan has the member's own rank.
+    /// Both members of a pair plan the same rows, but each plan has the member's own rank.
     #[test]
     fn plan_has_the_layouts_rows_and_digest() {
         let members = [NodeId(1), NodeId(2)];

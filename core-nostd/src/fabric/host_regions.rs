@@ -1,5 +1,4 @@
-//! The interface of a host's fabric for regions: their memory, and views that open and close
-//! independently.
+//! Regions in a host's fabric: their memory, and views that open and close independently.
 //!
 //! Requirement: FAB-3.
 
@@ -9,30 +8,31 @@ use super::write::Region;
 use crate::memory::RowWriter;
 
 /// The local memory of a region. It stays mapped, registered or allocated as long as a clone of
-/// this exists.
+/// this value exists.
 pub trait RegionMemory: Clone + Send + Sync + 'static {
-    /// Returns the bytes, in cells of eight as in a row. Peers with permission write here too.
+    /// Returns the bytes, accessed in cells of eight as in a row. Peers with permission write here
+    /// too.
     fn writer(&self) -> RowWriter<'_>;
 }
 
-/// A fabric that allocates the memory of regions and keeps many views open at once.
+/// A fabric that allocates the memory of regions and can keep many views open at once.
 ///
 /// # Requirements on implementations
-/// - A region is memory of the process, not of a view: every view that is opened later shows it to
-///   its peers. Each member's own plan sets the length of its region.
-/// - A permission to write holds for one peer in one view. Opening a view grants none.
+/// - A region is memory of the process, not of a view: every view that is opened later exposes it
+///   to its peers. Each member's own plan sets the length of its region.
+/// - A permission to write applies to one peer in one view. Opening a view grants no permission.
 /// - At least [`HostRegions::views_max`] views can be open at once, with ids in any order. A view
-///   that ended no longer counts, and its id is not used again.
+///   that has ended no longer counts, and its id is not used again.
 pub trait HostRegions: HostFabric + Permissions {
     /// Memory of a region.
     type RegionMemory: RegionMemory;
 
-    /// Makes the local memory of a region, all zero. It must be called before the first view is
-    /// made. It may take a while for large sizes, but never waits for another member.
+    /// Allocates the local memory of a region, all zero. It must be called before the first view is
+    /// created. The call may take a while for large sizes, but never waits for another member.
     ///
     /// # Errors
-    /// Fails if the region is the one of rows, if it or a view was made before, or if there are too
-    /// many regions or too little memory.
+    /// Fails if the region is the one for rows, if the region or any view has been created before,
+    /// or if there are too many regions or too little memory.
     fn region(
         &mut self,
         region: Region,

@@ -1,15 +1,15 @@
-//! The fabric interface: the core's only way out.
+//! The fabric interface: the core's only means of communication.
 //!
 //! Protocol code changes its own row and then *posts* the ranges that a peer should receive. The
-//! fabric decides how they travel: as one-sided writes, as frames, as events in virtual time, or
-//! not at all if memory is shared.
+//! fabric decides how the ranges travel: as one-sided writes, as frames, as events in virtual time,
+//! or not at all if memory is shared.
 //!
 //! Order of calls: [`Fabric::open`] for a view; [`Fabric::ready`] until every peer is ready; then
 //! any number of [`Fabric::post`] and [`Fabric::poll`]; and finally [`Fabric::retire`] until it
 //! returns true. Before a member sleeps, it calls [`Fabric::arm`] and polls once more for work.
 //!
-//! Wrappers (counting, tracing, fault injection) implement the same trait, and so does `&mut` of a
-//! fabric.
+//! Wrappers (for counting, tracing or fault injection) implement the same trait, as does `&mut` of
+//! a fabric.
 //!
 //! | module | subject |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! Regions whose owners decide which peers may write to them, for protocols in which the writer
 //! changes (the logs of TRAM).
 //!
-//! A *region* here is process memory outside the rows that every view of the process shows. Its
-//! owner grants and revokes permission to write, for each peer and region; every peer may read all
-//! of it. A peer that has permission writes with [`Fabric::post`]: all targets of a list are in
-//! that region, and each source is in the row or in any region of the writer.
+//! A *region* in this module is memory of the process, outside the rows, that every view of the
+//! process exposes. Its owner grants and revokes write permission for each peer; every peer may
+//! read all of it. A peer that has permission writes with [`Fabric::post`]: all targets of a list
+//! are in that region, and each source is in the row or in any region of the writer.
 //!
 //! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu
 //! (Aguilera et al., OSDI 2020), which compared access flags with a reset of the queue pair.
@@ -20,11 +20,11 @@ use crate::ids::{Rank, ViewId};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PermissionEvent {
     /// A peer's region rejected a write. The outstanding writes to that region are abandoned: their
-    /// tokens do not complete, and parts of them may have landed. Until
-    /// [`PermissionEvent::Restored`], posts to it fail with
+    /// tokens do not complete, but parts of them may have landed. Until
+    /// [`PermissionEvent::Restored`] is reported, posts to the region fail with
     /// [`ErrorKind::Revoked`](super::ErrorKind::Revoked).
     Denied {
-        /// View of the peer. A rank belongs to one view, and many may be open.
+        /// View of the peer. A rank is meaningful only within a view, and many views may be open.
         view: ViewId,
         /// Owner of the region.
         peer: Rank,
@@ -32,7 +32,7 @@ pub enum PermissionEvent {
         region: Region,
     },
     /// Posts to a peer's region are possible again, or for the first time after one was refused.
-    /// Whether the permission was granted shows only when a write is posted.
+    /// Whether the permission has been granted becomes known only when a write is posted.
     Restored {
         /// View of the peer.
         view: ViewId,
@@ -43,51 +43,53 @@ pub enum PermissionEvent {
     },
 }
 
-/// A fabric on which the owner of a region decides which peers write to it.
+/// A fabric on which the owner of a region decides which peers may write to it.
 ///
 /// # Requirements on implementations
-/// - At first no peer may write to any region.
-/// - After [`revoke`](Permissions::revoke) has returned, no write of that peer lands in the region,
+/// - Initially, no peer may write to any region.
+/// - After [`revoke`](Permissions::revoke) has returned, no write by that peer lands in the region,
 ///   not even one that was in flight.
 /// - A write without permission harms only the connection between the two nodes for that region;
 ///   rows and other regions continue to work.
 /// - No call blocks.
 pub trait Permissions: Fabric {
-    /// Returns the most bytes of one list to a region, summed over its writes, and of one read. A
-    /// longer list fails with [`ErrorKind::OutOfRange`](super::ErrorKind::OutOfRange). It is at
-    /// least the size of a log entry with its header and its control line.
+    /// Returns the maximum number of bytes in one list to a region, summed over the list's writes,
+    /// and in one read. A longer list fails with
+    /// [`ErrorKind::OutOfRange`](super::ErrorKind::OutOfRange). The maximum is at least the size of
+    /// a log entry with its header and its control line.
     fn region_list_bytes_max(&self) -> usize {
         self.capabilities().write_bytes_max
     }
 
-    /// Grants a peer permission to write to a local region. Writes that the peer posts after it
-    /// learned of this (from the protocol) land. If its fabric must learn of it first, or the
-    /// connection must be set up again, they fail with
+    /// Grants a peer permission to write to a local region. Writes that the peer posts after it has
+    /// learned of this (from the protocol) land. If the peer's fabric must learn of the permission
+    /// first, or the connection must be set up again, the writes fail with
     /// [`ErrorKind::QueueFull`](super::ErrorKind::QueueFull) or `Revoked` until then;
-    /// [`PermissionEvent::Restored`] then tells the peer that it may write. A write that it posts
-    /// under an earlier permission that was since revoked may be [`PermissionEvent::Denied`] once.
+    /// [`PermissionEvent::Restored`] then tells the peer that it may write. A write that the peer
+    /// posts under an earlier permission that has since been revoked may be
+    /// [`PermissionEvent::Denied`] once.
     ///
     /// # Errors
-    /// `OutOfRange` for a region or a peer that does not exist, `PeerLost` for a lost peer, `Other`
-    /// if the device has no more permissions to grant.
+    /// Fails with `OutOfRange` for a region or a peer that does not exist, with `PeerLost` for a
+    /// lost peer, and with `Other` if the device has no more permissions to grant.
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), Self::Error>;
 
     /// Revokes a peer's permission. Idempotent.
     ///
     /// # Errors
-    /// The same as for [`grant`](Permissions::grant). After any other error the peer is cut, so
-    /// none of its writes lands either.
+    /// Fails as [`grant`](Permissions::grant) does. After any other error the peer is cut, so none
+    /// of its writes lands either.
     fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), Self::Error>;
 
     /// Returns whether a peer may write to a local region now.
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool;
 
     /// Reads a range of a peer's region into a local region.
-    /// [`Event::Completed`](super::Event::Completed) reports that it has arrived; its cells may be
-    /// torn. Outstanding reads may be carried out in any order.
+    /// [`Event::Completed`](super::Event::Completed) reports that the range has arrived; its cells
+    /// may be torn. Outstanding reads may be carried out in any order.
     ///
     /// # Errors
-    /// The same as for [`Fabric::post`].
+    /// Fails as [`Fabric::post`] does.
     fn read(
         &mut self,
         view: ViewId,

@@ -1,14 +1,15 @@
-//! The regions of a member's block memories.
+//! Assignment of regions to a member's block memories.
 //!
 //! # Invariants
-//! - A region number belongs to one memory at a time. It is free again when that memory is gone.
-//! - Region 0 is the one of rows and is never assigned.
+//! - A region number belongs to one memory at a time. The number is free again once that memory has
+//!   been dropped.
+//! - Region 0 is the region of rows and is never assigned.
 //!
 //! Requirement: MEM-2.
 
 use super::write::Region;
 
-/// Most block memories that a member may have at a time.
+/// Maximum number of block memories that a member may have at a time.
 pub const REGIONS_MAX: usize = 1024;
 
 /// The member already has [`REGIONS_MAX`] block memories.
@@ -31,12 +32,12 @@ impl core::error::Error for TooManyRegions {}
 /// as a weak pointer if memory is shared.
 #[derive(Debug)]
 pub struct Regions<W> {
-    /// The first slot is region 1.
+    /// Memory of each region, starting with region 1.
     slots: [Option<W>; REGIONS_MAX],
 }
 
 impl<W> Regions<W> {
-    /// Creates a map without memories.
+    /// Creates an empty map.
     #[must_use]
     pub const fn new() -> Self {
         Self { slots: [const { None }; REGIONS_MAX] }
@@ -71,7 +72,7 @@ impl<W> Regions<W> {
         is_free
     }
 
-    /// Returns the reference to a region's memory, if the region was ever assigned.
+    /// Returns the reference to a region's memory, if the region has ever been assigned.
     #[must_use]
     pub fn get(&self, region: Region) -> Option<&W> {
         let slot = usize::from(region.0).checked_sub(1)?;

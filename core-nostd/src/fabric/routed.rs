@@ -1,4 +1,4 @@
-//! A fabric whose events pass through its host.
+//! A fabric whose events pass through the host.
 //!
 //! Requirement: FAB-2.
 
@@ -8,13 +8,13 @@ use super::seam::{Event, Fabric, ViewMemory};
 use super::write::{Area, Region, Token, Write};
 use crate::ids::{Rank, ViewId};
 
-/// A fabric whose events pass through its host. Two views are open during a change, and the node of
-/// one view must not consume events of the other.
+/// A fabric whose events pass through the host. Two views are open during a view change, and the
+/// node of one view must not consume the other view's events.
 #[derive(Clone, Copy, Debug)]
 pub struct Routed<F, P> {
     /// The fabric.
     pub fabric: F,
-    /// Returns the next event. It replaces [`Fabric::poll`], which it may call.
+    /// Function that returns the next event. It replaces [`Fabric::poll`], which it may call.
     pub poll: P,
 }
 

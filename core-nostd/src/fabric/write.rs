@@ -1,8 +1,8 @@
-//! One write, and the list of writes that one post takes.
+//! A write, and the list of writes that one post carries.
 //!
 //! Requirement: FAB-1.
 
-/// Most writes that the core puts into one list, even if the fabric accepts more.
+/// Maximum number of writes that the core puts into one list, even if the fabric accepts more.
 pub const WRITES_MAX: usize = 16;
 
 /// The writes of one post.
@@ -15,7 +15,7 @@ pub type WriteList = heapless::Vec<Write, WRITES_MAX>;
 pub struct Region(pub u16);
 
 impl Region {
-    /// The writer's own row, and the peers' copies of it.
+    /// Region of the rows: the writer's own row, and the peers' copies of it.
     pub const ROW: Self = Self(0);
 }
 
@@ -25,7 +25,7 @@ impl Region {
 pub struct Area {
     /// The region.
     pub region: Region,
-    /// Bytes from the start of the region.
+    /// Offset from the start of the region, in bytes.
     pub offset: usize,
 }
 
@@ -34,15 +34,15 @@ pub struct Area {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Token(pub u64);
 
-/// Time at which the bytes of a write are read: at the call, or up to completion.
+/// Time at which the bytes of a write are read: during the call, or at any time until completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Kind {
-    /// May be read from memory until the list is completed. A payload in it must not change until
-    /// then; a cell in it may grow.
+    /// The bytes may be read from memory until the list has completed. A payload among them must
+    /// not change until then, but a cell may grow.
     Content,
-    /// Carries the bytes as they were at the call. Otherwise, hardware that reads late would send a
-    /// newer guard before the content that it guards.
+    /// The write carries the bytes as they were at the call. Otherwise, hardware that reads late
+    /// would send a newer guard before the content that it guards.
     Guard,
 }
 

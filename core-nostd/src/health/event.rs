@@ -1,34 +1,36 @@
-//! Health events: the partner, its change of state, and the time.
+//! Health events: a member, its change of state, and the time.
 //!
 //! Requirement: HLT-1.
 
 use crate::ids::{Rank, Time};
 use crate::multicast::Impossible;
 
-/// A change in a member's state. The numbers are stable, so a health monitor can have a table of
-/// them.
+/// A change in a member's state. The numbers are stable, so that a health monitor can have a table
+/// of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum HealthKind {
-    /// It shows a heartbeat for the first time.
+    /// The member has published its first heartbeat.
     Started = 1,
-    /// It has shown no new heartbeat for longer than the timeout.
+    /// The member has published no new heartbeat for longer than the timeout.
     Silent = 2,
-    /// It was silent and shows heartbeats again; its memory is intact.
+    /// The member was silent and has resumed its heartbeats; its memory is intact.
     Resumed = 3,
-    /// It shows another incarnation: it has lost its memory and no longer takes part.
+    /// The member has published a different incarnation: it has lost its memory and no longer takes
+    /// part.
     Restarted = 4,
-    /// It shows that it has stopped because of this member, which has restarted or was silent.
+    /// The member has published that it stopped because of this member, which has restarted or was
+    /// silent.
     StoppedBecauseOfThis = 5,
-    /// Its header failed its check in too many consecutive steps.
+    /// The member's header failed its check in too many consecutive steps.
     Unreadable = 6,
-    /// It published something that no correct member can publish: see [`Impossible`].
+    /// The member published something that no correct member can publish: see [`Impossible`].
     Misbehaved = 7,
 }
 
 impl HealthKind {
-    /// Returns the stable number.
+    /// Returns the stable number of this kind.
     #[allow(clippy::as_conversions)]
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -50,24 +52,25 @@ impl core::fmt::Display for HealthKind {
     }
 }
 
-/// An event of one member.
+/// A health event of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct HealthEvent {
     /// The member.
     pub peer: Rank,
-    /// Change of its state.
+    /// Change of the member's state.
     pub kind: HealthKind,
     /// Time of the change: for a silence, when the last heartbeat was seen; otherwise, when the
     /// change was detected.
     pub since: Time,
-    /// Incarnation that the member shows now; for misbehaviour, the number of [`Impossible`].
+    /// Incarnation that the member publishes now; for misbehaviour, the number of the
+    /// [`Impossible`] variant.
     pub detail: u64,
 }
 
 impl HealthEvent {
-    /// Converts a refusal of a step ([`Progress::refused`](crate::node::Progress::refused)) to an
-    /// event.
+    /// Converts an impossible value that a step refused
+    /// ([`Progress::refused`](crate::node::Progress::refused)) to an event.
     #[must_use]
     pub fn of_refusal((peer, what): (Rank, Impossible), now: Time) -> Self {
         let detail = u64::from(what.code());

@@ -1,18 +1,19 @@
 //! Liveness of partners in a fixed membership: incarnations, heartbeats, and the reaction of a pair
-//! when one of the two fails.
+//! when one of its members fails.
 //!
-//! Each member shows its incarnation and a heartbeat in the header of its row. A [`Monitor`] posts
-//! this node's header and watches those of the other members. It is separate from the node: a group
-//! that does not want it opens no monitor, and its nodes are the same machine code.
+//! Each member publishes its incarnation and a heartbeat in the header of its row. A [`Monitor`]
+//! posts this node's header and watches those of the other members. The monitor is separate from
+//! the node: a group that does not want it opens no monitor, and the machine code of its nodes is
+//! the same.
 //!
 //! # Invariants
-//! - If the monitor is stepped before the node and the fabric keeps writes in order, a member that
-//!   returns with empty memory shows its new incarnation before any other write of it lands.
-//! - A member that was reported as restarted, or that shows that it stopped because of this one,
-//!   never again counts as the same member.
+//! - If the monitor is stepped before the node and the fabric keeps writes in order, the new
+//!   incarnation of a member that returns with empty memory lands before any of its other writes.
+//! - A member that has been reported as restarted, or that publishes that it has stopped because of
+//!   this member, never again counts as the same member.
 //! - This module never decides that a group continues without a member. [`decide`] applies a
-//!   policy, and [`Node::go_on_alone`](crate::node::Node::go_on_alone) carries out the decision,
-//!   for a pair.
+//!   policy, and for a pair, [`Node::go_on_alone`](crate::node::Node::go_on_alone) carries out the
+//!   decision.
 //!
 //! | file | contents |
 //! |---|---|

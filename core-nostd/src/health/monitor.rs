@@ -1,4 +1,5 @@
-//! Shows this member's liveness in the header of its row, and watches the other members.
+//! Publication of this member's liveness in the header of its row, and observation of the other
+//! members.
 //!
 //! Requirements: HLT-1, HLT-2.
 
@@ -10,7 +11,7 @@ use crate::layout::{HeaderCell, Layout};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::Unreadable;
 
-/// Parameters for showing this member's liveness and watching the others.
+/// Parameters for publishing this member's liveness and watching the other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct HealthOptions {
@@ -19,8 +20,8 @@ pub struct HealthOptions {
     pub incarnation: u64,
     /// Interval between this member's heartbeats.
     pub interval_ns: u64,
-    /// Time without a new heartbeat after which a peer counts as silent. With `None`, silence is
-    /// not watched.
+    /// Time without a new heartbeat after which a peer counts as silent. If `None`, silence is not
+    /// detected.
     pub timeout_ns: Option<u64>,
 }
 
@@ -31,8 +32,8 @@ pub struct HealthOptions {
 pub enum HealthError {
     /// The layout has no health cells in its headers.
     NoHeader = 1,
-    /// The number of rows or of peer states differs from the number of members, or the rank is not
-    /// a member's.
+    /// The number of rows or of peer states differs from the number of members, or the rank does
+    /// not belong to a member.
     WrongState = 2,
     /// The incarnation is zero, or larger than a cell can hold.
     Incarnation = 3,
@@ -64,17 +65,18 @@ pub struct PeerHealth {
     heartbeat: u64,
     seen: Time,
     is_silent: bool,
-    /// Whether it never again counts as the same member.
+    /// Whether the peer can never again count as the same member.
     is_over: bool,
     unreadable: Unreadable,
-    /// Newest version of the local header that was posted to it.
+    /// Newest version of the local header that has been posted to the peer.
     posted: u64,
 }
 
 /// One member's monitor, for a permanent view.
 ///
-/// - *Inputs*: [`Monitor::step`], before each step of the node; [`Monitor::stop_because_of`].
-/// - *Outputs*: events and posts of a step.
+/// - *Inputs*: [`Monitor::step`], called before each step of the node;
+///   [`Monitor::stop_because_of`].
+/// - *Outputs*: the events and posts of a step.
 /// - *Getters*: [`Monitor::is_over`].
 #[derive(Debug)]
 pub struct Monitor<'m> {
@@ -93,7 +95,7 @@ pub struct Monitor<'m> {
 }
 
 impl<'m> Monitor<'m> {
-    /// Opens a monitor on the memory of a node; `peers` has one entry per member.
+    /// Opens a monitor on the memory of a node; `peers` must have one entry per member.
     ///
     /// # Errors
     /// See [`HealthError`].
@@ -138,8 +140,8 @@ impl<'m> Monitor<'m> {
         Ok(monitor)
     }
 
-    /// Shows a heartbeat if one is due, and reports changes of the other members since the last
-    /// step, at most one event for each. The work grows with the number of members.
+    /// Publishes a heartbeat if one is due, and reports changes of the other members since the last
+    /// step: at most one event per member. The work grows with the number of members.
     pub fn step<F: Fabric>(
         &mut self,
         now: Time,
@@ -149,7 +151,7 @@ impl<'m> Monitor<'m> {
         if !self.started || now >= self.next_beat {
             self.next_beat = now.after(self.options.interval_ns);
             self.heartbeat = self.heartbeat.saturating_add(1);
-            // The cell is inside the row: `open` has published there.
+            // The cell is inside the row: `open` has published a value there.
             let _ = self.publish(HeaderCell::Heartbeat, self.heartbeat);
         }
         if !self.started {
@@ -169,12 +171,13 @@ impl<'m> Monitor<'m> {
         self.started = true;
     }
 
-    /// Shows that this member has stopped because of `peer`, which learns it if it is alive.
+    /// Publishes that this member has stopped because of `peer`; the peer learns of it if it is
+    /// alive.
     pub fn stop_because_of(&mut self, peer: Rank) {
         let _ = self.publish(HeaderCell::StoppedBecauseOf, u64::from(peer.0).saturating_add(1));
     }
 
-    /// Returns whether a member can never again count as the same one: it has restarted, it has
+    /// Returns whether a member can never again count as the same member: it has restarted, it has
     /// stopped, or its header cannot be read.
     #[must_use]
     pub fn is_over(&self, peer: Rank) -> bool {
@@ -193,7 +196,8 @@ impl<'m> Monitor<'m> {
         let read = |cell: HeaderCell| {
             self.checks.unseal(row.cell(cell.offset()).map_or(0, |cell| cell.load()))
         };
-        // The heartbeat is read first: a member shows its incarnation before any heartbeat.
+        // The heartbeat is read first, because a member publishes its incarnation before any
+        // heartbeat.
         let heartbeat = read(HeaderCell::Heartbeat)?;
         let incarnation = read(HeaderCell::Incarnation)?;
         Some([incarnation, heartbeat, read(HeaderCell::StoppedBecauseOf)?])
@@ -241,8 +245,8 @@ impl<'m> Monitor<'m> {
         None
     }
 
-    /// Posts the local header if the peer lacks it. If the queue is full, the next step tries
-    /// again; other failures are reported by the node's own posts.
+    /// Posts the local header if the peer lacks it. If the queue is full, the next step retries;
+    /// other failures are reported by the node's own posts.
     fn post<F: Fabric>(&mut self, rank: Rank, fabric: &mut F) {
         let version = self.version;
         let Some(peer) = self.peers.get_mut(rank.index()) else { return };

@@ -1,9 +1,9 @@
 //! The reaction of one of two channels when the other fails.
 //!
 //! Two members cannot distinguish a dead partner from a broken link: each sees only silence. If
-//! both continue, there are two orders; if neither does, the function is lost with the first
-//! failure. So a third party must decide which of them continues, or it must be fixed in advance.
-//! Each policy has a drawback:
+//! both continue, there are two orders; if neither continues, the function is lost at the first
+//! failure. Therefore either a third party must decide which of them continues, or the survivor
+//! must be fixed in advance. Each policy has a drawback:
 //!
 //! | policy | surviving channel | drawback |
 //! |---|---|---|
@@ -16,7 +16,7 @@
 
 use crate::ids::Rank;
 
-/// The failure policy of a pair. Both channels must have the same one.
+/// The failure policy of a pair. Both channels must have the same policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
@@ -27,7 +27,7 @@ pub enum Policy {
     Survivor(Rank) = 2,
     /// An external discrete input names the channel that may continue.
     Exclusion = 3,
-    /// A witness answers at most one of the two.
+    /// A witness answers at most one of the two channels.
     Witness = 4,
 }
 
@@ -35,28 +35,28 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Discretes {
-    /// Channel that may continue, if one is named ([`Policy::Exclusion`]).
+    /// Channel that may continue, if the input names one ([`Policy::Exclusion`]).
     pub may_go_on: Option<Rank>,
     /// Channel that the witness keeps, if it has answered ([`Policy::Witness`]). The witness never
     /// changes its answer.
     pub kept_by_witness: Option<Rank>,
 }
 
-/// The action of a channel.
+/// The action that a channel takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum Decision {
-    /// It continues without its partner.
+    /// The channel continues without its partner.
     GoOnAlone = 1,
-    /// It stops for good.
+    /// The channel stops for good.
     Halt = 2,
-    /// It does nothing yet, because the external input has not arrived.
+    /// The channel does nothing yet, because the external input has not arrived.
     Wait = 3,
 }
 
 /// Decides what the channel `own` does once its partner is silent, has restarted or misbehaves.
-/// Call it again as long as it returns [`Decision::Wait`].
+/// Repeat the call as long as it returns [`Decision::Wait`].
 #[must_use]
 pub fn decide(policy: Policy, own: Rank, discretes: Discretes) -> Decision {
     let named = match policy {
@@ -76,7 +76,8 @@ pub fn decide(policy: Policy, own: Rank, discretes: Discretes) -> Decision {
 mod tests {
     use super::*;
 
-    /// Tries all discretes that are the same at both channels or missing at one of them.
+    /// Tries all combinations of discretes that are equal at both channels or missing at one of
+    /// them.
     #[test]
     fn both_channels_never_continue() {
         let (one, other) = (Rank(0), Rank(1));

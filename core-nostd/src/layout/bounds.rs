@@ -8,25 +8,25 @@ use super::map::Layout;
 use crate::ids::{Rank, index_from_u32, u64_from_index};
 
 /// Upper bounds on the work of one step of a member, over all its subgroups, if stages post at the
-/// end of the step. With views, the columns of the view protocol are added.
+/// end of the step. If the group has views, the columns of the view protocol are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StepBounds {
-    /// Local slots published.
+    /// Number of local slots published.
     pub sent: u64,
-    /// Slots received from peers.
+    /// Number of slots received from peers.
     pub received: u64,
-    /// Messages handed to the application.
+    /// Number of messages handed to the application.
     pub delivered: u64,
-    /// Writes posted, and therefore also lists of them.
+    /// Number of writes posted, which also bounds the number of lists.
     pub writes: u64,
-    /// Bytes of those writes. Posts bring peers up to date, so the messages of one step do not
-    /// limit them: a peer whose queue was full may lack up to a window.
+    /// Number of bytes in those writes. The messages of one step do not limit it, because posts
+    /// bring peers up to date: a peer whose queue was full may lack up to a window.
     pub posted_bytes: u64,
 }
 
 impl Layout<'_> {
-    /// Returns the upper bounds on one step of a member. `messages_max` is the one in
+    /// Returns the upper bounds on the work of one step of a member. `messages_max` is the value in
     /// [`Options`](crate::node::Options).
     ///
     /// ```
@@ -76,7 +76,7 @@ impl Layout<'_> {
             Delivery::Ordered => 32,
             Delivery::Unordered => senders.saturating_mul(8),
         };
-        // A slot takes at most two writes, content and counter; a marker and the control block
+        // A slot takes at most two writes (content and counter); a marker and the control block
         // follow.
         let ends = if sends { 2 } else { 1 };
         let writes = slots.saturating_mul(2).saturating_add(ends);

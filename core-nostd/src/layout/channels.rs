@@ -16,7 +16,7 @@ impl<'c> Layout<'c> {
     /// without subgroups (RDM-5).
     ///
     /// # Errors
-    /// The problem with the members.
+    /// Fails if the list of members is not valid.
     pub const fn of_channels(members: &'c [NodeId], channels: u16) -> Result<Self, LayoutError> {
         let group = Group { members, subgroups: &[] };
         if let Err(error) = group.check_members() {
@@ -35,15 +35,15 @@ impl<'c> Layout<'c> {
         .measured()
     }
 
-    /// Adds large messages in some subgroups. Each of their senders gets a channel, for a block
-    /// group that it is the root of and that has the subgroup's members (RDM-7).
+    /// Allows large messages in some subgroups. Each of their senders gets a channel for a block
+    /// group whose root is the sender and whose members are those of the subgroup (RDM-7).
     ///
     /// # Errors
     /// Fails if a subgroup does not exist or is named twice, or if there are too many senders.
     pub const fn with_large(self, large: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut channels = 0_usize;
         let mut rest = large;
-        // bound: the named subgroups
+        // bound: the listed subgroups
         while let [first, tail @ ..] = rest {
             each!(other in tail, {
                 if other.0 == first.0 {
@@ -92,7 +92,7 @@ impl<'c> Layout<'c> {
     }
 
     /// Returns the offset of a channel's cells, in bytes from the start of every row: a multiple of
-    /// the layout's cache line. `None` if there is no such channel.
+    /// the layout's cache line. Returns `None` if there is no such channel.
     #[must_use]
     pub const fn channel_offset(&self, channel: Channel) -> Option<usize> {
         if channel.0 >= self.channels {

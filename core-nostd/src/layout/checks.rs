@@ -1,4 +1,4 @@
-//! Effect of checks on a layout: a slot has one more cell, and the cells hold smaller numbers.
+//! Effect of checks on a layout: each slot has one more cell, and cells hold smaller numbers.
 //!
 //! Requirement: LAY-1.
 
@@ -7,14 +7,14 @@ use super::map::Layout;
 use crate::check::Checks;
 
 impl Layout<'_> {
-    /// Adds checks to cells and slots. They are part of the digest: all members have them, or none.
-    /// Counts then have 48 bits and sequence positions 46, which is enough for two years at a
-    /// million messages per second in one view.
+    /// Adds checks to cells and slots. Checks are part of the digest: either all members use them
+    /// or none. Counts then have 48 bits and sequence positions 46, which is enough for two years
+    /// at a million messages per second in one view.
     ///
-    /// Call it last, because it measures the layout as it is then.
+    /// Call it last, because it measures the layout as it is at that time.
     ///
     /// # Errors
-    /// A row would be larger than this machine can address.
+    /// Fails if a row would be larger than this machine can address.
     pub const fn with_checks(self) -> Result<Self, LayoutError> {
         let checked = Self { checks: Checks::On, ..self };
         #[cfg(feature = "views")]

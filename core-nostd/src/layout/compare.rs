@@ -1,4 +1,4 @@
-//! Comparison of a peer's layout with the local one, as far as digests show it.
+//! Comparison of a peer's layout with the local layout, as far as digests reveal it.
 //!
 //! Requirement: LAY-3.
 
@@ -13,9 +13,9 @@ use super::processor::{ByteOrder, LineSize};
 pub enum DigestMismatch {
     /// The layouts differ in members, subgroups, sizes, options or format.
     Layout = 1,
-    /// The same layout on a processor with the other byte order.
+    /// The layouts are equal, but the peer's processor has the other byte order.
     ByteOrder = 2,
-    /// The same layout for cache lines of another size.
+    /// The layouts are equal except for the cache line size.
     LineSize = 3,
     /// Both differ.
     ByteOrderAndLineSize = 4,
@@ -46,12 +46,12 @@ impl core::fmt::Display for DigestMismatch {
 impl core::error::Error for DigestMismatch {}
 
 impl Layout<'_> {
-    /// Sets the size of a cache line. It is part of the digest.
+    /// Sets the cache line size, which is part of the digest.
     ///
     /// Call it before [`Layout::with_checks`].
     ///
     /// # Errors
-    /// A row would be larger than this machine can address.
+    /// Fails if a row would be larger than this machine can address.
     pub const fn with_line_size(self, line: LineSize) -> Result<Self, LayoutError> {
         let laid_out = Self { line, ..self };
         #[cfg(feature = "views")]
@@ -59,7 +59,7 @@ impl Layout<'_> {
         laid_out.measured()
     }
 
-    /// Returns the size of a cache line that this was laid out for.
+    /// Returns the cache line size that this group was laid out for.
     #[must_use]
     pub const fn line_size(&self) -> LineSize {
         self.line
@@ -71,8 +71,8 @@ impl Layout<'_> {
         self.digest_as(order, self.line)
     }
 
-    /// Compares the digest that a peer shows with this layout's. On a mismatch, returns the
-    /// difference as far as a digest shows it.
+    /// Compares the digest that a peer publishes with the digest of this layout. On a mismatch,
+    /// returns the difference as far as a digest reveals it.
     ///
     /// # Errors
     /// The difference.

@@ -1,11 +1,12 @@
-//! The description of a group, and every error that one can contain.
+//! The description of a group, and every error that a description can contain.
 //!
 //! Requirement: LAY-1.
 
 use super::limits::{MEMBERS_MAX, MESSAGE_MAX, SUBGROUPS_MAX, WINDOW_MAX};
 use crate::ids::{NodeId, Rank};
 
-/// A group: its members in rank order, and its subgroups. The core's one configuration type.
+/// A group: its members in rank order, and its subgroups. This is the core's only configuration
+/// type.
 ///
 /// Every member must use the same group: compare [`Layout::digest`](super::Layout::digest).
 #[derive(Clone, Copy, Debug)]
@@ -23,11 +24,11 @@ pub struct Group<'c> {
 pub struct Subgroup<'c> {
     /// Members, by rank in the view. No rank occurs twice.
     pub members: &'c [Rank],
-    /// Members that send, in sender order (ORD-1). A subset of the members; it may be empty.
+    /// Members that send, in sender order (ORD-1): a subset of the members, possibly empty.
     pub senders: &'c [Rank],
-    /// Slots of each sender (`w` in Spindle II-C).
+    /// Number of slots per sender (`w` in Spindle II-C).
     pub window: u32,
-    /// Largest payload in bytes (`m`). With zero, every message is empty.
+    /// Largest payload in bytes (`m`). If zero, every message is empty.
     pub message_max: u32,
     /// Whether delivery waits for stability.
     pub delivery: Delivery,
@@ -39,7 +40,7 @@ pub struct Subgroup<'c> {
 pub enum Delivery {
     /// In the same order at all members, once every member has the message (ORD-2, ORD-3).
     Ordered,
-    /// On receipt, in each sender's own order only (DEL-3; Spindle IV-F, first level of the DDS).
+    /// On receipt, in the order of each sender only (DEL-3; Spindle IV-F, first level of the DDS).
     Unordered,
 }
 
@@ -50,33 +51,33 @@ pub enum Delivery {
 pub enum LayoutError {
     /// The group has no members.
     NoMembers = 1,
-    /// More members than [`MEMBERS_MAX`].
+    /// There are more members than [`MEMBERS_MAX`].
     TooManyMembers = 2,
     /// A node id is listed twice.
     DuplicateMember = 3,
     /// The group has no subgroups.
     NoSubgroups = 4,
-    /// More subgroups than [`SUBGROUPS_MAX`].
+    /// There are more subgroups than [`SUBGROUPS_MAX`].
     TooManySubgroups = 5,
     /// A subgroup has no members.
     EmptySubgroup = 6,
-    /// A subgroup names an unknown rank, or one rank twice.
+    /// A subgroup lists an unknown rank, or lists a rank twice.
     BadSubgroupMember = 7,
     /// A sender is not a member of its subgroup, or is listed twice.
     SenderOutsideSubgroup = 8,
-    /// A window of zero slots.
+    /// The window has zero slots.
     ZeroWindow = 9,
-    /// A window above [`WINDOW_MAX`].
+    /// The window is above [`WINDOW_MAX`].
     WindowTooLarge = 10,
-    /// A message above [`MESSAGE_MAX`].
+    /// The message size is above [`MESSAGE_MAX`].
     MessageTooLarge = 11,
     /// A row would be larger than this machine can address.
     RowTooLarge = 12,
-    /// A subgroup for large messages is unknown or named twice.
+    /// A subgroup for large messages is unknown or listed twice.
     BadLargeSubgroup = 13,
-    /// There are more senders of large messages than possible channels.
+    /// There are more senders of large messages than there can be channels.
     TooManyChannels = 14,
-    /// A logged subgroup is unknown, named twice, or unordered.
+    /// A logged subgroup is unknown, listed twice, or unordered.
     BadLoggedSubgroup = 15,
 }
 
@@ -139,10 +140,10 @@ pub(super) const fn contains(ranks: &[Rank], rank: Rank) -> bool {
 }
 
 impl Group<'_> {
-    /// Checks everything that does not need sizes.
+    /// Checks everything except sizes.
     ///
     /// # Errors
-    /// The first error found.
+    /// Fails with the first error found.
     pub const fn check(&self) -> Result<(), LayoutError> {
         if let Err(error) = self.check_members() {
             return Err(error);
@@ -221,13 +222,13 @@ impl Subgroup<'_> {
         Ok(())
     }
 
-    /// Returns whether the member of that rank belongs to this subgroup.
+    /// Returns whether the member with that rank belongs to this subgroup.
     #[must_use]
     pub const fn has_member(&self, rank: Rank) -> bool {
         contains(self.members, rank)
     }
 
-    /// Returns whether the member of that rank sends in this subgroup.
+    /// Returns whether the member with that rank sends in this subgroup.
     #[must_use]
     pub const fn has_sender(&self, rank: Rank) -> bool {
         contains(self.senders, rank)

@@ -1,4 +1,5 @@
-//! A digest of a layout, so that members whose layouts differ notice it before the first write.
+//! A digest of a layout, with which members whose layouts differ detect this before the first
+//! write.
 //!
 //! FNV-1a over 64 bits. It protects against mistakes, not against forgery.
 //!
@@ -13,7 +14,7 @@ impl Digest {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Adds eight bytes, lowest first.
+    /// Adds eight bytes, lowest byte first.
     pub(crate) const fn with(self, value: u64) -> Self {
         let mut digest = self.0;
         let mut rest: &[u8] = &value.to_le_bytes();

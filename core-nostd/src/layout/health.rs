@@ -1,4 +1,4 @@
-//! Addition to a layout for health monitoring: cells in the header, which every row has anyway.
+//! Addition to a layout for health monitoring: cells in the header that every row has anyway.
 //!
 //! Requirements: HLT-1, LAY-1.
 
@@ -8,7 +8,7 @@ use super::map::Layout;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum HeaderCell {
-    /// Incarnation of the row's owner; zero until the owner shows one.
+    /// Incarnation of the row's owner; zero until the owner publishes it.
     Incarnation,
     /// Count that grows as long as the owner is alive.
     Heartbeat,
@@ -17,10 +17,10 @@ pub enum HeaderCell {
 }
 
 impl HeaderCell {
-    /// Total size in bytes, from the start of the row.
+    /// Total size of the cells in bytes, from the start of the row.
     pub const BYTES: usize = 24;
 
-    /// Returns the offset in bytes from the start of the row.
+    /// Returns the cell's offset in bytes from the start of the row.
     #[must_use]
     pub const fn offset(self) -> usize {
         match self {
@@ -35,13 +35,13 @@ const _: () = assert!(HeaderCell::BYTES <= super::BLOCK, "the header of a row is
 
 impl Layout<'_> {
     /// Adds each member's incarnation and heartbeat, for a [`Monitor`](crate::health::Monitor).
-    /// Rows do not grow; it is part of the digest.
+    /// Rows do not grow. The setting is part of the digest.
     #[must_use]
     pub const fn with_health(self) -> Self {
         Self { health: true, ..self }
     }
 
-    /// Returns whether members show their incarnation and their heartbeat.
+    /// Returns whether members publish their incarnation and their heartbeat.
     #[must_use]
     pub const fn has_health(&self) -> bool {
         self.health

@@ -33,8 +33,8 @@ const CHANNELS_FORMAT: u64 = 1;
 /// Version of layouts for other cache line sizes. It is part of the digest of a group that has one.
 const LINES_FORMAT: u64 = 1;
 
-/// Version of big-endian layouts, whose cells have the highest byte first. It is part of their
-/// digest.
+/// Version of big-endian layouts, whose cells have the highest byte first. It is part of the digest
+/// of such a layout.
 const BIG_FORMAT: u64 = 1;
 
 /// A cell of a subgroup's control block. All cells of an ordered subgroup share a cache line
@@ -46,7 +46,7 @@ pub enum ControlCell {
     Received,
     /// Delivered frontier: a count of sequence positions.
     Delivered,
-    /// Rounds that the row's owner used while it had declared silence (NUL-5).
+    /// Number of rounds that the row's owner used while it had declared silence (NUL-5).
     Silent,
     /// In a logged subgroup, the number of messages that the row's owner has made durable (DUR-1).
     Durable,
@@ -73,11 +73,11 @@ impl ControlCell {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RingShape {
-    /// Bytes from the start of the row; a multiple of [`CACHE_LINE`].
+    /// Offset in bytes from the start of the row; a multiple of [`CACHE_LINE`].
     pub offset: usize,
-    /// Bytes from one slot to the next; a multiple of [`SLOT_ALIGN`].
+    /// Distance in bytes from one slot to the next; a multiple of [`SLOT_ALIGN`].
     pub stride: usize,
-    /// Slots of the ring; at least one.
+    /// Number of slots in the ring; at least one.
     pub slots: u32,
     /// Largest payload in bytes; at most `stride` minus the slot's header.
     pub capacity: u32,
@@ -89,21 +89,22 @@ pub struct RingShape {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StateSizes {
-    /// Subgroups that the node belongs to.
+    /// Number of subgroups that the node belongs to.
     pub subgroups: usize,
-    /// Senders of all those subgroups, summed.
+    /// Number of senders in all those subgroups, summed.
     pub senders: usize,
-    /// Members of all those subgroups, summed.
+    /// Number of members in all those subgroups, summed.
     pub members: usize,
-    /// Other members of all those subgroups, summed.
+    /// Number of other members in all those subgroups, summed.
     pub links: usize,
-    /// Subgroups that the node sends in. Each has a hand-off with one ready flag per slot.
+    /// Number of subgroups that the node sends in. Each has a hand-off with one ready flag per
+    /// slot.
     pub handoffs: usize,
-    /// Ready flags of all those hand-offs, summed.
+    /// Number of ready flags in all those hand-offs, summed.
     pub ready: usize,
 }
 
-/// A checked group with its memory map. Build one with [`Layout::new`] or, if the membership may
+/// A checked group with its memory map. Create one with [`Layout::new`] or, if the membership may
 /// change, with `Layout::with_views`.
 ///
 /// ```
@@ -133,7 +134,8 @@ pub struct StateSizes {
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'c> {
     pub(super) group: Group<'c>,
-    /// Bytes of the view protocol's columns at the end of each row; zero with a fixed membership.
+    /// Size in bytes of the view protocol's columns at the end of each row; zero with a fixed
+    /// membership.
     pub(super) view_columns: usize,
     /// Subgroups whose senders may send large messages, each on its own channel.
     pub(super) large: &'c [SubgroupId],
@@ -142,7 +144,7 @@ pub struct Layout<'c> {
     pub(super) logged: &'c [SubgroupId],
     /// Whether cells and slots carry checks.
     pub(super) checks: Checks,
-    /// Whether headers show incarnations and heartbeats.
+    /// Whether headers hold incarnations and heartbeats.
     pub(super) health: bool,
     /// Cache line size that the rows are laid out for.
     pub(super) line: LineSize,
@@ -154,10 +156,10 @@ pub(super) const fn round_up(value: usize, align: usize) -> usize {
 }
 
 impl<'c> Layout<'c> {
-    /// Checks a group and lays it out. The time grows with the square of the number of members.
+    /// Checks a group and lays it out. The run time grows with the square of the number of members.
     ///
     /// # Errors
-    /// The first error found in the group.
+    /// Fails with the first error found in the group.
     pub const fn new(group: Group<'c>) -> Result<Self, LayoutError> {
         if let Err(error) = group.check() {
             return Err(error);
@@ -175,7 +177,7 @@ impl<'c> Layout<'c> {
         .measured()
     }
 
-    /// Returns whether rows have cells of channels, for blocks.
+    /// Returns whether rows have cells for block channels.
     pub(crate) const fn has_channels(&self) -> bool {
         self.channels > 0
     }
@@ -227,8 +229,8 @@ impl<'c> Layout<'c> {
         self.group.members.len()
     }
 
-    /// Returns the bytes of a member's row: a multiple of [`BLOCK`]. Saturates if the row cannot be
-    /// addressed.
+    /// Returns the size in bytes of a member's row: a multiple of [`BLOCK`]. Saturates if the row
+    /// cannot be addressed.
     #[must_use]
     pub const fn row_bytes(&self, owner: Rank) -> usize {
         self.multicast_bytes(owner).saturating_add(self.view_columns)
@@ -240,7 +242,7 @@ impl<'c> Layout<'c> {
         BLOCK.saturating_add(round_up(channels, BLOCK))
     }
 
-    /// Returns the bytes of a row that do not belong to the view protocol.
+    /// Returns the number of bytes in a row that do not belong to the view protocol.
     pub(super) const fn multicast_bytes(&self, owner: Rank) -> usize {
         let mut bytes = self.subgroups_offset();
         each!(subgroup in self.group.subgroups, {
@@ -318,8 +320,8 @@ impl<'c> Layout<'c> {
         None
     }
 
-    /// Returns the bytes of all rows of one view: each node maps or registers as much for it. A
-    /// view change holds the memory of two views at once (SMC-1).
+    /// Returns the total size in bytes of all rows of one view; each node maps or registers this
+    /// much memory per view. A view change holds the memory of two views at once (SMC-1).
     #[must_use]
     pub const fn view_bytes(&self) -> usize {
         let mut bytes = 0_usize;
@@ -332,7 +334,7 @@ impl<'c> Layout<'c> {
         bytes
     }
 
-    /// Returns the sizes of the private state of a member.
+    /// Returns the sizes of a member's private state.
     #[must_use]
     pub const fn state_sizes(&self, owner: Rank) -> StateSizes {
         let mut sizes =
@@ -353,7 +355,7 @@ impl<'c> Layout<'c> {
         sizes
     }
 
-    /// Returns a number that two layouts share only if they are the same in format, members,
+    /// Returns a number that two layouts share only if they have the same format, members,
     /// subgroups, sizes and byte order.
     #[must_use]
     pub const fn digest(&self) -> u64 {
@@ -416,14 +418,14 @@ impl<'c> Layout<'c> {
     }
 }
 
-/// Returns the bytes from one slot to the next: payload, length and counter, rounded up to a
-/// multiple of 16 (SMC-1).
+/// Returns the distance in bytes from one slot to the next: payload, length and counter, rounded up
+/// to a multiple of 16 (SMC-1).
 pub(super) const fn slot_stride(subgroup: &Subgroup<'_>, checks: Checks) -> usize {
     let header = if checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
     round_up(index_from_u32(subgroup.message_max).saturating_add(header), SLOT_ALIGN)
 }
 
-/// Returns the bytes of a subgroup's control block.
+/// Returns the size in bytes of a subgroup's control block.
 const fn control_bytes(subgroup: &Subgroup<'_>) -> usize {
     match subgroup.delivery {
         Delivery::Ordered => BLOCK,
@@ -434,7 +436,7 @@ const fn control_bytes(subgroup: &Subgroup<'_>) -> usize {
     }
 }
 
-/// Returns the bytes of one subgroup in a member's row: a multiple of [`BLOCK`].
+/// Returns the size in bytes of one subgroup's part of a member's row: a multiple of [`BLOCK`].
 const fn share_bytes(subgroup: &Subgroup<'_>, owner: Rank, checks: Checks) -> usize {
     if !subgroup.has_member(owner) {
         return 0;

@@ -1,6 +1,6 @@
 //! Layouts: from a configuration to byte offsets, sizes and a digest. Everything is `const fn`: a
-//! partition computes its memory at compile time, a host at start-up, and both get the same
-//! numbers.
+//! partition computes its memory sizes at compile time and a host computes them at start-up, but
+//! both get the same numbers.
 //!
 //! Each member owns one row. A row has a header, then for each subgroup of its owner a control
 //! block, followed by the ring if the owner sends in that subgroup:
@@ -17,7 +17,7 @@
 //!
 //! In a logged subgroup (`durable`, with that feature), the control block has one more cell.
 //!
-//! With checks, each cell and each slot carries its own (`checks`).
+//! With checks, each cell and each slot carries its own check (`checks`).
 //!
 //! Rows of different members differ in size, because a row has no ring for a subgroup in which its
 //! owner does not send. Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and

@@ -15,7 +15,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// Byte order of the processor that this was compiled for.
+    /// Byte order of the processor that this code was compiled for.
     pub const OWN: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
     pub(super) const fn other(self) -> Self {
@@ -26,16 +26,16 @@ impl ByteOrder {
     }
 }
 
-/// The cache line size that rows are laid out for. Parts that get separate cache lines do so for
-/// this size. Larger lines in the hardware cost time but break nothing.
+/// The cache line size that rows are laid out for. The parts of a row that need separate cache
+/// lines get separate lines of this size. Larger lines in the hardware cost time but break nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LineSize {
-    /// x86-64 and most ARM processors.
+    /// The line size of x86-64 and most ARM processors.
     #[default]
     Bytes64,
-    /// Some ARM and POWER processors. A row must begin on a multiple of it, as the rows of
-    /// [`RowStorage`](crate::storage::RowStorage) do.
+    /// The line size of some ARM and POWER processors. A row must begin on a multiple of this size,
+    /// as the rows of [`RowStorage`](crate::storage::RowStorage) do.
     Bytes128,
 }
 

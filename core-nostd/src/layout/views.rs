@@ -1,14 +1,14 @@
 //! The columns of the view protocol: their offsets in a row and their sizes.
 //!
-//! A row has them only if its group was laid out with [`Layout::with_views`]. They follow
+//! A row has these columns only if its group was laid out with [`Layout::with_views`]. They follow
 //! everything else, so a fixed membership is laid out as if they did not exist.
 //!
 //! ```text
 //! | heartbeat leaving join - | stance committed installed - | suspicions | entries | wedged, trim per subgroup |
 //! ```
 //!
-//! The three cells in the middle are guards, adjacent so that one write carries them. All other
-//! cells are either content guarded by `stance` or need no order.
+//! The three cells in the middle are guards; they are adjacent so that one write carries them. All
+//! other cells are either content guarded by `stance` or need no order.
 //!
 //! Requirements: LAY-1, LAY-3.
 
@@ -19,7 +19,7 @@ use super::processor::LineSize;
 use crate::check::Checks;
 use crate::ids::{Rank, SubgroupId, index_from_u16};
 
-/// Most joins in one change. Further joins wait for the next view (VIE-5).
+/// Maximum number of joins in one view change. Further joins wait for the next view (VIE-5).
 pub const JOINS_MAX: usize = 16;
 
 /// Number of flags in one cell.
@@ -29,32 +29,34 @@ pub(crate) const FLAGS_PER_WORD: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ViewColumn {
-    /// Count that shows that its owner is alive (VIE-2).
+    /// Count that grows as long as the row's owner is alive (VIE-2).
     Heartbeat,
-    /// Nonzero once its owner wants to leave (VIE-9).
+    /// Nonzero once the row's owner wants to leave (VIE-9).
     Leaving,
-    /// Node that its owner asks the group to admit, or whose request it withdrew (VIE-10).
+    /// Node that the row's owner asks the group to admit, or whose request it has withdrawn
+    /// (VIE-10).
     JoinRequest,
-    /// Promise and acceptance of its owner: the guard of the proposals and the trims (VIE-4,
+    /// The row owner's promise and acceptance: the guard of the proposals and the trims (VIE-4,
     /// VIE-5).
     Stance,
-    /// Commitments that its owner knows of.
+    /// Commitments that the row's owner knows of.
     Committed,
-    /// Newest view that its owner installed, plus one.
+    /// Newest view that the row's owner has installed, plus one.
     Installed,
     /// Flags of 64 suspected members; word `w` covers ranks `64 * w` to `64 * w + 63`.
     Suspicions(u16),
     /// One proposed change with its proposer.
     Entry(u16),
-    /// Final received frontier of its owner in a subgroup, plus one; zero until the owner wedged
-    /// (VIE-6).
+    /// Final received frontier of the row's owner in a subgroup, plus one; zero until the owner has
+    /// wedged (VIE-6).
     Wedged(SubgroupId),
-    /// Ragged trim: the position at which the view ends in a subgroup, plus one; zero until it is
-    /// set (VIE-6).
+    /// Ragged trim: the position at which the view ends in a subgroup, plus one; zero until the
+    /// trim is set (VIE-6).
     Trim(SubgroupId),
 }
 
-/// The part of each row that the view protocol takes, for a given number of members and subgroups.
+/// The part of each row that the view protocol occupies, for a given number of members and
+/// subgroups.
 ///
 /// ```
 /// use tramontane_core::layout::{ViewBlock, ViewColumn};
@@ -73,30 +75,31 @@ pub struct ViewBlock {
 }
 
 impl ViewBlock {
-    /// Creates the block of a view with `members` members and `subgroups` subgroups.
+    /// Creates the block for a view with `members` members and `subgroups` subgroups.
     #[must_use]
     pub const fn new(members: usize, subgroups: usize) -> Self {
         Self { members, subgroups, checks: Checks::Off, line: LineSize::Bytes64 }
     }
 
-    /// Sets checks. With them, a word of suspicions takes two cells of 32 flags each.
+    /// Sets whether cells carry checks. If they do, a word of suspicions takes two cells of 32
+    /// flags each.
     #[must_use]
     pub const fn with_checks(self, checks: Checks) -> Self {
         Self { checks, ..self }
     }
 
-    /// Sets the size of a cache line.
+    /// Sets the cache line size.
     #[must_use]
     pub const fn with_line_size(self, line: LineSize) -> Self {
         Self { line, ..self }
     }
 
-    /// Returns the bytes before the first suspicion word: one cache line.
+    /// Returns the number of bytes before the first suspicion word: one cache line.
     const fn head(&self) -> usize {
         self.line.bytes()
     }
 
-    /// Returns the bytes of a word of suspicions.
+    /// Returns the size in bytes of a word of suspicions.
     const fn word_bytes(&self) -> usize {
         if self.checks.is_on() { 16 } else { 8 }
     }
@@ -114,8 +117,8 @@ impl ViewBlock {
         self.members.saturating_add(2 * JOINS_MAX + 1)
     }
 
-    /// Returns the bytes of the whole block: a multiple of [`BLOCK`], and at most `8*n + 16*m + n/8
-    /// + 536` for `n` members and `m` subgroups.
+    /// Returns the size in bytes of the whole block: a multiple of [`BLOCK`], and at most `8*n +
+    /// 16*m + n/8 + 536` for `n` members and `m` subgroups.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         super::map::round_up(self.subgroup_offset(self.subgroups), BLOCK)
@@ -162,10 +165,10 @@ impl ViewBlock {
 
 impl<'c> Layout<'c> {
     /// Checks and lays out a group as [`Layout::new`] does, and adds the columns of the view
-    /// protocol: the membership may change.
+    /// protocol, so that the membership may change.
     ///
     /// # Errors
-    /// The same as for [`Layout::new`].
+    /// Fails as [`Layout::new`] does.
     pub const fn with_views(group: Group<'c>) -> Result<Self, LayoutError> {
         match Self::new(group) {
             Ok(fixed) => {
@@ -176,7 +179,7 @@ impl<'c> Layout<'c> {
         }
     }
 
-    /// Returns the same layout with the current size of its columns, if it has any.
+    /// Returns the same layout with the size of its columns recomputed, if it has any.
     pub(super) const fn with_measured_columns(self) -> Self {
         match self.view_block() {
             Some(block) => Self { view_columns: block.bytes(), ..self },

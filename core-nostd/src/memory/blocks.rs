@@ -2,8 +2,8 @@
 //! into.
 //!
 //! While a block is in flight, the fabric or a device reads or fills the same bytes. The owner
-//! therefore copies them in and out atomically, as it does with cells. A plain slice of them
-//! requires the caller's promise that no block is in flight there.
+//! therefore copies them in and out atomically, as it does with cells. A plain slice of these bytes
+//! requires the caller's promise that no block in the range is in flight.
 //!
 //! Requirement: MEM-2.
 
@@ -19,13 +19,13 @@ use crate::fabric::{Area, Region};
 /// # Safety
 /// As long as this value exists, this process can read and write `bytes()` bytes from `base()`;
 /// `base()` is aligned to a cache line, and neither changes. Threads of this process access the
-/// bytes only atomically, except through slices that a caller promised for
+/// bytes only atomically, except through slices for which a caller has given its promise
 /// ([`BlockMemory::slice`]).
 pub unsafe trait BlockPages {
     /// Returns the address of the first byte.
     fn base(&self) -> NonNull<u8>;
 
-    /// Returns the number of bytes.
+    /// Returns the size in bytes.
     fn bytes(&self) -> usize;
 
     /// Returns the address of a range.
@@ -61,8 +61,8 @@ impl From<OutOfRow> for OutOfBlock {
     }
 }
 
-/// Block memory: the owner's handle. The memory is freed once this is dropped and no block from or
-/// into it is in flight.
+/// Block memory, as its owner holds it. The memory is freed once this value has been dropped and no
+/// block is in flight from or into it.
 ///
 /// `P` is a pointer that the fabric also holds ([`BlockStore`](crate::fabric::BlockStore)).
 pub struct BlockMemory<P> {
@@ -77,13 +77,13 @@ impl<P> core::fmt::Debug for BlockMemory<P> {
 }
 
 impl<P> BlockMemory<P> {
-    /// Wraps memory that its fabric knows by `region`.
+    /// Wraps memory that its fabric identifies by `region`.
     #[must_use]
     pub const fn new(region: Region, pages: P) -> Self {
         Self { region, pages }
     }
 
-    /// Returns the region by which its fabric knows it. Peers never learn it.
+    /// Returns the region by which the fabric identifies this memory. Peers never learn it.
     #[must_use]
     pub const fn region(&self) -> Region {
         self.region
@@ -95,7 +95,7 @@ impl<P> BlockMemory<P> {
         Area { region: self.region, offset }
     }
 
-    /// Replaces the pointer to the memory by another one.
+    /// Replaces the pointer to the memory with another pointer.
     #[must_use]
     pub fn map<Q>(self, pages: impl FnOnce(P) -> Q) -> BlockMemory<Q> {
         BlockMemory { region: self.region, pages: pages(self.pages) }
@@ -103,7 +103,7 @@ impl<P> BlockMemory<P> {
 }
 
 impl<P: Deref<Target: BlockPages>> BlockMemory<P> {
-    /// Returns the number of bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pages.bytes()
@@ -127,8 +127,8 @@ impl<P: Deref<Target: BlockPages>> BlockMemory<P> {
         Ok(row.read(offset, into)?)
     }
 
-    /// Copies bytes in. Do not use it for a range that a block is sent from: the receiver would get
-    /// a mix.
+    /// Copies bytes in. Do not use it for a range that a block is being sent from: the receiver
+    /// would get a mix of old and new bytes.
     ///
     /// # Errors
     /// Fails if the range is not inside the memory.
@@ -149,12 +149,12 @@ impl<P: Deref<Target: BlockPages>> BlockMemory<P> {
     /// be filled is posted into it.
     pub unsafe fn slice(&self, offset: usize, length: usize) -> Result<&[u8], OutOfBlock> {
         let base = self.pages.at(offset, length)?;
-        // SAFETY: in range by the check, and valid as long as `self` is; not written meanwhile, by
-        // the caller's promise.
+        // SAFETY: the range is inside the memory by the check, and valid as long as `self` is; it
+        // is not written meanwhile, by the caller's promise.
         Ok(unsafe { core::slice::from_raw_parts(base.as_ptr(), length) })
     }
 
-    /// Returns a range for filling in place.
+    /// Returns a range to be filled in place.
     ///
     /// # Errors
     /// Fails if the range is not inside the memory.
@@ -168,8 +168,8 @@ impl<P: Deref<Target: BlockPages>> BlockMemory<P> {
         length: usize,
     ) -> Result<&mut [u8], OutOfBlock> {
         let base = self.pages.at(offset, length)?;
-        // SAFETY: in range by the check, and writable as long as `self` is valid; not accessed by
-        // anything else meanwhile, by the caller's promise.
+        // SAFETY: the range is inside the memory by the check, and writable as long as `self` is
+        // valid; it is not accessed by anything else meanwhile, by the caller's promise.
         Ok(unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), length) })
     }
 }
@@ -182,7 +182,7 @@ mod tests {
 
     struct Lines(Box<[Line]>, usize);
 
-    // SAFETY: boxed, so its address is stable; made of atomics.
+    // SAFETY: the lines are boxed, so their address is stable; they consist of atomics.
     unsafe impl BlockPages for Lines {
         fn base(&self) -> NonNull<u8> {
             Row::from_lines(&self.0).base()

@@ -1,12 +1,12 @@
-//! The memory that a node is opened on: rows, and the promise that they are used by the rules of
-//! `memory`.
+//! The memory that a node is opened on: rows, and the promise that they are used according to the
+//! rules of `memory`.
 //!
 //! Rows and their writers can be copied freely, because all their operations are atomic. A node
 //! does more: it lends payloads as plain slices, for upcalls to read and for reservations to fill.
 //! No type can exclude another writer of the same memory in another thread, process or host. The
 //! caller that opens a node therefore promises it here.
 //!
-//! Without that promise no slice of a row exists. The cells of an outbox cannot be used with
+//! No slice of a row exists without that promise. The cells of an outbox cannot be used with
 //! another ring:
 //!
 //! ```compile_fail,E0133
@@ -58,7 +58,7 @@ pub struct NodeMemory<'m> {
 static_assertions::assert_not_impl_any!(NodeMemory<'static>: Copy, Clone);
 
 impl<'m> NodeMemory<'m> {
-    /// Describes the memory of a node: all rows in rank order, the local row included, fresh and
+    /// Describes the memory of a node: all rows in rank order, including the local row, fresh and
     /// all zero (VIE-11); the local row for writing; the hand-offs to application threads, one for
     /// each subgroup that the node sends in; and their ready flags, one for each slot of each
     /// hand-off.
@@ -67,17 +67,18 @@ impl<'m> NodeMemory<'m> {
     /// takes the same row, but only its subgroup's hand-off and that hand-off's flags.
     ///
     /// # Safety
-    /// For all of `'m`:
+    /// The caller promises, for all of `'m`:
     /// - At most one node uses this row, these hand-offs and these flags, together with outboxes of
     ///   the same layout and rank. Each hand-off and its flags belong to the ring of one subgroup,
     ///   as in the node.
-    /// - Only that node's reservations store payloads in the rings of the local row. Others read a
-    ///   payload only between the store of its slot's counter and the moment at which all members
-    ///   have delivered it.
-    /// - A payload in a peer's row is stored before the counter that announces it, and not again
-    ///   before this node's delivered frontier is past it. This requires that the carrier of peers'
-    ///   writes keeps their order, and that peers follow SMC-2. A peer that does not can change
-    ///   bytes while they are read, but nothing more: no read leaves the row.
+    /// - Only that node's reservations store payloads in the rings of the local row. Other members
+    ///   and threads read a payload only between the store of its slot's counter and the moment at
+    ///   which all members have delivered it.
+    /// - A payload in a peer's row is stored before the counter that announces it, and its bytes
+    ///   are not stored to again before this node's delivered frontier is past it. This requires
+    ///   that the carrier of peers' writes keeps their order, and that peers follow SMC-2. A peer
+    ///   that does not follow it can change bytes while they are read, but can do no further harm:
+    ///   no read leaves the row.
     #[must_use]
     pub const unsafe fn new(
         rows: &'m [Row<'m>],

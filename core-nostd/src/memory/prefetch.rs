@@ -7,7 +7,8 @@ use super::ring::OwnRing;
 use crate::ids::{Slot, index_from_u32};
 use crate::layout::CACHE_LINE;
 
-/// Bytes of the next message to prefetch: about as many lines as a processor fetches at once.
+/// Number of bytes of the next message to prefetch: about as many lines as a processor fetches at
+/// once.
 const ASKED_AHEAD: usize = 1024;
 
 impl OwnRing<'_> {
@@ -15,9 +16,9 @@ impl OwnRing<'_> {
     /// bytes of a message of `length` bytes.
     ///
     /// Peers have read these lines, so the first store to each waits until their processors release
-    /// it. If the lines are requested while the previous message is built, they arrive in time; at
-    /// 1 KB this increases the rate by a fifth (`docs/lab-notes/small-messages.md`). It is a hint
-    /// and changes nothing that can be read.
+    /// it. Lines that are requested while the previous message is being built arrive in time; at 1
+    /// KB this increases the rate by a fifth (`docs/lab-notes/small-messages.md`). A prefetch is a
+    /// hint and changes nothing that can be read.
     #[inline]
     pub(crate) fn ask_ahead(&self, slot: Slot, length: u32) {
         let (start, bytes, counter) = self.asked_ahead(slot, length);
@@ -30,8 +31,8 @@ impl OwnRing<'_> {
         }
     }
 
-    /// Returns offsets in the ring and a length: the start of the slot's payload, the bytes of it
-    /// to prefetch, and the offset of its counter.
+    /// Returns offsets in the ring and a length: the start of the slot's payload, the number of its
+    /// bytes to prefetch, and the offset of its counter.
     #[inline]
     fn asked_ahead(&self, slot: Slot, length: u32) -> (usize, usize, usize) {
         let end = self.ring.slot_end(slot);

@@ -15,15 +15,15 @@ use crate::smc::SlotLength;
 use crate::sync::between_accesses;
 
 impl<'m> Row<'m> {
-    /// Returns the ring of that shape.
+    /// Returns the ring with that shape.
     ///
     /// # Errors
-    /// Fails if the ring is not inside the row, or if its slots are too small for the shape.
+    /// Fails if the ring is not inside the row or if its slots are too small for the shape.
     pub fn ring(&self, shape: &RingShape) -> Result<Ring<'m>, OutOfRow> {
         self.ring_at(&RingPlace::new(shape)?)
     }
 
-    /// Returns the ring at a place that was checked before, with a single comparison.
+    /// Returns the ring at a place that has been checked before, with a single comparison.
     ///
     /// # Errors
     /// Fails if the ring is not inside the row.
@@ -40,18 +40,18 @@ impl<'m> Row<'m> {
 }
 
 impl<'m> RowWriter<'m> {
-    /// Returns the ring of that shape, for filling.
+    /// Returns the ring with that shape, for filling.
     ///
     /// # Errors
-    /// The same as for [`Row::ring`].
+    /// Fails as [`Row::ring`] does.
     pub fn ring(&self, shape: &RingShape) -> Result<OwnRing<'m>, OutOfRow> {
         self.ring_at(&RingPlace::new(shape)?)
     }
 
-    /// Returns the ring at a place that was checked before.
+    /// Returns the ring at a place that has been checked before.
     ///
     /// # Errors
-    /// The same as for [`Row::ring_at`].
+    /// Fails as [`Row::ring_at`] does.
     #[inline]
     pub fn ring_at(&self, place: &RingPlace) -> Result<OwnRing<'m>, OutOfRow> {
         Ok(OwnRing { ring: self.row.ring_at(place)? })
@@ -95,7 +95,7 @@ impl RingPlace {
         Ok(Self { offset, stride, slots, capacity, checks, end })
     }
 
-    /// Returns the offset in bytes from the start of the row.
+    /// Returns the ring's offset in bytes from the start of the row.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
@@ -111,8 +111,8 @@ unsafe impl Sync for Ring<'_> {}
 ///
 /// A slot consists of padding, the payload, a length of 4 bytes, and the 8-byte counter at its very
 /// end (SMC-6). With checks, the check of payload, length and position is 24 bytes before the end.
-/// The payload begins on the last multiple of 8 from which it fits, so the bytes of a message are
-/// one range however large its slot is (SMC-7).
+/// The payload begins at the last multiple of 8 from which it fits, so the bytes of a message are
+/// one range, however large the slot is (SMC-7).
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'m> {
     pub(super) base: NonNull<u8>,
@@ -141,8 +141,8 @@ impl<'m> Ring<'m> {
     #[must_use]
     pub fn counter(&self, slot: Slot) -> Cell<'m> {
         let offset = self.slot_end(slot).wrapping_sub(8);
-        // SAFETY: a slot's last 8 bytes. `RingPlace` and `Row::ring_at` ensure that the whole ring
-        // is in the row and that its start and stride are multiples of 8; rule 1.
+        // SAFETY: the cell is a slot's last 8 bytes. `RingPlace` and `Row::ring_at` ensure that the
+        // whole ring is in the row and that its start and stride are multiples of 8; rule 1.
         Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() })
     }
 
@@ -153,8 +153,8 @@ impl<'m> Ring<'m> {
         self.checks.unseal(self.counter(slot).load())
     }
 
-    /// Returns whether a slot passes its check, if it has one. The check covers its payload, its
-    /// stored length, and the position that they were built for.
+    /// Returns whether a slot passes its check; true if slots have none. The check covers the
+    /// payload, its stored length, and the position that they were built for.
     #[inline]
     #[must_use]
     pub(crate) fn is_intact(&self, slot: Slot, position: Position, length: u32) -> bool {
@@ -182,10 +182,10 @@ impl<'m> Ring<'m> {
         self.length_cell(slot).load(Ordering::Relaxed)
     }
 
-    /// Returns the payload of a slot, cut to the capacity if `length` is above it.
+    /// Returns the payload of a slot, truncated to the capacity if `length` is above it.
     ///
-    /// Read it only between the counter that announced it and the delivered frontier that frees it
-    /// (rule 2).
+    /// Read the payload only between the counter that announced it and the delivered frontier that
+    /// frees it (rule 2).
     #[inline]
     #[must_use]
     pub(crate) fn payload(&self, slot: Slot, length: u32) -> &'m [u8] {
@@ -200,26 +200,26 @@ impl<'m> Ring<'m> {
         }
     }
 
-    /// Returns the bytes from the start of a payload to the end of its slot. `length` is at most
-    /// the capacity.
+    /// Returns the number of bytes from the start of a payload to the end of its slot. `length` is
+    /// at most the capacity.
     ///
-    /// Cannot exceed the stride, which is a multiple of 8 and holds the capacity and the header
-    /// (`RingPlace`).
+    /// The result cannot exceed the stride, which is a multiple of 8 and holds the capacity and the
+    /// header (`RingPlace`).
     #[inline(always)]
     pub(super) fn extent(&self, length: u32) -> usize {
         let header = if self.checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
         index_from_u32(length).wrapping_add(header.wrapping_add(7)) & !7
     }
 
-    /// Returns the bytes that the message in a slot takes, up to the end of the slot: what peers
-    /// need of it (SMC-7).
+    /// Returns the number of bytes, up to the end of the slot, that the message in a slot takes:
+    /// the part that peers need (SMC-7).
     #[inline]
     #[must_use]
     pub(crate) fn used(&self, slot: Slot) -> usize {
         self.extent(SlotLength::decode(self.length(slot)).bytes().min(self.capacity))
     }
 
-    /// Returns the most padding that a slot can have.
+    /// Returns the maximum padding, in bytes, that a slot can have.
     #[inline]
     #[must_use]
     pub(crate) fn padding_max(&self) -> usize {
@@ -228,21 +228,21 @@ impl<'m> Ring<'m> {
 
     fn length_cell(&self, slot: Slot) -> &'m AtomicU32 {
         let offset = self.slot_end(slot).wrapping_sub(SLOT_HEADER);
-        // SAFETY: 12 bytes before a slot's end, aligned to 4, inside the ring as above; accessed
-        // only atomically.
+        // SAFETY: the length is 12 bytes before a slot's end, aligned to 4, inside the ring as
+        // above; it is accessed only atomically.
         unsafe { self.base.add(offset).cast::<AtomicU32>().as_ref() }
     }
 
-    /// Returns the cell of a slot's check. Only with checks.
+    /// Returns the cell of a slot's check. Call it only if slots have checks.
     fn check_cell(&self, slot: Slot) -> &'m AtomicU64 {
         let offset = self.slot_end(slot).wrapping_sub(SLOT_HEADER_CHECKED);
-        // SAFETY: with checks, a stride has room for the 24-byte header, by `RingPlace`; aligned to
-        // 8, inside the ring as above; accessed only atomically.
+        // SAFETY: with checks, a stride has room for the 24-byte header, by `RingPlace`; the cell
+        // is aligned to 8, inside the ring as above; it is accessed only atomically.
         unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
-    /// Returns the bytes from the ring's start to the end of a slot. A slot out of range counts as
-    /// the first.
+    /// Returns the number of bytes from the start of the ring to the end of a slot. A slot that is
+    /// out of range counts as the first.
     ///
     /// The sum cannot wrap: `RingPlace` checked that `stride * slots` fits in the row.
     #[inline(always)]
@@ -252,7 +252,7 @@ impl<'m> Ring<'m> {
     }
 }
 
-/// The node's own ring, for filling.
+/// The node's own ring, which it fills.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnRing<'m> {
     pub(super) ring: Ring<'m>,
@@ -284,8 +284,8 @@ impl<'m> OwnRing<'m> {
         self.ring.checks.own(self.ring.counter(slot).load())
     }
 
-    /// Writes the length of the payload that was built, and its check if slots have one. Both are
-    /// published with the counter.
+    /// Writes the length of the payload that has been built, and its check if slots have checks.
+    /// Both are published with the counter.
     #[inline]
     pub(crate) fn finish(&self, slot: Slot, position: Position, length: u32) {
         self.ring.length_cell(slot).store(length, Ordering::Relaxed);
@@ -295,7 +295,8 @@ impl<'m> OwnRing<'m> {
         }
     }
 
-    /// Returns the payload of a slot for building, cut to the capacity if `length` is above it.
+    /// Returns the payload of a slot, to be built, truncated to the capacity if `length` is above
+    /// it.
     ///
     /// Only the holder of the slot's reservation may call this: the slice is exclusive because a
     /// reservation is.
@@ -304,25 +305,26 @@ impl<'m> OwnRing<'m> {
     pub(crate) fn payload_mut(&self, slot: Slot, length: u32) -> &'m mut [u8] {
         let length = length.min(self.ring.capacity);
         let start = self.ring.slot_end(slot).wrapping_sub(self.ring.extent(length));
-        // SAFETY: in range as in `Ring::payload`; exclusive, because a position is reserved once
-        // (the compare-and-swap in `smc::handoff`) and its slot has no readers by rule 2.
+        // SAFETY: the payload is inside its slot, as in `Ring::payload`; the slice is exclusive,
+        // because a position is reserved only once (the compare-and-swap in `smc::handoff`) and its
+        // slot has no readers by rule 2.
         unsafe {
             let payload = self.ring.base.add(start);
             NonNull::slice_from_raw_parts(payload, index_from_u32(length)).as_mut()
         }
     }
 
-    /// Moves the first `to` bytes of a payload that was built with `from` bytes to where a payload
-    /// of `to` bytes belongs. Both are cut to the capacity, and `to` to `from`.
+    /// Moves the first `to` bytes of a payload that was built with `from` bytes to the position of
+    /// a payload of `to` bytes. Both lengths are limited to the capacity, and `to` to `from`.
     ///
-    /// Only the holder of the slot's reservation may call this, as [`OwnRing::payload_mut`].
+    /// Only the holder of the slot's reservation may call this, as for [`OwnRing::payload_mut`].
     pub(crate) fn shorten(&self, slot: Slot, from: u32, to: u32) {
         let from = from.min(self.ring.capacity);
         let to = to.min(from);
         let end = self.ring.slot_end(slot);
         let [source, target] = [from, to].map(|length| end.wrapping_sub(self.ring.extent(length)));
-        // SAFETY: both ranges are in the slot, as in `Ring::payload`, and may overlap; exclusive as
-        // in `payload_mut`.
+        // SAFETY: both ranges are in the slot, as in `Ring::payload`, and may overlap; access is
+        // exclusive, as in `payload_mut`.
         unsafe {
             let base = self.ring.base;
             base.add(source).copy_to(base.add(target), index_from_u32(to));
@@ -375,7 +377,7 @@ mod tests {
         assert_eq!(reader.payload(Slot(4), 20), &[0; 20]);
     }
 
-    /// SMC-7: a message is one range at the end of its slot, also if it was made shorter.
+    /// SMC-7: a message is one range at the end of its slot, even if it was shortened.
     #[test]
     fn message_is_one_range_at_slot_end() {
         for (checks, header) in [(Checks::Off, 12), (Checks::On, 24)] {

@@ -24,8 +24,8 @@ pub struct RowWriter<'m> {
     pub(super) row: Row<'m>,
 }
 
-// SAFETY: in effect a row is a shared slice of atomics: every access is atomic, or ordered by rule
-// 2.
+// SAFETY: in effect, a row is a shared slice of atomics: every access is either atomic or ordered
+// by rule 2.
 unsafe impl Send for Row<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Row<'_> {}
@@ -38,11 +38,11 @@ static_assertions::assert_impl_all!(Row<'static>: Send, Sync, Copy);
 static_assertions::assert_impl_all!(RowWriter<'static>: Send, Sync, Copy);
 
 impl<'m> Row<'m> {
-    /// Creates a row over memory that was mapped or registered.
+    /// Creates a row over memory that has been mapped or registered.
     ///
     /// # Safety
     /// For all of `'m`: `base` is aligned to a cache line, `bytes` bytes from it can be read, and
-    /// every writer of them follows the rules of this module.
+    /// everything that writes to them follows the rules of this module.
     #[must_use]
     pub const unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Self {
         Self { base, bytes, lent: PhantomData }
@@ -57,7 +57,7 @@ impl<'m> Row<'m> {
         Self { base, bytes: size_of_val(lines), lent: PhantomData }
     }
 
-    /// Returns the number of bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
@@ -83,9 +83,9 @@ impl<'m> Row<'m> {
         Ok(Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }))
     }
 
-    /// Copies bytes out, one aligned group of 8 at a time, for a fabric that carries them
-    /// elsewhere. If the row is written meanwhile, the copy is a mix of old and new groups, as with
-    /// hardware that reads late.
+    /// Copies bytes out, one aligned group of 8 at a time, for a fabric that sends them elsewhere.
+    /// If the row is written meanwhile, the copy is a mix of old and new groups, as with hardware
+    /// that reads late.
     ///
     /// # Errors
     /// Fails if the range is not inside the row.
@@ -93,7 +93,7 @@ impl<'m> Row<'m> {
         self.check(offset, into.len())?;
         let mut at = offset;
         let mut rest = into;
-        // bound: at least one byte per turn, of those to be read
+        // bound: at least one byte per turn, of the bytes to be read
         while !rest.is_empty() {
             let count = if at.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
             let Some((part, after)) = core::mem::take(&mut rest).split_at_mut_checked(count) else {
@@ -115,7 +115,8 @@ impl<'m> Row<'m> {
         if !offset.is_multiple_of(8) {
             return Err(OutOfRow);
         }
-        // SAFETY: in range and aligned, by the checks above; the memory lives for `'m`; rule 1.
+        // SAFETY: the groups are in range and aligned, by the checks above; the memory lives for
+        // `'m`; rule 1.
         Ok(unsafe {
             core::slice::from_raw_parts(self.base.add(offset).cast::<AtomicU64>().as_ptr(), count)
         })
@@ -130,7 +131,8 @@ impl<'m> Row<'m> {
         }
     }
 
-    /// Returns a byte after the last whole group of a row that does not end with one.
+    /// Returns the byte at an offset after the last whole group of a row whose size is not a
+    /// multiple of 8.
     fn odd_byte(&self, offset: usize) -> Result<&'m AtomicU8, OutOfRow> {
         self.check(offset, 1)?;
         // SAFETY: in range by the check. No group contains this byte, so it is accessed only here.
@@ -144,10 +146,10 @@ impl<'m> Row<'m> {
 }
 
 impl<'m> RowWriter<'m> {
-    /// Creates a writer over memory that was mapped or registered.
+    /// Creates a writer over memory that has been mapped or registered.
     ///
     /// # Safety
-    /// The same as for [`Row::from_raw`], and the memory can be written.
+    /// The caller's promise is that of [`Row::from_raw`], and the memory must be writable.
     #[must_use]
     pub const unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Self {
         // SAFETY: by the caller's promise.
@@ -166,7 +168,7 @@ impl<'m> RowWriter<'m> {
         self.row
     }
 
-    /// Returns the number of bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.row.bytes
@@ -175,14 +177,15 @@ impl<'m> RowWriter<'m> {
     /// Returns the cell at an offset, for writing.
     ///
     /// # Errors
-    /// The same as for [`Row::cell`].
+    /// Fails as [`Row::cell`] does.
     pub fn cell(&self, offset: usize) -> Result<OwnCell<'m>, OutOfRow> {
         let Cell(cell) = self.row.cell(offset)?;
         Ok(OwnCell(cell))
     }
 
     /// Stores bytes as a peer's write does: in address order, with one release store for each
-    /// aligned group of 8. A counter that follows its message is therefore seen after it.
+    /// aligned group of 8. A counter that is stored after its message is therefore seen after the
+    /// message.
     ///
     /// # Errors
     /// Fails if the range is not inside the row.
@@ -190,7 +193,7 @@ impl<'m> RowWriter<'m> {
         self.row.check(offset, bytes.len())?;
         let mut at = offset;
         let mut rest = bytes;
-        // bound: at least one byte per turn, of those to be stored
+        // bound: at least one byte per turn, of the bytes to be stored
         while let [first, tail @ ..] = rest {
             match rest.split_first_chunk::<8>() {
                 Some((chunk, after)) if at.is_multiple_of(8) => {
@@ -208,9 +211,10 @@ impl<'m> RowWriter<'m> {
         Ok(())
     }
 
-    /// Copies bytes from another row, as [`apply`](Self::apply) stores them but without an
-    /// intermediate buffer, for a fabric that carries them from one memory to another. It is
-    /// fastest if both offsets are equal modulo 8. If the two ranges overlap, the result is a mix.
+    /// Copies bytes from another row. The bytes are stored as by [`apply`](Self::apply), but
+    /// without an intermediate buffer; this is for a fabric that copies from one memory to another.
+    /// It is fastest if both offsets are equal modulo 8. If the two ranges overlap, the result is a
+    /// mix.
     ///
     /// # Errors
     /// Fails if one of the ranges is not inside its row.
@@ -247,7 +251,7 @@ impl<'m> RowWriter<'m> {
         self.copy_part(end, source, source_end, tail)
     }
 
-    /// Copies bytes within one group; they have the same offset in the group at both ends.
+    /// Copies bytes within one group; their offset in the group is the same in both rows.
     fn copy_part(
         &self,
         offset: usize,
@@ -273,7 +277,7 @@ impl<'m> RowWriter<'m> {
         Ok(())
     }
 
-    /// Copies bytes that are not in whole groups at both ends.
+    /// Copies bytes that do not form whole groups in both rows.
     fn copy_by_buffer(
         &self,
         offset: usize,
@@ -283,7 +287,7 @@ impl<'m> RowWriter<'m> {
     ) -> Result<(), OutOfRow> {
         let mut buffer = [0; 64];
         let mut done = 0_usize;
-        // bound: at least one byte per turn, of those to be copied
+        // bound: at least one byte per turn, of the bytes to be copied
         while done < length {
             let count = length.saturating_sub(done).min(buffer.len());
             let part = buffer.get_mut(..count).ok_or(OutOfRow)?;
@@ -294,8 +298,8 @@ impl<'m> RowWriter<'m> {
         Ok(())
     }
 
-    /// Stores a byte that is not part of a whole group, together with the rest of its group. A copy
-    /// has only one writer.
+    /// Stores a byte that is not part of a whole group, together with the rest of its group. This
+    /// is safe because a copy has only one writer.
     fn store_byte(&self, offset: usize, byte: u8) -> Result<(), OutOfRow> {
         let within = offset % 8;
         match self.row.cell(offset.saturating_sub(within)) {
@@ -317,7 +321,7 @@ impl<'m> RowWriter<'m> {
 pub struct Cell<'m>(pub(super) &'m AtomicU64);
 
 impl Cell<'_> {
-    /// Loads the value; everything written before it is visible too.
+    /// Loads the value; everything that was written before the value was published is visible too.
     #[inline]
     #[must_use]
     pub fn load(&self) -> u64 {
@@ -331,14 +335,15 @@ impl Cell<'_> {
 pub struct OwnCell<'m>(pub(super) &'m AtomicU64);
 
 impl OwnCell<'_> {
-    /// Publishes a value: a reader that sees it also sees everything that was written before.
+    /// Publishes a value: a reader that sees the value also sees everything that was written before
+    /// it.
     #[inline]
     pub fn publish(&self, value: u64) {
         between_accesses();
         self.0.store(value, Ordering::Release);
     }
 
-    /// Returns the value that was last published here.
+    /// Returns the value that was last published in this cell.
     #[inline]
     #[must_use]
     pub fn load(&self) -> u64 {
@@ -383,7 +388,7 @@ mod tests {
     fn row_with_a_partial_group_is_fully_accessible() {
         let memory = lines::<1>();
         let base = NonNull::from_ref(&memory).cast::<u8>();
-        // SAFETY: the first bytes of the line above, which outlives both.
+        // SAFETY: these are the first bytes of the line above, which outlives both.
         let writer = unsafe { RowWriter::from_raw(base, 13) };
         for offset in 0..=5 {
             let bytes: [u8; 8] = core::array::from_fn(|i| u8::try_from(i + offset).unwrap_or(0));
@@ -415,7 +420,7 @@ mod tests {
         let bytes: [u8; 128] = core::array::from_fn(|i| u8::try_from(i + 1).unwrap_or(0));
         assert!(source.apply(0, &bytes).is_ok());
         let pairs = (0..16).flat_map(|one| (0..16).map(move |two| (one, two)));
-        // Under Miri, all of them would take minutes.
+        // Under Miri, trying all of them would take minutes.
         for (offset, source_offset) in pairs.step_by(if cfg!(miri) { 11 } else { 1 }) {
             for length in [0, 1, 5, 7, 8, 9, 15, 16, 17, 24, 61, 100, 112] {
                 assert!(target.apply(0, &[0xa5; 128]).is_ok());
@@ -437,7 +442,8 @@ mod tests {
         }
     }
 
-    /// One thread stores and another copies the same bytes: groups may be mixed, but none is torn.
+    /// One thread stores bytes while another copies them: old and new groups may be mixed, but none
+    /// is torn.
     #[test]
     fn concurrent_copy_has_whole_groups() {
         let memory = lines::<4>();

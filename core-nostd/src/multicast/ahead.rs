@@ -12,7 +12,7 @@ use crate::ids::Frontier;
 
 impl Work<'_, '_> {
     /// Shows the application the undelivered messages up to a trim that is not above the received
-    /// frontier, once for each trim. Returns an error if a sender changed one of these messages.
+    /// frontier, once per trim. Returns an error if a sender changed one of these messages.
     pub(crate) fn show_until<A: Application>(
         &mut self,
         application: &mut A,

@@ -9,9 +9,9 @@ use crate::ids::Time;
 ///
 /// Closures over a batch are applications; wrap a closure over a message in [`EachMessage`].
 pub trait Application {
-    /// Takes all messages of one subgroup that became deliverable, in order (DEL-1). Payloads are
-    /// lent until this returns; no slot of the batch is reused before. Messages left in the batch
-    /// are skipped.
+    /// Receives all messages of one subgroup that have become deliverable, in order (DEL-1).
+    /// Payloads are lent until this call returns; no slot of the batch is reused before that.
+    /// Messages left in the batch are skipped.
     fn deliver(&mut self, batch: &mut Batch<'_>);
 
     /// Shows the messages of a logged subgroup that were received but not delivered, up to the
@@ -19,13 +19,13 @@ pub trait Application {
     /// (DUR-6). They are not delivered yet, and their order is not final. Either
     /// [`Application::deliver`] follows, or another batch is shown, which may be shorter or even
     /// empty. After the delivered messages, a log contains exactly the messages of the last batch
-    /// shown. Payloads are lent until this returns.
+    /// shown. Payloads are lent until this call returns.
     #[cfg(feature = "durable")]
     fn append(&mut self, _batch: &mut Batch<'_>) {}
 
     /// Returns the current time after each upcall of a node whose membership may change. If the
     /// upcall was long, the node posts a heartbeat before the next one begins (VIE-2). `step` is
-    /// the time that the step was given; it is a sufficient answer if all upcalls of a step
+    /// the time that was passed to the step; returning it is sufficient if all upcalls of a step
     /// together take less than a heartbeat interval.
     fn now(&mut self, step: Time) -> Time {
         step
@@ -51,7 +51,7 @@ pub struct EachMessage<F>(pub F);
 
 impl<F: FnMut(Message<'_>)> Application for EachMessage<F> {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
-        // bound: the messages of the batch, at most one window for each sender
+        // bound: the messages of the batch, at most one window per sender
         for message in batch {
             (self.0)(message);
         }

@@ -15,7 +15,7 @@ use crate::smc::{RingCursor, SlotCounter, SlotLength};
 
 /// A delivered message. The payload is lent until the upcall returns.
 ///
-/// The payload is in the row that its sender writes. A sender that breaks the rules can change the
+/// The payload is in the row that the sender writes. A sender that breaks the rules can change the
 /// bytes while they are read. An application that does not trust all members must copy a payload
 /// before it validates it, and use the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,17 @@ pub struct Message<'a> {
     pub sender: SenderRank,
     /// Sender's rank in the view.
     pub rank: Rank,
-    /// Bytes as the sender built them; possibly empty.
+    /// Payload as the sender built it; possibly empty.
     pub payload: &'a [u8],
     /// For a large message, the number of large messages that this sender sent before it in this
     /// view. Its blocks have arrived, and `payload` is its descriptor (RDM-7).
     pub large: Option<u64>,
 }
 
-/// All messages that became deliverable in one subgroup, in order.
+/// All messages that have become deliverable in one subgroup, in order.
 ///
-/// When the upcall returns, every message counts as delivered, even if it was not taken. The
-/// warning at [`Message`] about payloads that are validated applies to all of them.
+/// When the upcall returns, every message counts as delivered, even if the application did not take
+/// it. The warning at [`Message`] about validating payloads applies to all of them.
 #[derive(Debug)]
 pub struct Batch<'a> {
     subgroup: SubgroupId,
@@ -53,7 +53,7 @@ pub struct Batch<'a> {
     place: Place,
     /// Positions below this are stable.
     stable: Frontier,
-    /// Messages that may still be handed over; `room_at_first` is the initial number.
+    /// Number of messages that may still be handed over; `room_at_first` is the initial number.
     room: u64,
     room_at_first: u64,
     /// Sender whose ring has changed since it was received.
@@ -73,8 +73,8 @@ pub(crate) struct Ended {
 /// The content of a turn.
 enum Found<'a> {
     Message(Message<'a>),
-    /// No message: the sender used the round in silence, or it dropped the reservation of a slot in
-    /// its ring.
+    /// There is no message: the sender used the round in silence, or it dropped the reservation of
+    /// a slot in its ring.
     Null {
         has_slot: bool,
     },
@@ -119,7 +119,7 @@ impl<'a> Batch<'a> {
         self.subgroup
     }
 
-    /// Skips nulls and returns whether a message follows. Bounded as `next` is.
+    /// Skips nulls and returns whether a message follows. It is bounded as `next` is.
     pub(crate) fn advance_to_message(&mut self) -> bool {
         match self.delivery {
             Delivery::Ordered => self.skip_nulls().is_some(),
@@ -129,7 +129,7 @@ impl<'a> Batch<'a> {
 
     /// Hands over the messages that the application left, and returns where the batch ended.
     pub(crate) fn finish(mut self) -> Ended {
-        // bound: one slot per turn, of one window for each sender
+        // bound: one slot per turn, at most one window per sender
         while self.next().is_some() {}
         Ended {
             round: self.round,
@@ -149,12 +149,12 @@ impl<'a> Batch<'a> {
         if state.hand == state.take {
             return None;
         }
-        // If the slot has changed since, its turn detects that.
+        // If the slot has changed since receipt, its turn detects that.
         Some(counter_of(&self.ring_of(state)?, state.hand.slot).round())
     }
 
-    /// Advances by one turn. Neither sum wraps: a turn that is passed has a position below the
-    /// stable frontier and a sender in the list.
+    /// Advances by one turn. Neither sum wraps, because a turn that is passed has a position below
+    /// the stable frontier and a sender in the list.
     #[inline]
     fn turn_over(&mut self) {
         self.place = Place(self.place.0.wrapping_add(1));
@@ -165,7 +165,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Reads the next turn without passing it.
+    /// Reads the next turn without advancing.
     #[inline]
     fn look(&mut self) -> Found<'a> {
         let place = self.place;
@@ -205,8 +205,8 @@ impl<'a> Batch<'a> {
             SlotCounter::Message(round) if round > self.round && round < state.taken => {
                 Found::Null { has_slot: false }
             }
-            // When it was received, the slot held a message of this round or a later one, and of a
-            // round that counted as received.
+            // At receipt, the slot held a message of this round or a later one, and of a round that
+            // counted as received.
             SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
                 self.end_at(state.rank, Impossible::SlotChanged)
             }
@@ -220,7 +220,7 @@ impl<'a> Batch<'a> {
         Found::End
     }
 
-    /// Passes the slot of the turn.
+    /// Advances past the slot of the turn.
     #[inline]
     fn leave_slot(&mut self) {
         if let Some(state) = self.senders.get_mut(self.sender.index()) {
@@ -237,8 +237,8 @@ impl<'a> Batch<'a> {
 
     /// Skips nulls and returns the next message, if there is one.
     ///
-    /// After a whole round without a message it jumps to the next received one. So there are at
-    /// most two rounds of turns for each slot passed, plus two: that is the bound.
+    /// After a whole round without a message, it jumps to the next received message. The bound is
+    /// therefore two rounds of turns for each slot passed, plus two.
     fn skip_nulls(&mut self) -> Option<Message<'a>> {
         let senders = self.senders.len();
         let slots = senders.saturating_mul(index_from_u32(self.window));
@@ -284,9 +284,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The usual case in one piece: there is a message among the next turns, one per sender. Small
-    /// messages spend their time here, so nothing is read twice. Anything unusual is left to
-    /// `next_past_nulls`, and so is a ring with checks.
+    /// Fast path: returns the next message if one of the next turns (one per sender) has one. Small
+    /// messages spend most of their time here, so nothing is read twice. Unusual cases and rings
+    /// with checks are left to `next_past_nulls`.
     #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
         let mut turns = self.senders.len();
@@ -324,8 +324,8 @@ impl<'a> Batch<'a> {
         None
     }
 
-    /// A message that a call returns is stored in memory. It is taken apart here so that the usual
-    /// message need not be stored in memory too.
+    /// Returns the next message in all other cases. The message is stored in memory by this call;
+    /// it is taken apart here so that a message from the fast path need not be stored too.
     #[inline(always)]
     fn next_past_nulls(&mut self) -> Option<Message<'a>> {
         let Message { place, sender, rank, payload, large } = self.find_past_nulls()?;
@@ -346,12 +346,12 @@ impl<'a> Batch<'a> {
         Some(message)
     }
 
-    /// Returns each sender's received messages, one sender after another.
+    /// Returns each sender's received messages, one sender at a time.
     fn next_unordered(&mut self) -> Option<Message<'a>> {
         if self.room == 0 {
             return None;
         }
-        // bound: one slot or sender per turn: one window for each sender, plus the senders
+        // bound: one slot or sender per turn: one window per sender, plus the senders
         while let Some(state) = self.senders.get(self.sender.index()) {
             if state.hand == state.take {
                 self.sender = self.sender.next();
@@ -413,7 +413,7 @@ impl<'a> Iterator for Batch<'a> {
     }
 }
 
-/// Returns the value of a slot's counter. If it fails its check, it has changed since it was
+/// Returns the value of a slot's counter. A counter that fails its check has changed since it was
 /// received.
 #[inline(always)]
 fn counter_of(ring: &Ring<'_>, slot: Slot) -> SlotCounter {

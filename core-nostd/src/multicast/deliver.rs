@@ -17,7 +17,7 @@ use crate::smc::SlotCounter;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) messages: u64,
-    /// Whether the local delivered frontier or a consumed count moved.
+    /// Whether the local delivered frontier or a consumed count has moved.
     pub(crate) changed: bool,
     pub(crate) misbehaved: Option<Misbehaved>,
 }
@@ -26,8 +26,8 @@ pub(crate) struct Delivered {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freed {
     pub(crate) slots: u32,
-    /// Member with an impossible delivered frontier, which would prevent slots from becoming free,
-    /// or free too many.
+    /// Member with an impossible delivered frontier, which would keep slots from being freed or
+    /// free too many of them.
     pub(crate) misbehaved: Option<Misbehaved>,
 }
 
@@ -106,15 +106,15 @@ impl Work<'_, '_> {
         Ok(delivered)
     }
 
-    /// Returns the minimum of the members' received frontiers (ORD-3), the local one included.
+    /// Returns the minimum of all members' received frontiers (ORD-3), including the local one.
     ///
     /// A lone sender has received its own messages, and the messages themselves show how many there
-    /// are. Its frontier, which follows them, need not be awaited. With several senders, a message
-    /// says nothing about the messages of the others. This also holds at a view change: a surviving
-    /// member publishes its frontier before it says that it is wedged.
+    /// are, so there is no need to wait for its frontier, which follows them. With several senders,
+    /// a message says nothing about the other senders' messages. This also holds at a view change:
+    /// a surviving member publishes its frontier before it says that it is wedged.
     ///
-    /// Also returns a member whose frontier shrank or is ahead of what was sent. Otherwise nothing
-    /// more, or too much, would become stable although its heartbeats continue.
+    /// Also returns a member whose frontier has shrunk or is ahead of what was sent. Otherwise such
+    /// a member could stop stability, or make too much stable, while its heartbeats continue.
     fn stable_frontier(&mut self) -> Result<(Frontier, Option<Misbehaved>), OutOfRow> {
         let mut stable = self.subgroup.received;
         let mut refused = None;
@@ -160,8 +160,7 @@ impl Work<'_, '_> {
         Ok(changed)
     }
 
-    /// Frees the local slots whose messages every member has delivered (SMC-2), at most a window of
-    /// them.
+    /// Frees the local slots whose messages every member has delivered (SMC-2), at most one window.
     pub(crate) fn free_slots(&mut self) -> Result<Freed, OutOfRow> {
         let mut freed_now = Freed::default();
         let own = self.subgroup.own.as_ref().map(|own| (own.rank, own.freed));

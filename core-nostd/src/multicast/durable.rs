@@ -1,10 +1,9 @@
-//! The numbers of messages that the members of a logged subgroup have made durable, as each reports
-//! for itself (DUR-1).
+//! The number of messages that each member of a logged subgroup reports as durable (DUR-1).
 //!
 //! # Invariants
-//! - A count only grows. A member whose count shrinks misbehaves: it has reported messages that
-//!   were not durable.
-//! - The count of a lost member remains as it was, because its disk still has the messages.
+//! - A count never decreases. A member whose count shrinks misbehaves, because it has reported
+//!   messages that were not durable.
+//! - The count of a lost member remains unchanged, because its disk still has the messages.
 //!
 //! Requirement: DUR-9.
 
@@ -14,7 +13,7 @@ use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 
 impl Work<'_, '_> {
-    /// Reads the other members' durable counts, and reports a member whose count shrank.
+    /// Reads the other members' durable counts, and reports a member whose count has shrunk.
     pub(crate) fn see_durable(&mut self) -> Result<Option<Misbehaved>, OutOfRow> {
         let mut refused: Option<Refused> = None;
         if !self.subgroup.is_logged {

@@ -13,11 +13,11 @@ use crate::smc::SlotCounter;
 pub(crate) enum Told {
     /// The message of that round has arrived.
     Message(Round),
-    /// All rounds below this one were used, and no message has arrived yet.
+    /// All rounds below this round have been used, but no message has arrived yet.
     Used(Round),
     /// Nothing new.
     Nothing,
-    /// Rounds were used without a message. A [`Reach`] is needed to judge how many.
+    /// Rounds have been used without a message. A [`Reach`] is needed to judge their number.
     Skips,
     /// A value that no correct sender publishes.
     Impossible(Impossible),
@@ -34,7 +34,7 @@ pub(crate) struct Limits {
     pub(crate) rounds: Round,
     /// Round that is delivered next.
     pub(crate) next_round: Round,
-    /// Reach of the senders, once it was needed.
+    /// Reach of the senders, if it has been needed.
     pub(crate) reach: Option<Reach>,
 }
 
@@ -58,8 +58,8 @@ impl Limits {
         }
     }
 
-    /// Returns whether a message of an earlier round is older than the one of the previous lap. The
-    /// latter was delivered here, or its slot would not be free.
+    /// Returns whether a message of an earlier round is older than the message of the previous lap.
+    /// The latter has been delivered here; otherwise its slot would not be free.
     #[inline(always)]
     fn is_older(&self, sender: &SenderState, round: Round) -> bool {
         if self.is_exact {

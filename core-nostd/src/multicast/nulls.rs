@@ -1,22 +1,23 @@
-//! Null rounds: a sender that lags uses up the rounds that the others wait for (Spindle III-B;
-//! NUL-1 to NUL-5).
+//! Null rounds: a sender that lags uses up the rounds that the other senders wait for (Spindle
+//! III-B; NUL-1 to NUL-5).
 //!
-//! Rounds used without a message are one number in one write: a marker in the sender's next slot
-//! (SMC-5). Under declared silence, the number is in the control block next to the frontiers, so it
-//! costs no extra write and obliges no member. Readers read that cell before they drain the ring,
-//! because it covers every message published before it. The cell is a guard, so it needs order
-//! between writes; on a fabric without that, silence falls back to markers.
+//! Any number of rounds used without a message take one write of one number: a marker in the
+//! sender's next slot (SMC-5). Under declared silence, the number is in the control block next to
+//! the frontiers, so it costs no extra write and obliges no other sender. Readers read that cell
+//! before they drain the ring, because it covers every message published before it. The cell is a
+//! guard, so it needs order between writes; on a fabric without that order, silence falls back to
+//! markers.
 //!
-//! A sender that sends in the same step is about to use its rounds itself, so it owes nothing yet.
-//! This grace lasts for at most [`STEPS_OF_GRACE`] such steps in a row; after that the rounds are
-//! owed even if it sends. Without the grace, members that all send continuously would answer each
-//! other's bursts with as many nulls as messages, because a burst is seen before the next local one
-//! is built (the paper's IV-B.2 reports the loss: up to 25 %).
+//! A sender that sends in the same step is about to use its rounds itself, so it owes no nulls yet.
+//! This grace lasts for at most [`STEPS_OF_GRACE`] successive steps; after that the rounds are owed
+//! even if the sender sends. Without the grace, members that all send continuously would answer
+//! each other's bursts with as many nulls as messages, because a burst is seen before the next
+//! local burst is built (the paper's IV-B.2 reports the loss: up to 25 %).
 //!
-//! Silence never covers a position before the silent sender itself has used the round. If the
-//! others counted declared rounds in advance, that would save a hop. But a received frontier could
-//! then claim the position of a message that its owner does not have, and after a crash the
-//! survivors' ragged trim (VIE-6) would not hold.
+//! Silence never covers a position before the silent sender itself has used the round. Counting
+//! declared rounds in advance would save a hop. But a received frontier could then claim the
+//! position of a message that its owner does not have, and after a crash the survivors' ragged trim
+//! (VIE-6) would not hold.
 //!
 //! Requirement: NUL-4.
 
@@ -28,14 +29,14 @@ use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 use crate::smc::SlotCounter;
 
-/// Consecutive steps in which a sender that sends may leave rounds unused.
+/// Number of consecutive steps in which a sender that sends may leave rounds unused.
 const STEPS_OF_GRACE: u32 = 3;
 
-/// Returns the rounds that a sender must have used because of the others (NUL-1).
+/// Returns the number of rounds that a sender must have used because of the others (NUL-1).
 ///
-/// `others` yields the rank of each other sender and its count of rounds that oblige. A message of
+/// `others` yields each other sender's rank and its number of rounds that oblige. A message of
 /// round `k` from sender `j` obliges every sender whose turn in round `k` precedes `j`'s to use
-/// round `k`, and every other sender to use all rounds below.
+/// round `k`, and every other sender to use all rounds below `k`.
 pub(crate) fn rounds_owed(
     own: SenderRank,
     others: impl Iterator<Item = (SenderRank, Round)>,
@@ -50,8 +51,8 @@ pub(crate) fn rounds_owed(
 }
 
 impl Work<'_, '_> {
-    /// Uses up the owed rounds as nulls, and returns how many. `sent` says whether this step has
-    /// sent messages.
+    /// Uses up the owed rounds as nulls, and returns their number. `sent` says whether this step
+    /// has sent messages.
     pub(crate) fn publish_nulls(&mut self, sent: bool) -> Result<u64, OutOfRow> {
         if !self.switches.contains(Switches::NULLS) {
             return Ok(0);
@@ -85,8 +86,9 @@ impl Work<'_, '_> {
             state.taken = silent;
         }
 
-        // Without a free slot the rest waits. That cannot stall the group: if the smallest missing
-        // position is this sender's, all its messages were delivered, and a slot is free (NUL-2).
+        // If no slot is free, the remaining rounds wait. That cannot stall the group: if the
+        // smallest missing position is this sender's, all its messages have been delivered, so a
+        // slot is free (NUL-2).
         let free = state.take.since(own.freed) < u64::from(self.subgroup.window);
         let marker = SlotCounter::UsedBelow(owed).encode();
         if let (true, true, Some(marker)) = (owed > state.taken, free, marker) {

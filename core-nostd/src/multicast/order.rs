@@ -7,7 +7,7 @@ use core::num::NonZeroU64;
 use crate::check::{Checks, SEALED_MAX};
 use crate::ids::{Frontier, Place, Round, SenderRank, u64_from_index};
 
-/// The order arithmetic of a subgroup with a given number of senders.
+/// The order arithmetic for a subgroup with a given number of senders.
 ///
 /// ```
 /// use tramontane_core::ids::{Place, Round, SenderRank};
@@ -24,7 +24,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Creates the order of `senders` senders, or returns `None` if there are none.
+    /// Creates the order for `senders` senders, or returns `None` if there are none.
     #[must_use]
     pub const fn new(senders: usize) -> Option<Self> {
         match NonZeroU64::new(u64_from_index(senders)) {
@@ -33,7 +33,8 @@ impl Order {
         }
     }
 
-    /// Adapts the order to cells with or without checks. With checks there are fewer positions.
+    /// Adapts the order to cells with or without checks. With checks, fewer positions are
+    /// available.
     #[must_use]
     pub const fn with_checks(self, checks: Checks) -> Self {
         match checks {
@@ -62,7 +63,7 @@ impl Order {
     }
 
     /// Returns the position of a sender's turn in a round: `round * senders + sender`. Saturates
-    /// past the limit.
+    /// above the limit.
     #[inline]
     #[must_use]
     pub const fn place(self, round: Round, sender: SenderRank) -> Place {
@@ -78,8 +79,8 @@ impl Order {
         (Round(place.0 / self.senders), SenderRank(sender))
     }
 
-    /// Returns the received frontier: all positions below it have been received if, for each
-    /// sender, the given number of rounds has been.
+    /// Returns the received frontier: all positions below it have been received if the given number
+    /// of rounds has been received from each sender.
     #[inline]
     #[must_use]
     pub fn frontier(self, rounds: impl Iterator<Item = Round>) -> Frontier {
@@ -119,7 +120,7 @@ mod tests {
             prop_assert_eq!(order.senders(), senders as u64);
         }
 
-        /// The number of rounds is the largest whose positions fit.
+        /// The number of rounds is the largest for which all positions fit.
         #[test]
         fn round_limit_is_the_last_with_valid_positions(senders in 1_usize..1024) {
             let of = |places: u64| u128::from(places) + 1;
@@ -132,7 +133,7 @@ mod tests {
             }
         }
 
-        /// A literal reading of ORD-1: count positions from zero until one is missing.
+        /// A literal reading of ORD-1: counts positions from zero until one is missing.
         #[test]
         fn frontier_is_the_first_missing_position(
             rounds in prop::collection::vec(0_u64..20, 1..8),

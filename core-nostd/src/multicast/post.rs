@@ -1,10 +1,10 @@
 //! The data that each peer still lacks, as lists of writes (BAT-3; Spindle III-C).
 //!
 //! Links are sorted by peer, so the changes of several subgroups go to a peer in one list. If the
-//! fabric does not accept a list now, its links stay as they were: the next step tries again, and
-//! only that peer waits.
+//! fabric does not accept a list now, its links stay as they were: the next step retries, and only
+//! that peer waits.
 //!
-//! The way a message and its counter travel depends on the fabric's promises (SMC-6):
+//! How a message and its counter travel depends on the fabric's promises (SMC-6):
 //!
 //! | promises | message | counter |
 //! |---|---|---|
@@ -12,11 +12,11 @@
 //! | write order | its payload, as a separate write | a guard directly after it |
 //! | completions, with or without address order | as above, with one list in flight per link | in the same write, or in the next list |
 //!
-//! Without order between writes a link has only one list in flight. Two writes of one cell are
-//! therefore never in flight together, so the cell cannot shrink.
+//! Without order between writes, a link has only one list in flight. Two writes of the same cell
+//! are therefore never in flight together, so the cell cannot shrink.
 //!
-//! A message costs its bytes (SMC-7): the padding of a slot is posted only between two messages of
-//! one write, and only if another write would cost more.
+//! Posting a message costs its bytes (SMC-7): the padding of a slot is posted only between two
+//! messages in one write, and only if a separate write would cost more.
 
 use super::state::{Link, Posted, SenderState, SubgroupState, Work};
 use crate::fabric::{
@@ -27,7 +27,7 @@ use crate::layout::{Delivery, SLOT_HEADER};
 use crate::memory::{Ring, Row};
 use crate::smc::RingCursor;
 
-/// Bytes of a slot's counter.
+/// Size in bytes of a slot's counter.
 const COUNTER: usize = 8;
 
 const _: () = assert!(COUNTER < SLOT_HEADER);
@@ -35,11 +35,11 @@ const _: () = assert!(COUNTER < SLOT_HEADER);
 /// The result of the post stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PostReport {
-    /// Lists that the fabric accepted.
+    /// Number of lists that the fabric accepted.
     pub(crate) lists: u32,
-    /// Writes in them.
+    /// Number of writes in those lists.
     pub(crate) writes: u32,
-    /// Whether a peer could not be served now.
+    /// Whether a peer could not be served in this step.
     pub(crate) held_back: bool,
     /// Peer that the fabric refuses to write to.
     pub(crate) refused: Option<(Rank, ErrorKind)>,
@@ -63,7 +63,7 @@ pub(crate) struct Shown<'m> {
 #[derive(Clone, Copy)]
 struct ShownRing<'m> {
     ring: Ring<'m>,
-    /// Bytes from the start of the row.
+    /// Offset in bytes from the start of the row.
     offset: usize,
     /// Next slot to publish.
     published: RingCursor,
@@ -103,7 +103,7 @@ impl<'m> Shown<'m> {
 }
 
 impl<'m> Work<'_, 'm> {
-    /// Returns the state that peers should see, if it is `wanted`.
+    /// Returns the state that peers should see, or `None` unless it is `wanted`.
     pub(crate) fn shown(&self, wanted: bool) -> Option<Shown<'m>> {
         if wanted { Some(Shown::of(self.subgroup, self.senders, self.rows)) } else { None }
     }
@@ -123,7 +123,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         Self { view, fabric, capabilities, report: PostReport::default() }
     }
 
-    /// Brings links up to date as far as the fabric accepts: those of each subgroup for which
+    /// Brings links up to date as far as the fabric accepts: the links of each subgroup for which
     /// `shown` returns the state that peers should see.
     pub(crate) fn post<'m>(
         &mut self,
@@ -167,7 +167,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
 
     /// Adds the data that one link lacks, and posts each list that becomes full. A window needs at
     /// most two writes per slot, which bounds the number of lists. Returns the first link of the
-    /// list that is then under construction.
+    /// list that is under construction afterwards.
     fn serve(
         &mut self,
         links: &mut [Link],
@@ -242,14 +242,15 @@ impl<'p, F: Fabric> Poster<'p, F> {
             posted.control_version = shown.version;
         }
         // Without order between writes, a counter may lag because it waits for its content. The
-        // control block then covers nothing but itself, so an acknowledgement need not wait.
+        // control block then covers only itself, so an acknowledgement need not wait.
         if done {
             posted.version = shown.version;
         }
         done
     }
 
-    /// Adds whole messages, counters included, as many in one write as [`Poster::run`] joins.
+    /// Adds whole messages, including their counters, with as many in one write as [`Poster::run`]
+    /// joins.
     fn fill_runs(
         &self,
         posted: &mut Posted,
@@ -272,8 +273,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
         true
     }
 
-    /// Returns the next write of whole messages and the number of their slots: contiguous slots, as
-    /// long as the padding before a message costs less than a write of its own.
+    /// Returns the next write of whole messages, and the number of its slots. The slots are
+    /// contiguous, and the padding before each message costs less than a separate write.
     fn run(&self, shown: &Shown<'_>, ring: &ShownRing<'_>, from: RingCursor) -> (Write, u32) {
         let slots_max = u64_from_index(self.capabilities.write_bytes_max)
             .checked_div(u64_from_index(shown.stride))
@@ -285,7 +286,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let overhead = self.capabilities.write_overhead_bytes;
         let mut count = 1_u32;
         if ring.ring.padding_max() <= overhead {
-            // No padding is worth a write, so no length has to be read.
+            // Padding never costs more than a write, so no length has to be read.
             count = most;
         }
         // bound: the slots of a window
@@ -302,7 +303,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         (Write::of_row(start, first.saturating_add(others), Kind::Content), count)
     }
 
-    /// Adds each payload, then its counter as a guard.
+    /// Adds each payload, followed by its counter as a guard.
     fn fill_pairs(
         &self,
         posted: &mut Posted,
@@ -326,7 +327,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
     }
 
     /// Adds the counters of completed content, then new content. The counters of the new content
-    /// follow in the next list, once this one is complete.
+    /// follow in the next list, after this list has completed.
     fn fill_in_turn(
         &self,
         posted: &mut Posted,
@@ -397,8 +398,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
     }
 }
 
-/// Returns the write of a message without its counter. The length directly precedes the counter and
-/// travels with the payload.
+/// Returns the write of a message without its counter. The length field directly precedes the
+/// counter and travels with the payload.
 fn content_of(shown: &Shown<'_>, ring: &ShownRing<'_>, at: RingCursor) -> Write {
     let used = ring.ring.used(at.slot);
     let start = shown.slot_end(ring, at.slot.0).saturating_sub(used);

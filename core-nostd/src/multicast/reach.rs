@@ -5,26 +5,27 @@
 //! message only after another sender has used it or a later one (NUL-1). So for each used round
 //! there is a message of that round. A message that has not been delivered here occupies one of its
 //! sender's slots, and each sender has one window of slots. Some of those messages have been
-//! received here. The number of the others is the number of rounds that there can be beyond all
-//! those seen. This node's own messages are all known, and so are those of a sender before its next
-//! one.
+//! received here. The number of messages that have not been received bounds the number of used
+//! rounds beyond those seen. This node's own messages are all known, and so are each sender's
+//! messages before its next one.
 //!
 //! Requirement: FLT-1.
 
 use super::state::{SenderState, Work};
 use crate::ids::Round;
 
-/// The bound on senders' progress as known at one moment. It holds until something is delivered.
+/// The bound on senders' progress as known at one moment. It holds until something else is
+/// delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// Rounds below this were used by some sender, this node included.
+    /// Rounds below this have been used by some sender, including this node.
     rounds: Round,
-    /// Messages that other senders can have sent and that were not received here.
+    /// Number of messages that other senders can have sent but that have not been received here.
     unseen: u64,
 }
 
 impl Reach {
-    /// Returns the most rounds that a sender can have used before its next message.
+    /// Returns the maximum number of rounds that a sender can have used before its next message.
     pub(crate) fn most(&self, sender: &SenderState, window: u32) -> Round {
         let of_others = self.unseen.saturating_sub(unseen_of(sender, window));
         Round(self.rounds.max(sender.taken).0.saturating_add(of_others))
@@ -47,8 +48,8 @@ impl Work<'_, '_> {
         reach
     }
 
-    /// Returns the most positions that any member can have reached. If this member sends, its own
-    /// next message is the limit, because all its earlier messages are known.
+    /// Returns the maximum number of positions that any member can have reached. If this member
+    /// sends, its own next message is the limit, because all its earlier messages are known.
     pub(crate) fn places_max(&self) -> u64 {
         let own = self.subgroup.own.as_ref();
         match own.and_then(|own| Some((self.senders.get(own.rank.index())?, own.rank))) {
@@ -61,10 +62,10 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Returns the most positions that another member can have delivered. In a single permanent
-    /// view, no member delivers more than this member has shown as received; with a lone sender,
-    /// the messages show it. A view that ends without this member may end beyond what this member
-    /// shows.
+    /// Returns the maximum number of positions that another member can have delivered. In a single
+    /// permanent view, no member delivers more than this member has published as received; with a
+    /// lone sender, the messages themselves show this. A view that ends without this member may end
+    /// beyond what this member publishes.
     pub(crate) fn delivered_max(&self) -> u64 {
         if self.subgroup.is_fixed && self.order.senders() > 1 {
             self.subgroup.received.0
@@ -74,7 +75,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// Returns the number of messages that a sender can have sent and that were not received here.
+/// Returns the number of messages that a sender can have sent but that have not been received here.
 fn unseen_of(sender: &SenderState, window: u32) -> u64 {
     u64::from(window).saturating_sub(sender.take.since(sender.hand))
 }

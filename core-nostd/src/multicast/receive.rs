@@ -16,18 +16,19 @@ use crate::smc::{RingCursor, SlotLength};
 pub(crate) struct Received {
     /// Slots taken.
     pub(crate) slots: u32,
-    /// Whether a peer's rounds changed: slots were taken, or rounds were used without a message.
+    /// Whether a peer's rounds have changed: slots were taken, or rounds were used without a
+    /// message.
     pub(crate) changed: bool,
 }
 
-/// The verdict on a slot whose length is above that of every message.
+/// The verdict on a slot whose length is above the maximum for messages.
 enum Unusual {
-    /// It may be received.
+    /// The slot may be received.
     Here,
-    /// Not all blocks of a large message have arrived: neither it nor later messages count as
+    /// Not all blocks of a large message have arrived: neither this message nor later ones count as
     /// received (RDM-7).
     NotYet,
-    /// No correct sender publishes this.
+    /// No correct sender publishes this length.
     Impossible,
 }
 
@@ -47,7 +48,7 @@ impl SenderState {
         }
     }
 
-    /// Receives the new slots: at most `most`, and at most a window. A correct sender is never more
+    /// Receives the new slots, up to `most` and at most a window. A correct sender is never more
     /// than a window ahead of the messages handed over here.
     #[inline(always)]
     fn take_messages(
@@ -77,7 +78,7 @@ impl SenderState {
                 Told::Skips => return (taken, End::Skips),
                 Told::Impossible(what) => return (taken, End::Wrong(what)),
             };
-            // Covers the read of the length here and of the payload at delivery.
+            // This barrier covers the read of the length here and of the payload at delivery.
             observe();
             let length = ring.length(slot);
             if !ring.is_intact(slot, position, length) {
@@ -111,10 +112,10 @@ impl From<OutOfRow> for ReceiveError {
     }
 }
 
-/// The state in which reading one sender ended.
+/// The state in which reading from one sender ended.
 #[derive(Clone, Copy)]
 enum End {
-    /// Everything allowed for now was received; there may be more.
+    /// Everything allowed for now has been received; there may be more.
     Full,
     /// Nothing more has arrived.
     Drained,
@@ -127,9 +128,9 @@ enum End {
 }
 
 impl Work<'_, '_> {
-    /// Receives what peers published: at most one window from each, or one slot in total without
-    /// batching. `observe` separates the observation of a guard from the reads of the data that it
-    /// guards (HAL-1).
+    /// Receives what peers have published: at most one window from each sender, or one slot in
+    /// total without batching. `observe` separates the observation of a guard from the reads of the
+    /// data that it guards (HAL-1).
     pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
         let mut limits = self.limits();
@@ -173,8 +174,8 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Receives from one sender. Returns true if it stopped because a reach is needed; the next
-    /// call with a reach continues from there.
+    /// Receives from one sender. Returns true if a reach is needed to continue; the next call, with
+    /// a reach, continues from there.
     #[inline(always)]
     fn receive_from(
         &mut self,
@@ -206,7 +207,7 @@ impl Work<'_, '_> {
         let before = sender.taken;
         let most = if batching { self.messages_max.saturating_sub(received.slots) } else { 1 };
         let (taken, mut end) = sender.take_messages(&ring, limits, most, observe);
-        // Only if the ring is drained are the remaining rounds below known to be nulls.
+        // The remaining rounds below are known to be nulls only if the ring is drained.
         match (silent, end) {
             (Some(silent), End::Drained) if silent > sender.taken => {
                 match limits.judged(sender, silent, Told::Used(silent), Impossible::Silence) {
@@ -235,7 +236,7 @@ impl Work<'_, '_> {
 
     /// Uses up the owed rounds, and publishes the received frontier if nulls were used or if
     /// `received` or `sent` is true. Returns the number of nulls. An unordered subgroup has neither
-    /// (DEL-3).
+    /// nulls nor a frontier (DEL-3).
     pub(crate) fn acknowledge(&mut self, received: bool, sent: bool) -> Result<u64, OutOfRow> {
         if self.subgroup.delivery == Delivery::Unordered {
             return Ok(0);
@@ -247,7 +248,7 @@ impl Work<'_, '_> {
         Ok(nulls)
     }
 
-    /// Publishes the received frontier if it moved. One frontier acknowledges any number of
+    /// Publishes the received frontier if it has moved. One frontier acknowledges any number of
     /// messages (BAT-2).
     fn publish_received(&mut self) -> Result<(), OutOfRow> {
         let frontier = self.order.frontier(self.senders.iter().map(|sender| sender.taken));

@@ -1,7 +1,7 @@
-//! The send stage: takes ready slots in ring order, assigns each its round, and publishes it.
+//! The send stage: takes ready slots in ring order, assigns a round to each, and publishes it.
 //!
-//! A round is assigned here and not at reservation, so that a slow builder never holds back this
-//! sender's nulls (NUL-6).
+//! A round is assigned here rather than at reservation, so that a slow builder never holds back
+//! this sender's nulls (NUL-6).
 //!
 //! Requirements: BAT-1, ORD-2, SMC-3.
 
@@ -13,7 +13,7 @@ use crate::smc::SlotCounter;
 /// The result of the send stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    /// Slots published: messages, and dropped reservations.
+    /// Number of slots published: messages and dropped reservations.
     pub(crate) slots: u32,
     /// Whether the next slot has been reserved but not ready for longer than the caller allows.
     pub(crate) overdue: bool,
@@ -37,7 +37,8 @@ impl Work<'_, '_> {
         let batching = self.switches.contains(super::Switches::SEND_BATCHING);
         let most = if batching { window.min(self.messages_max) } else { 1 };
         let round_limit = self.order.round_limit();
-        // Local copies: otherwise each acquire load would force the state to be read again.
+        // Local copies are used because otherwise each acquire load would force the state to be
+        // read again.
         let (mut take, mut round) = (state.take, state.taken);
         // bound: a window
         while sent.slots < most {

@@ -1,7 +1,7 @@
 //! A node's private state: plain numbers, lent as slices whose sizes the layout determines.
 //!
-//! The state has offsets and counts but no addresses, so it can be a `static` in a partition.
-//! Values that can be read from the local row are not stored here again.
+//! The state consists of offsets and counts but contains no addresses, so it can be a `static` in a
+//! partition. Values that can be read from the local row are not stored here again.
 //!
 //! Requirements: COR-2, MEM-1.
 
@@ -32,12 +32,12 @@ impl Span {
     }
 }
 
-/// A node's state of one subgroup that it belongs to.
+/// A node's state for one subgroup that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct SubgroupState {
     pub(crate) id: SubgroupId,
     pub(crate) delivery: Delivery,
-    /// `None` if there are no senders: then there is nothing to do.
+    /// `None` if there are no senders, in which case there is nothing to do.
     pub(crate) order: Option<Order>,
     pub(crate) senders: Span,
     pub(crate) members: Span,
@@ -45,10 +45,10 @@ pub struct SubgroupState {
     pub(crate) own: Option<OwnSender>,
     /// Offset of the control block in the local row.
     pub(crate) control: usize,
-    /// Used bytes of the control block.
+    /// Size in bytes of the used part of the control block.
     pub(crate) control_bytes: usize,
     pub(crate) window: u32,
-    /// Bytes from one slot to the next.
+    /// Distance in bytes from one slot to the next.
     pub(crate) stride: usize,
     /// Published received frontier: the count of received positions.
     pub(crate) received: Frontier,
@@ -61,15 +61,15 @@ pub struct SubgroupState {
     pub(crate) checks: Checks,
     /// Whether the membership is fixed.
     pub(crate) is_fixed: bool,
-    /// Member that published something impossible, and what it was, until the step reports it.
+    /// Member that published an impossible value, and the value's kind, until the step reports it.
     pub(crate) refused: Option<Refused>,
     /// Counts changes of the state that peers should see, so that a link knows whether it lags.
     pub(crate) version: u64,
-    /// Whether its members log delivered messages.
+    /// Whether the subgroup's members log delivered messages.
     #[cfg(feature = "durable")]
     pub(crate) is_logged: bool,
-    /// Frontier up to which the application was shown the messages that must be durable before the
-    /// view is sealed.
+    /// Frontier up to which the application has been shown the messages that must be durable before
+    /// the view is sealed.
     #[cfg(all(feature = "durable", feature = "views"))]
     pub(crate) shown_to: Option<Frontier>,
 }
@@ -79,74 +79,75 @@ pub struct SubgroupState {
 pub(crate) struct OwnSender {
     /// Local rank in the sender list.
     pub(crate) rank: SenderRank,
-    /// Index of its hand-off in the node's list.
+    /// Index of the hand-off in the node's list.
     pub(crate) handoff: usize,
-    /// Its ready flags.
+    /// Ready flags of the hand-off.
     pub(crate) ready: Span,
-    /// Slots before this are free again.
+    /// First slot that is not free again.
     pub(crate) freed: RingCursor,
-    /// Counter that marks used rounds in the next slot, if one was published since the last
+    /// Counter that marks used rounds in the next slot, if one has been published since the last
     /// message.
     pub(crate) marker: u64,
     /// Rounds below this are declared silent.
     pub(crate) silent_below: Round,
-    /// Consecutive steps in which owed rounds were left to the messages about to be sent.
+    /// Number of consecutive steps in which owed rounds were left to the messages about to be sent.
     pub(crate) grace_used: u32,
     /// Time since which the next slot has been reserved but not ready.
     pub(crate) held_since: Option<Time>,
 }
 
-/// A node's state of one sender of a subgroup, itself included.
+/// A node's state for one sender of a subgroup, itself included.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderState {
     pub(crate) rank: Rank,
     pub(crate) ring: RingPlace,
-    /// Offset of its control block in its row.
+    /// Offset of the sender's control block in its row.
     pub(crate) control: usize,
     /// Next slot to receive; in the local ring, the next slot to publish.
     pub(crate) take: RingCursor,
-    /// Its rounds that have been received, used by messages or nulls.
+    /// Number of the sender's rounds that have been received, used by messages or nulls.
     pub(crate) taken: Round,
-    /// Rounds that oblige others to use up theirs: `taken`, without declared silence.
+    /// Number of rounds that oblige others to use up theirs: `taken`, excluding declared silence.
     pub(crate) obliging: Round,
     /// Next slot to hand over.
     pub(crate) hand: RingCursor,
-    /// Whether nothing more is received from it.
+    /// Whether nothing more is received from the sender.
     pub(crate) lost: bool,
-    /// Consecutive steps in which its next slot or its silence failed a check.
+    /// Number of consecutive steps in which the sender's next slot or its silence failed a check.
     pub(crate) unreadable: Unreadable,
-    /// Whether it may send large messages here.
+    /// Whether the sender may send large messages in this subgroup.
     pub(crate) allows_large: bool,
-    /// Its large messages whose blocks have arrived, as reported by the node's caller.
+    /// Number of the sender's large messages whose blocks have arrived, as reported by the node's
+    /// caller.
     pub(crate) large_here: u64,
-    /// Its large messages whose slots were received (for the local sender, all of them);
-    /// `large_handed` counts those handed over.
+    /// Number of the sender's large messages whose slots have been received (for the local sender,
+    /// all of them); `large_handed` counts those handed over.
     pub(crate) large_taken: u64,
     pub(crate) large_handed: u64,
-    /// `hand` and `large_handed` as they were before undelivered messages were shown.
+    /// Values of `hand` and `large_handed` before undelivered messages were shown.
     #[cfg(all(feature = "durable", feature = "views"))]
     pub(crate) before_shown: (RingCursor, u64),
 }
 
-/// A node's state of one member of a subgroup, itself included.
+/// A node's state for one member of a subgroup, itself included.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemberState {
     pub(crate) rank: Rank,
-    /// Offset of its control block in its row.
+    /// Offset of the member's control block in its row.
     pub(crate) control: usize,
-    /// Its received frontier as last seen.
+    /// Member's received frontier as last seen.
     pub(crate) received: Watched,
-    /// Its delivered frontier as last seen; in an unordered subgroup, its consumed count of this
-    /// node's messages.
+    /// Member's delivered frontier as last seen; in an unordered subgroup, its consumed count of
+    /// this node's messages.
     pub(crate) delivered: Watched,
-    /// Whether its row is no longer read.
+    /// Whether the member's row is no longer read.
     pub(crate) lost: bool,
-    /// Its durable count as last seen; for the local member, the one that it shows.
+    /// Member's durable count as last seen; for the local member, the count that it publishes.
     #[cfg(feature = "durable")]
     pub(crate) durable: Watched,
 }
 
-/// A record of what was posted to one peer for one subgroup.
+/// A record of what has been posted to one peer for one subgroup.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Link {
     pub(crate) peer: Rank,
@@ -154,28 +155,28 @@ pub struct Link {
     pub(crate) subgroup: usize,
     /// State up to which the fabric accepted posts.
     pub(crate) posted: Posted,
-    /// State after the list under construction.
+    /// State once the list under construction has been posted.
     pub(crate) pending: Posted,
     /// Whether a list is in flight that must complete before the next one, on a fabric that does
     /// not keep writes in order.
     pub(crate) in_flight: bool,
     pub(crate) lost: bool,
-    /// Whether it is lost because it no longer accepts writes from this node.
+    /// Whether the link is lost because the peer no longer accepts writes from this node.
     pub(crate) denied: bool,
 }
 
-/// The point up to which a peer was served.
+/// The point up to which a peer has been served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Posted {
-    /// Messages whose content was posted.
+    /// Messages whose content has been posted.
     pub(crate) content: RingCursor,
-    /// Messages whose counter was posted.
+    /// Messages whose counter has been posted.
     pub(crate) counters: RingCursor,
     /// Last posted marker.
     pub(crate) marker: u64,
     /// Version of the control block when it was last posted.
     pub(crate) control_version: u64,
-    /// Version of which everything was posted.
+    /// Newest version that has been posted completely.
     pub(crate) version: u64,
 }
 
@@ -236,8 +237,7 @@ impl SenderState {
 
 impl SenderState {
     /// Returns whether the next large message was already large when its slot was received; its
-    /// blocks have then arrived. A sender that changes a slot after it was received is not
-    /// believed.
+    /// blocks have then arrived. A sender that changes a slot after receipt is not believed.
     pub(crate) const fn has_large(&self) -> bool {
         self.large_handed < self.large_taken
     }
@@ -255,7 +255,7 @@ impl MemberState {
         durable: Watched::ZERO,
     };
 
-    /// Returns whether one of its cells failed its check in the last step.
+    /// Returns whether a cell of this entry failed its check in the last step.
     pub(crate) const fn is_unreadable(&self) -> bool {
         let unreadable = self.received.is_unreadable() || self.delivered.is_unreadable();
         #[cfg(feature = "durable")]
@@ -287,7 +287,7 @@ impl Posted {
     };
 }
 
-/// One subgroup with everything that a stage needs of it, during a step.
+/// One subgroup with everything that a stage needs during a step.
 pub(crate) struct Work<'w, 'm> {
     pub(crate) subgroup: &'w mut SubgroupState,
     pub(crate) order: Order,
@@ -298,7 +298,7 @@ pub(crate) struct Work<'w, 'm> {
     pub(crate) control: Control<'m>,
     pub(crate) own_rank: Rank,
     pub(crate) switches: Switches,
-    /// Most messages in a stage.
+    /// Maximum number of messages per stage.
     pub(crate) messages_max: u32,
     pub(crate) capabilities: Capabilities,
 }

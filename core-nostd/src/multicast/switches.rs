@@ -3,21 +3,21 @@
 //! Requirements: BAT-1, BAT-3.
 
 bitflags::bitflags! {
-    /// The optimisations of Spindle. All are on by default. With none of them, the node is the
+    /// The optimisations of Spindle. All are on by default. With all of them off, the node is the
     /// paper's baseline.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Switches: u8 {
-        /// Send takes all ready messages; without it, one per step.
+        /// Send takes all ready messages; if off, one message per step.
         const SEND_BATCHING = 1;
-        /// Receive takes all new messages; without it, one per step in total, each with its own
+        /// Receive takes all new messages; if off, one message per step in total, each with its own
         /// acknowledgement.
         const RECEIVE_BATCHING = 1 << 1;
-        /// Delivery takes all stable messages; without it, one per step.
+        /// Delivery takes all stable messages; if off, one message per step.
         const DELIVERY_BATCHING = 1 << 2;
         /// Senders that lag use up their rounds (Spindle III-B).
         const NULLS = 1 << 3;
-        /// Posts wait for the end of the step; without it, each stage posts its own changes
-        /// (Spindle III-C).
+        /// Posts wait for the end of the step; if off, each stage posts its own changes (Spindle
+        /// III-C).
         const LATE_POSTING = 1 << 4;
     }
 }

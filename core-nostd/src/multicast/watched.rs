@@ -1,5 +1,5 @@
-//! A count that a peer publishes, as last seen: it must grow, and stay within what the peer can
-//! have reached.
+//! A count that a peer publishes, as last seen. The count must grow, and must stay within what the
+//! peer can have reached.
 //!
 //! Requirement: FLT-1.
 
@@ -36,7 +36,7 @@ pub enum Impossible {
 }
 
 impl Impossible {
-    /// Returns the stable number.
+    /// Returns the stable number of this kind.
     #[allow(clippy::as_conversions)]
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -66,7 +66,7 @@ impl core::fmt::Display for Impossible {
 
 impl core::error::Error for Impossible {}
 
-/// A member that published something impossible, and what it was.
+/// A member that published an impossible value, and the value's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) rank: Rank,
@@ -91,13 +91,13 @@ impl From<Refused> for Misbehaved {
 pub(crate) struct Unreadable(u32);
 
 impl Unreadable {
-    /// Nothing has failed.
+    /// No check has failed.
     pub(crate) const NONE: Self = Self(0);
 
     /// Counts a step in which a check failed, or resets the count to zero.
     ///
     /// # Errors
-    /// Checks have failed in `STEPS_UNREADABLE` consecutive steps.
+    /// Fails if checks have failed in `STEPS_UNREADABLE` consecutive steps.
     #[inline]
     pub(crate) const fn count(&mut self, failed: bool) -> Result<(), ()> {
         if !failed {
@@ -114,7 +114,7 @@ impl Unreadable {
     }
 }
 
-/// A count of a peer.
+/// A peer's count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Watched {
     /// Value as last seen.
@@ -123,15 +123,15 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Nothing was seen yet.
+    /// No value has been seen yet.
     pub(crate) const ZERO: Self = Self { count: 0, unreadable: Unreadable::NONE };
 
-    /// Records the value that a cell shows now, or `None` if it fails its check. `most` is the
-    /// largest value that the peer can have reached, and `beyond` is the error for a larger one.
+    /// Records the current value of a cell, or `None` if the cell fails its check. `most` is the
+    /// largest value that the peer can have reached, and `beyond` is the error for a larger value.
     ///
     /// # Errors
-    /// The count shrank, is larger than possible, or has failed its check for too long. It then
-    /// stays as it was.
+    /// Fails if the count has shrunk, is larger than possible, or has failed its check for too
+    /// long. The recorded count then remains unchanged.
     #[inline]
     pub(crate) fn look(
         &mut self,
@@ -153,7 +153,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Returns whether its cell failed its check in the last step.
+    /// Returns whether the cell failed its check in the last step.
     pub(crate) const fn is_unreadable(self) -> bool {
         self.unreadable.is_waiting()
     }

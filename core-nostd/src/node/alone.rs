@@ -4,7 +4,8 @@
 //! This member has received everything that its partner delivered, because messages became stable
 //! at the partner only through the frontiers that this member published. So everything that this
 //! member delivers on its own comes later in the order. With three members that would not hold: two
-//! survivors may have received different ends, and a view change is needed to agree on one.
+//! survivors may have received different sets of messages, so a view change is needed to agree on
+//! the end.
 //!
 //! Requirement: HLT-2.
 
@@ -19,8 +20,8 @@ use crate::multicast::Control;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum AloneError {
-    /// The group has more than two members, or it has views, which agree on the survivors
-    /// themselves.
+    /// The group has more than two members, or it has views, in which case the view protocol agrees
+    /// on the survivors.
     NotAPair = 1,
     /// The node's state and memory do not belong together.
     OutOfRow = 2,
@@ -47,9 +48,10 @@ impl From<OutOfRow> for AloneError {
 
 impl Node<'_> {
     /// Continues without the partner, in a pair with a fixed membership: nothing more is read from
-    /// the partner, the messages received from it are delivered, and nothing waits for it. Call
-    /// this only if the partner does not continue too: see [`decide`](crate::health::decide). It
-    /// cannot be undone; the partner can take part again only in a new group.
+    /// the partner, the messages received from it are delivered, and nothing waits for the partner.
+    /// Call this only if the partner does not continue as well: see
+    /// [`decide`](crate::health::decide). The call cannot be undone; the partner can take part
+    /// again only in a new group.
     ///
     /// # Errors
     /// See [`AloneError`].
@@ -76,7 +78,8 @@ impl Node<'_> {
             // bound: the senders
             for sender in senders.iter_mut().filter(|sender| sender.rank == partner) {
                 sender.lost = true;
-                // All its rounds count as used: those after the received ones are nulls.
+                // All the partner's rounds count as used: the rounds after the received ones are
+                // nulls.
                 sender.taken = order.round_limit();
             }
             if state.delivery == Delivery::Ordered {

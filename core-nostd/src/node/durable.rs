@@ -1,5 +1,5 @@
-//! Durable counts at a node. The caller handles files and threads; this module only tracks which
-//! members have made how many messages durable (DUR-9).
+//! Durable counts at a node. The caller handles files and threads; this module only tracks the
+//! number of messages that each member has made durable (DUR-9).
 //!
 //! Requirement: DUR-1.
 
@@ -8,25 +8,25 @@ use crate::ids::{DurableCount, SubgroupId};
 use crate::layout::ControlCell;
 use crate::multicast::{Control, MemberState};
 
-/// The numbers of durable messages of a logged subgroup, as known here (DUR-2). Each is a count
-/// since the group began, and none is above the true value.
+/// The numbers of durable messages in a logged subgroup, as known at this member (DUR-2). Each is a
+/// count since the group began, and none exceeds the true value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DurableCounts {
-    /// At this member.
+    /// Number of messages durable at this member.
     pub here: DurableCount,
-    /// At a majority of the subgroup's members in this view.
+    /// Number of messages durable at a majority of the subgroup's members in this view.
     pub majority: DurableCount,
-    /// At all of them.
+    /// Number of messages durable at all of the subgroup's members.
     pub everywhere: DurableCount,
 }
 
 impl Node<'_> {
-    /// Sets the number of messages of a logged subgroup that are durable here since the group
-    /// began. Call it after the syncs for all of them have returned. The next step informs the
-    /// others. A count that is not above the last one changes nothing.
+    /// Sets the number of messages in a logged subgroup, counted since the group began, that are
+    /// durable at this member. Call it after the syncs for all of them have returned. The next step
+    /// informs the other members. A count that is not above the last count changes nothing.
     ///
-    /// In a new view the caller must set it again, because a fresh row begins with zero.
+    /// In a new view the caller must set the count again, because a fresh row starts at zero.
     pub fn set_durable(&mut self, subgroup: SubgroupId, count: DurableCount) {
         let state = self.subgroups.iter_mut().find(|state| state.id == subgroup);
         let Some(state) = state.filter(|state| state.is_logged) else { return };
@@ -41,9 +41,9 @@ impl Node<'_> {
         }
     }
 
-    /// Returns a subgroup's durable counts: here, at a majority, and everywhere. `None` if this
-    /// node does not belong to it or it is not logged. The time grows with the square of the number
-    /// of its members.
+    /// Returns a subgroup's durable counts: here, at a majority, and everywhere. Returns `None` if
+    /// this node does not belong to the subgroup or the subgroup is not logged. The run time grows
+    /// with the square of the number of its members.
     #[must_use]
     pub fn durable(&self, subgroup: SubgroupId) -> Option<DurableCounts> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;

@@ -1,12 +1,12 @@
 //! Large messages at a node. Their bytes travel by block multicast, outside the node's steps; the
-//! caller reports how many are complete (RDM-7).
+//! caller reports the number of complete messages (RDM-7).
 
 use super::Node;
 use crate::ids::{SenderRank, SubgroupId};
 
 impl Node<'_> {
-    /// Reports how many of a sender's large messages have arrived completely in this view: the
-    /// blocks of the first `count` messages (RDM-7). The next step receives them.
+    /// Reports the number of a sender's large messages that have arrived completely in this view:
+    /// all blocks of the first `count` messages (RDM-7). The next step receives these messages.
     pub fn large_arrived(&mut self, subgroup: SubgroupId, sender: SenderRank, count: u64) {
         let state = self.subgroups.iter().find(|state| state.id == subgroup);
         let senders = state.and_then(|state| state.senders.of_mut(self.senders));
@@ -15,9 +15,9 @@ impl Node<'_> {
         }
     }
 
-    /// Returns how many of a sender's large messages were delivered here in this view. Their bytes
-    /// are no longer needed, unless the sender is this node. Zero if this node does not belong to
-    /// the subgroup.
+    /// Returns the number of a sender's large messages that have been delivered here in this view.
+    /// Their bytes are no longer needed, unless this node is the sender. Returns zero if this node
+    /// does not belong to the subgroup.
     #[must_use]
     pub fn large_delivered(&self, subgroup: SubgroupId, sender: SenderRank) -> u64 {
         let state = self.subgroups.iter().find(|state| state.id == subgroup);

@@ -15,21 +15,21 @@ use crate::multicast::{
 };
 use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
-/// A node's private state: slices of the lengths in [`Layout::state_sizes`]. Their initial contents
-/// do not matter.
+/// A node's private state: slices with the lengths in [`Layout::state_sizes`]. Their initial
+/// contents do not matter.
 #[derive(Debug)]
 pub struct State<'m> {
-    /// One per subgroup of the node.
+    /// One entry per subgroup of the node.
     pub subgroups: &'m mut [SubgroupState],
-    /// One per sender of each subgroup.
+    /// One entry per sender of each subgroup.
     pub senders: &'m mut [SenderState],
-    /// One per member of each subgroup.
+    /// One entry per member of each subgroup.
     pub members: &'m mut [MemberState],
-    /// One per other member of each subgroup.
+    /// One entry per other member of each subgroup.
     pub links: &'m mut [Link],
 }
 
-/// All memory that is lent to a node.
+/// All memory that a caller lends to a node.
 #[derive(Debug)]
 pub struct Loan<'m> {
     /// Rows, and the cells shared with application threads. All of it must be fresh.
@@ -38,17 +38,17 @@ pub struct Loan<'m> {
     pub state: State<'m>,
 }
 
-/// The behaviour of a node. It may differ between members.
+/// The behaviour of a node. Options may differ between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Options {
     /// The optimisations of Spindle that are on.
     pub switches: Switches,
-    /// Time after which a reservation that holds back others is reported in
+    /// Time after which a reservation that holds back other messages is reported in
     /// [`Progress`](super::Progress).
     pub reservation_timeout_ns: u64,
-    /// Most messages that a step sends, most that it receives and most that it delivers, in each
-    /// subgroup; at least one. The rest waits for the next step.
+    /// Maximum number of messages that a step sends, receives and delivers, for each of the three
+    /// and in each subgroup; at least one. The remaining messages wait for the next step.
     pub messages_max: u32,
 }
 
@@ -114,10 +114,10 @@ struct Used {
 }
 
 impl<'m> Node<'m> {
-    /// Opens a node of a fixed view on lent memory.
+    /// Opens a node in a fixed view on lent memory.
     ///
-    /// The caller must have compared [`Layout::digest`] with its peers', and must hold back the
-    /// first step until every peer is ready in the fabric.
+    /// The caller must have compared [`Layout::digest`] with its peers' digests, and must not call
+    /// the first step until every peer is ready in the fabric.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -186,7 +186,7 @@ impl<'m> Node<'m> {
         {
             let shape = layout.ring(*rank, id).ok_or(OpenError::WrongRows)?;
             let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
-            // Checked once here, so that the checks in a step never fail.
+            // The shape is checked once here, so that the checks in a step never fail.
             let ring = RingPlace::new(&shape)?;
             self.rows.get(rank.index()).ok_or(OpenError::WrongRows)?.ring_at(&ring)?;
             let allows_large = layout.allows_large(id);
@@ -267,7 +267,7 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// Fills in the links, sorted by peer so that a step can post one list of writes to each.
+    /// Fills in the links, sorted by peer so that a step can post one list of writes to each peer.
     fn open_links(&mut self, layout: &Layout<'_>) {
         let peers = u16_from_index(layout.members()).unwrap_or(u16::MAX);
         let mut links = self.links.iter_mut();

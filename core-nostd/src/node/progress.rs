@@ -6,42 +6,43 @@ use crate::fabric::LossCause;
 use crate::ids::{Rank, SubgroupId};
 use crate::multicast::Impossible;
 
-/// The results of one step. If every field is zero or `None`, nothing was done.
+/// The results of one step. If every field is zero, false or `None`, nothing was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
-    /// Local slots published: messages, and dropped reservations.
+    /// Number of local slots published: messages and dropped reservations.
     pub sent: u32,
-    /// Slots received from peers.
+    /// Number of slots received from peers.
     pub received: u32,
-    /// Local rounds used without a message.
+    /// Number of local rounds used without a message.
     pub nulls: u64,
-    /// Messages handed to the application.
+    /// Number of messages handed to the application.
     pub delivered: u64,
-    /// Local slots that became free: an owed null may have waited for one (NUL-2).
+    /// Number of local slots that became free: an owed null may have waited for one (NUL-2).
     pub freed: u32,
-    /// Lists that the fabric accepted. If each list costs a doorbell, this is their number.
+    /// Number of lists that the fabric accepted. If each list costs one doorbell, this is also the
+    /// number of doorbells.
     pub lists: u32,
-    /// Writes in those lists.
+    /// Number of writes in those lists.
     pub writes: u32,
-    /// Lists with only a heartbeat. They do not count as work, and their writes are not in
-    /// `writes`.
+    /// Number of lists with only a heartbeat. They do not count as work, and their writes are not
+    /// included in `writes`.
     pub heartbeats: u32,
     /// Subgroup with a reservation that has been held for longer than the options allow (SMC-3).
     pub overdue: Option<SubgroupId>,
-    /// Peer that was lost in this step, and the cause. If several were lost, the first.
+    /// First peer that was lost in this step, and the cause.
     pub lost: Option<(Rank, LossCause)>,
-    /// Peer that published something that no correct member publishes, and what it was. If there
-    /// were several, the first.
+    /// First peer in this step that published something that no correct member publishes, and what
+    /// it was.
     pub refused: Option<(Rank, Impossible)>,
-    /// Whether data of a peer fails its check, so that it counts as not yet written. Continue to
-    /// step until it is repaired or its owner is lost.
+    /// Whether a peer's data fails its check, so that the data counts as not yet written. Keep
+    /// stepping until the data is repaired or its owner is lost.
     pub unreadable: bool,
 }
 
 impl Progress {
     /// Returns whether nothing was sent, received, delivered, used up, freed or posted. Another
-    /// step would find nothing either until something arrives.
+    /// step would also find nothing until something arrives.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.sent == 0
@@ -80,8 +81,8 @@ impl core::error::Error for StepError {}
 mod tests {
     use super::*;
 
-    /// A step that did any single kind of work is not idle; otherwise the node would sleep with
-    /// work left.
+    /// A step that did any single kind of work is not idle; otherwise the node would sleep while
+    /// work remains.
     #[test]
     fn every_kind_of_node_progress_counts_as_work() {
         let done = [

@@ -14,7 +14,8 @@ use crate::multicast::{
 };
 use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
-/// Most events taken from the fabric in one step; the rest waits for the next.
+/// Maximum number of events taken from the fabric in one step; the remaining events wait for the
+/// next step.
 const EVENTS_PER_STEP: u32 = 64;
 
 /// One member of a group.
@@ -44,9 +45,9 @@ pub struct Node<'m> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Frontiers {
-    /// Count of received positions.
+    /// Number of received positions.
     pub received: Frontier,
-    /// Count of delivered positions.
+    /// Number of delivered positions.
     pub delivered: Frontier,
 }
 
@@ -54,7 +55,8 @@ impl<'m> Node<'m> {
     /// Does the pending work: sends, receives, delivers and posts.
     ///
     /// # Errors
-    /// See [`StepError`]. After an error the node stays as it is, and further steps do not help.
+    /// Fails as described at [`StepError`]. After an error the node remains as it is, and further
+    /// steps do not help.
     pub fn step<F: Fabric, A: Application>(
         &mut self,
         now: Time,
@@ -104,7 +106,7 @@ impl<'m> Node<'m> {
         Ok(progress)
     }
 
-    /// Returns the sending end of a subgroup if this node sends there. Any thread may use a copy.
+    /// Returns the sending end of a subgroup if this node sends in it. Any thread may use a copy.
     #[must_use]
     pub fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'m>> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -114,7 +116,7 @@ impl<'m> Node<'m> {
             .ok()
     }
 
-    /// Returns this node's frontiers in a subgroup if it belongs to it.
+    /// Returns this node's frontiers in a subgroup if the node belongs to it.
     #[must_use]
     pub fn frontiers(&self, subgroup: SubgroupId) -> Option<Frontiers> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -123,8 +125,8 @@ impl<'m> Node<'m> {
     }
 
     /// Returns a member's frontiers in an ordered subgroup as known here; the member with the
-    /// lowest frontier holds the others back. `None` if this node or the member does not belong to
-    /// the subgroup.
+    /// lowest frontier holds the others back. Returns `None` if this node or the member does not
+    /// belong to the subgroup.
     #[must_use]
     pub fn frontiers_of(&self, subgroup: SubgroupId, rank: Rank) -> Option<Frontiers> {
         if rank == self.rank {
@@ -138,13 +140,14 @@ impl<'m> Node<'m> {
         }
         let place = (rank, member.control);
         let shown = peer_value(self.rows, place, ControlCell::Delivered, state.checks).ok()?;
-        // A cell that fails its check is not used: the count stays as it was.
+        // A cell that fails its check is not used: the last known count is returned.
         let delivered = Frontier(shown.unwrap_or(member.delivered.count));
         Some(Frontiers { received: Frontier(member.received.count), delivered })
     }
 
-    /// Returns the number of this node's messages in a subgroup that were delivered here and are
-    /// therefore stable. Dropped reservations count too. `None` if this node does not send in it.
+    /// Returns the number of this node's messages in a subgroup that have been delivered here and
+    /// are therefore stable. Dropped reservations count too. Returns `None` if this node does not
+    /// send in the subgroup.
     #[must_use]
     pub fn own_delivered(&self, subgroup: SubgroupId) -> Option<Position> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -152,17 +155,18 @@ impl<'m> Node<'m> {
         Some(state.senders.of(self.senders)?.get(own.rank.index())?.hand.position)
     }
 
-    /// Returns the number of this node's messages in a subgroup that were delivered everywhere, as
-    /// known here. The sender's copies of the large ones among them are no longer needed (RDM-7).
-    /// `None` if this node does not send in the subgroup.
+    /// Returns the number of this node's messages in a subgroup that have been delivered
+    /// everywhere, as known here. The sender's copies of the large messages among them are no
+    /// longer needed (RDM-7). Returns `None` if this node does not send in the subgroup.
     #[must_use]
     pub fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
         Some(state.own.as_ref()?.freed.position)
     }
 
-    /// Returns whether the node is settled: everything that it has seen is delivered, everything
-    /// that it sent was delivered everywhere, and no post waits. A settled node may sleep (IDL-1).
+    /// Returns whether the node is settled: everything that it has seen has been delivered,
+    /// everything that it sent has been delivered everywhere, and no post waits. A settled node may
+    /// sleep (IDL-1).
     #[must_use]
     pub fn is_settled(&self) -> bool {
         if self.lagging || self.is_waiting_for_checks() {
@@ -181,7 +185,7 @@ impl<'m> Node<'m> {
                 || self.members.iter().any(MemberState::is_unreadable))
     }
 
-    /// Returns whether everything reserved in a subgroup was sent and delivered everywhere.
+    /// Returns whether everything reserved in a subgroup has been sent and delivered everywhere.
     fn is_sent(&self, subgroup: &SubgroupState) -> bool {
         let Some(own) = subgroup.own.as_ref() else { return true };
         let state =
@@ -190,7 +194,8 @@ impl<'m> Node<'m> {
         state.take == own.freed && outbox.handoff().reserved() == state.take.position
     }
 
-    /// Returns whether a peer is lost. With a fixed membership, nothing more becomes stable then.
+    /// Returns whether a peer is lost. With a fixed membership, nothing more becomes stable after a
+    /// loss.
     #[must_use]
     pub const fn is_lost(&self) -> bool {
         self.lost
@@ -246,12 +251,12 @@ impl<'m> Node<'m> {
         }
         // bound: the links
         for link in self.links.iter_mut().filter(|link| link.peer == peer) {
-            // The first cause is the likeliest here too.
+            // The first cause is the most likely one here too.
             link.denied |= !link.lost && cause == LossCause::Denied;
             link.lost = true;
         }
         self.lost = true;
-        // The first cause is the likeliest; later ones may be its consequences.
+        // The first cause is the most likely one; later ones may be its consequences.
         progress.lost.get_or_insert((peer, cause));
     }
 

@@ -1,12 +1,12 @@
-//! Carries a member's undelivered messages from the old view to the next (VIE-7).
+//! Carrying of a member's undelivered messages from the old view to the next (VIE-7).
 //!
-//! The undelivered messages are, in their order, those that the trim dropped and those that were
-//! never sent, followed by those that are still being built, whenever that ends. Until all of them
-//! are carried over, nothing else may enter the next view's ring. The next view's outbox is handed
-//! out only then, so that the messages of each thread keep their order.
+//! The undelivered messages, in order, are those that the trim dropped and those that were never
+//! sent, followed by those that are still being built, whenever their building ends. Until all of
+//! them have been carried over, nothing else may enter the next view's ring. The next view's outbox
+//! is handed out only then, so that the messages of each thread keep their order.
 //!
-//! A dropped reservation is carried over as a dropped one, so the `n`-th undelivered message is the
-//! `n`-th in the next view's ring.
+//! A dropped reservation is carried over as a dropped reservation, so the `n`-th undelivered
+//! message is the `n`-th in the next view's ring.
 
 use super::Node;
 use crate::ids::{Position, SubgroupId};
@@ -18,32 +18,32 @@ use crate::smc::{Outbox, Reservation, ReserveError, RingCursor, SlotLength};
 pub enum UndeliveredMessage<'m> {
     /// A complete message.
     Message(&'m [u8]),
-    /// Descriptor of a large message, whose blocks have to be sent again (RDM-7).
+    /// Descriptor of a large message, whose blocks must be resent (RDM-7).
     Large(&'m [u8]),
-    /// The reservation was dropped: there is nothing to send.
+    /// The reservation was dropped, so there is nothing to send.
     Dropped,
-    /// The reservation has not ended: try again later.
+    /// The reservation has not ended: retry later.
     Building,
 }
 
 /// The position of a subgroup's undelivered local messages in its ring, returned by
-/// [`Node::undelivered`]. It holds only numbers: every call takes the outbox of the ended view,
-/// whose memory may outlive its node.
+/// [`Node::undelivered`]. It holds only numbers; every call therefore takes the outbox of the ended
+/// view, whose memory may outlive the view's node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Undelivered {
     at: RingCursor,
     end: Position,
     /// Positions below this were sent: their reservations have ended, and their flags may already
-    /// belong to later ones.
+    /// belong to later reservations.
     sent: Position,
     window: u32,
 }
 
 impl Node<'_> {
-    /// Closes this node's outbox of a subgroup, and returns the messages that the view ended
-    /// without. `None` if this node does not send in the subgroup. Call it once, when the status is
-    /// final.
+    /// Closes this node's outbox in a subgroup, and returns the messages that had not been
+    /// delivered when the view ended. Returns `None` if this node does not send in the subgroup.
+    /// Call it once, when the status is final.
     #[must_use]
     pub fn undelivered(&self, subgroup: SubgroupId) -> Option<Undelivered> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
@@ -61,8 +61,8 @@ impl Undelivered {
         self.at.position
     }
 
-    /// Returns whether that message was sent in the old view. Members that did not survive may have
-    /// delivered it.
+    /// Returns whether the next message was sent in the old view. Members that did not survive may
+    /// have delivered it.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         self.at.position < self.sent
@@ -77,8 +77,8 @@ impl Undelivered {
         }
         let (ring, handoff) = (from.ring().reader(), from.handoff());
         // Once no further lap can begin, nothing is built in a slot whose reservation has ended.
-        // `from` may be the outbox of another view, which may still be open or not have come this
-        // far.
+        // `from` may be the outbox of another view, which may still be open or may not have come
+        // this far.
         let laps_end = self.end.0.saturating_sub(self.at.position.0) <= u64::from(ring.slots());
         let is_of_these = handoff.is_closed_at(self.end) && ring.slots() == self.window && laps_end;
         if !is_of_these || handoff.outcome(self.at.position, self.at.slot).is_none() {
@@ -104,10 +104,10 @@ impl Undelivered {
 
     /// Carries over as many messages as possible now: at most one window. `from` is the outbox of
     /// the view that ended, and `into` that of the next view, which must not be in use yet. Returns
-    /// true once nothing is left, and false while a reservation is still being built.
+    /// true once nothing is left, or false while a reservation is still being built.
     ///
     /// # Errors
-    /// Fails if the next view's ring has fewer or smaller slots.
+    /// Fails if the next view's ring has fewer or smaller slots than needed.
     pub fn carry(&mut self, from: &Outbox<'_>, into: &Outbox<'_>) -> Result<bool, ReserveError> {
         let mut carried = 0_u32;
         // bound: a window
@@ -126,7 +126,7 @@ impl Undelivered {
     }
 }
 
-/// Reserves a slot of the next view and copies the bytes into it.
+/// Reserves a slot in the next view and copies the bytes into it.
 fn copied<'m>(into: &Outbox<'m>, payload: &[u8]) -> Result<Reservation<'m>, ReserveError> {
     let mut copy = into.reserve(payload.len())?;
     // bound: the bytes of a slot

@@ -20,11 +20,12 @@ use crate::view::{
 pub struct ViewLoan<'m> {
     /// Loan of the node itself.
     pub node: Loan<'m>,
-    /// One per member.
+    /// One entry per member.
     pub peers: &'m mut [PeerState],
-    /// One per possible member of the next view, and at least as many as this view has members.
+    /// One entry per possible member of the next view, and at least as many as this view has
+    /// members.
     pub next: &'m mut [NodeId],
-    /// One per member.
+    /// One entry per member.
     pub links: &'m mut [ViewLink],
 }
 
@@ -35,7 +36,7 @@ pub struct ViewLoan<'m> {
 pub enum ViewError {
     /// The layout has no columns for views, or a slice of the view protocol is too short.
     WrongState = 1,
-    /// The fabric does not keep writes in order.
+    /// The fabric does not keep the order of writes.
     NoWriteOrder = 2,
     /// The fabric's limits are too small. A node needs four writes per list, all columns in one
     /// write, and 24 bytes per guard.
@@ -76,8 +77,8 @@ impl From<OpenError> for ViewError {
 /// - *Outputs*: upcalls and posts during a step; [`Progress`] and [`Status`] after it.
 /// - *Getters*: [`ViewNode::node`] for messages; the others for the view.
 ///
-/// Its node can be read but not stepped. So it is never stepped without its view protocol, or with
-/// that of another node.
+/// Its node can be read but not stepped. It is therefore never stepped without its view protocol,
+/// or with that of another node.
 #[derive(Debug)]
 pub struct ViewNode<'m> {
     node: Node<'m>,
@@ -87,8 +88,9 @@ pub struct ViewNode<'m> {
 impl<'m> ViewNode<'m> {
     /// Opens a node on the lent memory of a view.
     ///
-    /// The caller must have compared [`Layout::digest`] with its peers'. Steps need not wait until
-    /// every peer is ready in the fabric, because nothing is posted to a peer before it is.
+    /// The caller must have compared [`Layout::digest`] with its peers' digests. Steps need not
+    /// wait until every peer is ready in the fabric, because nothing is posted to a peer before the
+    /// peer is ready.
     ///
     /// # Errors
     /// See [`ViewError`].
@@ -127,12 +129,12 @@ impl<'m> ViewNode<'m> {
     }
 
     /// Does the pending work, as [`Node::step`] does: the view protocol, then sends, receipts,
-    /// deliveries and posts. `prepare` is asked to make the next view's memory ready, and returns
-    /// whether it is ([`Host::prepare`](crate::view::Host::prepare)). Once the status is final,
-    /// only the last posts remain: continue to step until [`ViewNode::is_all_posted`].
+    /// deliveries and posts. `prepare` is called to prepare the next view's memory, and returns
+    /// whether the memory is ready ([`Host::prepare`](crate::view::Host::prepare)). Once the status
+    /// is final, only the last posts remain: continue to step until [`ViewNode::is_all_posted`].
     ///
     /// # Errors
-    /// The same as for [`Node::step`].
+    /// Fails as [`Node::step`] does.
     pub fn step<F: Fabric, A: Application>(
         &mut self,
         now: Time,
@@ -143,11 +145,11 @@ impl<'m> ViewNode<'m> {
         self.node.step_in_views(now, fabric, application, &mut self.views, prepare)
     }
 
-    /// Steps a member that keeps logs. `preparation` is also asked to make durable the promise that
-    /// this member is about to make.
+    /// Steps a member that keeps logs. `preparation` is also asked to make the promise durable that
+    /// this member is about to give.
     ///
     /// # Errors
-    /// The same as for [`Node::step`].
+    /// Fails as [`Node::step`] does.
     #[cfg(feature = "durable")]
     pub fn step_logged<F: Fabric, A: Application>(
         &mut self,
@@ -167,7 +169,8 @@ impl<'m> ViewNode<'m> {
         progress
     }
 
-    /// Reports how many large messages of a sender have arrived, as [`Node::large_arrived`] does.
+    /// Reports the number of a sender's large messages that have arrived, as
+    /// [`Node::large_arrived`] does.
     #[cfg(feature = "blocks")]
     pub fn large_arrived(
         &mut self,
@@ -178,7 +181,8 @@ impl<'m> ViewNode<'m> {
         self.node.large_arrived(subgroup, sender, count);
     }
 
-    /// Sets how many messages of a logged subgroup are durable here, as [`Node::set_durable`] does.
+    /// Sets the number of messages in a logged subgroup that are durable here, as
+    /// [`Node::set_durable`] does.
     #[cfg(feature = "durable")]
     pub fn set_durable(&mut self, subgroup: SubgroupId, count: crate::ids::DurableCount) {
         self.node.set_durable(subgroup, count);
@@ -196,27 +200,27 @@ impl<'m> ViewNode<'m> {
         &self.views.table
     }
 
-    /// Returns the progress of this member.
+    /// Returns the progress of this member in the view change.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.views.state.status()
     }
 
-    /// Returns whether everything that this member published about the view was posted to every
-    /// peer that is neither lost nor suspected.
+    /// Returns whether everything that this member has published about the view has been posted to
+    /// every peer that is neither lost nor suspected.
     #[must_use]
     pub fn is_all_posted(&self) -> bool {
         self.views.is_all_posted()
     }
 
-    /// Returns the next view, once it is decided.
+    /// Returns the next view once it has been decided.
     #[must_use]
     pub fn next_view(&self) -> Option<NextView<'_>> {
         self.views.state.next_view(self.views.next)
     }
 
-    /// Returns the ragged trim of a subgroup, at which the view ends, once it is decided: see
-    /// [`ViewChange::trim`].
+    /// Returns the ragged trim of a subgroup, the position at which the view ends, once it has been
+    /// decided: see [`ViewChange::trim`].
     #[must_use]
     pub fn trim(&self, subgroup: SubgroupId) -> Option<Frontier> {
         self.views.state.trim(&self.views.table, &self.views.layout, subgroup)
@@ -255,7 +259,7 @@ impl<'m> ViewNode<'m> {
     /// Asks the group to admit a node, as [`ViewChange::request_join`] does.
     ///
     /// # Errors
-    /// Fails if the node is in the view, or if this member has asked too often.
+    /// Fails if the node is in the view, or if this member has made too many requests.
     pub fn request_join(&mut self, node: NodeId) -> Result<(), RequestError> {
         let (mut change, table) = self.views.change();
         change.request_join(table, node)

@@ -1,5 +1,5 @@
-//! Posting of the view protocol's columns to the peers: content first, then the guards that cover
-//! it.
+//! Posting of the view protocol's columns to the peers: the content first, then the guards that
+//! cover it.
 //!
 //! Content may be read late, so a peer may see a column that is newer than its guards. That is
 //! harmless: every cell only grows, and a list that is newer than its guard is recognisable as
@@ -47,7 +47,7 @@ impl<'m> Node<'m> {
                 continue;
             }
             // In a final status, steps no longer report losses in this view, so a failed post has
-            // to show which peers are gone.
+            // to show which peers are lost.
             if !is_final && !fabric.ready(self.view, rank) {
                 all = false;
                 continue;
@@ -81,8 +81,8 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Posts the newest heartbeat, and nothing else, to each peer. It guards nothing, so it may
-    /// precede any other pending posts.
+    /// Posts the newest heartbeat, and nothing else, to each peer. A heartbeat guards nothing, so
+    /// it may precede any other pending posts.
     pub(super) fn post_heartbeat<F: Fabric>(
         &mut self,
         fabric: &mut F,
@@ -113,8 +113,8 @@ impl<'m> Node<'m> {
 
 impl Views<'_> {
     /// Handles a refused post. Only a full queue is worth a retry. In all other cases the peer is
-    /// suspected in the next step, together with all others to which this applies: a member that
-    /// lost most of its peers must not accuse them one by one before it halts.
+    /// suspected in the next step, together with all other peers to which this applies, because a
+    /// member that has lost most of its peers must not accuse them one by one before it halts.
     fn refused(&mut self, rank: Rank, kind: ErrorKind) {
         match kind {
             ErrorKind::QueueFull => {}
@@ -127,7 +127,8 @@ impl Views<'_> {
     }
 }
 
-/// Returns the write of the cells before the guards: the heartbeat, and two that need no order.
+/// Returns the write of the cells before the guards: the heartbeat, and two cells that need no
+/// order.
 fn head_write(offset: usize) -> Write {
     Write::of_row(offset, 24, Kind::Content)
 }

@@ -2,13 +2,13 @@
 //! step.
 //!
 //! Nodes with a fixed membership are not affected: they have no columns, no state and no branch for
-//! it.
+//! views.
 //!
 //! Order of a step: the view protocol first, because a member that halts delivers nothing more;
 //! then the stages (a wedged node runs only delivery); then the posts, with the view columns last.
 //!
-//! A due heartbeat is posted before the first upcall of a step and after each upcall. So there is
-//! at most one upcall between two heartbeats, however many upcalls a step makes (VIE-2).
+//! A due heartbeat is posted before the first upcall of a step and after each upcall. There is
+//! therefore at most one upcall between two heartbeats, however many upcalls a step makes (VIE-2).
 //!
 //! Requirement: VIE-11.
 
@@ -23,10 +23,10 @@ use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState,
 };
 
-/// Checks per heartbeat interval in a view in which nothing changes.
+/// Number of checks per heartbeat interval in a view in which nothing changes.
 const CHECKS_PER_HEARTBEAT: u32 = 3;
 
-/// A record of the view columns that were posted to a peer.
+/// A record of the view columns that have been posted to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ViewLink {
@@ -49,7 +49,7 @@ pub(super) struct Views<'m> {
     pub(super) next: &'m mut [NodeId],
     pub(super) links: &'m mut [ViewLink],
     pub(super) next_check: Time,
-    /// State that was posted to every peer. Most steps only compare with it.
+    /// State that has been posted to every peer. Most steps only compare with it.
     pub(super) posted: ViewLink,
 }
 
@@ -60,14 +60,14 @@ impl<'m> Views<'m> {
         (change, &mut self.table)
     }
 
-    /// Publishes a heartbeat if one is due, and returns whether it did. It does nothing before the
-    /// first step in this view.
+    /// Publishes a heartbeat if one is due, and returns whether it published one. It does nothing
+    /// before the first step in this view.
     pub(super) fn beat(&mut self, now: Time) -> bool {
         self.state.started && !self.state.status.is_final() && self.state.beat(now, &mut self.table)
     }
 
-    /// Returns whether everything published about the view was posted to every peer that is neither
-    /// lost nor suspected.
+    /// Returns whether everything published about the view has been posted to every peer that is
+    /// neither lost nor suspected.
     pub(super) fn is_all_posted(&self) -> bool {
         let mut rank = Rank::ZERO;
         // bound: the members
@@ -82,16 +82,16 @@ impl<'m> Views<'m> {
     }
 
     /// Returns whether nothing more is posted to a peer. A peer that is suspected only because
-    /// another member suspects it need not be lost here; and if it was never ready, no post will
-    /// ever fail.
+    /// another member suspects it need not be lost here; and if the peer was never ready, no post
+    /// to it will ever fail.
     pub(super) fn is_given_up(&self, rank: Rank) -> bool {
         self.state.suspects(&self.table, rank)
             || self.peers.get(rank.index()).is_none_or(PeerState::is_lost)
     }
 
     /// Returns whether all cells of all peers pass their checks. As long as one fails, the view
-    /// protocol takes no step, because it would act on a value that the cell's owner does not show.
-    /// A peer whose cells fail for too long is lost.
+    /// protocol takes no step, because it would act on a value that the cell's owner has not
+    /// published. A peer whose cells fail for too long is lost.
     fn is_readable(&mut self, progress: &mut Progress) -> bool {
         let mut all = true;
         // bound: the members
@@ -124,15 +124,15 @@ impl<'m> Views<'m> {
 }
 
 /// The caller's preparations, which a node requires before it agrees to a next view. For a member
-/// that keeps nothing on disk, a closure that makes memory ready is enough.
+/// that keeps nothing on disk, a closure that prepares the memory is enough.
 pub trait Preparation {
     /// See [`Host::prepare`].
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
     /// Makes durable the promise of a sealed list, and everything that
-    /// [`Application::append`](crate::multicast::Application::append) was shown before it in this
-    /// step or an earlier one. Returns true once both are durable; it is called again until then. A
-    /// promise that differs from the previous one replaces it (DUR-6).
+    /// [`Application::append`](crate::multicast::Application::append) was shown before it, in this
+    /// step or an earlier one. Returns true once both are durable; the call is repeated until then.
+    /// A promise that differs from the previous one replaces it (DUR-6).
     #[cfg(feature = "durable")]
     fn promise(&mut self, _next: NextView<'_>, _ballot: Ballot) -> bool {
         true
@@ -172,7 +172,8 @@ where
     }
 
     fn wedge(&mut self) {
-        // Nothing to do: if its view is not steady, a node is stepped without its first two stages.
+        // There is nothing to do: if its view is not steady, a node is stepped without its first
+        // two stages.
     }
 
     fn prepare(&mut self, next: NextView<'_>) -> bool {
@@ -196,8 +197,8 @@ where
         Ok(self.preparation.promise(next, ballot))
     }
 
-    /// One upcall per step, and none in the step of the decision: first the decision is posted to
-    /// the others, and a heartbeat is posted between two upcalls.
+    /// There is one upcall per step, and none in the step of the decision: the decision is first
+    /// posted to the other members, and a heartbeat is posted between two upcalls.
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         if !self.may_call {
             return Ok(self.node.is_delivered_to(subgroup, trim));
@@ -301,7 +302,7 @@ impl<'m> Node<'m> {
                     LossCause::Left | LossCause::Exited | LossCause::Unreachable => Loss::Reported,
                 },
             );
-            // bound: the links. Several may be lost at once, and a step reports only one.
+            // bound: the links. Several may be lost at once, but a step reports only one.
             for link in self.links.iter().filter(|link| link.lost) {
                 views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
@@ -342,8 +343,9 @@ impl<'m> Node<'m> {
         Ok(progress)
     }
 
-    /// Posts as [`Node::step`] does at its end. That has its own copy, because a shared function
-    /// would cost a step with a fixed membership a call and 1,000 bytes of stack.
+    /// Posts as [`Node::step`] does at its end. `Node::step` has its own copy of this code, because
+    /// a shared function would cost a step with a fixed membership one call and 1,000 bytes of
+    /// stack.
     fn post_lagging<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
         if !self.lagging {
             return;
@@ -360,7 +362,7 @@ impl<'m> Node<'m> {
     }
 
     /// Delivers a subgroup up to the position where its view ends, and returns whether that is
-    /// done. The inner error is a member whose slots changed after they were received.
+    /// done. The inner error is a member whose slots changed after receipt.
     fn deliver_to<A: Application>(
         &mut self,
         subgroup: SubgroupId,
@@ -389,7 +391,7 @@ impl<'m> Node<'m> {
     }
 
     /// Shows the application the undelivered messages of each logged subgroup up to its trim. The
-    /// inner error is a member whose slots changed after they were received.
+    /// inner error is a member whose slots changed after receipt.
     #[cfg(feature = "durable")]
     fn show_until<A: Application>(
         &mut self,
@@ -410,7 +412,7 @@ impl<'m> Node<'m> {
         Ok(Ok(()))
     }
 
-    /// Returns whether a subgroup is delivered up to `trim`, or is not one of this node's.
+    /// Returns whether a subgroup has been delivered up to `trim`, or is not one of this node's.
     fn is_delivered_to(&self, subgroup: SubgroupId, trim: Frontier) -> bool {
         self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim)
     }

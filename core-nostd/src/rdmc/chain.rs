@@ -1,4 +1,5 @@
-//! Each member passes each block to the next member as soon as it has it (RDMC 4.3, "Chain Send").
+//! Each member passes each block to the next member as soon as it has the block (RDMC 4.3, "Chain
+//! Send").
 //!
 //! Requirement: RDM-2.
 

@@ -1,12 +1,12 @@
 //! Two nested pipelines: one among the first members of the racks, and one within each rack (RDMC
 //! 4.3, "Hybrid Algorithms").
 //!
-//! The paper repeats the whole dissemination within the rack. Here the blocks of the upper pipeline
-//! are passed on at once. A leader receives `k` blocks in at most `ceil(log2 racks) + k - 1` steps,
-//! one per step, so it has its `i`-th block after at most `ceil(log2 racks) + i` steps. Its own
-//! rack's pipeline begins `ceil(log2 racks)` steps later and needs an `i`-th block exactly then; it
-//! takes the blocks in the order in which the leader receives them. A link between racks carries
-//! only the blocks of the upper pipeline.
+//! The paper repeats the whole dissemination within the rack. Here, however, the blocks of the
+//! upper pipeline are passed on at once. A leader receives `k` blocks in at most `ceil(log2 racks)
+//! + k - 1` steps, one per step, so it has its `i`-th block after at most `ceil(log2 racks) + i`
+//! steps. Its own rack's pipeline begins `ceil(log2 racks)` steps later and needs an `i`-th block
+//! exactly then; it takes the blocks in the order in which the leader receives them. A link between
+//! racks carries only the blocks of the upper pipeline.
 //!
 //! Requirement: RDM-2.
 
@@ -18,7 +18,7 @@ use crate::ids::{Rank, Step};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Racks {
-    /// Members of a rack. The first `longer` racks have one more.
+    /// Number of members of a rack. The first `longer` racks have one more.
     each: u16,
     longer: u16,
     upper: Pipeline,
@@ -73,7 +73,7 @@ impl Racks {
         self.in_rack(rack, hop)
     }
 
-    /// Returns the number of steps by which the racks' pipelines begin after the upper one.
+    /// Returns the number of steps by which the racks' pipelines begin after the upper pipeline.
     fn lead(self) -> u64 {
         u64::from(self.upper.steps_of_one_block())
     }

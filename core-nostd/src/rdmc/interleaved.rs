@@ -1,8 +1,8 @@
-//! The root sends each block to one member after another, and then the next block.
+//! The root sends each block to each member in turn before it sends the next block.
 //!
 //! The root makes as many sends as in [`sequential`](super::sequential). Over shared memory, where
-//! each receiver copies for itself, all receivers work at the same time on a block that is still in
-//! a shared cache.
+//! each receiver copies for itself, all receivers copy a block at the same time, while it is still
+//! in a shared cache.
 //!
 //! Requirement: RDM-2.
 

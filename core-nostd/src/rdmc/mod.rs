@@ -3,7 +3,8 @@
 //!
 //! A [`Schedule`] determines which member sends which block to which member in which step. It is a
 //! pure function of the algorithm, the members, the blocks, the rank and the step. It has no table
-//! and no state between steps, and every member can compute the part of every other (RDM-1, RDM-8).
+//! and no state between steps, and every member can compute every other member's part (RDM-1,
+//! RDM-8).
 //!
 //! | algorithm | steps for `n` members and `k` blocks | limit |
 //! |---|---|---|
@@ -19,7 +20,8 @@
 //! # Invariants
 //! - Every member except the root receives each block once, from a member that has had it for at
 //!   least one step (RDM-2).
-//! - Only the leaders of the hybrid send twice in a step. No member receives twice in a step.
+//! - Only the leaders in the hybrid algorithm send twice in a step. No member receives twice in a
+//!   step.
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.3 and 4.4.
 

@@ -1,20 +1,21 @@
 //! The binomial pipeline for any number of members, in `ceil(log2 n) + k - 1` steps.
 //!
-//! The paper gives the rule for powers of two and leaves the rest to the reader. Here, the members
-//! beyond a power of two share corners of the hypercube, two per corner and never the root's. Below
-//! twice a power of two there are always enough corners. To its neighbours, a shared corner is one
-//! member. Inside it, in each step:
+//! The paper gives the rule for powers of two and leaves other numbers to the reader. Here, the
+//! members beyond a power of two share corners of the hypercube, two per corner and never the
+//! root's. Below twice a power of two there are always enough corners. To its neighbours, a shared
+//! corner is one member. Inside it, in each step:
 //! - one of the two members, the *outlet*, sends the block that the corner sends;
 //! - the other, the *inlet*, receives the block that the corner receives, and gives the outlet one
-//!   block that it lacks.
+//!   block that the outlet lacks.
 //!
-//! So each sends at most once and receives at most once. Only the inlet has the block of the
-//! previous step. If the corner has to send exactly that block, the two change roles; this happens
-//! in the step after one along a direction in which the corner's number has a one. Each then lacks
-//! at most one of the other's blocks. The outlet lacks the one that arrived in the previous step
-//! (the *fresh* one). The inlet lacks the one that arrived in the last step before it became inlet
-//! (the *stale* one), which it gets when it is outlet again, or in one extra step at the end. That
-//! extra step is the reason why the logarithm in the count is rounded up, not down.
+//! So each of the two sends at most once and receives at most once. Only the inlet has the block of
+//! the previous step. If the corner has to send exactly that block, the two change roles; this
+//! happens in the step after a step along a direction in which the corner's number has a one. Each
+//! then lacks at most one of the other's blocks. The outlet lacks the one that arrived in the
+//! previous step (the *fresh* one). The inlet lacks the one that arrived in the last step before it
+//! became inlet (the *stale* one), which it receives when it is outlet again, or in one extra step
+//! at the end. That extra step is the reason why the logarithm in the count is rounded up, not
+//! down.
 //!
 //! The number of role changes before a step is a sum of ones in the corner's number, so no state is
 //! needed. `fixtures/tests/block_multicast/schedules.rs` compares all this with a naive statement
@@ -44,13 +45,13 @@ impl Pipeline {
         Self { cube: Hypercube::new(shape), shape }
     }
 
-    /// Returns the hypercube's steps, plus one if members share corners.
+    /// Returns the number of steps of the hypercube, plus one if members share corners.
     pub(super) fn steps(self) -> u64 {
         let shares = self.shape.members.get() > self.cube.corners();
         self.cube.steps().saturating_add(u64::from(shares))
     }
 
-    /// Returns the steps until every member has the first block: `ceil(log2 n)`.
+    /// Returns the number of steps until every member has the first block: `ceil(log2 n)`.
     pub(super) fn steps_of_one_block(self) -> u32 {
         let shares = self.shape.members.get() > self.cube.corners();
         self.cube.dimensions().saturating_add(u32::from(shares))
@@ -89,7 +90,7 @@ impl Pipeline {
         }
         let settled = u64::from(self.cube.dimensions()).saturating_mul(2).saturating_add(2);
         let mut before = 0_u32;
-        // bound: two for each dimension of the cube, of which there are at most 16, plus two
+        // bound: two per dimension of the cube, which has at most 16, plus two
         for step in 0..settled {
             let Some(hop) = self.received(rank, Step(step)) else { continue };
             if before == turn.0 {
@@ -103,7 +104,7 @@ impl Pipeline {
 
     /// Returns the block that a member gives to the other member of its corner in a step. It is
     /// called for the inlet, and for the outlet only in the step after the last one of the cube:
-    /// before that, the outlet sends for the corner.
+    /// until then, the outlet sends for the corner.
     fn given(self, corner: Corner, rank: Rank, step: Step) -> Option<Hop> {
         let pair = self.pair(corner, step);
         let changed = self.changes_before(corner, step);

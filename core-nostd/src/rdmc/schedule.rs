@@ -8,19 +8,19 @@ use super::shape::{Hop, Shape};
 use super::{chain, hybrid::Racks, interleaved, pipeline::Pipeline, sequential, tree};
 use crate::ids::{Rank, Step};
 
-/// Most steps from the beginning of a member's part until its first block: two successive pipelines
-/// take at most 16 each for their first block.
+/// Maximum number of steps from the beginning of a member's part until its first block: two
+/// successive pipelines take at most 16 steps each for their first block.
 const STEPS_TO_FIRST_MAX: u64 = 34;
 
 /// The way in which a message travels from the root, rank 0, to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Algorithm {
-    /// The root sends everything to one member after another.
+    /// The root sends everything to each member in turn.
     Sequential,
-    /// The root sends each block to one member after another, and then the next block.
+    /// The root sends each block to each member in turn before it sends the next block.
     Interleaved,
-    /// Each member passes the blocks to the next.
+    /// Each member passes the blocks to the next member.
     Chain,
     /// A binomial tree of whole messages.
     Tree,
@@ -28,7 +28,8 @@ pub enum Algorithm {
     Pipeline,
     /// A pipeline among the first members of the racks, and another in each rack.
     Hybrid {
-        /// Number of racks. Members are distributed over them in rank order, as evenly as possible.
+        /// Number of racks. Members are distributed over the racks in rank order, as evenly as
+        /// possible.
         racks: NonZeroU16,
     },
 }
@@ -101,8 +102,8 @@ impl Schedule {
     }
 
     /// Returns the hops that a member sends in a step. Only the first member of a rack ever sends
-    /// twice: across racks, then within its own. Nothing for a rank that is not a member, and after
-    /// the last step.
+    /// twice: across racks, then within its own rack. Returns no hops for a rank that is not a
+    /// member, or after the last step.
     #[must_use]
     pub fn sent(&self, rank: Rank, step: Step) -> [Option<Hop>; 2] {
         let shape = self.shape;
@@ -136,8 +137,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the range of a member's part: it neither sends nor receives before the first of
-    /// these steps, nor from the second on.
+    /// Returns the range of steps of a member's part: the member neither sends nor receives before
+    /// the first of these steps, nor from the second one onwards.
     ///
     /// The range may still contain idle steps. Steps outside it need not be examined.
     #[must_use]
@@ -161,8 +162,8 @@ impl Schedule {
 
     /// Returns the step of a member's first block and its sender; `None` for the root.
     ///
-    /// The sender does not depend on the number of blocks, if there are at least two. So a member
-    /// can wait for a message of which it does not know anything yet (RDM-4).
+    /// The sender does not depend on the number of blocks, if there are at least two. A member can
+    /// therefore wait for a message about which it knows nothing yet (RDM-4).
     /// `fixtures/tests/block_multicast/schedules.rs` verifies this for every algorithm.
     #[must_use]
     pub fn first_received(&self, rank: Rank) -> Option<(Step, Hop)> {

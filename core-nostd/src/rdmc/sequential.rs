@@ -1,4 +1,4 @@
-//! The root sends the whole message to one member after another (RDMC 4.3, "Sequential Send").
+//! The root sends the whole message to each member in turn (RDMC 4.3, "Sequential Send").
 //!
 //! Requirement: RDM-2.
 

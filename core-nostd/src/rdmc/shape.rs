@@ -10,14 +10,14 @@ use crate::ids::{Block, Rank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Shape {
-    /// Members, including the root.
+    /// Number of members, including the root.
     pub members: NonZeroU16,
-    /// Blocks of the message.
+    /// Number of blocks in the message.
     pub blocks: NonZeroU32,
 }
 
 impl Shape {
-    /// Creates a shape; `None` without a member or a block.
+    /// Creates a shape, or returns `None` if there are no members or no blocks.
     #[must_use]
     pub const fn new(members: u16, blocks: u32) -> Option<Self> {
         match (NonZeroU16::new(members), NonZeroU32::new(blocks)) {
@@ -31,8 +31,8 @@ impl Shape {
         self.blocks.get().saturating_sub(1)
     }
 
-    /// Returns the steps of a message through a pipeline in which the first block takes
-    /// `first_block` steps.
+    /// Returns the number of steps that a message takes through a pipeline in which the first block
+    /// takes `first_block` steps.
     pub(super) fn steps_after_first(self, first_block: u32) -> u64 {
         u64::from(first_block).saturating_add(u64::from(self.last_block()))
     }

@@ -141,8 +141,16 @@ impl core::fmt::Display for OverlayError {
             Self::Replicas(group) => {
                 write!(out, "group {group} needs 1 to {REPLICAS_MAX} replicas")
             }
-            Self::UnknownParent(group) => write!(out, "the parent of group {group} is unknown"),
-            Self::Cycle(group) => write!(out, "group {group} is its own ancestor"),
+            Self::UnknownParent(group) => write!(
+                out,
+                "the parent of group {group} is unknown; \
+                                                       name a group of the overlay"
+            ),
+            Self::Cycle(group) => write!(
+                out,
+                "group {group} is its own ancestor; make the groups \
+                                               a tree"
+            ),
             Self::SecondRoot(group) => {
                 write!(out, "group {group} is a second root; give it a parent")
             }

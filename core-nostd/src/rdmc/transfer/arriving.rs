@@ -11,7 +11,7 @@ use super::setup::{FIRST, step_of};
 use crate::fabric::{BlockEvent, LossCause};
 use crate::ids::{Rank, Step, index_from_u32};
 
-/// A block as the fabric reported it.
+/// A block, as reported by the fabric.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     peer: Rank,
@@ -23,14 +23,14 @@ struct Arrival {
 /// Reason why an arrival ends the group.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// No correct sender sends this.
+    /// No correct sender sends this block.
     Misbehaved,
     /// The application has no room.
     NoMemory,
 }
 
 impl BlockGroup<'_> {
-    /// Takes an event of the fabric if it belongs to this group, and returns whether it does.
+    /// Handles a fabric event if it belongs to this group, and returns whether it does.
     pub fn take(&mut self, event: &BlockEvent, memory: &mut impl MessageMemory) -> bool {
         let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = *event;
         if way.view != self.setup.view || way.channel != self.setup.channel {

@@ -14,7 +14,7 @@ use crate::fabric::{Kind, Write};
 use crate::layout::{CACHE_LINE, CHANNEL_BYTES};
 use crate::memory::{OutOfRow, Row, RowWriter};
 
-/// Bytes of a group's cells in each member's row.
+/// Size in bytes of a group's cells in each member's row.
 pub const CELLS_BYTES: usize = CHANNEL_BYTES;
 
 /// The name of a cell.
@@ -41,7 +41,7 @@ impl Cells {
         if fits { Ok(Self { offset, checks }) } else { Err(OutOfRow) }
     }
 
-    /// Returns the value of a member's cell: zero if it has none yet, or if it fails its check.
+    /// Returns the value of a member's cell, or zero if it has no value yet or fails its check.
     pub(super) fn read(self, row: &Row<'_>, name: Name) -> u64 {
         self.checked(row, name).unwrap_or(0)
     }

@@ -1,21 +1,21 @@
 //! The end of a group: either its root closes it, or it fails for all members (RDM-6).
 //!
 //! Closing: the root publishes the number of messages. Each member publishes the same number to the
-//! root once it has them all. Once all members have done so, the root decides that the group is
+//! root once it has all messages. Once all members have done so, the root decides that the group is
 //! closed, and posts the decision to all. A member that sees the decision knows that every message
-//! reached every member, whatever happens next.
+//! has reached every member, whatever happens next.
 //!
 //! A member that has confirmed to the root that it has everything depends only on the root. Other
-//! members may be gone because they have already seen the decision. So the root judges whether a
+//! members may have exited because they have already seen the decision. The root judges whether a
 //! loss matters, because it waits for each member. A decision that has arrived takes precedence
 //! over any loss, even over that of the root.
 //!
 //! Failing: a member that learns of a failure, from its fabric or from a peer's cell, posts it to
-//! all others. So a survivor that one member cannot reach learns of it from another. If a member's
-//! cell says that a peer denied it, that member itself is the one that failed: only that member
-//! knows that it [was denied](LossCause::Denied). A member that is cut off from all peers and has
-//! nothing in flight learns nothing from its fabric; the view protocol, which watches heartbeats,
-//! reports the loss through `lost`.
+//! all others. A survivor that one member cannot reach therefore learns of the failure from
+//! another. If a member's cell says that a peer denied it, that member itself counts as the one
+//! that failed, because only it knows that it [was denied](LossCause::Denied). A member that is cut
+//! off from all peers and has nothing in flight learns nothing from its fabric; the view protocol,
+//! which watches heartbeats, reports the loss through `lost`.
 //!
 //! Requirement: FLT-2.
 
@@ -25,26 +25,26 @@ use super::group::{BlockGroup, Outcome, Progress, Stage};
 use crate::fabric::{Blocks, ErrorKind, FabricError, LossCause};
 use crate::ids::Rank;
 
-/// Most members whose cells are read in one call.
+/// Maximum number of members whose cells are read in one call.
 const READ_MAX: usize = 64;
 
-/// Most members to which one call posts a cell.
+/// Maximum number of members to which one call posts a cell.
 const POSTED_MAX: u32 = 32;
 
 /// The progress of closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Close {
-    /// Closing was not requested here, by the root or its application.
+    /// Closing has not been requested here, by the root or its application.
     NotAsked,
-    /// The root's application requested it.
+    /// The root's application has requested the close.
     Asked,
-    /// The root posts the number of messages; the value is the number of members that it has posted
-    /// to.
+    /// The root posts the number of messages; the value is the number of members to which it has
+    /// been posted.
     Announcing(usize),
-    /// The root waits until all members have confirmed that they have the messages.
+    /// The root waits until every member has confirmed that it has the messages.
     Gathering,
-    /// The root posts that all members have them; the value is the number of members that it has
-    /// posted to.
+    /// The root posts that all members have the messages; the value is the number of members to
+    /// which this has been posted.
     Concluding(usize),
     /// A receiver has confirmed to the root that it has everything.
     Confirmed,
@@ -58,8 +58,8 @@ impl Close {
 }
 
 impl BlockGroup<'_> {
-    /// Looks for cells that fail their check. They count as not yet written, and end the group if
-    /// they are not repaired.
+    /// Looks for cells that fail their check. Such cells count as not yet written, and end the
+    /// group if they are not repaired.
     pub(super) fn check_cells(&mut self, progress: &mut Progress) {
         if !self.setup.checks.is_on() || matches!(self.stage, Stage::Over(_)) {
             return;
@@ -77,7 +77,7 @@ impl BlockGroup<'_> {
     }
 
     /// Reads the `failed` cells of the next few peers, in rank order. Sets `has_more` until all
-    /// were read.
+    /// have been read.
     pub(super) fn read_failures(&mut self, progress: &mut Progress) {
         if matches!(self.stage, Stage::Over(_)) {
             return;
@@ -125,8 +125,8 @@ impl BlockGroup<'_> {
         self.setup.members.first() == Some(&member)
     }
 
-    /// Ends the group here because a member failed, unless that no longer matters. The failure is
-    /// posted to all.
+    /// Ends the group at this member because a member failed, unless that no longer matters. The
+    /// failure is posted to all members.
     pub(super) fn fail(&mut self, member: Rank, cause: Cause) {
         if self.close == Close::Confirmed && !self.is_root(member) {
             return;
@@ -146,8 +146,8 @@ impl BlockGroup<'_> {
         self.stage = Stage::Over(Outcome::Failed(failure));
     }
 
-    /// Returns whether the root's decision that every member has everything has arrived. It counts
-    /// only at a member that has confirmed.
+    /// Returns whether the root's decision that every member has everything has arrived. The
+    /// decision counts only at a member that has confirmed.
     fn is_close_decided(&self) -> bool {
         let root = self.setup.members.first();
         self.close == Close::Confirmed
@@ -237,11 +237,11 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Posts a cell to the members from index `posted` on, at most as many as a call may. Returns
-    /// the number of members covered in total.
+    /// Posts a cell to the members from index `posted` onwards, up to the maximum per call. Returns
+    /// the total number of members covered.
     ///
-    /// A member that cannot be posted to is skipped: it is lost, and its loss will be posted to the
-    /// others too.
+    /// A member that cannot be posted to is skipped because it is lost, and its loss will be posted
+    /// to the others too.
     fn post_to_all<F: Blocks>(
         &self,
         fabric: &mut F,

@@ -5,15 +5,15 @@
 use crate::fabric::LossCause;
 use crate::ids::Rank;
 
-/// The fault of a member.
+/// The cause of a member's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Cause {
-    /// Its fabric peers lost it, or it misbehaved.
+    /// The member was lost to its fabric peers, or it misbehaved.
     Lost(LossCause),
-    /// Its application had no memory for a message.
+    /// The member's application had no memory for a message.
     NoMemory,
-    /// Its own fabric refused a post that it should accept.
+    /// The member's own fabric refused a post that it should accept.
     Fabric,
 }
 
@@ -40,7 +40,7 @@ impl core::fmt::Display for Failure {
     }
 }
 
-/// The lowest byte is one if there is a failure; then follow the cause and the rank.
+/// The lowest byte is one if there is a failure; the cause and the rank follow.
 const CAUSE_SHIFT: u32 = 8;
 const RANK_SHIFT: u32 = 16;
 
@@ -59,7 +59,7 @@ impl Failure {
         1 | (cause << CAUSE_SHIFT) | (rank << RANK_SHIFT)
     }
 
-    /// Decodes the cell of a peer; `None` if no correct member publishes that value.
+    /// Decodes a peer's cell, or returns `None` if no correct member publishes that value.
     pub(super) fn decode(cell: u64) -> Option<Self> {
         let cause = match (cell >> CAUSE_SHIFT) & 0xff {
             1 => Cause::Lost(LossCause::Exited),

@@ -14,21 +14,22 @@ use crate::ids::{Rank, ViewId};
 use crate::multicast::Unreadable;
 use crate::rdmc::{Schedule, Shape};
 
-/// Bytes of a first block that are copied in one call; this takes a few microseconds.
+/// Maximum number of bytes of a first block that are copied in one call; this takes a few
+/// microseconds.
 const PIECE_BYTES: usize = 1 << 16;
 
 /// The report of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
-    /// Posts of all kinds.
+    /// Number of posts of all kinds.
     pub posts: u32,
     /// Whether another step would do something now.
     pub has_more: bool,
 }
 
 impl Progress {
-    /// Returns whether there is nothing to do until something happens.
+    /// Returns whether there is nothing more to do until something happens.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.posts == 0 && !self.has_more
@@ -39,10 +40,10 @@ impl Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
-    /// Every message reached every member (RDM-6).
+    /// Every message has reached every member (RDM-6).
     Closed,
-    /// A member failed. Messages that were completed here are whole, but other members may lack
-    /// them.
+    /// A member failed. Messages that have been completed here are whole, but other members may
+    /// lack them.
     Failed(Failure),
 }
 
@@ -52,15 +53,15 @@ pub enum Outcome {
 pub enum SendError {
     /// Only the first member of a group sends in it.
     NotRoot,
-    /// The previous message is not completed.
+    /// The previous message has not been completed.
     Busy,
     /// The group is ending or has ended.
     Ended,
     /// The message has more blocks than the lent memory has bits for.
     TooLarge {
-        /// Number of its blocks, saturated at the largest countable number.
+        /// Number of blocks in the message, saturated at the largest countable number.
         blocks: u32,
-        /// Most blocks of a message.
+        /// Maximum number of blocks in a message.
         blocks_max: u32,
     },
 }
@@ -93,7 +94,7 @@ impl core::error::Error for SendError {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum CloseError {
-    /// Only the root closes the group; the others learn of it.
+    /// Only the root can close the group; the other members learn of it.
     NotRoot = 1,
     /// The group has ended.
     Ended = 2,
@@ -136,28 +137,28 @@ pub struct BlockGroup<'m> {
     pub(super) done: u64,
     /// Number of steps of the completed messages, as the `ready` cells count them.
     pub(super) base: u64,
-    /// Receives posted and not filled.
+    /// Number of receives that have been posted but not filled.
     pub(super) awaited: u16,
-    /// Sends posted and not completed.
+    /// Number of sends that have been posted but not completed.
     pub(super) in_flight: u16,
-    /// Peer that was not yet notified of the last receive.
+    /// Peer that has not been notified of the last receive yet.
     pub(super) owed: Option<Rank>,
     pub(super) close: Close,
-    /// Members whose `failed` cells were read in the current round.
+    /// Number of members whose `failed` cells have been read in the current round.
     pub(super) read: usize,
-    /// Number of members to which the failure was posted.
+    /// Number of members to which the failure has been posted.
     pub(super) posted: usize,
     /// Whether all members can be written to.
     pub(super) has_started: bool,
-    /// Whether the channel was closed.
+    /// Whether the channel has been closed.
     pub(super) is_closed: bool,
-    /// Consecutive steps in which a cell of a member failed its check.
+    /// Number of consecutive steps in which a cell of a member failed its check.
     pub(super) unreadable: Unreadable,
 }
 
 impl<'m> BlockGroup<'m> {
-    /// Opens a member's part before anything is sent. `words` has one bit for each block of the
-    /// largest message: [`words_for`](super::words_for).
+    /// Opens a member's part before anything is sent. `words` has one bit per block of the largest
+    /// message: [`words_for`](super::words_for).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -215,7 +216,7 @@ impl<'m> BlockGroup<'m> {
         matches!(self.stage, Stage::Moving(_))
     }
 
-    /// Returns how the group ended, or `None` if it has not.
+    /// Returns the outcome of the group, or `None` if the group has not ended.
     #[must_use]
     pub const fn outcome(&self) -> Option<Outcome> {
         match self.stage {
@@ -248,8 +249,8 @@ impl<'m> BlockGroup<'m> {
         Ok(())
     }
 
-    /// Closes the group once all sent messages are completed: then every member confirms that it
-    /// has everything. The [outcome](BlockGroup::outcome) shows the result at every member.
+    /// Closes the group once all sent messages have been completed and every member has confirmed
+    /// that it has them. The [outcome](BlockGroup::outcome) at every member shows the result.
     ///
     /// # Errors
     /// [`CloseError`].
@@ -266,8 +267,8 @@ impl<'m> BlockGroup<'m> {
         Ok(())
     }
 
-    /// Reports a peer that the fabric lost. A peer of another view, or one that is not a member of
-    /// the group, changes nothing.
+    /// Reports a peer that the fabric has lost. A peer of another view, or a peer that is not a
+    /// member of the group, changes nothing.
     pub fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
         if view == self.setup.view && self.setup.members.contains(&peer) {
             self.fail(peer, Cause::Lost(cause));
@@ -292,7 +293,7 @@ impl<'m> BlockGroup<'m> {
         self.post_sends(fabric, &mut progress);
         self.post_receives(fabric, &mut progress);
         if progress.posts == 0 {
-            // The copy waits until there is nothing else to do, and is done in pieces, so that it
+            // The copy waits until there is nothing else to do, and proceeds in pieces so that it
             // does not delay a relay.
             self.place_staged(memory);
         }
@@ -319,7 +320,7 @@ impl<'m> BlockGroup<'m> {
         Way { view: self.setup.view, channel: self.setup.channel, peer }
     }
 
-    /// Withdraws all posts, once. The group's memory then belongs to its application again.
+    /// Withdraws all posts, once. The group's memory belongs to its application again afterwards.
     fn close_channel<F: Blocks>(&mut self, fabric: &mut F) {
         if !self.is_closed {
             self.is_closed = true;
@@ -337,7 +338,8 @@ impl<'m> BlockGroup<'m> {
         match kind {
             ErrorKind::QueueFull => progress.has_more = true,
             ErrorKind::PeerLost => self.fail(peer, Cause::Lost(LossCause::Unreachable)),
-            // The peer suspects this member and denies its writes: nothing here is at fault.
+            // The peer suspects this member and denies its writes; this member's fabric is not at
+            // fault.
             ErrorKind::Revoked => self.fail(peer, Cause::Lost(LossCause::Denied)),
             ErrorKind::OutOfRange | ErrorKind::Other | ErrorKind::WrongMemory => {
                 self.fail(self.memory.own, Cause::Fabric);

@@ -4,7 +4,7 @@
 
 use crate::ids::{Block, index_from_u32};
 
-/// Blocks per word.
+/// Number of blocks per word.
 const WORD_BITS: u32 = u64::BITS;
 
 /// Returns the number of words to lend for messages of up to `blocks_max` blocks.
@@ -22,7 +22,7 @@ impl<'m> Here<'m> {
         Self(words)
     }
 
-    /// Returns the most blocks of a message.
+    /// Returns the maximum number of blocks in a message.
     pub(super) fn blocks_max(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX).saturating_mul(WORD_BITS)
     }
@@ -36,7 +36,7 @@ impl<'m> Here<'m> {
         self.0.get(index).is_some_and(|word| word & bit != 0)
     }
 
-    /// Adds a block, and returns whether it was new.
+    /// Adds a block, and returns whether the block was new.
     pub(super) fn add(&mut self, block: Block) -> bool {
         let (index, bit) = place(block);
         let Some(word) = self.0.get_mut(index) else { return false };
@@ -46,7 +46,7 @@ impl<'m> Here<'m> {
     }
 }
 
-/// Returns a block's word and its bit there.
+/// Returns the word of a block and its bit in that word.
 fn place(block: Block) -> (usize, u64) {
     let index = index_from_u32(block.0 >> WORD_BITS.trailing_zeros());
     let bit = 1_u64.checked_shl(block.0 & WORD_BITS.saturating_sub(1)).unwrap_or(0);

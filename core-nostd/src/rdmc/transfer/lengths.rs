@@ -1,16 +1,17 @@
 //! The length of each block of a message: the group's block size, except for the last block.
 //!
-//! In a pipeline, a member receives its first block from a different peer in a message of one block
-//! than in larger messages, and it must know that peer before it knows the number of blocks. So a
-//! message of one block is sent as two, the second of which is empty; the first may then be short.
+//! In a pipeline, the peer from which a member receives its first block would be a different one in
+//! a message of one block than in larger messages, but the member must know that peer before it
+//! knows the number of blocks. A message of one block is therefore sent as two blocks, the second
+//! of which is empty; the first may then be short.
 //!
 //! Requirement: RDM-4.
 
 use crate::ids::{Block, index_from_u32};
 use crate::rdmc::Algorithm;
 
-/// Returns the fewest blocks of a message with which a member's first block always comes from the
-/// same peer.
+/// Returns the minimum number of blocks in a message for which a member's first block always comes
+/// from the same peer.
 pub(super) const fn blocks_min(algorithm: Algorithm) -> u32 {
     match algorithm {
         Algorithm::Sequential | Algorithm::Interleaved | Algorithm::Chain | Algorithm::Tree => 1,
@@ -23,7 +24,7 @@ pub(super) const fn blocks_min(algorithm: Algorithm) -> u32 {
 pub(super) struct Lengths {
     block_bytes: usize,
     last: Block,
-    /// Whether it may be a single block sent as two.
+    /// Whether the message may be a single block that is sent as two.
     may_be_short: bool,
     first_bytes: Option<usize>,
     last_bytes: Option<usize>,
@@ -83,7 +84,7 @@ impl Lengths {
         }
     }
 
-    /// Returns the bytes of the whole message once all blocks have arrived.
+    /// Returns the size in bytes of the whole message once all blocks have arrived.
     pub(super) fn total(&self) -> usize {
         if self.last == Block::ZERO {
             return self.of_block(self.last);

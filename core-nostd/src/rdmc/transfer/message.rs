@@ -10,16 +10,16 @@ use crate::rdmc::Schedule;
 /// All areas are in local block memory.
 pub trait MessageMemory {
     /// Returns the destination of a message that begins, or `None` if there is no room, which ends
-    /// the group. At most `bytes` bytes will arrive, which are whole blocks.
+    /// the group. At most `bytes` bytes will arrive, in whole blocks.
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area>;
 
-    /// Copies a piece of a block, of at most 64 KiB, from the staging block to its place in the
+    /// Copies a piece of a block, at most 64 KiB, from the staging block to its place in the
     /// message. Pieces come in ascending order.
     fn place(&mut self, from: Area, to: Area, length: usize);
 
     /// Reports that a message of `bytes` bytes is complete. At this member its memory may change
-    /// from now on; this says nothing about other members (RDM-5). At the root, this reports a
-    /// message that it sent.
+    /// from then on; the report says nothing about other members (RDM-5). At the root, it concerns
+    /// a message that the root sent.
     fn completed(&mut self, number: u64, bytes: usize);
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Message {
     pub(super) schedule: Schedule,
     pub(super) area: Area,
     pub(super) lengths: Lengths,
-    /// Blocks that have not arrived.
+    /// Number of blocks that have not arrived.
     pub(super) missing: u32,
     pub(super) staged: Option<Staged>,
     /// Step whose receive is examined next.
@@ -89,7 +89,7 @@ impl Message {
         Area { offset: self.area.offset.saturating_add(inside), ..self.area }
     }
 
-    /// Returns whether every block has arrived and everything was handed to the fabric.
+    /// Returns whether every block has arrived and everything has been handed to the fabric.
     pub(super) fn is_through(&self) -> bool {
         self.missing == 0 && self.staged.is_none() && self.send.0 >= self.end
     }

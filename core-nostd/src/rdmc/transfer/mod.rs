@@ -1,27 +1,27 @@
 //! The transfer that follows a schedule: one member's part in a block group (RDM-4 to RDM-6).
 //!
 //! A [`BlockGroup`] is a state machine without I/O of its own. Each member of a group has one. The
-//! first member is the *root*; only it sends. Messages are sent one after another.
+//! first member is the *root*; only the root sends. Messages are sent one at a time.
 //!
 //! # Calls
 //! - inputs: [`BlockGroup::take`] for each [`BlockEvent`](crate::fabric::BlockEvent) of the fabric,
 //!   and [`BlockGroup::lost`] for each lost peer; the states of peers are read from their rows.
 //! - output: [`BlockGroup::step`] posts what can be posted now, a bounded amount per call. Call it
-//!   after inputs, and again until it is [idle](Progress::is_idle).
+//!   after inputs, and repeat the call until it is [idle](Progress::is_idle).
 //! - the root's application: [`BlockGroup::send`], and at the end [`BlockGroup::close`].
 //! - memory of messages: [`MessageMemory`], called from `take` and `step`.
 //!
 //! # Path of a block
 //! 1. The receiver posts a receive, at most a few steps ahead, and publishes it. Its `ready` cell
-//!    counts steps since the group began, and says that all its receives below that count are
-//!    posted. One cell is enough for all peers, because every member can compute the schedule; it
-//!    is posted only to the peer whose block may now come.
-//! 2. The sender sends the block of its next step once it has it and the peer is ready for it.
-//!    Steps are sent in order, but receives may complete in any order: a block of a later step does
-//!    not wait for one of an earlier step.
+//!    counts steps since the group began, and says that all its receives below that count have been
+//!    posted. One cell is enough for all peers, because every member can compute the schedule. The
+//!    cell is posted only to the peer whose block may now come.
+//! 2. The sender sends the block of its next step once it has that block and the peer is ready for
+//!    it. Steps are sent in order, but receives may complete in any order: a block of a later step
+//!    does not wait for a block of an earlier step.
 //! 3. A receiver does not know of a message before its first block. That block's number (the
 //!    immediate value) is the number of blocks. The block goes to a *staging* block, because its
-//!    destination depends on that number. Then the application provides memory for the message, and
+//!    destination depends on that number. The application then provides memory for the message, and
 //!    the block is copied there, in pieces, whenever there is nothing else to post. One block per
 //!    message is copied, as in the paper. Every other block's number is its index, for comparison.
 //! 4. The fabric reports the length of the last block; all others have the group's block size. So a
