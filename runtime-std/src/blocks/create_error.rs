@@ -1,4 +1,4 @@
-//! Reasons why a group is not created.
+//! The reasons why a group is not created.
 
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::transfer::OpenError;
@@ -11,7 +11,7 @@ use crate::member::Stopped;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// An earlier group of this node had this number.
+    /// An earlier group of this node had the same number.
     #[error("group number {0} has been used before; use a different number")]
     NumberUsed(u64),
     /// The number is far below the numbers that the nodes have reached.
@@ -26,13 +26,13 @@ pub enum CreateError {
          previous one"
     )]
     NumberTooLarge(u64),
-    /// A member that this node has not connected to.
+    /// A member to which this node has not connected.
     #[error("this node is not connected to node {0}; use one of the nodes in the description")]
     Unknown(NodeId),
     /// An error of the core.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// There is no memory for blocks whose position is not yet known.
+    /// There is no memory for first blocks, which arrive before their position is known.
     #[error(transparent)]
     Memory(#[from] BlockMemoryError),
     /// This node has stopped.

@@ -1,4 +1,4 @@
-//! How a group ended, and waiting for it.
+//! The end of a group, and waiting for it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,14 +8,15 @@ use tramontane_core::rdmc::transfer::Cause;
 
 use crate::member::Stopped;
 
-/// How a group ended, as seen by one member.
+/// The way in which a group ended, as seen by one member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ended {
     /// Every message reached every member (RDM-6).
     #[error("the group was closed, and every message reached every member")]
     Closed,
-    /// A member failed. Messages that were completed here are whole; other members may lack them.
+    /// A member failed. Messages that were completed here are whole, but other members may lack
+    /// them.
     #[error("the group ended at node {node}: {}", said(cause))]
     Failed {
         /// The node of the first failure that this member learned of.
@@ -36,7 +37,7 @@ pub(crate) fn said(cause: &Cause) -> String {
     }
 }
 
-/// How a group ended, for threads that wait for it.
+/// The end of a group, for threads that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct GroupEnd {
     ended: Mutex<Option<Ended>>,

@@ -1,10 +1,10 @@
-//! The work of the polling thread: it takes requests and events, and steps the groups that have
-//! work to do.
+//! The work of the polling thread, which handles requests and events, and steps the groups that
+//! have work to do.
 //!
-//! A group is *awake* while it has posts to make or a message in flight, and when an event for it
-//! has arrived. Groups at rest are checked only when no group has work, because what peers write to
-//! their own rows arrives without an event. Awake groups are stepped in turn, a bounded amount
-//! each, so that none waits for another to finish.
+//! A group is *awake* while it has posts to make or a message in flight, and after an event for it
+//! has arrived. Inactive groups are checked only when no group has work, because what peers write
+//! to their own rows arrives without an event. Awake groups are stepped in turn, for a bounded
+//! amount of work each, so that no group waits for another to finish.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -22,13 +22,13 @@ use crate::block_transfer::transfer::TransferView;
 use crate::member::{Memory, Stopped};
 use crate::poll::{Clock, Done, Ending, Steps, guarded};
 
-/// The largest number of events taken before groups are stepped again.
+/// The maximum number of events handled before groups are stepped again.
 const EVENTS_MAX: usize = 64;
 
-/// The interval between two checks whether peers are alive.
+/// The interval between checks of whether peers are alive.
 const CHECK_PEERS: Duration = Duration::from_millis(200);
 
-/// All groups of a node, and the fabric they use.
+/// All groups of a node, and the fabric that they use.
 pub(super) struct Engine<F> {
     fabric: F,
     generations: Generations,
@@ -38,7 +38,7 @@ pub(super) struct Engine<F> {
     ending: Arc<Ending>,
     /// The groups to be stepped next, in order.
     awake: Vec<u64>,
-    /// The groups of the current round; its memory is reused.
+    /// The groups of the current round. The memory of this list is reused.
     stepping: Vec<u64>,
     clock: Clock,
     has_ended: bool,
@@ -94,7 +94,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
         is_busy
     }
 
-    /// Opens a group, or keeps it until its generation is open.
+    /// Opens a group, or keeps it pending until its generation is open.
     fn open(&mut self, opening: Opening) {
         let (number, answer) = (opening.number, opening.answer.clone());
         let opened = match self.generations.reach(number) {
@@ -122,7 +122,8 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
         Ok(())
     }
 
-    /// Moves to the next generation if one is wanted, and opens the groups that waited for it.
+    /// Moves to the next generation if that is wanted, and opens the groups that were waiting for
+    /// it.
     fn advance(&mut self) -> Result<bool, Stopped> {
         let is_ahead = self.generations.advance(&mut self.fabric)?;
         if is_ahead {
@@ -242,7 +243,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
     }
 
     fn take_requests(&mut self) -> Result<(), Stopped> {
-        // Every step takes the requests.
+        // Requests are handled by every step anyway.
         Ok(())
     }
 
@@ -266,7 +267,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
         0
     }
 
-    /// Ends all groups and notifies every waiting thread. An application that panicked is not
+    /// Ends all groups and notifies every waiting thread. An application that has panicked is not
     /// called again.
     fn end(&mut self, why: Stopped) -> Stopped {
         let stopped = self.ending.stop(why);
@@ -288,7 +289,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
         let _ = self.take_asked();
         let ended = Ended::Stopped(stopped);
         for part in self.generations.parts_mut() {
-            // A panic of the application has no caller left to report it to.
+            // There is no caller left to which a panic of the application could be reported.
             let _ = guarded(|| {
                 part.tell(&ended);
                 Ok(())

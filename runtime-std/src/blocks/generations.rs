@@ -1,40 +1,41 @@
-//! The channels of groups, and how a node moves to higher group numbers: numbers are unlimited,
-//! channels are not.
+//! The channels of groups, and a node's moves to higher group numbers. The supply of numbers is
+//! unlimited, but that of channels is not.
 //!
 //! Numbers are divided into *generations* of [`CHANNELS`](super::numbers::CHANNELS) each. A
 //! generation has its own view at the fabric, with fresh rows, and a group's channel is its
 //! position in that view. So a channel is never used twice in one view, as [`Blocks::close`]
-//! requires, and is free again in the next. A node has one or two generations open: the newest, and
-//! the previous one until a further one is wanted.
+//! requires, and is free again in the next view. A node has one or two open generations: the
+//! newest, and the previous one until a further one is wanted.
 //!
 //! # How a node goes on
-//! A node advances when a group of a later generation is created at it, or when a peer announces
-//! that it advances. The announcement is a cell of each node in every view, its *wish*. The node
-//! then
+//! A node advances when a group of a later generation is created on it, or when a peer announces
+//! that it is advancing. The announcement is a cell of each node in every view, its *wish*. The
+//! node then
 //! 1. publishes its own wish in the newest view, and posts it to all peers;
-//! 2. waits until all peers that are not lost are ready in the newest view;
-//! 3. waits until all its groups of the oldest generation are over and accepts no more of them,
-//!    waits until everything that it posted there has left, and then retires that view;
+//! 2. waits until all peers that have not been lost are ready in the newest view;
+//! 3. waits until all its groups of the oldest generation have ended, accepts no new ones, waits
+//!    until everything that it has posted in that generation has left, and then retires that view;
 //! 4. opens the next generation.
 //!
 //! # Why nothing of an old group is taken for a new one's
 //! - Two groups share a channel only in different views. Cells, blocks and notices carry their
 //!   view; a fabric accepts nothing for a view that has ended, and never stores one view's write in
-//!   another view's memory. Its contract says so, and every fabric is tested for it. This holds for
-//!   everything in flight when the older group ended, even if that group failed.
+//!   another view's memory. The fabric's contract requires this, and every fabric is tested for it.
+//!   This holds for everything in flight when the older group ended, even if that group failed.
 //! - Every node learns how a group ended, even if a peer has advanced. A group's final posts are
-//!   made before it counts as over, and step 3 waits until they have left, in order, before the
-//!   view ends. The peer has the memory that is written to, because by step 2 it was ready in that
-//!   view.
-//! - By step 2, no node is more than one view ahead of another live node, which is what fabrics
-//!   support.
-//! - If one node advances, all do: each posts its wish to all peers before it opens the next view.
-//!   A node that dies in between has announced it to no peer, or to a peer that announces it to the
-//!   others.
+//!   made before it counts as ended, and step 3 waits until they have left, in order, before the
+//!   view ends. The peer still has the memory that they write to, because by step 2 it was ready in
+//!   that view.
+//! - By step 2, no node is more than one view ahead of another live node, which is the limit that
+//!   fabrics support.
+//! - If one node advances, all nodes do, because each posts its wish to all peers before it opens
+//!   the next view. A node that fails in between has announced it either to no peer, or to a peer
+//!   that announces it to the others.
 //!
 //! # What it costs
-//! A group that stays open keeps its generation open. No node then gets further than the end of the
-//! following generation: creating a group beyond it waits until the open group is over.
+//! A group that stays open keeps its generation open. No node can then advance beyond the end of
+//! the following generation: the creation of a group beyond it waits until the open group has
+//! ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,17 +56,17 @@ use crate::member::{Memory, Stopped};
 struct Generation {
     number: u64,
     table: Arc<TransferView>,
-    /// Groups that are not over, by channel. A map, because each idle step visits all of them, and
-    /// a table with an entry for every channel would be scanned in full.
+    /// Groups that have not ended, by channel. This is a map, because each idle step visits all
+    /// groups, and a table with an entry for every channel would be scanned in full.
     parts: BTreeMap<u16, Box<GroupTransfer>>,
-    /// The write that brings the wish to a peer.
+    /// The write that carries the wish to a peer.
     wish: Write,
 }
 
 impl Generation {
     fn new(number: u64, table: TransferView) -> Self {
         let layout = layout_of(&table.members).ok();
-        // The rows have this layout and contain the cell; with any other layout, no row has the
+        // The rows have this layout, which contains the cell; with any other layout, no row has the
         // cell.
         let wish = layout.and_then(|layout| layout.channel_offset(WISH)).unwrap_or(usize::MAX);
         let wish = Write::of_row(wish, 8, Kind::Guard);
@@ -81,7 +82,7 @@ impl Generation {
         (0..).map(Rank).take(self.table.members.len()).filter(move |rank| *rank != own)
     }
 
-    /// Returns whether any peer has announced that it advances beyond this generation.
+    /// Returns whether any peer has announced that it is advancing beyond this generation.
     fn is_next_wished(&self) -> bool {
         let offset = self.wish.source.offset;
         let memory = self.table.memory();
@@ -98,16 +99,16 @@ impl Generation {
     }
 }
 
-/// Whether a group can have a given number now.
+/// The result of asking whether a group can have a given number now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Its generation is open.
+    /// The number's generation is open.
     Open,
-    /// Its generation opens next, when this node advances.
+    /// The number's generation is next to open, when this node advances.
     Next,
-    /// Its generation has ended.
+    /// The number's generation has ended.
     Passed,
-    /// Its generation is too far ahead.
+    /// The number's generation is too far ahead.
     TooFar,
 }
 
@@ -121,14 +122,15 @@ enum Flush {
 
 /// All groups of a node.
 pub(super) struct Generations {
-    /// The generation before the newest, while it is open.
+    /// The generation before the newest, while it is still open.
     oldest: Option<Generation>,
     newest: Generation,
-    /// The generation that this node is to advance to.
+    /// The generation that this node should advance to.
     wanted: u64,
-    /// Whether the wish was posted to each peer in the newest view, by rank.
+    /// Whether the wish has been posted to each peer in the newest view, by rank.
     told: Vec<bool>,
-    /// The progress of the last posts to each peer, by rank; set once the oldest view is to end.
+    /// The progress of the last posts to each peer, by rank. Set once the oldest view is about to
+    /// end.
     flushes: Option<Vec<Flush>>,
     /// The losses, by rank.
     losses: Vec<Option<LossCause>>,
@@ -156,12 +158,12 @@ impl Generations {
         self.oldest.iter_mut().chain(std::iter::once(&mut self.newest))
     }
 
-    /// Returns all groups that are not over.
+    /// Returns all groups that have not ended.
     pub(super) fn parts(&self) -> impl Iterator<Item = &GroupTransfer> {
         self.each().flat_map(|generation| generation.parts.values().map(|part| &**part))
     }
 
-    /// Returns all groups that are not over, mutably.
+    /// Returns all groups that have not ended, mutably.
     pub(super) fn parts_mut<'p>(&'p mut self) -> impl Iterator<Item = &'p mut GroupTransfer> {
         let parts =
             |generation: &'p mut Generation| generation.parts.values_mut().map(|part| &mut **part);
@@ -183,7 +185,7 @@ impl Generations {
         }
     }
 
-    /// Requests the generation of a group number that is not open yet.
+    /// Requests the generation of a group number that is not yet open.
     pub(super) fn want(&mut self, number: u64) {
         self.wanted = self.wanted.max(generation_of(number));
     }
@@ -198,33 +200,34 @@ impl Generations {
         Some((Arc::clone(&generation.table), channel_of(number)))
     }
 
-    /// Stores the group of a number whose generation is open.
+    /// Stores the group with a number whose generation is open.
     pub(super) fn keep(&mut self, number: u64, part: Box<GroupTransfer>) {
         if let Some(generation) = self.of_number(number) {
             generation.parts.insert(channel_of(number).0, part);
         }
     }
 
-    /// Returns the group of a number.
+    /// Returns the group with a number.
     pub(super) fn part(&mut self, number: u64) -> Option<&mut GroupTransfer> {
         let generation = self.of_number(number)?;
         generation.parts.get_mut(&channel_of(number).0).map(|part| &mut **part)
     }
 
-    /// Removes a group that is over.
+    /// Removes a group that has ended.
     pub(super) fn remove(&mut self, number: u64) {
         if let Some(generation) = self.of_number(number) {
             generation.parts.remove(&channel_of(number).0);
         }
     }
 
-    /// Returns the group of a channel in a view.
+    /// Returns the group on a channel in a view.
     pub(super) fn part_at(&mut self, view: ViewId, channel: Channel) -> Option<&mut GroupTransfer> {
         let generation = self.each_mut().find(|known| known.view() == view)?;
         generation.parts.get_mut(&channel.0).map(|part| &mut **part)
     }
 
-    /// Tells a new group which peers are already lost, because no fabric reports them again.
+    /// Informs a new group of the peers that are already lost, because no fabric reports them
+    /// again.
     pub(super) fn tell_losses(&self, part: &mut GroupTransfer) {
         for (rank, cause) in (0..).map(Rank).zip(&self.losses) {
             if let Some(cause) = cause {
@@ -241,7 +244,7 @@ impl Generations {
         self.parts_mut().for_each(|part| part.lost(peer, cause));
     }
 
-    /// Records that the posts to a peer in the view about to end have left.
+    /// Records that the posts to a peer in the ending view have left.
     pub(super) fn completed(&mut self, token: Token) {
         let flushes = self.flushes.iter_mut().flatten().enumerate();
         let mut of_token = flushes.filter(|(rank, _)| *rank as u64 == token.0);
@@ -250,7 +253,7 @@ impl Generations {
         }
     }
 
-    /// Advances towards the next generation as far as is possible now, if one is wanted. Returns
+    /// Advances towards the next generation, if one is wanted, as far as is possible now. Returns
     /// whether anything was done.
     pub(super) fn advance<F>(&mut self, fabric: &mut F) -> Result<bool, Stopped>
     where
@@ -274,8 +277,8 @@ impl Generations {
         self.losses.get(peer.index()).is_none_or(Option::is_some)
     }
 
-    /// Announces in the newest view that this node advances. Returns whether the announcement was
-    /// posted to all peers.
+    /// Announces in the newest view that this node is advancing. Returns whether the announcement
+    /// has been posted to all peers.
     fn tell_wish<F: Blocks<Error = ErrorKind>>(&mut self, fabric: &mut F) -> bool {
         let Self { newest, told, losses, .. } = self;
         newest.publish_wish();
@@ -286,7 +289,7 @@ impl Generations {
             else {
                 continue;
             };
-            // A peer that accepts no posts is lost, and its loss is reported separately.
+            // A peer that accepts no posts has been lost, and its loss is reported separately.
             *is_told =
                 *is_told || fabric.post(view, peer, &[wish], None) != Err(ErrorKind::QueueFull);
         }
@@ -299,7 +302,7 @@ impl Generations {
         self.newest.peers().all(|peer| self.is_lost(peer) || fabric.ready(view, peer))
     }
 
-    /// Ends the oldest generation, if there is one. Returns whether none is left.
+    /// Ends the oldest generation, if there is one. Returns true once only the newest is left.
     fn end_oldest<F: Blocks<Error = ErrorKind>>(&mut self, fabric: &mut F) -> bool {
         let Some(oldest) = &self.oldest else { return true };
         if !oldest.parts.is_empty() {

@@ -10,7 +10,7 @@ use crate::block_transfer::buffer::Buffer;
 use crate::member::Stopped;
 use crate::poll::Drive;
 
-/// An error of a send. The buffer is returned with it.
+/// The error of a failed send, which returns the buffer.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct SendFailure {
@@ -25,7 +25,7 @@ pub struct SendFailure {
 #[non_exhaustive]
 pub enum SendRefusal {
     /// Only the first member of a group sends.
-    #[error("only the first member of a group sends; create a group for each sender")]
+    #[error("only the first member of a group can send; create a group for each sender")]
     NotRoot,
     /// The message is larger than its buffer, or than the group's limit.
     #[error("a message of {bytes} bytes exceeds the limit of {limit}; send a shorter message")]
@@ -35,36 +35,36 @@ pub enum SendRefusal {
         /// The largest allowed size in bytes.
         limit: usize,
     },
-    /// The group was closed, but may not be over yet.
+    /// The group is being closed, but may not have ended yet.
     #[error("the group is closed and accepts no more messages; create another group to continue")]
     Closing,
-    /// The group is over.
+    /// The group has ended.
     #[error(transparent)]
     Ended(#[from] Ended),
 }
 
-/// Why a group is not closed yet.
+/// The reason why a group is not closed yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseFailure {
-    /// Only the root closes the group; the other members learn of it.
-    #[error("only the first member of a group closes it")]
+    /// Only the root can close the group. The other members learn of it.
+    #[error("only the first member of a group can close it")]
     NotRoot,
     /// The timeout has passed. The group is still closing.
-    #[error("the group is not closed after {0:?}; wait longer")]
+    #[error("the group was not closed within {0:?}; allow more time")]
     TimedOut(Duration),
 }
 
 /// Requests made through a group's handle. Locked while a request is passed to the polling thread,
-/// so that no send follows a close and message numbers match their order.
+/// so that no send follows a close and message numbers match the order of the requests.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     sent: u64,
     is_closing: bool,
 }
 
-/// One member's handle on a group. Dropping it changes nothing: the group continues until its root
-/// closes it, or a member fails.
+/// A member's handle to a group. Dropping the handle changes nothing: the group continues until its
+/// root closes it or a member fails.
 pub struct Group {
     pub(super) number: u64,
     pub(super) is_root: bool,
@@ -83,11 +83,12 @@ impl Group {
     }
 
     /// Sends the first `bytes` bytes of a buffer, and returns the message's number in the group.
-    /// Does not wait: messages are sent one after the other, and each buffer is returned in
+    /// Does not wait: messages are sent one at a time, and each buffer is returned in
     /// [`Recipient::completed`](super::recipient::Recipient::completed).
     ///
     /// # Errors
-    /// [`SendFailure`]. If the group fails before a message is completed, its buffer is dropped.
+    /// Returns [`SendFailure`]. If the group fails before a message has been completed, the
+    /// message's buffer is dropped.
     pub fn send(&self, buffer: Buffer, bytes: usize) -> Result<u64, SendFailure> {
         let limit = buffer.len().min(self.message_max);
         let mut asked = self.asked();
@@ -118,9 +119,9 @@ impl Group {
         }
     }
 
-    /// Closes the group once all sent messages are through, and waits until it is over, at most
-    /// `timeout`. The group accepts no further messages, even if the timeout passes first; call
-    /// again to wait longer.
+    /// Closes the group once all sent messages have been completed, and waits until the group has
+    /// ended, for at most `timeout`. The group accepts no further messages, even if the timeout
+    /// passes first. To wait longer, call this again.
     ///
     /// # Errors
     /// [`CloseFailure`].
@@ -131,7 +132,7 @@ impl Group {
         {
             let mut asked = self.asked();
             asked.is_closing = true;
-            // If the thread does not receive this, it has ended, which is reported below.
+            // If the thread does not receive this request, it has ended, which is reported below.
             let _ = self.requests.send(Request::Close { number: self.number });
         }
         self.driver.ring();
@@ -142,13 +143,13 @@ impl Group {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the group is over, at most `timeout`.
+    /// Waits until the group has ended, for at most `timeout`.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> Option<Ended> {
         self.end.wait(timeout)
     }
 
-    /// Returns how the group ended, if it has.
+    /// Returns how the group ended, or `None` if it has not ended.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         self.end.get()

@@ -8,7 +8,7 @@ use tramontane_core::rdmc::transfer::MessageMemory;
 use super::recipient::Recipient;
 use crate::block_transfer::buffer::{Buffer, place_block};
 
-/// A message waiting to be sent.
+/// A message that is waiting to be sent.
 pub(super) struct Outgoing {
     pub(super) buffer: Buffer,
     pub(super) bytes: usize,
@@ -17,11 +17,11 @@ pub(super) struct Outgoing {
 /// One member's messages in one group.
 pub(super) struct GroupMessages {
     recipient: Box<dyn Recipient>,
-    /// The buffer for first blocks; `None` at the root.
+    /// The buffer for first blocks, or `None` at the root.
     staging: Option<Buffer>,
-    /// The buffer that blocks are sent from or received into.
+    /// The buffer from which blocks are sent, or into which they are received.
     under_way: Option<Buffer>,
-    /// Messages waiting to be sent; only at the root.
+    /// The messages that are waiting to be sent. Used only at the root.
     waiting: VecDeque<Outgoing>,
 }
 
@@ -34,7 +34,7 @@ impl GroupMessages {
         self.recipient.as_mut()
     }
 
-    /// Returns the area for first blocks. The root has none, and posts no receive.
+    /// Returns the area for first blocks. The root has no such area, and posts no receive.
     pub(super) fn staging(&self) -> Area {
         self.staging.as_ref().map_or(Area { region: Region::ROW, offset: 0 }, Buffer::area)
     }
@@ -43,7 +43,7 @@ impl GroupMessages {
         self.waiting.push_back(outgoing);
     }
 
-    /// Takes the next message to be sent, and returns its area and length.
+    /// Takes the next message to be sent, and returns its area and its length.
     pub(super) fn take_up(&mut self) -> Option<(Area, usize)> {
         let Outgoing { buffer, bytes } = self.waiting.pop_front()?;
         let area = buffer.area();

@@ -1,29 +1,29 @@
-//! Groups of block multicasts: large messages from one member to all others, at nearly the price of
-//! one copy (RDMC).
+//! Groups for block multicast, which sends large messages from one member to all others at nearly
+//! the cost of a single copy (RDMC).
 //!
-//! A process connects to the others once ([`BlockNode::start`]). Groups between them come and go
-//! ([`BlockNode::create`]); only the numbers limit how many. Each has its members, a root, and a
-//! schedule for its blocks. Groups may overlap in any way, and they share one polling thread and
-//! the fabric.
+//! A process connects to the others once ([`BlockNode::start`]). After that, groups between them
+//! can be created at any time ([`BlockNode::create`]), limited only by their numbers. Each group
+//! has its members, a root, and a schedule for its blocks. Groups may overlap in any way; all of
+//! them share one polling thread and the fabric.
 //!
 //! # The life of a group
-//! - Every member creates the group, under one number and with the same options. No member waits
-//!   for the others: a late member is sent nothing until it has created the group (RDM-4).
-//! - The first member is the root, the only one that sends: [`Group::send`] takes a [`Buffer`],
-//!   which is returned in [`Recipient::completed`] once the message is through here.
-//! - At each other member [`Recipient::incoming`] provides the memory for a message, and
-//!   [`Recipient::completed`] receives it, whole. Messages arrive in the order in which they were
-//!   sent (RDM-5).
+//! - Every member creates the group, with the same number and the same options. No member waits for
+//!   the others, because a late member is sent nothing until it has created the group (RDM-4).
+//! - The first member is the root, and the only one that sends. [`Group::send`] takes a [`Buffer`],
+//!   which [`Recipient::completed`] returns once this member has finished sending the message.
+//! - At every other member, [`Recipient::incoming`] provides the memory for a message, and
+//!   [`Recipient::completed`] receives the complete message. Messages arrive in the order in which
+//!   they were sent (RDM-5).
 //! - The root closes the group with [`Group::close`]. A closed group has delivered every message to
-//!   every member. The failure of a member ends the group for all, and each is told which member
+//!   every member. If a member fails, the group ends at all members, and each learns which member
 //!   failed (RDM-6): [`Recipient::ended`].
 //!
 //! # Invariants
-//! - A buffer belongs either to its holder or to the runtime: from `send` or `incoming` to
-//!   `completed`, the application cannot touch it.
-//! - Upcalls are made one at a time, from the polling thread. A panic in one ends the node.
-//! - A number names one group for as long as the node runs. It is not used twice, unless the group
-//!   was refused.
+//! - A buffer belongs either to its holder or to the runtime: between `send` or `incoming` and
+//!   `completed`, the application cannot access it.
+//! - Upcalls are made one at a time by the polling thread. A panic in an upcall ends the node.
+//! - A number identifies one group for as long as the node runs. It is not used twice, unless the
+//!   group was refused.
 //!
 //! | module | subject |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! A process that takes part in block groups.
+//! A process that participates in block groups.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -26,11 +26,11 @@ use crate::group::{
 use crate::member::Stopped;
 use crate::poll::{Ending, Poller};
 
-/// The interval between two checks whether the polling thread is running.
+/// The interval between checks of whether the polling thread is running.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A process connected to others, between which block groups come and go. Dropping it ends its part
-/// in all of them.
+/// A process connected to other processes, between which block groups can be created. Dropping it
+/// ends all groups in this process.
 pub struct BlockNode {
     poller: Poller,
     requests: Sender<Request>,
@@ -42,7 +42,8 @@ pub struct BlockNode {
 
 impl BlockNode {
     /// Connects to all other nodes of a description, as in a group with fixed membership, and waits
-    /// until each has connected. The description's subgroups and messages are not used.
+    /// until each node has connected. The description's subgroups and message settings are not
+    /// used.
     ///
     /// ```
     /// use tramontane_runtime::blocks::BlockNode;
@@ -59,7 +60,7 @@ impl BlockNode {
     /// ```
     ///
     /// # Errors
-    /// [`ConnectError`]; nothing is left open in that case.
+    /// Returns [`ConnectError`]. In that case nothing is left open.
     pub fn start(
         description: Description,
         options: StartOptions<'_>,
@@ -88,8 +89,7 @@ impl BlockNode {
         self.members[self.own.index()]
     }
 
-    /// Allocates memory that messages are sent from and received into. Large buffers are best
-    /// reused.
+    /// Allocates memory for messages to be sent or received. Large buffers should be reused.
     ///
     /// # Errors
     /// [`BlockMemoryError`].
@@ -97,8 +97,8 @@ impl BlockNode {
         Buffer::new(&self.store, bytes)
     }
 
-    /// Returns the store that allocates memory, for a [`Recipient`] that makes buffers as messages
-    /// arrive.
+    /// Returns the store that allocates memory, for a [`Recipient`] that allocates buffers as
+    /// messages arrive.
     #[must_use]
     pub fn store(&self) -> &BlockStore {
         &self.store
@@ -107,10 +107,10 @@ impl BlockNode {
     /// Creates a group. Every member calls this with the same number and the same members in the
     /// same order; the first member is the root. No member waits for the others.
     ///
-    /// A number names one group for as long as the node runs. Numbers are unlimited: use them from
-    /// zero, in roughly ascending order. A number is refused if it is more than 1024 below the
-    /// highest of any node, or thousands above it. A call waits while any node has an open group
-    /// whose number is more than 1024 lower. A refused number remains free.
+    /// A number identifies one group for as long as the node runs. The supply of numbers is
+    /// unlimited: use them from zero, in roughly ascending order. A number is refused if it is more
+    /// than 1024 below the highest of any node, or thousands above it. A call waits while any node
+    /// has an open group whose number is more than 1024 lower. A refused number remains unused.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -140,7 +140,7 @@ impl BlockNode {
             self.used().remove(&number);
             return Err(error);
         }
-        // Numbers of older generations are no longer accepted, so they need not be remembered.
+        // Numbers of older generations are refused anyway, so they need not be remembered.
         self.used().retain(|used| generation_of(*used) + 1 >= generation_of(number));
         Ok(Group {
             number,
@@ -177,7 +177,7 @@ impl BlockNode {
             match answered.recv_timeout(LOOK_PAUSE) {
                 Ok(opened) => return opened,
                 Err(RecvTimeoutError::Disconnected) => return Err(stopped().into()),
-                // A polling thread that has ended sends no answer.
+                // A polling thread that has ended will not answer.
                 Err(RecvTimeoutError::Timeout) if self.poller.stopped().is_some() => {
                     return Err(stopped().into());
                 }
@@ -190,16 +190,16 @@ impl BlockNode {
         rank_among(&self.members, node).ok_or(CreateError::Unknown(node))
     }
 
-    /// Returns why this node stopped, if it has.
+    /// Returns the reason why this node stopped, or `None` if it is running.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.poller.stopped()
     }
 
-    /// Leaves. Groups that are not over end here, and fail at their other members.
+    /// Leaves. Groups that have not ended end at this node, and fail at their other members.
     ///
     /// # Errors
-    /// The reason why the node had already stopped.
+    /// Fails with the reason why the node had already stopped.
     pub fn close(self) -> Result<(), Stopped> {
         match self.poller.close() {
             Stopped::Closed => Ok(()),

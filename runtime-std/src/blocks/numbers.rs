@@ -4,7 +4,7 @@ use tramontane_core::fabric::Channel;
 use tramontane_core::ids::NodeId;
 use tramontane_core::layout::{Layout, LayoutError};
 
-/// Groups in a generation; each has a cache line in every row.
+/// Number of groups per generation. Each has a cache line in every row.
 pub(super) const CHANNELS: u16 = 1024;
 
 /// The channel of a node's wish, after the channels of all groups.

@@ -1,4 +1,4 @@
-//! One group at one member: a transfer, its messages, and the receivers of its end.
+//! One member's part in a group: a transfer, its messages, and the receivers of its end.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 pub(super) enum Stepped {
     /// There was nothing to do.
     Idle,
-    /// Something was done, or is waiting for queue space.
+    /// Something was done, or waits for queue space.
     Busy,
-    /// The group is over, and its end has been reported.
+    /// The group has ended, and its end has been reported.
     Over,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct GroupTransfer {
     end: Arc<GroupEnd>,
     is_closing: bool,
     is_told: bool,
-    /// Whether the group is on the engine's list of groups to be stepped next.
+    /// Whether the group is on the engine's list of groups to step next.
     pub(super) is_awake: bool,
 }
 
@@ -72,7 +72,7 @@ impl GroupTransfer {
         self.transfer.take(event, &mut self.messages);
     }
 
-    /// Does the work that is possible now.
+    /// Does the work that is currently possible.
     pub(super) fn step(&mut self, fabric: &mut impl Blocks<Error = ErrorKind>) -> Stepped {
         let Self { transfer, messages, is_closing, .. } = self;
         submit(transfer, messages, *is_closing);
@@ -84,7 +84,7 @@ impl GroupTransfer {
             let ended = self.table.ended(outcome);
             self.tell(&ended);
         }
-        // A member that sees a failure reports it to all others first.
+        // A member that notices a failure first reports it to all others.
         if progress.is_idle() { Stepped::Over } else { Stepped::Busy }
     }
 
@@ -97,15 +97,15 @@ impl GroupTransfer {
     pub(super) fn tell(&mut self, ended: &Ended) {
         if !self.is_told {
             self.is_told = true;
-            // The handle first: an application that learns of the end may query the handle, and
-            // must get the same answer.
+            // The handle comes first, because an application that learns of the end may query the
+            // handle, and must get the same answer.
             self.end.tell(ended);
             self.messages.recipient().ended(ended);
         }
     }
 }
 
-/// Passes the next message, or the close, to the root's transfer.
+/// Passes the next message, or the close request, to the root's transfer.
 fn submit(transfer: &mut Transfer, messages: &mut GroupMessages, is_closing: bool) {
     if transfer.is_moving() || transfer.outcome().is_some() {
         return;
@@ -114,7 +114,7 @@ fn submit(transfer: &mut Transfer, messages: &mut GroupMessages, is_closing: boo
         // The handle has checked that the message fits and does not follow a close.
         let _ = transfer.send(area, bytes);
     } else if is_closing {
-        // Only the root's handle requests this, and repeating it has no effect.
+        // Only the root's handle requests this, and repeating the request has no effect.
         let _ = transfer.close();
     }
 }

@@ -11,7 +11,7 @@ use super::messages::GroupMessages;
 use crate::block_transfer::buffer::Buffer;
 use crate::block_transfer::options::GroupOptions;
 
-/// A request of an application thread.
+/// A request from an application thread.
 pub(super) enum Request {
     /// Opens a group.
     Open(Box<Opening>),
@@ -21,7 +21,7 @@ pub(super) enum Request {
     Close { number: u64 },
 }
 
-/// A group to be opened, and the channel for the answer.
+/// A group to be opened, and the channel on which to send the answer.
 pub(super) struct Opening {
     pub(super) number: u64,
     pub(super) members: Vec<Rank>,

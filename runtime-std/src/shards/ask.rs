@@ -1,4 +1,5 @@
-//! Questions to the control servers of replicas, from operators and from clients that want a place.
+//! Questions from operators, and from clients that want a place, to the control servers of
+//! replicas.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,25 +18,25 @@ use super::status::ReplicaStatus;
 use crate::group::ControlEndpoints;
 use crate::session_messages::{receive_message, send_message};
 
-/// Why a replica does not answer.
+/// The reason why a replica does not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// The session could not be opened.
     #[error(transparent)]
     OpenSession(#[from] OpenSessionError),
-    /// The replica went away, or stalled, in the middle of a message.
+    /// The replica disconnected or stalled in the middle of a message.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// Its process is running, and its group has not formed yet.
+    /// The replica's process is running, but its group has not formed yet.
     #[error("starting{}", waiting_for(missing))]
     NotYet {
-        /// The replicas that it waits for.
+        /// The replicas that the process is waiting for.
         missing: Vec<String>,
     },
-    /// Another replica or another program answers there.
+    /// A different replica or program answers at that address.
     #[error(
-        "it sent an unexpected answer; check the addresses, and run the same program everywhere"
+        "it sent an unexpected answer; check the addresses, and run the same version everywhere"
     )]
     Malformed,
 }
@@ -44,7 +45,7 @@ fn waiting_for(missing: &[String]) -> String {
     if missing.is_empty() { String::new() } else { format!("; waiting for {}", missing.join(", ")) }
 }
 
-/// A process that asks replicas. It is not a replica, and has no place.
+/// A process that asks replicas, without being a replica or having a place.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
     identity: Identity,
@@ -53,16 +54,16 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Creates one for the overlay of a place.
+    /// Creates an asker for the overlay of a place.
     pub(super) fn new(place: &StartingProcess) -> Self {
-        // The incarnation distinguishes two processes of a node; that of an asking process is never
-        // compared.
+        // The incarnation distinguishes two processes of the same node; an asking process's
+        // incarnation is never compared.
         let incarnation = incarnation().unwrap_or_default();
         let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: place.digest };
         Self { identity, endpoints: place.endpoints.clone(), places: place.places.clone() }
     }
 
-    /// Returns the digest that others compare with theirs.
+    /// Returns the digest that others compare with their own.
     pub(super) const fn digest(&self) -> u64 {
         self.identity.digest
     }
@@ -90,7 +91,7 @@ impl Asker {
         }
     }
 
-    /// Asks several replicas at once.
+    /// Asks several replicas at the same time.
     pub(super) fn ask_all(
         &self,
         replicas: &[ReplicaId],
@@ -111,7 +112,7 @@ impl Asker {
     }
 }
 
-/// Asks replicas for their status, without being one.
+/// Asks replicas for their status without being a replica.
 #[derive(Clone, Debug)]
 pub struct Operator {
     asker: Asker,
@@ -128,7 +129,7 @@ impl Operator {
         Ok(Self { asker: Asker::new(&place), places: place.places })
     }
 
-    /// Returns the status of all replicas, asked at once, with their names.
+    /// Returns the status of all replicas, with their names. All are asked at the same time.
     #[must_use]
     pub fn statuses(
         &self,

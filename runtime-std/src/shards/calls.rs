@@ -1,7 +1,8 @@
-//! How a process meets the others: its calls to their control servers, and its answers to calls.
+//! Lets a process meet the others, by calls to their control servers and answers to their calls.
 //!
-//! The replica with the higher node id calls the other; a client calls all replicas. So no pair
-//! meets twice at once. A caller retries until the two have met, or its process ends.
+//! Of two replicas, the one with the higher node id calls the other; a client calls all replicas.
+//! So no pair meets twice at the same time. A caller retries until the two have met, or until its
+//! process ends.
 //!
 //! ```text
 //! calls                                       is called
@@ -29,7 +30,7 @@ use crate::session_messages::{receive_message, send_message};
 use crate::shards::lives::Life;
 use crate::shards::messages::{PATIENCE, REPLY_MAX};
 
-/// The pause between the first two calls of a node, and the longest pause between two calls.
+/// The pause between the first two calls to a node, and the maximum pause between two calls.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
 /// Two processes have agreed on a view.
@@ -48,14 +49,15 @@ pub(super) enum Meeting {
     /// The other end knows a later process of this node, or knew this node before it lost its
     /// memory.
     Outdated(NodeId),
-    /// A process that this one calls has given up this view of the two.
+    /// A process that this one calls has given up their shared view.
     GivenUp(NodeId, ViewId),
-    /// The other end, which this process has never met, has another key, program or configuration.
+    /// The other end, which this process has never met, has a different key, program or
+    /// configuration.
     Refused(NodeId, OpenSessionError),
 }
 
-/// Everything a process needs to meet others. `R` is the type of requests to the thread that drives
-/// it.
+/// Everything that a process needs to meet others. `R` is the type of requests to the thread that
+/// drives the process.
 pub(super) struct Calls<R> {
     pub(super) identity: Identity,
     /// This process's incarnation.
@@ -63,12 +65,12 @@ pub(super) struct Calls<R> {
     pub(super) endpoints: ControlEndpoints,
     pub(super) lives: Arc<Lives>,
     pub(super) requests: Requests<R>,
-    /// Set once the process's part is over: its calls end.
+    /// Set once this process ends its calls.
     pub(super) is_over: Arc<AtomicBool>,
 }
 
 impl<R: From<Meeting> + Send + 'static> Calls<R> {
-    /// Calls a node in a thread of its own, until the two have met.
+    /// Calls a node in a separate thread until the two have met.
     pub(super) fn call(self: &Arc<Self>, node: NodeId) {
         let calls = Arc::clone(self);
         let spawned = std::thread::Builder::new()
@@ -79,10 +81,10 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         }
     }
 
-    /// Asks a node that calls this one to do so again, because this one has given up their view. A
-    /// node whose process is gone calls anyway once it has restarted.
+    /// Asks a node that calls this one to call again, because this one has given up their view. A
+    /// node whose process has been lost will call anyway once it has restarted.
     pub(super) fn ask_for_call(self: &Arc<Self>, node: NodeId, view: ViewId) {
-        // A client has no address, and notices by itself that a view is given up.
+        // A client has no address, but notices by itself when a view has been given up.
         let Some(address) = self.endpoints.addresses.get(&node).cloned() else { return };
         let calls = Arc::clone(self);
         let ask = move || {
@@ -107,8 +109,8 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         let mut is_told = false;
         while !self.is_over.load(Ordering::Relaxed) {
             match self.call_once(node) {
-                // An earlier process of that node had the same configuration as this one, so its
-                // replacement is at fault, and this one continues.
+                // An earlier process of that node had the same configuration as this process, so
+                // the fault lies with its replacement, and this process continues.
                 Ok(Some(Meeting::Refused(node, error))) if self.lives.knows(node) => {
                     if !std::mem::replace(&mut is_told, true) {
                         let error = why_refused(&error, self.identity.digest);
@@ -127,7 +129,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         }
     }
 
-    /// Makes one call. Returns `None` if the other end is not there, or not in its group yet.
+    /// Makes one call. Returns `None` if the other end is not running, or not in its group yet.
     fn call_once(&self, node: NodeId) -> Result<Option<Meeting>, SessionError> {
         let Some(address) = self.endpoints.addresses.get(&node) else { return Ok(None) };
         let key = self.endpoints.key.as_ref();
@@ -159,7 +161,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                     return Ok(None);
                 }
                 send_message(&mut session, &PeerRequest::Kept, PATIENCE)?;
-                // The fabric decides from now on when the connection ends.
+                // From now on, the fabric decides when the connection ends.
                 session.stop_with(Arc::default());
                 Ok(Some(Meeting::Met(Met { node, life, view, session })))
             }
@@ -192,7 +194,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 let met = Met { node, life, view: ViewId(view), session };
                 self.requests.ask(Meeting::Met(met).into());
             }
-            // A later process of the node has come meanwhile.
+            // A later process of the node has called in the meantime.
             PeerRequest::Kept => {}
             PeerRequest::Outdated => {
                 self.requests.ask(Meeting::Outdated(node).into());
@@ -205,13 +207,13 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
     }
 }
 
-/// Answers a call while this process is in no group yet.
+/// Answers a call while this process is not in a group yet.
 pub(super) fn answer_not_yet(mut session: Session) -> Result<(), SessionError> {
     let _: PeerRequest = receive_message(&mut session, REQUEST_MAX, PATIENCE)?;
     send_message(&mut session, &PeerReply::NotYet, PATIENCE)
 }
 
-/// Describes why a process is refused, with the fields of the overlay file that differ.
+/// Describes why a process is refused, naming the fields of the overlay file that differ.
 pub(super) fn why_refused(error: &OpenSessionError, own_digest: u64) -> String {
     let fields = match error {
         OpenSessionError::OtherConfiguration { digest } => {
@@ -222,7 +224,7 @@ pub(super) fn why_refused(error: &OpenSessionError, own_digest: u64) -> String {
     if fields.is_empty() {
         return error.to_string();
     }
-    format!("it has another configuration ({fields}); give all processes the same overlay file")
+    format!("it has a different configuration ({fields}); give all processes the same overlay file")
 }
 
 /// Returns whether another call would end the same way.
@@ -237,7 +239,7 @@ pub(super) const fn is_final(error: &OpenSessionError) -> bool {
     )
 }
 
-/// Opens a session of a starting replica with another one of its group.
+/// Opens a session from a starting replica to another replica of its group.
 pub(super) fn open_join(
     identity: &Identity,
     endpoints: &ControlEndpoints,
@@ -266,7 +268,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     const LEASE: Duration = Duration::from_secs(60);
 
-    /// One of two processes: its calls, and their results.
+    /// One of two processes, with its calls and their results.
     struct Process {
         calls: Arc<Calls<Meeting>>,
         met: Receiver<Meeting>,
@@ -303,7 +305,7 @@ mod tests {
         (socket.try_into().expect("a listener"), address)
     }
 
-    /// Node 1 is called by node 2.
+    /// Two processes. Node 2 calls node 1.
     fn two() -> (Process, Process) {
         let ((first, at), (second, other)) = (listener(), listener());
         let called = process(1, 10, first, &[(2, other)]);

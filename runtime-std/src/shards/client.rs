@@ -1,8 +1,8 @@
-//! A client: it multicasts to sets of groups, and learns who delivered.
+//! A client, which multicasts to sets of groups, and learns which replicas have delivered.
 //!
-//! A client has no thread of its own. The calls of its owner send accepted messages and check for
-//! answers. A program that multicasts and then does something else calls [`Client::step`] now and
-//! then.
+//! A client has no thread of its own. Accepted messages are sent, and answers received, while its
+//! owner calls it. A program that does other things after a multicast must call [`Client::step`]
+//! from time to time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,16 +24,16 @@ use crate::fabric::choice;
 use crate::poll::Idle;
 use crate::shared_memory;
 
-/// The longest sleep during a wait, after which it checks that peers are still there.
+/// The maximum sleep during a wait, after which the client checks that its peers are still running.
 const SLEEP_MAX: Duration = Duration::from_millis(5);
 
-/// How long the root may take to accept a returned place.
+/// Time limit for the root to accept a returned place.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A client of an overlay. If it is dropped, it leaves without notice, and its place is free only
-/// when its lease is over. See [`Client::leave`].
+/// A client of an overlay. If it is dropped, it leaves without notice, and its place becomes free
+/// only when its lease has expired. See [`Client::leave`].
 pub struct Client {
     engine: AnyEngine,
     asker: Asker,
@@ -42,8 +42,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Gets a place, and meets the replicas. Returns once a quorum of each of these groups, and of
-    /// the groups that pass messages on to them, is there; an empty set means all groups.
+    /// Obtains a place, and meets the replicas. Returns once a quorum is connected in each of these
+    /// groups, and in each group that passes messages on to them. An empty set means all groups.
     ///
     /// # Errors
     /// [`StartError`].
@@ -84,20 +84,20 @@ impl Client {
         &self.places
     }
 
-    /// Returns the client's number, which no other present client has.
+    /// Returns the client's number, which no other current client has.
     #[must_use]
     pub const fn number(&self) -> ClientNumber {
         self.taken.number
     }
 
-    /// Returns the incarnation under its number.
+    /// Returns the client's incarnation under its number.
     #[must_use]
     pub const fn incarnation(&self) -> u32 {
         self.taken.life.incarnation
     }
 
-    /// Returns the number of messages that are in flight, or answered but not returned by
-    /// [`Client::poll`] yet.
+    /// Returns the number of messages that are in flight, or that have been answered but not yet
+    /// returned by [`Client::poll`].
     #[must_use]
     pub fn under_way(&self) -> u64 {
         each_engine!(&self.engine, engine => engine.under_way())
@@ -117,7 +117,7 @@ impl Client {
         each_engine!(&mut self.engine, engine => engine.multicast(destinations, payload, answers))
     }
 
-    /// Sends accepted messages, and checks for answers. Never waits. Returns whether anything was
+    /// Sends accepted messages, and checks for answers. Never blocks. Returns whether anything was
     /// done.
     ///
     /// # Errors
@@ -127,13 +127,13 @@ impl Client {
         each_engine!(&mut self.engine, engine => engine.step())
     }
 
-    /// Returns the oldest message that was answered, if it was not returned yet.
+    /// Returns the oldest answered message that has not been returned yet.
     #[inline]
     pub fn poll(&mut self) -> Option<Answered> {
         each_engine!(&mut self.engine, engine => engine.poll())
     }
 
-    /// Waits at most `timeout` for the next answered message. Returns `None` if there is none.
+    /// Waits for the next answered message, for at most `timeout`. Returns `None` if there is none.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -165,9 +165,9 @@ impl Client {
         each_engine!(&self.engine, engine => engine.deliveries(answered))
     }
 
-    /// Waits until all messages in flight are answered, announces that no more follow, and returns
-    /// its place. Answers that were not polled are lost. Returns whether the groups have closed the
-    /// place in time; otherwise they do so once its lease is over.
+    /// Waits until all messages in flight have been answered, announces that no more follow, and
+    /// returns the client's place. Answers that have not been polled are lost. Returns whether the
+    /// groups have closed the place in time; otherwise, they close it when its lease expires.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -201,7 +201,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Gets a number, and the fabric of a process that has it.
+/// Obtains a number, and the fabric of a process with that number.
 fn take_place(
     place: &StartingProcess,
     description: &Description,
@@ -217,7 +217,7 @@ fn take_place(
         let taken = seats.take(life, &others)?;
         match open(place, description, device.take(), &taken, options) {
             Ok(engine) => return Ok((taken, engine)),
-            // A process that the root has forgotten still exists in the folder.
+            // A process that the root has forgotten still has its place in the folder.
             Err(StartError::SharedMemory(shared_memory::Error::DuplicateId { .. })) => {
                 seats.give_back(&taken);
                 others.insert(taken.number.0);
@@ -244,7 +244,7 @@ fn open(
     AnyEngine::open(place, identity, taken, choice::open(node, residence.as_ref(), device)?)
 }
 
-/// Returns these groups, and those that order messages for them.
+/// Returns these groups, together with the groups that order messages for them.
 fn needed(places: &Places, groups: Destinations) -> Destinations {
     if groups == Destinations::default() {
         return places.overlay().all();

@@ -29,34 +29,35 @@ use crate::requests::Requests;
 use crate::shared_memory::SharedMemory;
 use crate::tcp::Tcp;
 
-/// The interval between two checks whether peers are still there.
+/// The interval between checks that peers are still running.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Steps between two readings of the clock.
+/// Number of steps between two readings of the clock.
 const STEPS_PER_READING: u32 = 64;
 
-/// The size of a client's region: the smallest possible, because a client has no log.
+/// The size of a client's region in bytes: the minimum, because a client has no log.
 const REGION_BYTES: usize = 64;
 
-/// Why a client cannot continue.
+/// The reason why a client cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The groups have closed its place: it was away for longer than the lease.
+    /// The groups have closed the client's place, because it was disconnected for longer than its
+    /// lease.
     #[error(
         "the groups have closed this client's place, because it was away for too long; connect \
          again"
     )]
     Closed,
-    /// Another client has its place.
-    #[error("{0} reports another client in this client's place; connect again")]
+    /// Another client has taken this client's place.
+    #[error("{0} reports that a different client has taken this client's place; connect again")]
     Outdated(String),
-    /// A replica has another key, program or configuration.
+    /// A replica has a different key, program or configuration.
     #[error("replica {replica}: {why}")]
     Refused {
         /// The name of the replica.
         replica: String,
-        /// The replica's reason.
+        /// The reason given by the replica.
         why: String,
     },
     /// There is no memory for a view with a replica.
@@ -72,9 +73,9 @@ pub enum ClientError {
 pub struct Delivery {
     /// The replica.
     pub replica: ReplicaId,
-    /// The answer of its application.
+    /// The answer of the replica's application.
     pub answer: u8,
-    /// Whether it leads its group now.
+    /// Whether the replica currently leads its group.
     pub leads: bool,
 }
 
@@ -162,7 +163,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         match meeting {
             Meeting::Met(met) => self.meet(met),
             Meeting::Outdated(node) => Err(ClientError::Outdated(name(node))),
-            // This is never sent to a client, which calls again by itself.
+            // This is never sent to a client, because a client calls again by itself.
             Meeting::GivenUp(..) => Ok(()),
             Meeting::Refused(node, error) => Err(ClientError::Refused {
                 replica: name(node),
@@ -171,7 +172,7 @@ impl<F: PeerFabric> ClientEngine<F> {
         }
     }
 
-    /// Opens the view that was agreed with a replica.
+    /// Opens the view agreed on with a replica.
     fn meet(&mut self, met: Met) -> Result<(), ClientError> {
         let Met { node, life, view, session } = met;
         let (Some(link), Some(replica)) = (self.link_of(node), self.places.replica(node)) else {
@@ -201,7 +202,7 @@ impl<F: PeerFabric> ClientEngine<F> {
             .map_err(ClientError::Broken)
     }
 
-    /// Gives up the view of a link, if it has one. Returns the node at its other end.
+    /// Gives up a link's view, if it has one. Returns the node at the other end.
     fn give_up(&mut self, link: LinkId) -> Option<NodeId> {
         self.cell.with_dependent_mut(|_, client| client.detach(link));
         self.links.close(&mut self.fabric, link).map(|(_, node, _)| node)
@@ -295,12 +296,12 @@ impl<F: PeerFabric> ClientEngine<F> {
         IDLE_TIME
     }
 
-    /// Sleeps until something arrives, at most `timeout`.
+    /// Sleeps until something arrives, for at most `timeout`.
     pub(super) fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError> {
         self.steps_left = 0;
         let mut stepped = Ok(true);
         if self.fabric.arm() {
-            // This step finds everything that arrived before it; later arrivals ring.
+            // This step finds everything that has arrived so far; later arrivals ring.
             stepped = self.step();
             if stepped == Ok(false) {
                 self.fabric.sleep(timeout);
@@ -320,14 +321,14 @@ impl<F: PeerFabric> ClientEngine<F> {
         left.map_err(ClientError::Broken)
     }
 
-    /// Announces to the replicas that this process leaves.
+    /// Announces to the replicas that this process is leaving.
     pub(super) fn part(&mut self) {
         self.calls.is_over.store(true, Ordering::Relaxed);
         self.fabric.leave();
     }
 }
 
-/// The engine over any fabric; it is compiled separately for each.
+/// The engine over any fabric, compiled separately for each.
 #[allow(clippy::large_enum_variant, reason = "one per client, never moved")]
 pub(super) enum AnyEngine {
     SharedMemory(ClientEngine<SharedMemory>),

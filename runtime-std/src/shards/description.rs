@@ -1,8 +1,8 @@
-//! An overlay as its file describes it: groups in a tree, and the replicas of each.
+//! An overlay as its file describes it: groups in a tree, and the replicas of each group.
 //!
-//! All processes have the same file. Everything derived from it is the same everywhere: the ids of
-//! groups, by their order; the node ids of replicas and clients ([`Places`](super::Places)); and
-//! the digest by which two processes check that they have the same file.
+//! All processes have the same file, and derive the same values from it: the ids of groups, by
+//! their order; the node ids of replicas and clients ([`Places`](super::Places)); and the digest
+//! with which two processes check that they have the same file.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,11 +19,11 @@ use crate::carrier::Carrier;
 use crate::group::description::digest::{Fields, hash};
 use crate::rdma::DeviceOptions;
 
-/// The largest number of clients at a time; each replica has memory for each of them.
+/// The maximum number of concurrent clients. Each replica has memory for every one of them.
 pub const CLIENTS_MAX: u16 = 128;
 
-/// The parts of an overlay that are compared: the fields of its file, and the rows that this
-/// program makes from it.
+/// The parts of an overlay that are compared: the fields of its file, and the format of the rows
+/// that this program derives from it.
 const FIELDS: Fields<15> = Fields {
     names: [
         "name",
@@ -49,64 +49,65 @@ const FIELDS: Fields<15> = Fields {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// The overlay's name. Must be the same at all processes.
+    /// The overlay's name, which must be the same in all processes.
     pub name: String,
     /// The fabric that carries the overlay's writes.
     #[serde(default)]
     pub fabric: Carrier,
-    /// Over shared memory: the folder below which the processes meet; `/dev/shm` if left out. Each
-    /// process may have its own path to it.
+    /// For shared memory: the folder below which the processes meet; `/dev/shm` if omitted. Each
+    /// process may have its own path to this folder.
     #[serde(default)]
     pub shm_dir: Option<PathBuf>,
-    /// The file of the key that all processes share; a relative path is resolved against the
-    /// overlay file's folder.
+    /// The file with the key that all processes share. A relative path is resolved against the
+    /// folder of the overlay file.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
     /// Whether unencrypted traffic is allowed at addresses that are not loopback.
     #[serde(default)]
     pub allow_clear: bool,
-    /// Over RDMA, the device and how it is used; each process's own choice.
+    /// For RDMA: the device, and how it is used. Each process chooses its own.
     #[serde(default)]
     pub rdma: DeviceOptions,
     /// The heartbeat interval of a replica, in ms.
     #[serde(default = "heartbeat_default")]
     pub heartbeat_ms: u64,
-    /// The time without a heartbeat after which a replica no longer leads, in ms; it must exceed
-    /// the longest upcall.
+    /// The time without a heartbeat after which a replica no longer leads, in ms. It must exceed
+    /// the duration of the longest upcall.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
-    /// The time without a connection after which a client's place is given to another, in ms.
+    /// The time without a connection after which a client's place may be given to another client,
+    /// in ms.
     #[serde(default = "client_lease_default")]
     pub client_lease_ms: u64,
-    /// The number of clients at a time.
+    /// The maximum number of concurrent clients.
     #[serde(default = "clients_default")]
     pub clients_max: u16,
-    /// The number of messages of one client that may be unanswered.
+    /// The maximum number of unanswered messages per client.
     #[serde(default = "client_window_default")]
     pub client_window: u32,
-    /// The number of messages by which a parent may be ahead of a replica of its child.
+    /// The maximum number of messages by which a parent may be ahead of a replica of its child.
     #[serde(default = "parent_window_default")]
     pub parent_window: u32,
     /// The number of entries in a replica's log.
     #[serde(default = "log_entries_default")]
     pub log_entries: u32,
-    /// The largest message, in bytes.
+    /// The maximum message size, in bytes.
     #[serde(default = "message_max_default")]
     pub message_max: u32,
-    /// The size in bytes from which messages are passed by reference: clients write them to every
-    /// replica that is to have them, and leaders pass on only their headers. `None`: leaders copy
-    /// all messages.
+    /// The minimum size, in bytes, of messages that are passed by reference: clients write such
+    /// messages to every replica that should have them, and leaders pass on only the headers. If
+    /// `None`, leaders copy all messages.
     #[serde(default)]
     pub references_from: Option<u32>,
-    /// Whether everything available is ordered at once. False: one message at a time, as in the
-    /// paper.
+    /// Whether everything available is ordered at once. If false, one message is ordered at a time,
+    /// as in the paper.
     #[serde(default = "batching_default")]
     pub batching: bool,
-    /// Whether messages are passed on to children while their own group replicates them. False:
-    /// once they are decided, as in the paper.
+    /// Whether messages are passed on to children while their own group is still replicating them.
+    /// If false, they are passed on once they have been decided, as in the paper.
     #[serde(default = "pass_on_early_default")]
     pub pass_on_early: bool,
-    /// The groups, each with its parent. Their order must be the same at all processes.
+    /// The groups, each with its parent. Their order must be the same in all processes.
     pub groups: Vec<GroupDescription>,
 }
 
@@ -116,10 +117,10 @@ pub struct Description {
 pub struct GroupDescription {
     /// Its name.
     pub name: String,
-    /// The group that passes messages on to it; `None` for the root.
+    /// The group that passes messages on to this one; `None` for the root.
     #[serde(default)]
     pub parent: Option<String>,
-    /// Its replicas, by rank.
+    /// The group's replicas, by rank.
     pub replicas: Replicas,
 }
 
@@ -127,9 +128,9 @@ pub struct GroupDescription {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Replicas {
-    /// The number of replicas, over shared memory.
+    /// The number of replicas. Used over shared memory.
     Count(u16),
-    /// The address of each replica, over TCP and RDMA.
+    /// The address of each replica. Used over TCP and RDMA.
     Addresses(Vec<HostAddress>),
 }
 
@@ -176,7 +177,8 @@ const fn pass_on_early_default() -> bool {
 }
 
 impl Description {
-    /// Reads an overlay file, and checks all of it. Relative paths are resolved against its folder.
+    /// Reads an overlay file, and checks all of it. Relative paths are resolved against the folder
+    /// of the file.
     ///
     /// # Errors
     /// [`DescriptionError`].
@@ -207,8 +209,8 @@ impl Description {
         Ok(description)
     }
 
-    /// Describes groups of `replicas` replicas each in a tree, over shared memory. `parents` has
-    /// the index of each group's parent.
+    /// Describes a tree of groups with `replicas` replicas each, over shared memory. `parents`
+    /// contains the index of each group's parent.
     #[must_use]
     pub fn local(name: &str, parents: &[Option<usize>], replicas: u16) -> Self {
         let group_name = |index: usize| format!("g{}", index + 1);
@@ -239,14 +241,13 @@ impl Description {
         }
     }
 
-    /// Moves the overlay to TCP, all on this machine: each replica listens on a free port of the
-    /// loopback.
+    /// Moves the overlay to TCP on this machine: each replica listens on a free loopback port.
     ///
     /// # Errors
-    /// An error of the operating system.
+    /// Returns an error of the operating system.
     pub fn over_loopback(mut self) -> io::Result<Self> {
         self.fabric = Carrier::Tcp;
-        // All at once, so that no two are the same.
+        // All at the same time, so that no two are equal.
         let mut held = Vec::new();
         for group in &mut self.groups {
             let mut addresses = Vec::new();
@@ -260,10 +261,10 @@ impl Description {
         Ok(self)
     }
 
-    /// Checks everything, and returns the overlay as the core has it.
+    /// Checks everything, and returns the overlay in the form that the core uses.
     ///
     /// # Errors
-    /// [`DescriptionError`], with the name of the invalid group.
+    /// Returns [`DescriptionError`] with the name of the invalid group.
     pub fn overlay(&self) -> Result<Overlay, DescriptionError> {
         self.check()?;
         let mut groups = Vec::with_capacity(self.groups.len());
@@ -298,21 +299,22 @@ impl Description {
         u16::try_from(index).ok().map(GroupId)
     }
 
-    /// Returns the name of a group; empty if there is none.
+    /// Returns the name of a group, or an empty string if there is no such group.
     #[must_use]
     pub fn group_name(&self, group: GroupId) -> &str {
         self.groups.get(group.index()).map_or("", |group| &group.name)
     }
 
-    /// Returns the digest of everything that must be the same at all processes, including the
-    /// format of their rows. Keys, folders and devices are each process's own choice.
+    /// Returns the digest of everything that must be the same in all processes, including the
+    /// format of their rows. Keys, folders and devices are not included, because each process
+    /// chooses its own.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
         let Self { name, fabric, heartbeat_ms, failure_timeout_ms, client_lease_ms, .. } = self;
         let Self { clients_max, client_window, parent_window, log_entries, message_max, .. } = self;
         let Self { references_from, batching, pass_on_early, groups, .. } = self;
-        // Device options that do not suit the fabric do not make it a different overlay.
+        // Device options that do not suit the fabric do not change the identity of the overlay.
         let alike = Self { rdma: DeviceOptions::default(), ..self.clone() };
         FIELDS.digest(&[
             hash(name),
@@ -333,10 +335,10 @@ impl Description {
         ])
     }
 
-    /// Returns the fields of an overlay file by which two digests are known to differ.
+    /// Returns the fields of an overlay file in which two digests are known to differ.
     pub(super) fn differing(own: u64, other: u64) -> String {
         let names = FIELDS.differing(own, other);
-        // Most fields change the rows too, and are then the real cause.
+        // Most fields also change the rows, and are then the actual cause.
         match names.strip_suffix(", the format of rows") {
             Some(causes) => causes.to_owned(),
             None => names,

@@ -13,36 +13,38 @@ use super::description::CLIENTS_MAX;
 pub enum DescriptionError {
     /// The file cannot be read.
     #[error(
-        "cannot read {}: {source}; choose an overlay file that you may read (see tramontane shards \
-         --example-config base)",
+        "cannot read {}: {source}; choose an overlay file that you may read",
         path.display()
     )]
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The error reported by the system.
         source: std::io::Error,
     },
     /// The file is not TOML, or has an unknown field.
-    #[error("{}, line {line}: {text}; 'tramontane shards --example-config base' explains every field", path.display())]
+    #[error(
+        "{}, line {line}: {text}; the example configuration explains every field",
+        path.display()
+    )]
     Parse {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
         /// The error of the parser.
         text: String,
     },
-    /// There is no group.
+    /// An overlay without groups.
     #[error("the overlay has no group; add a [[groups]] table")]
     NoGroups,
-    /// There are too many groups.
+    /// An overlay with too many groups.
     #[error("the overlay has {0} groups, but at most {GROUPS_MAX} are possible; remove some")]
     TooManyGroups(usize),
-    /// A name that cannot be written in a list of groups, or followed by a rank.
+    /// A group name that cannot be written in a list of groups, or followed by a rank.
     #[error("\"{0}\" is not a valid group name; use 1 to 64 letters, digits, '-' or '_'")]
     Name(String),
-    /// A group is listed twice.
+    /// A group that is listed twice.
     #[error("group \"{0}\" is listed twice; give each group its own name")]
     DuplicateGroup(String),
     /// A parent that is not a group.
@@ -56,34 +58,34 @@ pub enum DescriptionError {
         /// The parent that it names.
         parent: String,
     },
-    /// A group is its own ancestor.
+    /// A group that is its own ancestor.
     #[error("group \"{0}\" is its own ancestor; change a parent so that the groups form a tree")]
     Cycle(String),
-    /// Two groups have no parent.
+    /// A second group without a parent.
     #[error("group \"{0}\" has no parent, but there is already a root; give it a parent")]
     SecondRoot(String),
-    /// A group has too many children.
+    /// A group with too many children.
     #[error(
         "group \"{0}\" has more than {CHILDREN_MAX} children; move some of them below other \
          groups"
     )]
     TooManyChildren(String),
-    /// A group has no replica, or too many.
+    /// A group with no replica, or with too many.
     #[error("group \"{0}\" must have 1 to {REPLICAS_MAX} replicas; change its number of replicas")]
     Replicas(String),
-    /// A group has no addresses, over TCP or RDMA.
+    /// A group without addresses, in an overlay over TCP or RDMA.
     #[error(
-        "group \"{0}\" lists no addresses, but the overlay does not use shared memory; list the \
+        "group \"{0}\" lists no addresses, which an overlay over TCP or RDMA needs; list the \
          addresses of its replicas: replicas = [\"10.9.0.1:7000\"]"
     )]
     NoAddresses(String),
-    /// A group has addresses, over shared memory.
+    /// A group with addresses, in an overlay over shared memory.
     #[error(
         "group \"{0}\" lists addresses, but the overlay uses shared memory; set fabric = \"tcp\" \
          or \"verbs\", or give the number of replicas"
     )]
     Addresses(String),
-    /// An address is listed twice.
+    /// An address that is listed twice.
     #[error("address {0} is listed twice; give each replica its own address")]
     DuplicateAddress(HostAddress),
     /// An address that other processes cannot connect to.
@@ -103,21 +105,21 @@ pub enum DescriptionError {
         "failure_timeout_ms is less than 3 times heartbeat_ms, or a time is 0; raise failure_timeout_ms"
     )]
     Times,
-    /// No clients, or too many.
+    /// A maximum number of clients that is zero or too large.
     #[error("clients_max is {0}; set it to a value from 1 to {CLIENTS_MAX}")]
     Clients(u16),
-    /// A size of references that no message can have.
+    /// A minimum size for references that no message can have.
     #[error(
         "references_from is {from}; set it to a value from 1 to message_max ({message_max}), or \
          omit it so that leaders copy all messages"
     )]
     References {
-        /// The size from which messages are passed by reference.
+        /// The minimum size of messages that are passed by reference.
         from: u32,
-        /// The largest message.
+        /// The maximum message size.
         message_max: u32,
     },
-    /// A size that is zero or too large.
+    /// A number or size that is zero or too large.
     #[error(
         "client_window, parent_window, log_entries or message_max is out of range; set each to a \
          value from 1 to 1073741824"

@@ -1,10 +1,10 @@
-//! The engine of a replica: its core, its views, its application.
+//! The engine of a replica, with its core, its views, and its application.
 //!
 //! # Invariants
-//! - A snapshot holds the core's counts and the application's state of one moment, between two
-//!   steps.
-//! - A view that is lost is given up before another is opened for the same peer.
-//! - A replica ends if its application has taken over a different state than its core.
+//! - A snapshot contains the core's counts and the application's state at the same moment, between
+//!   two steps.
+//! - A lost view is given up before another view is opened for the same peer.
+//! - A replica ends if its application has restored a different state than its core.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,17 +29,17 @@ use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
 
 /// The time without work after which a process of an overlay sleeps. Until then it yields, because
-/// sleeping and waking cost several microseconds on both sides, and the next batch often comes
+/// sleeping and waking cost several microseconds on both sides, and the next batch often arrives
 /// sooner.
 pub(super) const IDLE_TIME: Duration = Duration::from_micros(20);
 
 /// The interval between two updates of the replica's status.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The interval between two requests for a snapshot, after no replica had one.
+/// The pause before the next request for a snapshot if no replica had one.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 
-/// A group that lacks a quorum of voters for this long will not have one again.
+/// The time without a quorum of voters after which a group counts as lost for good.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// The parts of a replica.
@@ -94,7 +94,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
 }
 
 impl Done for Progress {
-    /// Heartbeats without other work do not justify another step at once.
+    /// Heartbeats without other work do not justify another step right away.
     fn is_idle(&self) -> bool {
         let Self { events, proposed, processed, passed_on, granted, campaigns, .. } = *self;
         [events, proposed, processed, passed_on, granted, campaigns] == [0; 6]
@@ -125,8 +125,8 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         engine
     }
 
-    /// Returns whether this replica calls a node: of two replicas, the one with the higher node id
-    /// calls.
+    /// Returns whether this replica calls a node. Of two replicas, the one with the higher node id
+    /// calls the other.
     fn is_caller_of(&self, node: NodeId) -> bool {
         let places = &self.parts.service.places;
         places.replica(node).is_some() && node < self.parts.calls.identity.node
@@ -146,7 +146,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
                 Err(Stopped::Refused(self.name_of(node), why))
             }
             Request::Snapshot(order) => {
-                // The replica that asked may have gone.
+                // The replica that asked may have disconnected.
                 let _ = order.try_send(self.take_snapshot());
                 Ok(())
             }
@@ -162,7 +162,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         places.replica(node).map_or_else(|| node.to_string(), |replica| places.name(replica))
     }
 
-    /// Opens the view that was agreed with a peer.
+    /// Opens the view agreed on with a peer.
     fn meet(&mut self, met: Met) -> Result<(), Stopped> {
         let Met { node, life, view, session } = met;
         let Some(link) = self.link_of(node) else { return Ok(()) };
@@ -184,7 +184,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         };
         let attachment = match links.open(fabric, link, &agreed) {
             Ok(attachment) => attachment,
-            // The client calls again.
+            // The client will call again.
             Err(error) if places.client(node).is_some() => {
                 tracing::warn!(%node, %error, "a client is not connected");
                 return Ok(());
@@ -207,7 +207,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Gives up the view of a link, if it has one. Returns the view, and the node at its other end.
+    /// Gives up a link's view, if it has one. Returns the view, and the node at the other end.
     fn give_up(&mut self, now: Time, link: LinkId) -> Option<(ViewId, NodeId)> {
         let Parts { cell, links, fabric, service, .. } = &mut self.parts;
         cell.with_dependent_mut(|_, replica| replica.detach(now, link));
@@ -216,8 +216,8 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         Some((view, node))
     }
 
-    /// Gives up the views of lost peers, and calls those again that this replica calls. The others
-    /// are asked to call, because they may not have noticed a loss.
+    /// Gives up the views of lost peers, and calls again those that this replica calls. The other
+    /// peers are asked to call, because they may not have noticed a loss.
     fn part_from_lost(&mut self, is_lost: impl Fn(Stage, &Links<F>, LinkId) -> bool) {
         let now = self.clock.now();
         let count = self.parts.cell.with_dependent(|_, replica| replica.links().len());
@@ -235,7 +235,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Returns this replica's state, if it is a voter that has everything.
+    /// Returns this replica's state, if the replica is a voter that has everything.
     fn take_snapshot(&mut self) -> Option<Taken> {
         let Parts { cell, application, .. } = &mut self.parts;
         cell.with_dependent(|_, replica| {
@@ -248,7 +248,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         })
     }
 
-    /// Takes over another replica's state, if the core wants it.
+    /// Restores another replica's state, if the core wants it.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Stopped> {
         let Parts { cell, links, application, .. } = &mut self.parts;
         if !cell.with_dependent(|_, replica| replica.wants_snapshot(&snapshot.cells)) {
@@ -265,7 +265,7 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Requests a snapshot, in a thread of its own.
+    /// Requests a snapshot in a separate thread.
     fn fetch(&mut self) {
         self.is_fetching = true;
         let (source, calls) = (Arc::clone(&self.parts.source), Arc::clone(&self.parts.calls));
@@ -283,9 +283,9 @@ impl<F: PeerFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Checks whether the group is lost, because the replicas that have not lost their memory are
-    /// not a quorum (TRM-5). This must hold for a while, because a replica may not know yet that it
-    /// counts again.
+    /// Checks whether the group is lost because the replicas that have kept their memory do not
+    /// form a quorum (TRM-5). This must hold for a while, because a replica may not know yet that
+    /// it counts again.
     fn check_quorum(&mut self) -> Result<(), Stopped> {
         let Parts { cell, links, service, .. } = &self.parts;
         let counts_again = |rank, life| {
@@ -457,7 +457,7 @@ impl<F: PeerFabric, R: Replica> Steps for Engine<F, R> {
         }
     }
 
-    /// Limits how long a killed leader goes unnoticed.
+    /// Limits the time for which a killed leader goes unnoticed.
     fn check_interval(&self) -> Duration {
         self.parts.heartbeat.min(Duration::from_millis(5))
     }

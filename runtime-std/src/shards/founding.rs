@@ -1,13 +1,13 @@
-//! How a starting replica finds out whether it forms its group or returns to it.
+//! Lets a starting replica find out whether it forms its group or returns to it.
 //!
-//! A group forms once all its replicas are there and in no group yet: the replica of rank 0 then
-//! lists their processes, and the others receive the list. The listed processes are founders. Any
-//! process that starts later has returned: its memory is lost, so it counts in no quorum before a
-//! quorum without it has admitted it (TRM-5).
+//! A group forms once all its replicas are running and are not in a group yet: the replica of rank
+//! 0 then lists their processes, and the others receive the list. The listed processes are
+//! founders. Any process that starts later is a returning one: its memory is lost, so it counts in
+//! no quorum before a quorum that excludes it has admitted it (TRM-5).
 //!
 //! # Invariants
-//! - A process is a founder only if the single list made by rank 0 contains it.
-//! - A returning replica uses an incarnation that a quorum of the others has given it.
+//! - A process is a founder only if it is in the single list made by rank 0.
+//! - A returning replica uses an incarnation that it has received from a quorum of the others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,40 +26,40 @@ use crate::group::ControlEndpoints;
 use crate::session_messages::{receive_message, send_message};
 use crate::shards::calls::open_join;
 
-/// How long one replica may take to answer.
+/// Time limit for the answer of one replica.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The interval between two rounds of questions.
+/// The interval between rounds of questions.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// The interval between two reports of the missing replicas, and the delay of the first.
+/// The interval between reports of the missing replicas, and the delay before the first report.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
-/// A group is lost if, for this long, the replicas that have not returned are not a quorum; one of
-/// the returned replicas may have been admitted only a moment ago. This is shorter than the time
-/// after which a replica that did not end stops, so that the returning one still learns of the
-/// loss.
+/// The time after which a group counts as lost if the replicas that have not returned do not form a
+/// quorum. The delay is needed because one of the returned replicas may have just been admitted. It
+/// is shorter than the time after which a surviving replica stops, so that the returning one still
+/// learns of the loss.
 const LOST_AFTER: Duration = Duration::from_millis(500);
 
-/// Whether a replica may return.
+/// The decision on whether a replica may return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Return {
-    /// With this incarnation.
+    /// The replica returns with this incarnation.
     As(u16),
-    /// Too few members have answered.
+    /// Too few members have answered so far.
     NotYet,
-    /// Too few replicas count in quorums to form one.
+    /// The replicas that count in quorums are too few to form one.
     LacksVoters,
 }
 
-/// How a replica is part of its group.
+/// The way in which a replica is part of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundingPart {
     pub(super) incarnation: u16,
     pub(super) is_founder: bool,
 }
 
-/// A replica that starts.
+/// A starting replica.
 pub(super) struct Founding<'s> {
     pub(super) own: ReplicaId,
     pub(super) identity: Identity,
@@ -75,7 +75,7 @@ pub(super) struct Founding<'s> {
 type Answer = Result<(u64, Standing), OpenSessionError>;
 
 impl Founding<'_> {
-    /// Runs until the group has formed, and returns this replica's part in it.
+    /// Runs until the group has formed, and returns this replica's part in the group.
     pub(super) fn run(&self) -> Result<FoundingPart, StartError> {
         let (mut at_least, mut lost_since) = (0, None::<Instant>);
         let mut tells_at = Instant::now() + TELL_PAUSE;
@@ -124,7 +124,8 @@ impl Founding<'_> {
         self.places.replicas_of(self.own.group).filter(|replica| *replica != self.own)
     }
 
-    /// Asks all others at once. Another configuration at one of them ends the start.
+    /// Asks all other replicas at the same time. A different configuration at one of them ends the
+    /// start.
     fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, Answer)>, StartError> {
         let answers: Vec<(Rank, Answer)> = std::thread::scope(|scope| {
             let asked: Vec<_> = self
@@ -164,8 +165,8 @@ impl Founding<'_> {
         }
     }
 
-    /// Returns the processes that formed the group, if it has formed; rank 0 forms it once all are
-    /// there.
+    /// Returns the processes that formed the group, if it has formed. Rank 0 forms it once all
+    /// replicas are present.
     fn find_founders(&self, answers: &[(Rank, Answer)]) -> Option<Vec<u64>> {
         let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
         if said.is_some() || self.own.rank != Rank(0) {
@@ -213,7 +214,7 @@ impl Founding<'_> {
         if replicas.saturating_sub(without) < quorum {
             return Return::LacksVoters;
         }
-        // A founder that does not know yet that the group has formed gives no incarnation.
+        // A founder that does not yet know that the group has formed assigns no incarnation.
         if members >= quorum && incarnation > 0 { Return::As(incarnation) } else { Return::NotYet }
     }
 

@@ -1,5 +1,5 @@
-//! Parsers of the control messages of shards and of the overlay file, for arbitrary bytes: used by
-//! a fuzzer, and by the tests here with random input.
+//! Feeds arbitrary bytes to the parsers of the shards' control messages and of the overlay file.
+//! Used by a fuzzer, and with random input by the tests below.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::description::Description;
 use super::messages::{AskReply, AskRequest, JoinReply, JoinRequest, PeerReply, PeerRequest};
 
-/// Parses bytes as each message that replicas, clients and operators send each other.
+/// Parses bytes as each kind of message between replicas, clients and operators.
 ///
 /// # Panics
-/// If a message differs after it was encoded and decoded.
+/// Panics if a message changes when it is encoded and decoded.
 pub fn control(bytes: &[u8]) {
     again::<PeerRequest>(bytes);
     again::<PeerReply>(bytes);
@@ -31,7 +31,7 @@ fn again<T: Serialize + for<'d> Deserialize<'d> + PartialEq + Debug>(bytes: &[u8
 /// Parses bytes as an overlay file.
 ///
 /// # Panics
-/// If a valid file yields no overlay, or one with other groups.
+/// Panics if a valid file yields no overlay, or one with different groups.
 pub fn overlay_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(description) = Description::parse(Path::new("overlay.toml"), text) else { return };
@@ -89,7 +89,7 @@ mod tests {
             overlay_file(&bytes);
         }
 
-        /// Numbers as encoded in messages, mostly small ones.
+        /// Numbers as they are encoded in messages, mostly small ones.
         #[test]
         fn arbitrary_shard_messages_are_at_most_refused(
             bytes in vec(prop_oneof![4 => 0..6_u8, 1 => any::<u8>()], 0..60),

@@ -1,7 +1,7 @@
 //! The memory that the core's replica or client borrows.
 //!
-//! The core borrows all its memory, and this module owns it. `self_cell` holds owner and borrower
-//! together without any unsafe code here.
+//! The core borrows all its memory, which this module owns. With `self_cell`, owner and borrower
+//! are stored together, and no unsafe code is needed here.
 
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::Capabilities;

@@ -1,8 +1,8 @@
-//! The two-member views that a process has open, by link.
+//! The open two-member views of a process, by link.
 //!
 //! # Invariants
-//! - A link has one view at a time. A view that is given up is retired, and its rows are kept until
-//!   the fabric confirms that nothing of it is in flight.
+//! - A link has one view at a time. A view that has been given up is retired, and its rows are kept
+//!   until the fabric confirms that nothing is in flight in them.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,19 @@ use tramontane_core::tram::{
     Attachment, LOG, LinkId, LinkRole, Memory, Overlay, ReplicaLinks, Shape,
 };
 
-/// How long a view may be open before its peer is ready.
+/// Time limit for the peer of an open view to become ready.
 const WAITING_MAX: Duration = Duration::from_secs(5);
 
-/// Why there is no view.
+/// The reason why there is no view.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoView<E: std::error::Error> {
-    #[error("no memory for a view: {0}")]
+    #[error("not enough memory for a view: {0}")]
     Memory(#[source] E),
     #[error("the fabric cannot open a view: {0}")]
     Fabric(ErrorKind),
 }
 
-/// The agreement with a peer.
+/// The terms agreed on with a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agreed {
     pub(super) node: NodeId,
@@ -57,7 +57,7 @@ pub(super) struct Links<F: HostRegions> {
 }
 
 impl<F: HostRegions<Error = ErrorKind>> Links<F> {
-    /// Creates room for `links` links, and the region, of `bytes` bytes, that all views show.
+    /// Creates room for `links` links, and a region of `bytes` bytes that is part of all views.
     pub(super) fn new(
         fabric: &mut F,
         own: NodeId,
@@ -69,7 +69,7 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         Ok(Self { own, log, open, retiring: Vec::new() })
     }
 
-    /// Opens the view agreed with a peer, in place of a link's earlier view.
+    /// Opens the view agreed on with a peer, replacing the link's earlier view.
     pub(super) fn open(
         &mut self,
         fabric: &mut F,
@@ -79,7 +79,7 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         self.close(fabric, link);
         let Agreed { node, life, incarnation, view, row_bytes: (own_bytes, peer_bytes), digest } =
             *agreed;
-        // The lower node id comes first, at both ends.
+        // The lower node id comes first at both ends.
         let is_first = self.own < node;
         let (members, bytes) = if is_first {
             ([self.own, node], [own_bytes, peer_bytes])
@@ -106,7 +106,7 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         Some((view, node, life))
     }
 
-    /// Continues to retire views that were given up.
+    /// Continues to retire views that have been given up.
     pub(super) fn retire(&mut self, fabric: &mut F) {
         self.retiring.retain(|(view, _)| !fabric.retire(*view));
     }

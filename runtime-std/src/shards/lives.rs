@@ -1,11 +1,11 @@
-//! The process of each node, and the incarnation under which it is known.
+//! The process of each node, and the incarnation under which the process is known.
 //!
-//! Shards keep nothing on disk, so a starting process learns its incarnation from others that know
-//! the earlier processes of its node. It asks a quorum of them, so that of two processes that ask,
-//! the later one learns of the earlier. The same holds for clients and the root group.
+//! Shards keep nothing on disk, so a starting process learns its incarnation from other processes
+//! that know the earlier processes of its node. It asks a quorum of them, so that if two processes
+//! ask, the later one learns of the earlier one. The same holds for clients and the root group.
 //!
 //! # Invariants
-//! - The incarnation of a node only grows, and one incarnation belongs to one process.
+//! - The incarnation of a node only grows, and each incarnation belongs to one process.
 //! - A client's place is held by one process at a time.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use tramontane_core::ids::{ClientNumber, NodeId};
 
 use super::places::Places;
 
-/// How long a place is reserved for a client that claimed it, until the client comes.
+/// The time for which a place is reserved for a client that has claimed it but not yet connected.
 const CLAIM_HOLD: Duration = Duration::from_secs(10);
 
 /// A process of a node: its random number, and its incarnation.
@@ -35,18 +35,18 @@ enum Hold {
     GivenBack,
 }
 
-/// The knowledge about one node.
+/// What is known about one node.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// Its newest process that came, or was given an incarnation.
+    /// The node's newest process that has connected or been given an incarnation.
     newest: Option<(Life, Hold)>,
-    /// A client that claims the place, and the time until which the place is reserved for it. It
-    /// may never come, because other replicas of the root may have given the place to another
-    /// client.
+    /// A client that claims the place, and the time until which the place is reserved for it. The
+    /// client may never connect, because other replicas of the root may have given the place to
+    /// another client.
     claim: Option<(Life, Instant)>,
 }
 
-/// Everything that this process knows of other processes.
+/// Everything that this process knows about other processes.
 #[derive(Debug)]
 pub(super) struct Lives {
     lease: Duration,
@@ -54,7 +54,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// Starts with no knowledge. A place whose process is gone stays reserved for the lease.
+    /// Starts with no knowledge. A place whose process has been lost stays reserved for the lease.
     pub(super) fn new(lease: Duration) -> Self {
         Self { lease, known: Mutex::default() }
     }
@@ -63,8 +63,8 @@ impl Lives {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a process came. Returns false if a later process of its node is known, or
-    /// another with the same incarnation.
+    /// Records that a process has connected. Returns false if a later process of its node is known,
+    /// or a different one with the same incarnation.
     pub(super) fn comes(&self, node: NodeId, life: Life) -> bool {
         let mut known = self.known();
         let is_current = is_current(known.get(&node), &life);
@@ -74,17 +74,17 @@ impl Lives {
         is_current
     }
 
-    /// Returns whether a process of this node has come, or was given an incarnation.
+    /// Returns whether a process of this node has connected or been given an incarnation.
     pub(super) fn knows(&self, node: NodeId) -> bool {
         self.known().get(&node).is_some_and(|known| known.newest.is_some())
     }
 
-    /// Returns whether a process is the newest known of its node.
+    /// Returns whether a process is the newest one known for its node.
     pub(super) fn is_current(&self, node: NodeId, life: Life) -> bool {
         is_current(self.known().get(&node), &life)
     }
 
-    /// Records that the connection to a process is gone.
+    /// Records that the connection to a process has been lost.
     pub(super) fn goes(&self, node: NodeId, life: u64) {
         if let Some(Known { newest: Some((of, hold)), .. }) = self.known().get_mut(&node)
             && of.life == life
@@ -94,7 +94,7 @@ impl Lives {
     }
 
     /// Assigns an incarnation of at least `at_least` to a process of a node: the one that it
-    /// already has, or one more than any earlier process had. Returns it.
+    /// already has, or one more than that of any earlier process. Returns the incarnation.
     pub(super) fn stand(&self, node: NodeId, life: u64, at_least: u32) -> u32 {
         let mut known = self.known();
         let next = match known.get(&node).and_then(|known| known.newest) {
@@ -115,7 +115,7 @@ impl Lives {
         known.iter().filter_map(of_client).collect()
     }
 
-    /// Takes over another replica's knowledge of clients, as if they had gone a moment ago.
+    /// Adopts another replica's knowledge of clients, as if they had just disconnected.
     pub(super) fn learn(&self, places: &Places, clients: &[(u16, Life)]) {
         let mut known = self.known();
         for (number, life) in clients {
@@ -127,8 +127,8 @@ impl Lives {
         }
     }
 
-    /// Returns the clients' places that were ever taken: the incarnation of each, and whether it is
-    /// free.
+    /// Returns the clients' places that have ever been taken, with the incarnation of each and
+    /// whether the place is free.
     pub(super) fn seats(&self, places: &Places) -> Vec<Seat> {
         let (known, now) = (self.known(), Instant::now());
         let seat = |(node, known): (&NodeId, &Known)| {
@@ -139,8 +139,8 @@ impl Lives {
         known.iter().filter_map(seat).collect()
     }
 
-    /// Reserves a place for a client. Returns false if another has it, or had it with this
-    /// incarnation or a later one.
+    /// Reserves a place for a client. Returns false if another client has the place, or has had it
+    /// with this incarnation or a later one.
     pub(super) fn claim(&self, node: NodeId, life: Life) -> bool {
         let (mut known, now) = (self.known(), Instant::now());
         let place = known.entry(node).or_insert(Known { newest: None, claim: None });
@@ -153,7 +153,7 @@ impl Lives {
         is_to_be_had
     }
 
-    /// Releases the place of a client that returns it.
+    /// Releases the place of a client that is returning it.
     pub(super) fn give_back(&self, node: NodeId, life: u64) {
         let mut known = self.known();
         let Some(place) = known.get_mut(&node) else { return };
@@ -183,7 +183,7 @@ pub(super) struct Seat {
 }
 
 impl Known {
-    /// Returns the process of the highest incarnation, whether it came or not.
+    /// Returns the process with the highest incarnation, whether or not it has connected.
     fn highest(&self) -> Option<Life> {
         let lives = [self.newest.map(|(life, _)| life), self.claim.map(|(life, _)| life)];
         lives.into_iter().flatten().max_by_key(|life| life.incarnation)
@@ -200,8 +200,8 @@ impl Known {
     }
 }
 
-/// Returns whether a process may follow the known ones. A process that merely claimed the place
-/// does not count, because a quorum of others may have given it to this one.
+/// Returns whether a process may follow the known ones. A process that has merely claimed the place
+/// does not count, because a quorum of others may have given the place to this one.
 fn is_current(known: Option<&Known>, life: &Life) -> bool {
     let newest = known.and_then(|known| known.newest);
     newest.is_none_or(|(before, _)| life.incarnation > before.incarnation || *life == before)
@@ -251,7 +251,8 @@ mod tests {
         assert_eq!(lives.seats(&places), [seat]);
     }
 
-    /// Two clients want one place, and a minority gives it to the client that does not get it.
+    /// Two clients claim the same place, and a minority gives it to the client that does not get
+    /// it.
     #[test]
     fn failed_claim_does_not_block_client_place() {
         let lives = Lives::new(Duration::from_secs(60));

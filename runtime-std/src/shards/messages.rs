@@ -1,4 +1,4 @@
-//! The messages between processes of an overlay on the control plane.
+//! The control-plane messages between processes of an overlay.
 //!
 //! | purpose of a session | who asks | what |
 //! |---|---|---|
@@ -13,41 +13,42 @@ use serde::{Deserialize, Serialize};
 use super::lives::{Life, Seat};
 use super::status::ReplicaStatus;
 
-/// How long one message may take.
+/// Time limit for one message.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest request, in bytes.
+/// The maximum length of a request, in bytes.
 pub(super) const REQUEST_MAX: u64 = 256;
 
-/// The longest answer in bytes, except an application's state.
+/// The maximum length of an answer in bytes, excluding an application's state.
 pub(super) const REPLY_MAX: u64 = 1 << 20;
 
 /// A request of a caller that wants to share a two-member view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerRequest {
-    /// Proposes a view with this id, which the caller has drawn at random: it was never used
-    /// before.
+    /// Proposes a view with this id, which the caller has drawn at random, so that it has never
+    /// been used before.
     Meet { view: u64, incarnation: u32 },
-    /// Confirms that the two processes keep this connection and this view.
+    /// Confirms that the caller keeps this connection and this view.
     Kept,
-    /// Rejects the other end's process: a later process of its node is known.
+    /// Rejects the other end's process, because a later process of its node is known.
     Outdated,
-    /// Asks to be called again; sent by an end that does not call, and has given up this view.
+    /// Asks the other end to call again. Sent by the end that does not call, after it has given up
+    /// this view.
     CallAgain { view: u64 },
 }
 
 /// The answer to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerReply {
-    /// The view is agreed.
+    /// Both processes have agreed on the view.
     Met { incarnation: u32 },
     /// The process is not in its group yet.
     NotYet,
-    /// The caller's process is rejected: a later one is known.
+    /// The caller's process is rejected, because a later one is known.
     Outdated,
 }
 
-/// A request of a starting replica.
+/// A request from a starting replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum JoinRequest {
     /// Asks for the state of the group, and for an incarnation of at least `at_least`.
@@ -64,29 +65,29 @@ pub(super) enum JoinReply {
     Snapshot {
         cells: Vec<u64>,
     },
-    /// No snapshot is available here now.
+    /// This replica has no snapshot now.
     NoSnapshot,
 }
 
-/// The state of the group at a replica, for another of its replicas.
+/// The state of a group, as known by one replica and sent to another replica of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Standing {
     /// The processes that formed the group, by rank. `None` if this replica is in no group yet.
     pub(super) founders: Option<Vec<u64>>,
     /// The incarnation that the asking replica may have.
     pub(super) incarnation: u16,
-    /// The number of replicas of the group that have returned and do not count yet, including the
+    /// The number of replicas of the group that have returned but do not count yet, including the
     /// asking one.
     pub(super) returning: u16,
     /// The known clients.
     pub(super) clients: Vec<(u16, Life)>,
 }
 
-/// A request of an operator, or of a client that wants a place.
+/// A request from an operator, or from a client that wants a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum AskRequest {
     Status,
-    /// Asks which places of clients are free.
+    /// Asks which client places are free.
     Seats,
     /// A place.
     Claim {
@@ -104,7 +105,7 @@ pub(super) enum AskRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum AskReply {
     Status(Box<ReplicaStatus>),
-    /// The process is not in its group yet; these replicas are missing.
+    /// The process is not in its group yet, because these replicas are missing.
     NotYet(Vec<String>),
     Seats(Vec<Seat>),
     Claimed(bool),

@@ -1,5 +1,5 @@
-//! Shards: groups of replicas in a tree, and clients that multicast to any set of them, in one
-//! order (TRAM).
+//! Shards: groups of replicas in a tree, and clients that multicast to any set of these groups, in
+//! one order (TRAM).
 //!
 //! An overlay is a [`Description`]: a file, or built by a program. A process becomes a replica of
 //! one of its groups by [`start`], and is driven by a thread of its own. Its application is a
@@ -7,11 +7,13 @@
 //! process becomes a client by [`Client::connect`]; it multicasts to a set of groups, and learns
 //! who delivered.
 //!
-//! Shards exist only in memory. A replica that died returns with a snapshot of another one of its
-//! group, and counts again once a quorum without it has admitted it. A group that loses a majority
-//! at once has lost its state: it reports that and stops. The overlay never changes.
+//! Shards exist only in memory. A replica that has failed returns with a snapshot from another
+//! replica of its group, and counts again once a quorum that excludes it has admitted it. A group
+//! that loses a majority at once has lost its state; it reports this and stops. The overlay never
+//! changes.
 //!
-//! The protocol itself is in the core ([`tramontane_core::tram`]); this module is the host's part.
+//! The core contains the protocol itself ([`tramontane_core::tram`]), and this module the host's
+//! part.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Names, ids and node ids of an overlay's processes.
+//! The names, ids and node ids of an overlay's processes.
 //!
 //! ```text
 //! node ids: | replicas: group by group, by rank | clients, by number |
@@ -16,7 +16,7 @@ pub struct Places {
     names: Vec<String>,
 }
 
-/// A name that belongs to nothing in the overlay.
+/// A name that does not exist in the overlay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchPlace {
@@ -25,7 +25,7 @@ pub enum NoSuchPlace {
     Replica {
         /// The name that was given.
         name: String,
-        /// A name that exists.
+        /// A name that does exist.
         example: String,
     },
     /// A name that belongs to no group.
@@ -33,13 +33,13 @@ pub enum NoSuchPlace {
     Group {
         /// The name that was given.
         name: String,
-        /// The names that exist.
+        /// The names that do exist.
         known: String,
     },
 }
 
 impl Places {
-    /// Derives them from a description and its overlay.
+    /// Derives the places from a description and its overlay.
     #[must_use]
     pub fn new(description: &Description, overlay: Overlay) -> Self {
         let names = description.groups.iter().map(|group| group.name.clone()).collect();
@@ -66,13 +66,13 @@ impl Places {
         NodeId(self.replica_count() + u32::from(client.0))
     }
 
-    /// Returns the replica of a node id.
+    /// Returns the replica with a node id.
     #[must_use]
     pub fn replica(&self, node: NodeId) -> Option<ReplicaId> {
         self.replicas().find(|replica| self.node(*replica) == node)
     }
 
-    /// Returns the client of a node id.
+    /// Returns the client with a node id.
     #[must_use]
     pub fn client(&self, node: NodeId) -> Option<ClientNumber> {
         let number = u16::try_from(node.get().checked_sub(self.replica_count())?).ok()?;
@@ -94,7 +94,7 @@ impl Places {
         (0..self.replica_count() + u32::from(self.overlay.limits().clients)).map(NodeId)
     }
 
-    /// Returns the group that all clients ask for their numbers.
+    /// Returns the root group, which gives all clients their numbers.
     #[must_use]
     pub fn root(&self) -> GroupId {
         let mut groups = self.overlay.all().iter();
@@ -107,7 +107,7 @@ impl Places {
         self.names.get(group.index()).map_or("", String::as_str)
     }
 
-    /// Returns the name of a replica: `g1.2`.
+    /// Returns the name of a replica, such as `g1.2`.
     #[must_use]
     pub fn name(&self, replica: ReplicaId) -> String {
         format!("{}.{}", self.group_name(replica.group), replica.rank)
@@ -124,7 +124,7 @@ impl Places {
         })
     }
 
-    /// Checks that there is a replica of that group and rank.
+    /// Checks that there is a replica with that group and rank.
     ///
     /// # Errors
     /// [`NoSuchPlace::Replica`].

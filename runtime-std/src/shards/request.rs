@@ -1,4 +1,4 @@
-//! Requests of other threads to the thread that drives a replica.
+//! Requests from other threads to the thread that drives a replica.
 
 use super::calls::Meeting;
 use super::snapshot::{Snapshot, SnapshotOrder};
@@ -8,9 +8,9 @@ use super::snapshot::{Snapshot, SnapshotOrder};
 pub(super) enum Request {
     /// The result of a meeting.
     Meeting(Meeting),
-    /// Another replica wants this one's state.
+    /// Another replica asks for this one's state.
     Snapshot(SnapshotOrder),
-    /// Another replica's state, or `None`: then it is requested again.
+    /// Another replica's state. If `None`, the state is requested again.
     Restore(Option<Snapshot>),
 }
 

@@ -1,9 +1,9 @@
-//! How a client gets its number and its incarnation: a quorum of the root's replicas gives them.
+//! Obtains a client's number and incarnation from a quorum of the root's replicas.
 //!
 //! # Invariants
-//! - Two live clients never have the same number: each got it from a quorum of the same group, and
-//!   any two quorums share a replica.
-//! - Under one number, a later client has a higher incarnation.
+//! - Two live clients never have the same number, because each has obtained its number from a
+//!   quorum of the same group, and any two quorums share a replica.
+//! - Under the same number, a later client has a higher incarnation.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use super::messages::{AskReply, AskRequest};
 use super::places::Places;
 use super::start_error::StartError;
 
-/// How long one replica may take to answer.
+/// Time limit for the answer of one replica.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The interval between two attempts.
+/// The interval between attempts.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A client's place.
@@ -41,7 +41,7 @@ pub(super) struct Seats<'s> {
 }
 
 impl Seats<'_> {
-    /// Takes a place for a process, except those in `but`.
+    /// Takes a place for a process, excluding the places in `but`.
     pub(super) fn take(&self, life: u64, but: &BTreeSet<u16>) -> Result<Taken, StartError> {
         let mut tried = but.clone();
         let mut is_full = false;
@@ -60,7 +60,7 @@ impl Seats<'_> {
                     tried.insert(taken.number.0);
                     continue;
                 }
-                // Places that others took meanwhile may become free.
+                // Places that other clients have taken in the meantime may become free.
                 tried.clone_from(but);
             }
             if Instant::now() >= self.until {
@@ -87,7 +87,7 @@ impl Seats<'_> {
         usize::from(self.places.overlay().quorum(self.places.root()))
     }
 
-    /// Returns the places as known to all replicas that answer, if those are a quorum; and the
+    /// Returns the places as known to all replicas that answer, if these form a quorum, and the
     /// replicas that do not answer.
     #[allow(clippy::type_complexity)]
     fn look(&self) -> Result<(Option<Vec<Seat>>, Vec<String>), StartError> {
@@ -109,8 +109,8 @@ impl Seats<'_> {
         Ok(((answered >= self.quorum()).then_some(all), missing))
     }
 
-    /// Chooses a number that all replicas consider free, with an incarnation that none has seen.
-    /// Clients that start together begin their search at different numbers.
+    /// Chooses a number that all replicas consider free, with an incarnation that none of them has
+    /// seen. Clients that start at the same time begin their search at different numbers.
     fn choose(&self, life: u64, seats: &[Seat], tried: &BTreeSet<u16>) -> Option<Taken> {
         let clients = self.places.overlay().limits().clients;
         let first = u16::try_from(life % u64::from(clients)).unwrap_or(0);
@@ -123,7 +123,7 @@ impl Seats<'_> {
         Some(Taken { number: ClientNumber(number), life })
     }
 
-    /// Claims a place. If only a minority grants it, it is returned.
+    /// Claims a place. If only a minority grants it, the place is returned.
     fn claim(&self, taken: &Taken) -> bool {
         let Taken { number, life } = *taken;
         let request = AskRequest::Claim { number: number.0, life };

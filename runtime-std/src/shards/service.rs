@@ -1,5 +1,5 @@
-//! The service of a replica's control server: for calls of peers, starting replicas, operators, and
-//! clients that want a place.
+//! The service behind a replica's control server, for calls from peers, starting replicas,
+//! operators, and clients that want a place.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,7 +19,7 @@ use super::snapshot;
 use super::status::StatusBoard;
 use crate::session_messages::{receive_message, send_message};
 
-/// The state that clients of the control server are served from.
+/// The state from which clients of the control server are served.
 pub(super) struct Service {
     pub(super) own: ReplicaId,
     pub(super) places: Places,
@@ -27,10 +27,10 @@ pub(super) struct Service {
     pub(super) board: StatusBoard,
     /// The processes that formed the group, by rank, once known.
     founders: OnceLock<Vec<u64>>,
-    /// The replicas that this one waits for before that.
+    /// The replicas that this one waits for until then.
     missing: Mutex<Vec<String>>,
-    /// Replicas of the group that have returned, and were not seen to count again, with their
-    /// processes.
+    /// Replicas of the group that have returned, and that have not been seen to count again, with
+    /// their processes.
     returning: Mutex<BTreeMap<Rank, u64>>,
     /// Set once this process is driven.
     pub(super) inside: OnceLock<Arc<Calls<Request>>>,
@@ -66,15 +66,15 @@ impl Service {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
     }
 
-    /// Removes the replicas that count again from the list of those that have returned. Returns how
-    /// many are left.
+    /// Removes the replicas that count again from the list of those that have returned. Returns the
+    /// number of replicas left.
     pub(super) fn count_returning(&self, counts_again: impl Fn(Rank, u64) -> bool) -> usize {
         let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
         returning.retain(|rank, life| !counts_again(*rank, *life));
         returning.len()
     }
 
-    /// Serves one client.
+    /// Serves one client of the control server.
     pub(super) fn receive(&self, client: Client) {
         let Client { purpose, node, incarnation: life, session } = client;
         let served = match (purpose, self.inside.get()) {
@@ -82,7 +82,7 @@ impl Service {
             (Purpose::Join, _) => self.answer_join(node, life, session),
             (Purpose::Peer, Some(calls)) => calls.answer(node, life, session),
             (Purpose::Peer, None) => answer_not_yet(session),
-            // The control server refuses the first, and replicas do not serve the others.
+            // The control server refuses the first purpose, and replicas do not serve the others.
             (Purpose::Meet | Purpose::Client | Purpose::Restart, _) => Ok(()),
         };
         if let Err(error) = served {
@@ -139,7 +139,7 @@ impl Service {
         }
     }
 
-    /// Returns the state of the group, for one of its replicas that starts.
+    /// Returns the state of the group, for a starting replica of the group.
     fn standing(&self, rank: Rank, node: NodeId, wanted: Life) -> Standing {
         let founders = self.founders.get().cloned();
         let is_founder = |founders: &Vec<u64>| founders.get(rank.index()) == Some(&wanted.life);

@@ -1,5 +1,5 @@
-//! The snapshot that a replica takes over from a voter of its group when it has lost its memory, or
-//! is far behind: the core's counts, and the application's state of the same moment.
+//! The snapshot that a replica receives from a voter of its group when it has lost its memory or is
+//! far behind. It contains the core's counts, and the application's state at the same moment.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::group::ControlEndpoints;
 use crate::requests::Requests;
 use crate::session_messages::{receive_message, send_message};
 
-/// The largest state of an application, in bytes.
+/// The maximum size of an application's state, in bytes.
 pub(super) const STATE_MAX: u64 = 1 << 40;
 
 /// A snapshot as the driving thread takes it.
@@ -39,7 +39,7 @@ pub(super) struct Snapshot {
     pub(super) state: Vec<u8>,
 }
 
-/// The sending end for a snapshot that was ordered.
+/// The sending end for a requested snapshot.
 pub(super) type SnapshotOrder = SyncSender<Option<Taken>>;
 
 /// Creates a channel for one snapshot.
@@ -47,7 +47,7 @@ pub(super) fn order() -> (SnapshotOrder, Receiver<Option<Taken>>) {
     sync_channel(1)
 }
 
-/// Sends this replica's state to another, if this one is a voter.
+/// Sends this replica's state to another replica, if this one is a voter.
 pub(super) fn give(
     session: &mut Session,
     requests: Option<&Requests<Request>>,
@@ -76,8 +76,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Asks the others of the group, one after the other. Returns `None` if none has a snapshot
-    /// now.
+    /// Asks the other replicas of the group in turn. Returns `None` if none has a snapshot now.
     pub(super) fn take(&self) -> Option<Snapshot> {
         let others = self.places.replicas_of(self.own.group).filter(|other| *other != self.own);
         for other in others {

@@ -1,5 +1,5 @@
-//! How a process becomes a replica: it forms its group together with the others, or returns to it
-//! with a snapshot.
+//! Makes a process a replica, which forms its group together with the others or returns to it with
+//! a snapshot.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -35,7 +35,7 @@ use crate::rdma::NoFabric;
 use crate::requests::Requests;
 use crate::shared_memory::{Residence, Root};
 
-/// The interval between two requests for a snapshot.
+/// The interval between requests for a snapshot.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -44,11 +44,11 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StartOptions<'c> {
-    /// How long it may wait for the others.
+    /// Time limit for the wait for the other replicas.
     pub time_limit: Duration,
     /// Ends the wait when it becomes true.
     pub cancel: &'c AtomicBool,
-    /// The socket at which it is met, over TCP, if one is already open.
+    /// The socket on which peers connect over TCP, if one is already open.
     pub listener: Option<Listener>,
     /// Called every few seconds with the names of the replicas that this one waits for.
     pub told: Option<fn(&[String])>,
@@ -60,20 +60,20 @@ impl Default for StartOptions<'_> {
     }
 }
 
-/// A running replica, driven by a thread of its own. Dropping it closes it.
+/// A running replica, driven by its own thread. Dropping the handle closes the replica.
 pub struct Running {
-    // Dropped first: the control server outlives it.
+    // Dropped first, because the control server must outlive it.
     poller: Poller,
     service: Arc<Service>,
     is_over: Arc<AtomicBool>,
     _server: ControlServer,
 }
 
-/// Becomes a replica of an overlay, and runs as one. Returns once its group has formed, or has
-/// admitted it again.
+/// Makes this process a replica of an overlay, and runs it. Returns once the replica's group has
+/// formed, or has admitted the replica again.
 ///
 /// # Errors
-/// [`StartError`]; nothing is left behind in that case.
+/// Returns [`StartError`]. In that case nothing is left behind.
 pub fn start<R: Replica + 'static>(
     description: &Description,
     replica: ReplicaId,
@@ -85,7 +85,7 @@ pub fn start<R: Replica + 'static>(
     let node = place.places.node(replica);
     let identity = place.identity(node)?;
     // One instance for all applications, so that a program does not compile everything again for
-    // each of its types.
+    // each of its application types.
     let application: Box<dyn Replica> = Box::new(application);
     let starting = Starting { place, description, own: replica, identity, application };
     let residence = starting.place.residence(description.fabric, &identity, &options)?;
@@ -107,7 +107,7 @@ pub(super) fn open_device(
     Ok(site)
 }
 
-/// The resources of a process before it is a replica or a client.
+/// The resources of a process before it is a replica or client.
 pub(super) struct StartingProcess {
     pub(super) places: Places,
     pub(super) endpoints: ControlEndpoints,
@@ -118,7 +118,7 @@ pub(super) struct StartingProcess {
 }
 
 impl StartingProcess {
-    /// Creates them from a description.
+    /// Creates the resources from a description.
     pub(super) fn of(description: &Description) -> Result<Self, StartError> {
         let places = Places::new(description, description.overlay()?);
         let root = match &description.shm_dir {
@@ -146,7 +146,7 @@ impl StartingProcess {
         Identity { node, incarnation: life, digest: self.digest }
     }
 
-    /// Returns the local address on the route to the replicas, if they have addresses.
+    /// Returns the local address on the route to the replicas, if the replicas have addresses.
     pub(super) fn own_address(&self) -> Option<IpAddr> {
         let remote = |address: &Address| match address {
             Address::Tcp(remote) => own_address_towards(*remote.resolve().ok()?.first()?).ok(),
@@ -168,7 +168,7 @@ impl StartingProcess {
     }
 }
 
-/// Returns the local address from which the system would send to another. Nothing is sent.
+/// Returns the local address from which the system would send to another address. Nothing is sent.
 fn own_address_towards(remote: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -194,7 +194,7 @@ fn endpoints(
     ControlEndpoints::listed(fabric, (root, name.as_str()), nodes, key_file.as_deref(), allow_clear)
 }
 
-/// A process about to become a replica.
+/// A process that is about to become a replica.
 struct Starting<'d> {
     place: StartingProcess,
     description: &'d Description,
@@ -212,8 +212,8 @@ impl Starting<'_> {
         let until = Instant::now() + options.time_limit;
         let Self { place, description, own, identity, mut application } = self;
         let StartingProcess { places, endpoints, lease, .. } = place;
-        // Done before others wait for this process, so that anything this machine lacks is reported
-        // at once.
+        // Done before others wait for this process, so that anything that this machine lacks is
+        // reported at once.
         let overlay = places.overlay().clone();
         let shape = Shape::of(&overlay, own.group);
         let links = ReplicaLinks::of(&overlay, own.group).len();
@@ -283,7 +283,7 @@ impl Starting<'_> {
             heartbeat: Duration::from_millis(description.heartbeat_ms),
         });
         let poller = Poller::start(engine, &ending)?;
-        // Calls are answered from now on.
+        // From here on, calls are answered.
         let _ = service.inside.set(calls);
         Ok(Running { poller, service, is_over, _server: server })
     }
@@ -322,7 +322,7 @@ fn listen(
     })
 }
 
-/// Takes a voter's state, as soon as there is a voter.
+/// Restores a voter's state as soon as there is a voter.
 fn take_over(source: &Source, until: Instant, cancel: &AtomicBool) -> Result<Snapshot, StartError> {
     loop {
         if let Some(snapshot) = source.take() {
@@ -348,13 +348,14 @@ impl Running {
         self.service.board.status().unwrap_or_default()
     }
 
-    /// Returns why it ended, if it has.
+    /// Returns the reason why the replica ended, or `None` if it is running.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.poller.stopped()
     }
 
-    /// Ends the replica. Returns why it ended: [`Stopped::Closed`] if by this call.
+    /// Ends the replica. Returns the reason why it ended, which is [`Stopped::Closed`] if this call
+    /// ended it.
     pub fn close(self) -> Stopped {
         self.is_over.store(true, Ordering::Relaxed);
         self.poller.close()

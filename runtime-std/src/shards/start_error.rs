@@ -1,4 +1,4 @@
-//! Why a process does not become a replica or a client.
+//! The reasons why a process does not become a replica or client.
 
 use tramontane_control::Address;
 use tramontane_core::tram::OpenError;
@@ -10,36 +10,38 @@ use crate::member::Stopped;
 use crate::rdma::NoFabric;
 use crate::shared_memory;
 
-/// Why a process did not become a replica, or a client.
+/// The reason why a process did not become a replica or client.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The overlay is wrong.
+    /// The overlay's description is invalid.
     #[error(transparent)]
     Description(#[from] DescriptionError),
     /// The overlay has no such replica.
     #[error(transparent)]
     NoSuchPlace(#[from] NoSuchPlace),
-    /// The others' control servers cannot be reached.
+    /// The control servers of the other replicas cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
-    /// There is no fabric to carry its writes.
+    /// There is no fabric to carry the overlay's writes.
     #[error(transparent)]
     Fabric(#[from] NoFabric),
-    /// There is no place in shared memory.
+    /// The process's place in shared memory is not available.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
-    /// The process's own address is in use, or does not exist.
-    #[error("cannot listen at {address}: {source}; is replica {replica} already running?")]
+    /// The process's own address is in use or does not exist.
+    #[error(
+        "cannot listen at {address}: {source}; stop replica {replica} if it is already running"
+    )]
     Listen {
         /// The address of the socket.
         address: Address,
         /// This replica.
         replica: String,
-        /// The system's error.
+        /// The error reported by the system.
         source: std::io::Error,
     },
-    /// A process of the overlay has another key, program or configuration.
+    /// A process of the overlay has a different key, program or configuration.
     #[error("replica {replica}: {why}")]
     Refused {
         /// The name of the replica.
@@ -47,13 +49,14 @@ pub enum StartError {
         /// Its answer.
         why: String,
     },
-    /// The required replicas did not come.
+    /// The required replicas did not connect.
     #[error("these replicas did not respond in time: {}; start them", missing.join(", "))]
     NotMet {
         /// Their names.
         missing: Vec<String>,
     },
-    /// A majority of the group's replicas lost their memory: no replica has its state.
+    /// A majority of the group's replicas have lost their memory, so no replica has the group's
+    /// state.
     #[error(
         "group {group} lost a majority of its replicas at once, and its state with them; stop all \
          processes of the overlay, and start them again"
@@ -62,7 +65,7 @@ pub enum StartError {
         /// The group.
         group: String,
     },
-    /// All places of clients are taken.
+    /// All client places are taken.
     #[error(
         "all {0} client places are taken; stop a client, wait until the lease of a lost client has \
          expired (client_lease_ms), or raise clients_max"
@@ -72,9 +75,9 @@ pub enum StartError {
     #[error("the application refused the state of its group: {0}")]
     StateRefused(std::io::Error),
     /// There is no memory for the log.
-    #[error("no memory: {0}; lower log_entries or message_max")]
+    #[error("not enough memory: {0}; lower log_entries or message_max")]
     NoMemory(String),
-    /// The core refuses its parameters.
+    /// The core refuses the parameters.
     #[error("the replica cannot be opened: {0}")]
     Open(#[from] OpenError),
     /// The wait was cancelled.

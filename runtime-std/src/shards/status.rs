@@ -1,13 +1,13 @@
-//! The status of a replica: for people, and for scripts.
+//! The status of a replica, for people and for scripts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// The recent status of a replica.
+/// The latest status of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaStatus {
-    /// Its name, as `g1.2`.
+    /// The replica's name, such as `g1.2`.
     pub replica: String,
     /// Its group.
     pub group: String,
@@ -15,39 +15,39 @@ pub struct ReplicaStatus {
     pub incarnation: u16,
     /// The state of the replica.
     pub state: ReplicaState,
-    /// The replica to which it last gave its log; `None` if it has given it to none.
+    /// The leader to which the replica last gave its log. `None` if it has given its log to none.
     pub leader: Option<String>,
-    /// The round of that replica's timestamp.
+    /// The round of that leader's timestamp.
     pub round: u64,
-    /// The timestamp as one number: of two leaders, the later has the higher one.
+    /// The timestamp as a single number. Of two leaders, the later one has the higher number.
     pub timestamp: u64,
-    /// Entries of its log.
+    /// Number of entries in the replica's log.
     pub tail: u64,
-    /// Entries that are decided.
+    /// Number of decided entries.
     pub decided: u64,
-    /// Entries that were delivered, or passed over because they are for other groups.
+    /// Number of entries that have been delivered, or skipped because they are for other groups.
     pub processed: u64,
-    /// Messages delivered to its application since its start.
+    /// Number of messages delivered to the application since the replica's start.
     pub delivered: u64,
-    /// Messages delivered per second, over about the last second.
+    /// Number of messages delivered per second, averaged over about the last second.
     pub delivered_per_second: u64,
-    /// Clients that are connected to it.
+    /// Number of clients connected to the replica.
     pub clients: u16,
-    /// Replicas of its group, its parent and its children that are connected to it.
+    /// Number of connected replicas of the replica's group, its parent and its children.
     pub replicas: u16,
-    /// The number of leaders to which it gave its log.
+    /// The number of leaders to which the replica has given its log.
     pub granted: u64,
-    /// The number of times that it began to ask for the others' logs.
+    /// The number of times that the replica has begun to ask the others for their logs.
     pub campaigns: u64,
-    /// The time since its start, in ms.
+    /// The time since the replica's start, in ms.
     pub uptime_ms: u64,
-    /// Why it ended, if it has.
+    /// The reason why the replica has ended, if it has.
     pub stopped: Option<String>,
-    /// A notice about its files in shared memory, if they were removed.
+    /// A notice about the replica's files in shared memory, if they have been removed.
     pub notice: Option<String>,
 }
 
-/// The state of a replica. In JSON it is the name in lower case.
+/// The state of a replica. In JSON, this is the name in lower case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -59,14 +59,14 @@ pub enum ReplicaState {
     Leading,
     /// The replica follows a leader, or waits for one.
     Following,
-    /// The replica has returned, and has no vote yet.
+    /// The replica has returned, but has no vote yet.
     Returning,
     /// The replica has ended.
     Halted,
 }
 
 impl ReplicaState {
-    /// Returns the name, as in JSON.
+    /// Returns the name, as used in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl ReplicaState {
         }
     }
 
-    /// Returns whether it counts in its group's majority.
+    /// Returns whether the replica counts in its group's majority.
     #[must_use]
     pub const fn counts(self) -> bool {
         matches!(self, Self::Leading | Self::Following)
@@ -95,7 +95,7 @@ impl StatusBoard {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
     }
 
-    /// Returns the status; `None` before the replica is in its group.
+    /// Returns the status, or `None` before the replica is in its group.
     pub(super) fn status(&self) -> Option<ReplicaStatus> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
