@@ -17,13 +17,13 @@ pub enum Command {
     /// Measure block multicasts of large messages.
     #[command(after_help = BLOCKS_EXAMPLES)]
     Blocks(blocks::command::Arguments),
-    /// Measure the time from commit to delivery at a low rate, compared with the hand-off of a
-    /// cache line.
+    /// Measure the time from commit to delivery at a low rate, and compare it with the hand-off of
+    /// a cache line.
     Latency(Latency),
     /// Measure the cost of an idle group: processor time and posts.
     Idle(Idle),
-    /// Measure the cost of a member being killed, stopped or leaving under load, and check that
-    /// nothing is lost.
+    /// Measure what it costs when a member is killed, is stopped or leaves under load, and check
+    /// that nothing is lost.
     #[command(after_help = VIEWS_EXAMPLES)]
     Views(Views),
     /// Compare the papers' claims and this project's goals with the simulator's results.
@@ -32,8 +32,8 @@ pub enum Command {
     /// Measure TRAM on this machine: messages to several groups, and leaders that are killed.
     #[command(after_help = crate::shards::command::EXAMPLES)]
     Shards(crate::shards::command::Arguments),
-    /// Measure groups that log, compared with plain writers with as many syncs, and the duration of
-    /// a restart of all members.
+    /// Measure groups that log, compared with plain writers that sync equally often, and the
+    /// duration of a restart of all members.
     #[command(after_help = crate::durable::command::EXAMPLES)]
     Durable(crate::durable::command::Arguments),
     /// Run one process of an experiment; started by the other commands.
@@ -69,19 +69,19 @@ pub struct Multicast {
     /// Which members send
     #[arg(long, value_enum, default_value = "all")]
     pub senders: Senders,
-    /// Bytes of a message; several values give several runs
+    /// Size of a message in bytes; several values give several runs
     #[arg(long, value_delimiter = ',', default_values_t = [1_u32, 1_024, 10_240])]
     pub bytes: Vec<u32>,
-    /// Slots of each sender
+    /// Number of slots per sender
     #[arg(long, default_value_t = 100)]
     pub window: u32,
-    /// Number of messages of each sender [default: enough for about half a second]
+    /// Number of messages per sender [default: enough for about half a second]
     #[arg(long)]
     pub messages: Option<u64>,
     /// Spindle's techniques to disable
     #[arg(long, value_enum, value_delimiter = ',')]
     pub without: Vec<Technique>,
-    /// Neither write nor read the messages' bytes, like perftest
+    /// Neither write nor read the bytes of messages, as in perftest
     #[arg(long)]
     pub untouched: bool,
     /// Which thread steps the member
@@ -90,13 +90,12 @@ pub struct Multicast {
     /// Number of runs of each configuration; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Run a probe without a protocol in turn with each run, and print the ratio: over shared
+    /// Alternate each run with a probe that has no protocol, and print the ratio: over shared
     /// memory a bare ring between two processes, over TCP a bare mesh of the same number of
     /// processes
     #[arg(long)]
     pub probe: bool,
-    /// Let the operating system place the processes, instead of pinning them to the processors in
-    /// turn
+    /// Let the operating system place the processesinstead of pinning each to a processor
     #[arg(long)]
     pub unpinned: bool,
     /// The device that carries the writes.
@@ -120,7 +119,7 @@ pub struct Latency {
     /// The number of members; the first one sends
     #[arg(long, default_value_t = 2)]
     pub nodes: u16,
-    /// Bytes of a message, at least 8
+    /// Size of a message in bytes, at least 8
     #[arg(long, default_value_t = 8)]
     pub bytes: u32,
     /// Number of messages in each round
@@ -132,7 +131,7 @@ pub struct Latency {
     /// Put only the first member into the sender list, so that no nulls are required
     #[arg(long)]
     pub one_sender: bool,
-    /// Rounds, each with a hand-off probe over shared memory; the median counts
+    /// Number of rounds, each with a hand-off probe over shared memory; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Print one JSON object
@@ -146,7 +145,7 @@ pub struct Idle {
     /// The number of members
     #[arg(long, default_value_t = 4)]
     pub nodes: u16,
-    /// How long to measure, in seconds
+    /// Duration of the measurement, in seconds
     #[arg(long, default_value_t = 5)]
     pub seconds: u64,
     /// Print one JSON object
@@ -173,32 +172,33 @@ pub struct Views {
     /// The number of members, all of which send
     #[arg(long, default_value_t = 4)]
     pub nodes: u16,
-    /// How a member goes, one way after another [default: kill, stop, leave]
+    /// How a member departs, in turn [default: kill, stop, leave]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub ways: Vec<Departure>,
-    /// The number of times that a member goes and comes back
+    /// The number of times that a member departs and returns
     #[arg(long, default_value_t = 30)]
     pub rounds: u32,
-    /// A member whose heartbeat is overdue by this time is removed, in milliseconds
+    /// Time in milliseconds by which a member's heartbeat must be overdue before the member is
+    /// removed
     #[arg(long, default_value_t = 200)]
     pub failure_timeout_ms: u64,
-    /// The time between two heartbeats, in milliseconds
+    /// Interval between heartbeats, in milliseconds
     #[arg(long, default_value_t = 5)]
     pub heartbeat_ms: u64,
     /// Measure instead the cost of heartbeats in a group whose membership does not change
     #[arg(long)]
     pub steady: bool,
     /// Measure instead the rate of large messages of this size in the total order, with one sender
-    /// and with all
+    /// and with all members sending
     #[arg(long, value_name = "BYTES", conflicts_with = "steady")]
     pub large: Option<usize>,
-    /// The wait between two messages of each member, in microseconds
+    /// The time between two messages of each member, in microseconds
     #[arg(long, default_value_t = 200)]
     pub pace_us: u64,
     /// The longest quiet time between two rounds, in milliseconds
     #[arg(long, default_value_t = 100)]
     pub settle_ms: u64,
-    /// The seed that determines which member goes when
+    /// The seed that determines which member departs and when
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON object

@@ -1,4 +1,4 @@
-//! Reasons that an experiment could not be carried out.
+//! Reasons why an experiment could not be run.
 
 use tramontane_core::layout::LayoutError;
 use tramontane_core::memory::OutOfRow;
@@ -10,13 +10,13 @@ use tramontane_runtime::group::{ConnectError, DescriptionError, StartError};
 use tramontane_runtime::member::{SendError, Stopped};
 use tramontane_runtime::shared_memory;
 
-/// The reason that an experiment could not be carried out.
+/// The reason that an experiment could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// Arguments that do not describe an experiment; the text says what to change.
+    /// Arguments that do not describe an experiment; the text contains the remedy.
     #[error("{0}")]
     Arguments(String),
-    /// A problem of the machine, or of another process of the experiment.
+    /// A problem with the machine, or with another process of the experiment.
     #[error("{0}")]
     Setup(String),
     /// A folder to be measured is not writable, or is full.
@@ -24,13 +24,13 @@ pub enum BenchError {
     Disk {
         /// The folder that was measured.
         path: std::path::PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The group is invalid.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The members did not come together.
+    /// The members did not meet.
     #[error(transparent)]
     Start(#[from] StartError),
     /// Remains of earlier processes cannot be removed.
@@ -46,13 +46,13 @@ pub enum BenchError {
     /// This process is not a worker of an experiment.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// Signals cannot be watched.
+    /// Signals cannot be watched for.
     #[error(transparent)]
     Signals(#[from] WatchError),
     /// A member stopped during the run.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// A promise of the group was broken.
+    /// A guarantee of the group was violated.
     #[error("{0}")]
     Broken(String),
     /// A send failed.

@@ -1,5 +1,5 @@
 //! The common parts of an experiment's processes: the kinds of experiment, and the trait that
-//! connects a task with its outcome.
+//! relates a task to its outcome.
 //!
 //! The bench starts one process per member ([`crate::processes`]); each runs its task
 //! ([`crate::worker`]) and reports one outcome. A type that implements [`Experiment`] is the task;
@@ -20,13 +20,13 @@ use tramontane_runtime::group::{
     Connected, Description, DescriptionBuilder, Running, StartOptions, View, ViewLayout, connect,
 };
 
-/// Maximum time that the processes of an experiment wait for each other at the start.
+/// Time limit for the processes of an experiment to meet at the start.
 pub(crate) const JOIN_LIMIT: Duration = Duration::from_secs(20);
 
 /// The kinds of experiment that run as processes, by their names in the hidden command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// One cache line back and forth.
+    /// One cache line passed back and forth.
     HandOff,
     /// A ring in each direction without a protocol.
     BareRing,
@@ -57,20 +57,20 @@ impl Kind {
     }
 }
 
-/// The task of each process of an experiment, as it is sent to them.
+/// The task of an experiment's processes, as it is sent to them.
 pub(crate) trait Experiment: Clone + Serialize + DeserializeOwned {
-    /// Tells the process which task it gets.
+    /// The kind of experiment, which tells the process how to read its task.
     const KIND: Kind;
     /// The measurements of one process.
     type Outcome: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Runs one process. A member that is still running is returned with the outcome, and closed
-    /// once all processes have theirs: if it left earlier, members that still deliver would lose
-    /// it.
+    /// Runs one process. A member that is still running is returned with the outcome, and is closed
+    /// once all processes have their outcomes. If it left earlier, members that are still
+    /// delivering would lose a peer.
     fn run(&self, own: &Member) -> Result<(Self::Outcome, Option<Running>), BenchError>;
 }
 
-/// Builds a group of this number of members in one subgroup; the first `senders` of them send.
+/// Builds a group with `nodes` members in one subgroup, of which the first `senders` send.
 pub(crate) fn group(nodes: u16, senders: u16, window: u32, message_max: u32) -> DescriptionBuilder {
     let group = Description::builder("bench").nodes(nodes.into()).senders(senders.into());
     group.window(window).message_max(message_max)
@@ -91,7 +91,7 @@ impl Member {
         self.group.subgroups[0].senders()
     }
 
-    /// Returns the number of messages of all senders together, if each sends `messages`.
+    /// Returns the total number of messages if each sender sends `messages`.
     pub(crate) fn messages_of_all(&self, messages: u64) -> u64 {
         messages * self.senders().len() as u64
     }
@@ -100,7 +100,8 @@ impl Member {
     pub(crate) fn start(&self) -> Result<(Description, StartOptions<'static>), BenchError> {
         let (group, mut options) = self.place.start(self.group.clone(), self.rank.into())?;
         options.time_limit = JOIN_LIMIT;
-        // Applies if the membership may change: the group is formed only for this experiment.
+        // This matters only if the membership may change: the group is formed anew for this
+        // experiment.
         options.forming.new_group = true;
         Ok((group, options))
     }
@@ -120,7 +121,7 @@ impl Member {
     }
 }
 
-/// The data that a process of an experiment gets.
+/// The data that a process of an experiment receives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task<E> {
     pub(crate) member: Member,

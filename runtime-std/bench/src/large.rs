@@ -1,8 +1,8 @@
 //! Large messages in the total order of a group: bytes per second delivered by each member. Senders
 //! write each byte, and members read each byte.
 //!
-//! In turn with it, as many bytes are sent as small messages of the same group, which shows their
-//! cost without blocks.
+//! Alternating with that, the same number of bytes is sent as small messages in the same group,
+//! which shows the cost without blocks.
 
 use serde::Serialize;
 
@@ -15,10 +15,10 @@ use crate::spread::Spread;
 use crate::steady::{NO_HEARTBEAT_MS, beating, messages_per_s};
 use tramontane_local::interrupt::Interrupts;
 
-/// Bytes that each sender sends in a run.
+/// Number of bytes that each sender sends in a run.
 const SENDER_BYTES: usize = 512 << 20;
 
-/// Size of a small message: the paper's size, which fits in a slot.
+/// Size of a small message in bytes: the paper's size, which fits into a slot.
 const SMALL_BYTES: u32 = 10_240;
 
 /// The number of senders, and the resulting rates.
@@ -29,7 +29,7 @@ struct Row {
     large_bytes_per_s: Spread,
     /// Rate of messages of [`SMALL_BYTES`].
     small_bytes_per_s: Spread,
-    /// The first divided by the second, round by round.
+    /// The rate of large messages divided by that of small ones, round by round.
     ratio: Spread,
 }
 
@@ -43,7 +43,7 @@ pub struct LargeReport {
     rows: Vec<Row>,
 }
 
-/// Runs both in turn, with one sender and with all.
+/// Alternates both measurements, with one sender and with all.
 pub(crate) fn run(
     arguments: &Views,
     bytes: usize,

@@ -1,5 +1,5 @@
 //! Experiments: Spindle's continuous sending over shared memory, TCP or RDMA, compared with probes
-//! of the machine's limit; RDMC's block multicasts; TRAM's shards; logs; members that leave and
+//! of the machine's limit; RDMC's block multicasts; TRAM's shards; logs; and members that leave and
 //! return. In addition, the record compares the papers' claims with the simulator's results.
 //!
 //! | file | contents |

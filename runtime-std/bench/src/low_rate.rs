@@ -24,7 +24,7 @@ pub struct LatencyReport {
     pub machine: String,
     /// The fabric: `shm` or `verbs`.
     pub fabric: &'static str,
-    /// One-way time of a cache line from one process to another, in ns; over shared memory.
+    /// One-way time of a cache line from one process to another, in ns; only over shared memory.
     pub hand_off_ns: Option<Spread>,
     /// Median time from commit to the sender's own delivery, in ns.
     pub own_ns: Spread,
@@ -38,7 +38,8 @@ pub struct LatencyReport {
     pub own_ratio: Option<Spread>,
     /// The last member's delivery divided by the hand-off, round by round.
     pub last_ratio: Option<Spread>,
-    /// The fabric's counts at each member, by rank, in the last round; empty if it does not count.
+    /// The fabric's counts at each member, by rank, in the last round; empty if the fabric does not
+    /// count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<PostCounts>,
 }
@@ -72,7 +73,7 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
     let (mut last, mut last_p99) = (vec![], vec![]);
     let mut counts = Vec::new();
     for _ in 0..arguments.rounds {
-        // The latency of a cache line says nothing about a network.
+        // The time to pass a cache line in memory says nothing about a network.
         if arguments.fabric == Carrier::SharedMemory {
             let handed_off = processes::run(&pair, &HandOff { rounds: HAND_OFFS }, &start)?;
             let times: Vec<f64> = handed_off.iter().map(|outcome| outcome.one_way_ns).collect();
@@ -106,7 +107,7 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
     })
 }
 
-/// Returns, for each message, the time at the last of some members.
+/// Returns, for each message, the time at the last of the given members.
 pub(crate) fn last_of(lists: &[&[u32]]) -> Vec<f64> {
     (0..lists.iter().map(|list| list.len()).min().unwrap_or(0))
         .map(|index| f64::from(lists.iter().map(|list| list[index]).max().unwrap_or(0)))

@@ -1,6 +1,6 @@
 //! The process of an experiment as a member of a group: continuous sending, a low rate, and idling.
-//! Everything that the benches know about such a group is here. Whether its membership may change
-//! is a setting of its description.
+//! All of the benches' code for such a group is in this module. The group's description determines
+//! whether its membership may change.
 
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -23,14 +23,15 @@ use tramontane_runtime::rdma::PostCounts;
 /// The one subgroup of these groups.
 const ALL: SubgroupId = SubgroupId(0);
 
-/// Maximum time for the last message.
+/// Time limit for the last message.
 const LAST_LIMIT: Duration = Duration::from_secs(60);
 
-/// Continuous sending, as fast as possible. Messages that do not fit in a slot are large ones.
+/// Continuous sending, as fast as possible. Messages that do not fit into a slot are sent as large
+/// ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sending {
     pub(crate) message_bytes: usize,
-    /// Number of messages of each sender.
+    /// Number of messages per sender.
     pub(crate) messages: u64,
     /// The enabled techniques of the paper, as the core's bits.
     pub(crate) switch_bits: u8,
@@ -42,14 +43,14 @@ pub(crate) struct Sending {
 /// The measurements of one process of [`Sending`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sent {
-    /// Messages delivered here per second, local and peers' together; with a polling thread,
-    /// counted from the first delivery on.
+    /// Messages delivered here per second, including the member's own; with a polling thread,
+    /// counted from the first delivery.
     pub(crate) messages_per_s: f64,
-    /// Rounds used without a message; not counted with a polling thread.
+    /// Number of rounds without a message (nulls); not counted with a polling thread.
     pub(crate) nulls: u64,
-    /// Writes posted; not counted with a polling thread.
+    /// Number of writes posted; not counted with a polling thread.
     pub(crate) writes: u64,
-    /// The fabric's counts, if it counts.
+    /// The fabric's counts, if it keeps counts.
     pub(crate) posts: Option<PostCounts>,
     /// A checksum of the bytes read, so that the reads are not optimised away.
     pub(crate) checksum: u64,
@@ -58,7 +59,7 @@ pub(crate) struct Sent {
 /// One sender at a low rate; all members record when each message arrives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LowRate {
-    /// Size of a message, at least eight bytes.
+    /// Size of a message in bytes, at least 8.
     pub(crate) message_bytes: usize,
     pub(crate) messages: u64,
     /// Time between two messages.
@@ -70,7 +71,7 @@ pub(crate) struct LowRate {
 pub(crate) struct Latencies {
     /// Time from commit to delivery here, for each message.
     pub(crate) latency_ns: Vec<u32>,
-    /// The fabric's counts, if it counts.
+    /// The fabric's counts, if it keeps counts.
     pub(crate) posts: Option<PostCounts>,
 }
 
@@ -101,7 +102,7 @@ fn start<R: Replica>(
     Ok(start_stepped(description, options, replica)?)
 }
 
-/// Starts a thread that steps a member from now on.
+/// Starts a thread that steps a member.
 fn spawn<R: Replica + 'static>(member: Stepped<R>) -> Result<Running, BenchError> {
     Ok(member.spawn().map_err(StartError::from)?)
 }
@@ -159,7 +160,8 @@ impl Sending {
         }
     }
 
-    /// Runs the paper's continuous sending in one loop: send while slots are free, then step.
+    /// Runs the paper's continuous sending in one loop, which sends while slots are free and then
+    /// steps.
     fn caller_driven(&self, own: &experiment::Member) -> Result<(Sent, Running), BenchError> {
         let mut member = start(own, self.switches(), self.reader())?;
         let mut sender = member.sender_of(ALL);
@@ -170,7 +172,7 @@ impl Sending {
         let (mut sent, mut delivered) = (0, 0);
         let begun = Instant::now();
         while delivered < total {
-            // Nothing is reserved at the end, because a dropped run is sent as nulls.
+            // No slots are reserved at the end, because a dropped run would be sent as nulls.
             if sent < to_send
                 && let Some(sender) = &mut sender
                 && let Ok(run) = sender.try_reserve_run(self.most(sent))
@@ -250,7 +252,7 @@ impl Sending {
         }
     }
 
-    /// Returns the number of slots to take.
+    /// Returns the maximum number of slots to take.
     fn most(&self, sent: u64) -> u32 {
         u32::try_from(self.messages - sent).unwrap_or(u32::MAX)
     }
@@ -316,7 +318,7 @@ impl Experiment for LowRate {
     }
 }
 
-/// An idle group: its cost and its posts, once it sleeps.
+/// Measures the cost and the posts of an idle group once it sleeps.
 impl Experiment for Idling {
     const KIND: Kind = Kind::Idling;
     type Outcome = Rest;

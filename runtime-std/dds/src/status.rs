@@ -1,4 +1,5 @@
-//! Statuses: events that an entity has noticed. Reading a status resets its changes, as in DDS.
+//! Statuses: records of what has happened to an entity. Reading a status resets its changes, as in
+//! DDS.
 
 use crate::cdr::InstanceHandle;
 use crate::participant::PublicationHandle;
@@ -10,9 +11,9 @@ bitflags::bitflags! {
     pub struct StatusMask: u32 {
         /// Samples can be taken.
         const DATA_AVAILABLE = 1 << 0;
-        /// Samples did not arrive.
+        /// Samples were lost.
         const SAMPLE_LOST = 1 << 1;
-        /// Samples arrived for which there was no room.
+        /// Arriving samples found no room.
         const SAMPLE_REJECTED = 1 << 2;
         /// A reader's deadline was missed.
         const REQUESTED_DEADLINE_MISSED = 1 << 3;
@@ -38,24 +39,24 @@ bitflags::bitflags! {
 pub struct MatchedStatus {
     /// Total since the beginning.
     pub total_count: u32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub total_count_change: u32,
-    /// The number of matching entities now.
+    /// Current number of matching entities.
     pub current_count: u32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub current_count_change: i32,
 }
 
-/// Entities at the other end that fail to match only because of their policies.
+/// Entities at the other end that do not match, only because of their policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleQosStatus {
     /// Total since the beginning.
     pub total_count: u32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub total_count_change: u32,
-    /// The first policy in which the last of them differs.
+    /// The first policy that was incompatible for the most recent such entity.
     pub last_policy: Option<PolicyId>,
-    /// How often each policy differed.
+    /// Number of times that each policy was incompatible.
     pub policies: Vec<(PolicyId, u32)>,
 }
 
@@ -64,71 +65,71 @@ pub struct IncompatibleQosStatus {
 pub struct DeadlineMissedStatus {
     /// Total since the beginning.
     pub total_count: u32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub total_count_change: u32,
-    /// The instance of the last one.
+    /// The instance of the most recent missed deadline.
     pub last_instance: InstanceHandle,
 }
 
-/// Samples that did not arrive.
+/// Samples that were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleLostStatus {
     /// Total since the beginning.
     pub total_count: u64,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub total_count_change: u64,
-    /// The first number of a changed history, since this was last read: all members of the topic
-    /// were lost at once. Samples with this or a later number of the topic's order that were handed
-    /// over before are not part of the new history; its samples follow. The old ones do not count
-    /// as lost.
+    /// The first number of a changed history, if the history has changed since the status was last
+    /// read. This happens if all members of the topic are lost at once. Samples with this number or
+    /// a later one that were delivered before are not part of the new history, whose samples
+    /// follow. The old samples do not count as lost.
     pub history_changed_from: Option<u64>,
 }
 
-/// The limit that leaves no room.
+/// The limit that leaves no room for a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectedReason {
     /// `max_instances`.
     Instances,
     /// `max_samples`.
     Samples,
-    /// `max_samples_per_instance`.
+    /// The limit `max_samples_per_instance`.
     SamplesPerInstance,
 }
 
-/// Samples for which there was no room.
+/// Samples that found no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRejectedStatus {
     /// Total since the beginning.
     pub total_count: u32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub total_count_change: u32,
     /// The reason for the last rejection.
     pub last_reason: Option<RejectedReason>,
-    /// The sample's instance.
+    /// The instance of the last rejected sample.
     pub last_instance: InstanceHandle,
 }
 
 /// The liveliness of matched writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LivelinessChangedStatus {
-    /// Matched writers that are alive.
+    /// Number of matched writers that are alive.
     pub alive_count: u32,
-    /// Matched writers that are not alive.
+    /// Number of matched writers that are not alive.
     pub not_alive_count: u32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub alive_count_change: i32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub not_alive_count_change: i32,
-    /// The last writer that changed.
+    /// The last writer whose liveliness changed.
     pub last_publication: Option<PublicationHandle>,
 }
 
-/// How often a writer did not assert its liveliness in time.
+/// Number of times that a writer did not assert its liveliness in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LivelinessLostStatus {
     /// Total since the beginning.
     pub total_count: u32,
-    /// Change since this was last read.
+    /// Change since the status was last read.
     pub total_count_change: u32,
 }
 
@@ -214,7 +215,7 @@ impl SampleRejectedStatus {
 }
 
 impl LivelinessChangedStatus {
-    /// Records that a matched writer is alive, or alive again.
+    /// Records that a matched writer is alive (again).
     pub(crate) fn lives(&mut self, publication: PublicationHandle, was_known: bool) {
         self.alive_count += 1;
         self.alive_count_change += 1;
@@ -234,7 +235,7 @@ impl LivelinessChangedStatus {
         self.last_publication = Some(publication);
     }
 
-    /// Records that a writer does not match any longer.
+    /// Records that a writer no longer matches.
     pub(crate) fn forget(&mut self, publication: PublicationHandle, was_alive: bool) {
         if was_alive {
             self.alive_count = self.alive_count.saturating_sub(1);

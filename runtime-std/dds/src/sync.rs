@@ -1,5 +1,5 @@
-//! The locks and flags between the delivering thread and those of the application; they are loom's
-//! when the interleavings of a reader are explored (`reader/core/interleavings.rs`).
+//! The locks and flags that the delivering thread shares with the application's threads. They are
+//! loom's when the interleavings of a reader are explored (`reader/core/interleavings.rs`).
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits while a condition holds, at most `timeout`.
+/// Waits while a condition holds, for at most `timeout`.
 #[cfg(not(all(test, tramontane_interleave)))]
 pub(crate) fn wait_while<'l, T>(
     changed: &Condvar,
@@ -32,7 +32,7 @@ pub(crate) fn wait_while<'l, T>(
     waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
 }
 
-/// No time passes during an exploration: a wait that nothing ends is a deadlock, which is reported.
+/// No time passes during an exploration, so a wait that nothing ends is reported as a deadlock.
 #[cfg(all(test, tramontane_interleave))]
 pub(crate) fn wait_while<'l, T>(
     changed: &Condvar,

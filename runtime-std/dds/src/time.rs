@@ -1,4 +1,4 @@
-//! Times: those of a wall clock, those of a monotonic clock, and periods.
+//! Times on a wall clock, times on a monotonic clock, and periods.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,39 +8,39 @@ use serde::{Deserialize, Serialize};
 /// A period that never ends.
 pub const INFINITE: Duration = Duration::MAX;
 
-/// Nanoseconds since 1970, by the clock of the host where it was taken.
+/// Nanoseconds since 1970, by the clock of the host on which the time was taken.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// Returns the current time of this host's clock.
+    /// Returns the current time on this host's clock.
     #[must_use]
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
     }
 
-    /// Returns the time after a period, or the last representable time.
+    /// Returns this time plus a period, or the last representable time.
     #[must_use]
     pub fn after(self, period: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(period.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// Returns how much later this is than `earlier`; zero if it is not.
+    /// Returns how much later this is than `earlier`, or zero if it is not later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
-/// Both clocks of this host, read together: everything in one step has the same time.
+/// Both clocks of this host, read together: all events in one step have the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// The wall clock: samples are stamped with it, and their lifespan is judged by it.
+    /// The wall-clock time, with which samples are stamped and by which their lifespan is judged.
     pub(crate) wall: Timestamp,
-    /// The time since this process first asked: deadlines and leases are judged by it.
+    /// The time since this process first read the clock, by which deadlines and leases are judged.
     pub(crate) elapsed: Duration,
 }
 
@@ -52,14 +52,14 @@ impl Now {
     }
 }
 
-/// Returns the end of a wait of this length; for an endless wait, a time that never comes.
+/// Returns the end of a wait of this length. For an endless wait, this is a time that never comes.
 pub(crate) fn until(timeout: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     Instant::now() + timeout.min(CENTURY)
 }
 
-/// Returns how often something that is due once per period was missed by now, if it was. Moves
-/// `due` past now: this takes one step, however short the period.
+/// Returns the number of periods that have been missed by now. Moves `due` past now, in one step
+/// however short the period is.
 pub(crate) fn missed(due: &mut Duration, period: Duration, now: Duration) -> Option<u32> {
     let late = now.checked_sub(*due)?;
     let count = late.as_nanos() / period.as_nanos().max(1) + 1;

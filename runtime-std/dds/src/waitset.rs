@@ -1,16 +1,16 @@
-//! Conditions, and wait sets of them.
+//! Conditions, and wait sets made of them.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait_while};
 
-/// Something that is true or false.
+/// A condition that is true or false.
 pub trait Condition: Send + Sync {
-    /// Returns whether it is true now.
+    /// Returns whether the condition is currently true.
     fn trigger_value(&self) -> bool;
 
-    /// Makes the bell ring whenever the condition may have become true.
+    /// Registers a bell, which is rung whenever the condition may have become true.
     #[doc(hidden)]
     fn watch(&self, bell: &Arc<Bell>);
 }
@@ -43,7 +43,7 @@ impl Bells {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Rings the bells. Costs one load if there is no waiter.
+    /// Rings the bells. The call costs one load if there is no waiter.
     #[inline]
     pub(crate) fn ring(&self) {
         if self.any.load(Ordering::Acquire) {
@@ -62,8 +62,8 @@ impl Bells {
 /// A condition that the application sets.
 #[derive(Debug, Default)]
 pub struct GuardCondition {
-    /// Under a lock: a thread that attaches this sees the new value, or is seen by the thread that
-    /// sets it.
+    /// The value is under a lock, so that a thread that attaches the condition either sees the new
+    /// value or is seen by the thread that sets it.
     value: Mutex<bool>,
     bells: Bells,
 }
@@ -75,7 +75,7 @@ impl GuardCondition {
         Arc::default()
     }
 
-    /// Sets its value.
+    /// Sets the condition's value.
     pub fn set_trigger_value(&self, value: bool) {
         *lock(&self.value) = value;
         if value {
@@ -94,7 +94,7 @@ impl Condition for GuardCondition {
     }
 }
 
-/// A set of conditions, to wait until one of them is true.
+/// A set of conditions, for waiting until one of them is true.
 ///
 /// ```
 /// use std::time::Duration;
@@ -120,15 +120,15 @@ impl WaitSet {
         Self::default()
     }
 
-    /// Adds a condition, and returns its index among the attached ones.
+    /// Adds a conditionto the set, and returns its index among the attached conditions.
     pub fn attach(&mut self, condition: Arc<dyn Condition>) -> usize {
         condition.watch(&self.bell);
         self.conditions.push(condition);
         self.conditions.len() - 1
     }
 
-    /// Waits until a condition is true, at most `timeout`. Returns the indices of all true ones:
-    /// none after a timeout.
+    /// Waits until a condition is true, for at most `timeout`. Returns the indices of all true
+    /// conditions, or none after a timeout.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> Vec<usize> {
         let until = Instant::now().checked_add(timeout);
@@ -147,7 +147,7 @@ impl WaitSet {
                 return active;
             }
             let rung = lock(&self.bell.rung);
-            // A ring between the check and the lock is not missed.
+            // A ring between the check and the locking is not missed.
             drop(wait_while(&self.bell.changed, rung, left, |rung| *rung == before));
         }
     }

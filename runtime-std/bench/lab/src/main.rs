@@ -1,4 +1,4 @@
-//! The program `tramontane-lab`: measurements, plans and judges, which users of a group do not
+//! The program `tramontane-lab`: measurements, plans and judged runs, which users of a group do not
 //! need.
 //!
 //! | file | contents |

@@ -1,4 +1,4 @@
-//! One configuration: a round of it, its probes in turn with the round, and the results of all
+//! One configuration: its rounds, the probes that alternate with them, and the results of all
 //! rounds.
 
 use super::command::Arguments;
@@ -17,15 +17,15 @@ use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 
-/// Approximate number of bytes that all receivers of a group get in a round; it determines the
+/// Approximate number of bytes that all receivers of a group receive in a round. It determines the
 /// number of measured messages.
 const ROUND_BYTES: usize = 2 << 30;
 
 /// Maximum number of measured messages in a round.
 const MESSAGES_MAX: usize = 200;
 
-/// Maximum number if links are slowed deliberately: a message then takes its intended time,
-/// regardless of the machine.
+/// Maximum number of measured messages if links are slowed deliberately. A message then takes its
+/// intended time, regardless of the machine.
 const LIMITED_MESSAGES_MAX: usize = 5;
 
 /// One configuration.
@@ -42,8 +42,8 @@ pub(super) struct Case<'a> {
     pub(super) compared_with: Option<usize>,
 }
 
-/// The results of a configuration's rounds, by round: in milliseconds, except for the totals and
-/// the fairness.
+/// The results of a configuration, by round: in milliseconds, except for the totals and the
+/// fairness.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     pub(super) latencies: Vec<f64>,
@@ -64,8 +64,8 @@ struct MeasuredMethod {
 }
 
 impl Case<'_> {
-    /// Runs one round, and the probes in turn with it. `undisturbed_ms` is this round's figure of
-    /// the case that this one is compared with.
+    /// Runs one round, alternating with the probes. `undisturbed_ms` is this round's figure for the
+    /// case with which this one is compared.
     pub(super) fn round(
         &self,
         undisturbed_ms: Option<f64>,
@@ -245,7 +245,7 @@ impl Case<'_> {
     }
 }
 
-/// Returns the median of some durations in nanoseconds, in milliseconds.
+/// Returns the median, in milliseconds, of some durations in nanoseconds.
 fn median_ms<'t>(times: impl IntoIterator<Item = &'t u32>) -> f64 {
     median(&times.into_iter().map(|time| f64::from(*time) / 1e6).collect::<Vec<_>>())
 }

@@ -1,7 +1,7 @@
 //! The cases to measure: each experiment's configurations, as modified by the arguments.
 //!
-//! A case that is compared with another follows it, so that each round has the other's figure
-//! first.
+//! A case that is compared with another follows that case, so that each round has the other's
+//! figure first.
 
 use std::num::NonZeroU64;
 
@@ -18,11 +18,11 @@ use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::blocks::GroupOptions;
 use tramontane_runtime::carrier::Carrier;
 
-/// Maximum number of members of a group. Each has a group for its reports to each root, and memory
-/// for all of them.
+/// Maximum number of members of a group. Each member has a group for its reports to each root, and
+/// memory for all of them.
 const NODES_MAX: usize = 12;
 
-/// The largest message: latencies of up to four seconds can be stored.
+/// Maximum message size in bytes, for which latencies of up to four seconds can be stored.
 const BYTES_MAX: usize = 1 << 30;
 
 /// Number of messages before the measured ones, during which memory is mapped and pages are faulted
@@ -30,7 +30,7 @@ const BYTES_MAX: usize = 1 << 30;
 const WARM_UPS: u64 = 3;
 
 /// Default rate of a link in `delays`: on one machine links have no speed of their own, and the
-/// processors should be idle meanwhile.
+/// processors should be idle between blocks.
 const LINK_BYTES_PER_S: NonZeroU64 = NonZeroU64::new(100_000_000).unwrap();
 
 /// The default variations of an experiment. An empty list selects the values that suit the fabric
@@ -45,7 +45,7 @@ struct Usual {
 }
 
 impl Usual {
-    /// Returns the experiment as in the paper, as large as one machine allows.
+    /// Returns the experiment as in the paper, scaled to one machine.
     const fn of(experiment: Option<Experiment>) -> Self {
         use AlgorithmName::{Chain, Interleaved, Pipeline, Sequential, Tree};
         const MIB: usize = 1 << 20;

@@ -18,43 +18,43 @@ pub struct Arguments {
     /// The experiments to run [default: one run for each value of the other options]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub experiment: Vec<Experiment>,
-    /// The number of members; several values give several runs [default: that of the experiment;
+    /// The number of members; several values give several runs [default: depends on the experiment;
     /// 4 without an experiment]
     #[arg(long, value_delimiter = ',')]
     pub nodes: Vec<usize>,
-    /// Bytes of a message; several values give several runs [default: 1048576,16777216, or that
-    /// of the experiment]
+    /// Size of a message in bytes; several values give several runs [default: 1048576,16777216, or
+    /// depends on the experiment]
     #[arg(long, value_delimiter = ',')]
     pub bytes: Vec<usize>,
-    /// Bytes of a block; several values give several runs [default: that of the fabric or
-    /// the experiment]
+    /// Size of a block in bytes; several values give several runs [default: depends on the fabric
+    /// or the experiment]
     #[arg(long, value_delimiter = ',')]
     pub block: Vec<usize>,
-    /// The algorithm; several values give several runs [default: that of the fabric or
-    /// the experiment]
+    /// The algorithm; several values give several runs [default: depends on the fabric or the
+    /// experiment]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) algorithm: Vec<AlgorithmName>,
-    /// Maximum number of sends, and of receives, in flight at a member [default: that of the
+    /// Maximum number of sends, and of receives, in flight at a member [default: depends on the
     /// fabric]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=16))]
     pub window: Option<u16>,
-    /// Which members send, each in its own group with all others [default: one; for the overlap
-    /// experiment all three]
+    /// Which members send, each in its own group with all others [default: one; all three for the
+    /// overlap experiment]
     #[arg(long, value_enum)]
     pub senders: Option<Senders>,
-    /// Measured messages of each sender in a round [default: 2 GiB in all, from 3 to 200; at most 5
-    /// if links are limited]
+    /// Number of measured messages per sender in a round [default: 2 GiB in all, from 3 to 200; at
+    /// most 5 if links are limited]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub messages: Option<u64>,
-    /// Links that the delays experiment slows to half speed, one after another, over TCP [default:
+    /// Links that the delays experiment slows to half speed, one at a time, over TCP [default:
     /// those of 0-1 and 5-7 that exist]
     #[arg(long, value_name = "ONE-OTHER", value_delimiter = ',')]
     pub slow_link: Vec<Link>,
-    /// Members that the delays experiment pauses, one after another [default: 0, 1 and the last]
+    /// Members that the delays experiment pauses, one at a time [default: 0, 1 and the last]
     #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
     pub delayed: Vec<u16>,
-    /// The length of a pause, in block times; it begins once a message has begun at the member;
-    /// several values give several runs [default: 1,4,16]
+    /// The length of a pause, in block times; the pause begins once a message has begun at the
+    /// member; several values give several runs [default: 1,4,16]
     #[arg(long, value_name = "BLOCKS", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub pause_blocks: Vec<u32>,
@@ -62,11 +62,11 @@ pub struct Arguments {
     /// 100000000 for the delays experiment]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1_000_000..))]
     pub link_bytes_per_s: Option<u64>,
-    /// Rounds of each run, each with new processes; the median counts
+    /// Number of rounds of each run, each with new processes; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// In turn with each round over shared memory, measure the machine's limit without a group: a
-    /// memcpy at each receiver, and a read of every byte in place
+    /// Alternate each round over shared memory with a measurement of the machine's limit without a
+    /// group: a memcpy at each receiver, and a read of every byte in place
     #[arg(long)]
     pub probe: bool,
     /// The device that carries the blocks.

@@ -1,4 +1,4 @@
-//! The times at which each receiver of a root had each message: each receiver reports them in a
+//! The times at which each receiver had each of a root's messages. Each receiver reports them in a
 //! group of its own.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_runtime::blocks::{Buffer, Recipient};
 
-/// Time between two checks of whether the group has ended.
+/// Interval between checks whether the group has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Size of a report in bytes: one time.
@@ -40,14 +40,14 @@ impl Completions {
         let of_message = &mut reported[message];
         of_message.receivers += 1;
         of_message.last_ns = of_message.last_ns.max(at_ns);
-        // Only the last report wakes the root, because the other receivers are still working.
+        // Only the last report wakes the root, because the other receivers are still busy.
         if of_message.receivers == self.receivers {
             self.changed.notify_all();
         }
     }
 
-    /// Waits until all receivers have a message. Returns when the last had it, or `None` if that
-    /// does not happen.
+    /// Waits until all receivers have a message. Returns the time at which the last receiver had
+    /// it, or `None` if that does not happen.
     pub(super) fn wait(
         &self,
         message: usize,

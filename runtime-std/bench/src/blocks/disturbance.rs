@@ -9,7 +9,7 @@ use crate::error::BenchError;
 /// The default slow links: one at the root, and one further out.
 const LINKS: [Link; 2] = [Link { one: 0, other: 1 }, Link { one: 5, other: 7 }];
 
-/// The default pauses, in block times.
+/// The default durations of a pause, in block times.
 const PAUSES: [u32; 3] = [1, 4, 16];
 
 /// A single disturbance.
@@ -17,11 +17,11 @@ const PAUSES: [u32; 3] = [1, 4, 16];
 pub(super) enum Disturbance {
     /// A link has half the speed of the others.
     SlowLink(Link),
-    /// A member does nothing for this number of block times, once a message has begun.
+    /// A member is idle for this number of block times once a message has begun.
     Pause { member: u16, blocks: u32 },
 }
 
-/// Returns the links that are slowed, one after another, in a group of this size.
+/// Returns the links that are slowed, one at a time, in a group of this size.
 pub(super) fn links(arguments: &Arguments, nodes: usize) -> Vec<Link> {
     if !arguments.slow_link.is_empty() {
         return arguments.slow_link.clone();
@@ -29,8 +29,8 @@ pub(super) fn links(arguments: &Arguments, nodes: usize) -> Vec<Link> {
     LINKS.into_iter().filter(|link| usize::from(link.one.max(link.other)) < nodes).collect()
 }
 
-/// Returns the members that pause, one after another, in a group of this size: the root, some
-/// others, and the last.
+/// Returns the members that pause, one at a time, in a group of this size: the root, some others,
+/// and the last.
 pub(super) fn delayed(arguments: &Arguments, nodes: usize) -> Vec<u16> {
     if !arguments.delayed.is_empty() {
         return arguments.delayed.clone();
@@ -78,8 +78,8 @@ pub(super) fn check(
 }
 
 /// Returns the minimum share of the full bandwidth that a pipeline keeps with one link at half
-/// speed: the link is used in one of `l` steps, the logarithm of the number of members, and then
-/// takes the time of two steps.
+/// speed: the link is used in one step out of `l`, the base-2 logarithm of the number of members,
+/// and that step then takes twice as long.
 pub(super) fn share_left(steps: u64, members: usize) -> f64 {
     let dimensions = u64::from(members.next_power_of_two().ilog2()).max(1);
     steps as f64 / (steps + steps.div_ceil(dimensions)) as f64

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// One of the paper's experiments, as large as one machine allows.
+/// One of the paper's experiments, scaled to one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Experiment {

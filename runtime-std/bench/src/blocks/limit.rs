@@ -1,5 +1,5 @@
-//! The machine's limit: every receiver gets a message from one shared mapping by one [`Method`],
-//! all at the same time, without any group.
+//! The machine's limit: all receivers read a message from one shared mapping by one [`Method`], at
+//! the same time and without a group.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -25,15 +25,14 @@ use tramontane_runtime::group::Running;
 /// progress.
 const FILE_CELL: usize = 2 * CACHE_LINE;
 
-/// Bits for a descriptor's number; the remaining bits hold the process's.
+/// Number of bits for a descriptor's number; the remaining bits hold the process id.
 const DESCRIPTOR_BITS: u32 = 20;
 
-/// Time between two checks of the sender.
+/// Interval between checks of the sender.
 const LOOK_INTERVAL: Duration = Duration::from_micros(50);
 
-/// The way in which receivers get a message from a sender's memory.
-/// `docs/lab-notes/blocks-on-shared-memory.md` lists other ways that were tried before one was
-/// chosen for the fabric.
+/// How receivers get a message from a sender's memory. `docs/lab-notes/blocks-on-shared-memory.md`
+/// lists other ways that were tried before one was chosen for the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Method {
@@ -44,7 +43,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// Both, in the order in which they are listed with a group.
+    /// Both methods, in the order in which they are listed beside a group.
     pub(super) const ALL: [Self; 2] = [Self::Memcpy, Self::Lent];
 
     /// Returns the method's name.
@@ -71,7 +70,8 @@ pub(crate) struct CopyLimit {
 /// The measurements of one process of [`CopyLimit`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Copied {
-    /// At the sender: time from each measured message's start to the last receiver's end.
+    /// At the sender: time from the start of each measured message until the last receiver has
+    /// finished.
     pub(super) latency_ns: Vec<u32>,
     /// At a receiver: processor time of the measured copies.
     pub(super) copying_ns: u64,
@@ -133,7 +133,7 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
     let others = 1..memory.members.len();
     let mut latency_ns = Vec::new();
     for message in 0..=task.warm_ups + task.messages {
-        // The first wait is for receivers to map the file.
+        // The first wait is longer, because receivers must map the file.
         let mut last_ns = 0;
         for rank in others.clone() {
             wait(memory, rank, 0, message + 1, || std::thread::sleep(LOOK_INTERVAL))?;

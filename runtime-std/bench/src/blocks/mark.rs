@@ -3,8 +3,8 @@
 /// Distance between two marks: one per page.
 const MARK_INTERVAL: usize = 4096;
 
-/// Writes a message's number into each of its pages: each message differs from the previous one, at
-/// little cost.
+/// Writes a message's number into each of its pages, so that each message differs from the previous
+/// one at little cost.
 pub(super) fn mark(message: &mut [u8], number: u64) {
     message.iter_mut().step_by(MARK_INTERVAL).for_each(|byte| *byte = number as u8);
 }

@@ -1,11 +1,11 @@
 //! One process of a block experiment: a member of every group, and the root of one if it sends.
 //!
 //! # Measured time
-//! The time from just before the root's send until a receiver is told that it has the whole
+//! Measures the time from just before the root's send until a receiver learns that it has the whole
 //! message, by the machine's single clock; the last receiver counts. Each receiver reports its time
 //! to the root in a group of its own, and the root sends the next message when it has all reports.
-//! This is not part of the measured time, but it happens while others still receive. Afterwards
-//! every receiver checks each page of the message.
+//! This is not part of the measured time, but it happens while others are still receiving.
+//! Afterwards every receiver checks each page of the message.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -156,7 +156,7 @@ impl Member<'_> {
             options,
             ReturnBuffers(give),
         )?;
-        // After the numbers of all groups for reports.
+        // These numbers come after those of all groups for reports.
         let number = (self.nodes.len() * (1 + self.nodes.len())) as u64;
         let pauser = self.pauser.clone();
         let pauser =

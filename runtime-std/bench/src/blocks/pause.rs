@@ -2,8 +2,9 @@
 //!
 //! A node calls its recipients on the polling thread, so a recipient that sleeps stops the node. A
 //! receiver's recipient sleeps when the first block of a message has arrived. The root has no
-//! recipient to call when its first blocks have left; so it sends to itself, in a group of its own,
-//! right after the message. That message is complete at the next step, and its recipient sleeps.
+//! recipient that is called when its first blocks have left, so it sends a message to itself, in a
+//! group of its own, right after the message. That message is complete at the next step, and its
+//! recipient sleeps.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,12 +49,12 @@ pub(super) struct RootPauser {
 }
 
 impl RootPauser {
-    /// Prepares the pauses, using a group with that number.
+    /// Prepares the pauses, using the group numbered `number`.
     pub(super) fn new(node: &BlockNode, number: u64, pauser: Pauser) -> Result<Self, BenchError> {
         let (give, free) = mpsc::channel();
         let _ = give.send(node.buffer(1)?);
         let options = GroupOptions {
-            // There is no other member to send to.
+            // There is no other member to which blocks could be sent.
             algorithm: Algorithm::Sequential,
             block_bytes: 1,
             message_max: 1,
@@ -63,7 +64,8 @@ impl RootPauser {
         Ok(Self { group, free })
     }
 
-    /// Sends the message that makes the node pause, once the node has taken the earlier messages.
+    /// Sends the message that makes the node pause, once the node has accepted the earlier
+    /// messages.
     pub(super) fn pause(&self) -> Result<(), BenchError> {
         let buffer = self.free.recv_timeout(LIMIT);
         let buffer = buffer

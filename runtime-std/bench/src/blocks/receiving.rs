@@ -1,4 +1,4 @@
-//! The receiving side of a member for one root: it checks that each message is as it was sent, and
+//! The receiving side of a member for one root: checks that each message arrives unchanged, and
 //! records when it was complete.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ impl Recipient for ReturnBuffers {
     }
 
     fn completed(&mut self, _: u64, buffer: Buffer, _: usize) {
-        // The sender that takes them may have finished.
+        // The sender that takes the buffers may have finished.
         let _ = self.0.send(buffer);
     }
 }
@@ -35,7 +35,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Checks that `total` messages arrived, each as it was sent.
+    /// Checks that `total` messages have arrived, each unchanged.
     pub(super) fn check(&self, total: u64, ended: Option<Ended>) -> Result<(), BenchError> {
         if self.is_wrong.load(Ordering::Relaxed) {
             return Err(BenchError::Broken(
@@ -51,7 +51,8 @@ impl Received {
 pub(super) struct Receiving {
     pub(super) buffer: Option<Buffer>,
     pub(super) received: Arc<Received>,
-    /// The group in which it reports that it had a message, and the buffers for the reports.
+    /// The group in which the member reports that it has a message, and the buffers for the
+    /// reports.
     pub(super) group: Group,
     pub(super) free: Receiver<Buffer>,
     /// Number of messages before the measured ones.
@@ -75,7 +76,7 @@ impl Recipient for Receiving {
         }
         self.buffer = Some(buffer);
         *self.received.messages.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        // There is one more buffer than messages in flight.
+        // There is one more buffer than there are messages in flight.
         if let Ok(mut report) = self.free.try_recv() {
             report[..REPORT_BYTES].copy_from_slice(&now.to_ne_bytes());
             let _ = self.group.send(report, REPORT_BYTES);

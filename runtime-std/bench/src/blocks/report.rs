@@ -1,4 +1,4 @@
-//! The results of block groups on a real fabric, and of the probes that they are compared with.
+//! The results of block groups on a real fabric, and of the probes with which they are compared.
 
 use std::num::NonZeroU64;
 
@@ -10,13 +10,16 @@ use crate::spread::Spread;
 use tramontane_local::options::name;
 use tramontane_local::table::{Table, scaled};
 
-/// A probe that a row is compared with: the same bytes to as many receivers, in turn with it.
+/// A probe with which a row is compared: it carries the same bytes to the same number of receivers,
+/// alternating with the row's rounds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Beside {
     pub(super) probe: Method,
-    /// Time from the start to the last receiver's end; the median of each round.
+    /// Time from the start until the last receiver has finished, in milliseconds; the median of
+    /// each round.
     pub(super) latency_ms: Spread,
-    /// The probe's time divided by the row's, round by round: above one, the row is faster.
+    /// The probe's time divided by the row's, round by round: a value above one means that the row
+    /// is faster.
     pub(super) by_row: Spread,
     /// Bytes per second of the processor time of all receivers, excluding the processor time of
     /// others.
@@ -32,7 +35,7 @@ pub(super) struct Disturbed {
     pub(super) is_analysed: bool,
 }
 
-/// The effect of a disturbance, round by round in comparison with the same case without it.
+/// The effect of a disturbance, compared, round by round, with the same case without it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Effect {
@@ -47,9 +50,9 @@ pub(super) enum Effect {
     /// A member that was idle for a while once a message had begun there.
     Pause {
         member: u16,
-        /// Duration in block times.
+        /// Duration of the pause in block times.
         blocks: u32,
-        /// Duration in milliseconds.
+        /// Duration of the pause in milliseconds.
         pause_ms: Spread,
         /// Additional time of the message, divided by the pause.
         cost: Spread,
@@ -112,7 +115,7 @@ const LEGEND: &str = "ms: from the send until the last receiver has the whole me
                       fairness: the slowest group's rate divided by the fastest's; beside: ms of the probe, and that divided by the row's; GB/s of one processor\n";
 
 impl Printed {
-    /// Returns the text output: a table for each experiment.
+    /// Returns the text output: one table per experiment.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n", self.machine);
         for rows in self.rows.chunk_by(|one, other| one.experiment == other.experiment) {

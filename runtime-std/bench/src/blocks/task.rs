@@ -11,10 +11,10 @@ use crate::error::BenchError;
 use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::blocks::{Ended, GroupOptions};
 
-/// Maximum time for one message, and for the end of a group.
+/// Time limit for one message, and for closing a group.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-/// The reason that there is no hybrid.
+/// The reason that the hybrid algorithm is not offered.
 pub(super) const RACKS: &str = "--algorithm hybrid needs racks, which a single machine does not have; choose another algorithm";
 
 /// The task of a member of block groups.
@@ -22,7 +22,7 @@ pub(super) const RACKS: &str = "--algorithm hybrid needs racks, which a single m
 pub(crate) struct BlockTask {
     /// Size of a message in bytes.
     pub(super) message_bytes: usize,
-    /// Number of measured messages of each root.
+    /// Number of measured messages per root.
     pub(super) messages: u64,
     /// The algorithm that schedules blocks.
     pub(super) algorithm: AlgorithmName,
@@ -38,7 +38,7 @@ pub(crate) struct BlockTask {
     pub(super) warm_ups: u64,
     /// Maximum number of a root's messages in flight.
     pub(super) ahead: usize,
-    /// Bytes per second of each link in each direction, if it is limited.
+    /// Limit in bytes per second of each link in each direction, if links are limited.
     pub(super) link_bytes_per_s: Option<NonZeroU64>,
     /// A link with half of that rate.
     pub(super) slow_link: Option<Link>,
@@ -58,7 +58,7 @@ impl BlockTask {
         })
     }
 
-    /// Returns the send rate of a member to each node whose link is limited.
+    /// Returns the send rate of a member to each node, if its link is limited.
     pub(super) fn rates(&self, own: u16, nodes: usize) -> Vec<(u32, NonZeroU64)> {
         let Some(rate) = self.link_bytes_per_s else { return Vec::new() };
         let slow = self.slow_link.and_then(|link| link.peer_of(own)).map(u32::from);
@@ -80,11 +80,11 @@ pub(crate) struct Pause {
 /// The measurements of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BlockOutcome {
-    /// At a root: time from each measured message's send until it was everywhere.
+    /// At a root: time from the send of each measured message until all receivers had it.
     pub(crate) latency_ns: Vec<u32>,
     /// At a root: the span of all measured messages.
     pub(super) span: Option<Span>,
-    /// Duration of each pause of a delayed member.
+    /// Duration of each pause of a delayed member, in nanoseconds.
     pub(super) paused_ns: Vec<u32>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct BlockOutcome {
 pub(super) struct Span {
     /// The time at which the first message was sent.
     pub(super) begin_ns: u64,
-    /// The time at which the last message was everywhere.
+    /// The time at which all receivers had the last message.
     pub(super) end_ns: u64,
 }
 

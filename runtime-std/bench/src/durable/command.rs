@@ -16,22 +16,22 @@ for each node, and the same again for the plain writers.";
 /// Arguments of `bench durable`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// The numbers of members; each of them logs
+    /// The number of members, each of which logs; several values give several runs
     #[arg(long, value_delimiter = ',', default_values_t = [3_u16],
           value_parser = clap::value_parser!(u16).range(1..=16))]
     pub nodes: Vec<u16>,
-    /// Bytes of a message; several values give several runs
+    /// Size of a message in bytes; several values give several runs
     #[arg(long, value_delimiter = ',', default_values_t = [10_240_u32],
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub bytes: Vec<u32>,
-    /// MiB of messages in each log when all members are killed
+    /// Size in MiB of each log when all members are killed
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
     pub mib: u64,
-    /// The number of parts in which they are sent; the plain writers take their turn after each
-    /// part
+    /// The number of parts in which the messages are sent; the plain writers take their turn after
+    /// each part
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub rounds: u64,
-    /// A folder on the disk to measure [default: the folder for temporary files]
+    /// A folder on the disk to measure [default: the system's temporary folder]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Print one JSON object

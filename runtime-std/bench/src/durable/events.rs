@@ -32,13 +32,13 @@ pub(super) struct Task {
     pub(super) message_bytes: u32,
     /// The folder of the group.
     pub(super) memory: PathBuf,
-    /// The folder of its log.
+    /// The folder of the node's log.
     pub(super) data: PathBuf,
     /// Whether the group is formed for the first time; otherwise it restarts.
     pub(super) is_first_start: bool,
 }
 
-/// An order of the parent.
+/// An order from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
@@ -48,7 +48,7 @@ pub(super) enum Order {
     Tell,
 }
 
-/// A report of a process. Times are of the machine's monotonic clock, in ns.
+/// A report from a process. Times are on the machine's monotonic clock, in ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
@@ -62,7 +62,7 @@ pub(super) enum Report {
     Failed(String),
 }
 
-/// A sequence of messages: their number, and a digest of all of them in order.
+/// A sequence of messages: their number, and a digest of all of them, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Delivered {
     pub(super) count: u64,

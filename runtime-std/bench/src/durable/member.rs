@@ -17,10 +17,10 @@ use tramontane_runtime::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// Maximum time of a start or a send: a long log is read first.
+/// Time limit for a start or a send, generous because a long log is read first.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Time between two checks for durable messages.
+/// Interval between checks for durable messages.
 const LOOK_PAUSE: Duration = Duration::from_micros(200);
 
 /// The observations of the member.
@@ -28,7 +28,7 @@ const LOOK_PAUSE: Duration = Duration::from_micros(200);
 struct Seen {
     delivered: Mutex<Delivered>,
     durable_everywhere: AtomicU64,
-    /// Number of times that more messages became durable here, each by one sync.
+    /// Number of times that more messages became durable at this member, each time by one sync.
     syncs: AtomicU64,
 }
 

@@ -1,5 +1,5 @@
-//! The cost of logs for a group, and the duration of a restart of all its members: real processes
-//! over shared memory, whose logs are on a disk.
+//! The cost of logs for a group, and the duration of a restart of all its members: measured with
+//! real processes over shared memory that log to a disk.
 //!
 //! | file | subject |
 //! |---|---|
@@ -12,9 +12,8 @@
 //! | `report` | the results |
 //!
 //! # Checks
-//! All members delivered one sequence, the same before they are killed and after they restarted, as
-//! shown by its count and its digest. Every message was reported as durable everywhere before the
-//! kill.
+//! All members deliver one sequence, which is the same before the kill and after the restart. Its
+//! count and its digest show this. Every message is reported as durable everywhere before the kill.
 
 pub(crate) mod command;
 mod events;

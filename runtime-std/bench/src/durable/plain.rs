@@ -1,8 +1,8 @@
-//! Plain writers: each appends bytes to a separate file, and syncs it as often as a log did.
+//! Plain writers: each appends bytes to a separate file, and syncs it as often as a log.
 //!
-//! A writer continues its file from round to round, as a log does. A disk overwrites an already
-//! allocated place faster than it allocates a new one, and a writer that started over would write
-//! to old places.
+//! A writer continues its file from round to round, as a log does. A disk overwrites allocated
+//! blocks faster than it allocates new ones, and a writer that started over would overwrite old
+//! blocks.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -15,20 +15,20 @@ pub(super) struct PlainWriters {
 }
 
 impl PlainWriters {
-    /// Makes the writers, each with an empty file in the folder.
+    /// Creates the writers, each with an empty file in the folder.
     ///
     /// # Errors
-    /// If a file cannot be created.
+    /// Fails if a file cannot be created.
     pub(super) fn create(folder: &Path, writers: u16) -> io::Result<Self> {
         let files = (0..writers).map(|number| File::create(folder.join(format!("plain-{number}"))));
         Ok(Self { files: files.collect::<io::Result<_>>()? })
     }
 
-    /// Lets each writer write `bytes` bytes in `commits` commits, all writers at the same time.
-    /// Returns the duration.
+    /// Has each writer write `bytes` bytes in `commits` commits, all writers at the same time, and
+    /// returns the duration.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// Fails if a file cannot be written.
     pub(super) fn write(&mut self, bytes: u64, commits: u64) -> io::Result<Duration> {
         let commits = commits.max(1);
         let content = vec![7; usize::try_from(bytes.div_ceil(commits)).unwrap_or(usize::MAX)];

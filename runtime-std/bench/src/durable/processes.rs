@@ -13,15 +13,15 @@ use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::Description;
 
-/// Time between two checks for a signal.
+/// Interval between checks for a signal.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time between two heartbeats, which also determines the failure timeout. Members share processors
-/// with each other's logs, so it is long.
+/// Interval between heartbeats, which also determines the failure timeout. It is long, because
+/// members share processors with the logs of other members.
 const HEARTBEAT_MS: u64 = 50;
 const FAILURE_TIMEOUT_MS: u64 = 10_000;
 
-/// Number of slots of each sender.
+/// Number of slots per sender.
 const WINDOW: u32 = 100;
 
 /// All members of the group.
@@ -75,7 +75,7 @@ impl<'i> Processes<'i> {
         Ok(())
     }
 
-    /// Lets each process send. Returns the time until everything was durable everywhere, and the
+    /// Has each process send. Returns the time until everything was durable everywhere, and the
     /// number of syncs that a member needed.
     pub(super) fn send(
         &mut self,
@@ -97,7 +97,7 @@ impl<'i> Processes<'i> {
     /// Returns the deliveries of all members.
     ///
     /// # Errors
-    /// [`BenchError::Broken`] if they differ.
+    /// Fails with [`BenchError::Broken`] if they differ.
     pub(super) fn delivered(&mut self) -> Result<Delivered, BenchError> {
         self.order(Order::Tell)?;
         let all = self.await_all(|report| match report {

@@ -14,21 +14,22 @@ pub struct Case {
     pub nodes: u16,
     /// Size of a message in bytes.
     pub message_bytes: u32,
-    /// MiB of messages in each log when all members were killed.
+    /// Size in MiB of each log when all members were killed.
     pub log_mib: u64,
-    /// Messages that became durable everywhere, in MB/s of each log.
+    /// Rate at which messages became durable everywhere, in MB/s per log.
     pub logged_mb_per_s: Spread,
-    /// The same bytes written by as many plain writers, with as many syncs each.
+    /// Rate of the same number of plain writers for the same bytes, with the same number of syncs
+    /// each.
     pub plain_mb_per_s: Spread,
     /// The group's rate divided by that of the plain writers, round by round.
     pub of_plain: Spread,
     /// Syncs per second of a member.
     pub syncs_per_s: Spread,
-    /// Time from the start of the first process to the membership of the last one, in s.
+    /// Time from the start of the first process until the last one is a member, in s.
     pub restart_s: f64,
     /// Number of messages in the order, before the kill and after the restart.
     pub messages: u64,
-    /// The digest of all messages at all members, before the kill and after the restart.
+    /// The digest of all messages on every member, before the kill and after the restart.
     pub digest: String,
 }
 

@@ -18,7 +18,8 @@ use tramontane_local::interrupt::Interrupts;
 /// Runs `bench durable`.
 ///
 /// # Errors
-/// [`BenchError`]; [`BenchError::Broken`] if members disagree, or lost durable messages.
+/// Fails with [`BenchError`]; with [`BenchError::Broken`] if members disagree or have lost durable
+/// messages.
 pub(crate) fn run(
     arguments: &Arguments,
     interrupts: &Interrupts,
@@ -52,7 +53,7 @@ fn case(
 ) -> Result<Case, BenchError> {
     let (memory, disk) = (folder_in(Path::new("/dev/shm"))?, folder_in(disk)?);
     let parts = arguments.rounds * u64::from(nodes) * u64::from(bytes);
-    // For each member in each round.
+    // This is the number per member and round.
     let messages = (arguments.mib << 20).div_ceil(parts);
     let round_messages = messages * u64::from(nodes);
     let round_bytes = round_messages * u64::from(bytes);

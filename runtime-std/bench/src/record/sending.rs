@@ -238,7 +238,7 @@ impl Sending {
         if outcome.ending != Ending::Calm || !outcome.complaints.is_empty() {
             let ending = outcome.ending;
             return Err(BenchError::Setup(format!(
-                "the simulated run did not end calm: {ending:?}"
+                "the simulated run did not come to rest: {ending:?}"
             )));
         }
         Ok(Figures::from([

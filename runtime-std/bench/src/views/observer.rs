@@ -79,7 +79,7 @@ impl<'i> Observer<'i> {
     /// Starts all members, and waits until they are in a view together.
     pub(super) fn start(arguments: &Views, interrupts: &'i Interrupts) -> Result<Self, BenchError> {
         let setup =
-            |error: std::io::Error| BenchError::Setup(format!("cannot make a folder: {error}"));
+            |error: std::io::Error| BenchError::Setup(format!("cannot create a folder: {error}"));
         let folder = tempfile::Builder::new()
             .prefix("tramontane-views-")
             .tempdir_in("/dev/shm")

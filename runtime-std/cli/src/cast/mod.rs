@@ -244,7 +244,7 @@ fn not_started(error: StartError) -> Failure {
     match error {
         StartError::ControlEndpoints(error) => network::not_permitted(error),
         StartError::OtherConfiguration { node, .. } => {
-            let what = format_args!("member {node} was started with another configuration");
+            let what = format_args!("member {node} was started with a different configuration");
             Failure::group(what, "give all members the same options")
         }
         error => error.into(),

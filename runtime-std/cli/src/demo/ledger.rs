@@ -287,7 +287,7 @@ mod tests {
         assert_eq!((latencies.seen[&200], latencies.seen[&100]), (3, 1));
         assert_eq!(latencies.max_ns, 1000);
         assert!(latencies.under_way.is_empty());
-        // A message that was not committed here is not counted.
+        // Only messages that were committed here are measured.
         latencies.delivered(2000, 1);
         assert_eq!(latencies.seen.values().sum::<u64>(), 5);
         assert_eq!((cut(1_023), cut(2_001), cut(u64::MAX)), (1_023, 2_000, u64::MAX << 54));

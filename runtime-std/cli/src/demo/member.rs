@@ -1,8 +1,9 @@
-//! One member of a demo: a process that sends its records and notes everything that it delivers.
+//! One member of a demo: a process that sends its records and records its deliveries.
 //!
 //! The member drives its node in one loop: it sends while slots are free, steps, and yields the
-//! processor when nothing arrives. After it has delivered everything, it reports that and stays
-//! until its parent releases it: members that still deliver would lose a peer that left earlier.
+//! processor when nothing arrives. After it has delivered everything, it reports that but stays
+//! until its parent releases it, because members that are still delivering would otherwise lose a
+//! peer.
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
@@ -22,22 +23,22 @@ const ALL: SubgroupId = SubgroupId::ZERO;
 /// Interval between two progress reports.
 const PROGRESS_INTERVAL_NS: u64 = 200_000_000;
 
-/// Idle steps between two readings of the clock.
+/// Number of idle steps between two readings of the clock.
 const IDLE_STEPS_PER_CLOCK: u32 = 1024;
 
-/// Bytes that are committed per reading of the clock: the amount that is copied in a fraction of a
+/// Number of bytes committed per reading of the clock: the amount that is copied in a fraction of a
 /// microsecond.
 const BYTES_PER_STAMP: usize = 4096;
 
-/// Longest sleep of a member when nothing arrives. It must still report its progress.
+/// Maximum sleep of a member when nothing arrives. It must still report its progress.
 const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Runs a member, and reports to its parent if something goes wrong.
+/// Runs a member, and reports to its parent if it fails.
 pub(crate) fn run(task: &str) -> Result<(), Failure> {
     let (task, worker) = Worker::<DemoMember>::attach(task)
         .map_err(|error| Failure::usage(error, "start it with 'tramontane demo'"))?;
     let Err(failure) = join_and_run(&task, &worker) else { return Ok(()) };
-    // If the parent is gone, there is nowhere to report to.
+    // If the parent has exited, there is nowhere to report to.
     let _ = worker.report(&DemoReport::Failed {
         status: failure.status.code(),
         text: failure.text().to_owned(),
@@ -45,7 +46,8 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
     Err(Failure::silent(failure.status))
 }
 
-/// Ends when the parent releases this member, which is not a failure.
+/// Joins the group and runs the member. Returns early if the parent releases it, which is not a
+/// failure.
 fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure> {
     let map = Map::inherited(task.input)
         .map_err(|error| Failure::system("cannot map the input", &error))?;

@@ -211,7 +211,7 @@ fn impossible_groups_are_reported() {
     place.run(&["cast", "--id", "0"]).failed(2, &["--group"]);
 
     let mut members = running(&place, "twice", 2);
-    cast(&place, "twice", 1, 2, &[]).wait().failed(5, &["member 1", "is running already"]);
+    cast(&place, "twice", 1, 2, &[]).wait().failed(5, &["member 1", "is already running"]);
     members.iter_mut().for_each(Process::end_input);
     for mut member in members {
         member.wait_with_input().succeeded();
@@ -219,8 +219,8 @@ fn impossible_groups_are_reported() {
 
     let mut small = cast(&place, "unlike", 0, 2, &["--window", "3"]);
     let mut large = cast(&place, "unlike", 1, 2, &["--window", "4"]);
-    small.wait_with_input().failed(5, &["another configuration"]);
-    large.wait_with_input().failed(5, &["another configuration"]);
+    small.wait_with_input().failed(5, &["a different configuration"]);
+    large.wait_with_input().failed(5, &["a different configuration"]);
     place.assert_empty();
 }
 

@@ -69,7 +69,7 @@ fn wrong_key_and_garbage_are_refused() {
     let to = to.join(",");
     let other = group.place.path().join("other").display().to_string();
     let command = ["publish", "--to", &to, "--key-file", &other, "line"];
-    group.place.run(&command).failed(5, &["no member accepts this client", "another key"]);
+    group.place.run(&command).failed(5, &["no member accepts this client", "a different key"]);
     group.place.run(&["subscribe", "--to", &to]).failed(5, &["only one end has a key"]);
 
     // Garbage from an unauthenticated peer, and from one that has the key.
@@ -121,7 +121,7 @@ fn unavailable_subgroup_features_are_refused_by_name() {
     let _nodes = start(&group);
     let base = ["subscribe", "--config", &group.config];
     let other = [&base[..], &["--subgroup", "other"]].concat();
-    group.place.run(&other).failed(2, &["no subgroup of this name that accepts clients"]);
+    group.place.run(&other).failed(2, &["no subgroup of that name accepts clients"]);
     let durable = [&base[..], &["--level", "majority"]].concat();
     group.place.run(&durable).failed(2, &["has no log", "level delivered"]);
     let members = members_from(&group, 0).group("another");

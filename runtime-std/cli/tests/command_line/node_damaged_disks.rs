@@ -107,7 +107,7 @@ fn follow(group: &Group, id: usize, errors: &str) {
     } else if errors.contains("set the folder aside") {
         aside(log_folder(group, id));
     } else {
-        let waits = errors.contains("has a log of") || errors.contains("--new-group");
+        let waits = errors.contains("has a log of") || errors.contains("new-group");
         assert!(waits, "node {id} ended without a way out: {errors}");
     }
 }

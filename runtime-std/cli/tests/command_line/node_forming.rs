@@ -54,7 +54,7 @@ fn node_that_left_rejoins_instead_of_forming() {
             assert!(!errors.contains("view 1"), "{carrier:?}: two groups: {errors}");
             assert_eq!(code, Some(5), "{carrier:?}: {errors}");
             assert!(
-                errors.contains("--new-group") || errors.contains("node 2"),
+                errors.contains("new-group") || errors.contains("node 2"),
                 "{carrier:?}: {errors}"
             );
         }
@@ -108,7 +108,7 @@ fn ended_group_reforms_with_new_group_everywhere() {
             assert_eq!(code, Some(5), "{carrier:?}: {errors}");
             let line = errors.lines().last().expect("it says why");
             assert!(
-                line.contains("was a member before") && line.contains("--new-group"),
+                line.contains("was already a member") && line.contains("new-group"),
                 "{errors}"
             );
         }
@@ -143,7 +143,7 @@ fn network_node_without_state_forms_no_group() {
     for mut node in start(&[]) {
         let (code, errors) = node.ended();
         assert!(
-            code == Some(5) && errors.contains("--state") && errors.contains("--new-group"),
+            code == Some(5) && errors.contains("a state folder") && errors.contains("new-group"),
             "{errors}"
         );
     }
@@ -165,7 +165,7 @@ fn network_node_without_state_forms_no_group() {
     let mut again = vec![without_log(&group, 0, &["--state", state]), without_log(&group, 1, &[])];
     for node in &mut again {
         let (code, errors) = node.ended();
-        assert!(code == Some(5) && errors.contains("--new-group"), "{errors}");
+        assert!(code == Some(5) && errors.contains("new-group"), "{errors}");
     }
 }
 
@@ -245,7 +245,7 @@ fn different_heartbeat_is_reported_early() {
                 "--new-group",
             ])
         };
-        run("1").failed_at_last(5, &["node 0 has another configuration", "heartbeat_ms"]);
+        run("1").failed_at_last(5, &["node 0 has a different configuration", "heartbeat_ms"]);
         let (code, errors) = first.ended();
         assert!(
             code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"),
@@ -255,9 +255,9 @@ fn different_heartbeat_is_reported_early() {
         // other.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
         group.await_members(&[0, 1, 2]);
-        run("3").failed_at_last(5, &["another configuration", "heartbeat_ms"]);
+        run("3").failed_at_last(5, &["a different configuration", "heartbeat_ms"]);
         nodes.pop().expect("the last").kill();
-        run("2").failed_at_last(5, &["another configuration", "heartbeat_ms"]);
+        run("2").failed_at_last(5, &["a different configuration", "heartbeat_ms"]);
         let told = group.place.run(&["status", "--config", &other, "--id", "0"]);
         assert!(told.status.code() == Some(5) && told.errors.contains("heartbeat_ms"), "{told:?}");
     }
@@ -288,10 +288,10 @@ fn squatter_at_peer_port_does_not_end_node() {
         }
     });
     let mut node = group.node(1, &[]);
-    node.await_errors("another key");
+    node.await_errors("a different key");
     std::thread::sleep(Duration::from_secs(1));
     assert!(node.is_running(), "{}", node.errors());
-    assert_eq!(node.errors().matches("another key").count(), 1, "one line: {}", node.errors());
+    assert_eq!(node.errors().matches("a different key").count(), 1, "one line: {}", node.errors());
     is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     drop(std::net::TcpStream::connect(address));
     squats.join().expect("no panic");

@@ -40,7 +40,7 @@ fn node_stopped_amid_large_lines_is_removed() {
     nodes[2].signal(Signal::CONT);
     let (code, errors) = nodes[2].ended();
     assert_eq!(code, Some(9), "{errors}");
-    assert!(errors.contains("out of the group"), "{errors}");
+    assert!(errors.contains("no longer in the group"), "{errors}");
     // The node's messages after waking did not disturb the others.
     crate::support::wait_for("more large lines", || {
         (group.log_bytes(0) > bytes_then + 30_000_000).then_some(())

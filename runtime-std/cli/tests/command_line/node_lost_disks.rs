@@ -301,7 +301,7 @@ fn logs_without_state_restart_from_chosen_node() {
     for node in &mut nodes {
         let (status, errors) = node.ended();
         let is_told =
-            errors.contains("has a log of 60 records") && errors.contains("--restart-with-less");
+            errors.contains("has a log of 60 records") && errors.contains("restart-with-less");
         assert!(status == Some(5) && is_told, "{status:?}: {errors}");
     }
     let mut nodes = vec![durable_node(&group, 1, &["--restart-with-less"])];

@@ -50,7 +50,7 @@ fn status_reports_all_nodes() {
         let other = group.variant("name = \"log\"", "name = \"glo\"");
         if carrier == Carrier::TcpWithKey {
             let ended = group.place.run(&["status", "--config", &other]);
-            ended.failed_after_output(5, &["another configuration"]);
+            ended.failed_after_output(5, &["a different configuration"]);
         }
     }
 }
@@ -99,7 +99,7 @@ fn leave_command_ends_node() {
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1, 2]);
         let said = group.run("leave", &["--id", "1", "--time-limit", "30"]).succeeded();
-        assert_eq!(String::from_utf8_lossy(&said), "node 1 is out; view 2: 0 2\n");
+        assert_eq!(String::from_utf8_lossy(&said), "node 1 has left; view 2: 0 2\n");
         nodes[1].assert_left();
         group.run("leave", &["--id", "1"]).failed(5, &["node 1", "no process is listening"]);
         group.run("leave", &["--id", "9"]).failed(2, &["node 9"]);

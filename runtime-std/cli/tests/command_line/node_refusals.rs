@@ -75,10 +75,10 @@ fn other_key_and_description_are_reported_with_node() {
         |config: &str| group.place.run(&[&["node", "--config", config][..], &short("2")].concat());
     // Another program may be listening at a member's address, so the node keeps trying.
     let other_key = run(&group.variant("key_file = \"key\"", "key_file = \"other\""));
-    other_key.failed_at_last(5, &["has another key"]);
+    other_key.failed_at_last(5, &["uses a different key"]);
     assert!(other_key.errors.contains("waiting for 0: the process at"), "{}", other_key.errors);
     let other_name = run(&group.variant("name = \"log\"", "name = \"glo\""));
-    other_name.failed(5, &["node ", "another configuration", "name"]);
+    other_name.failed(5, &["node ", "a different configuration", "name"]);
     nodes.push(group.node(2, &[]));
     group.await_members(&[0, 1, 2]);
 }
@@ -91,10 +91,10 @@ fn nodes_with_different_files_name_each_other() {
         let mut first = group.node(0, &["--time-limit", "20"]);
         let ended =
             group.place.run(&["node", "--config", &other, "--id", "1", "--time-limit", "20"]);
-        ended.failed_at_last(5, &["node 0", "another configuration", "majority"]);
+        ended.failed_at_last(5, &["node 0", "a different configuration", "majority"]);
         let (code, errors) = first.ended();
         assert_eq!(code, Some(5), "{errors}");
-        assert!(errors.contains("node 1 has another configuration"), "{errors}");
+        assert!(errors.contains("node 1 has a different configuration"), "{errors}");
     }
 }
 
@@ -144,7 +144,7 @@ fn group_in_another_folder_is_named_as_cause() {
     wait_for("the first", || (group.place.members() > 0).then_some(()));
     let folder = here.to_str().expect("a path");
     second("0").failed(5, &["group 'log'", folder, "rename the group"]);
-    second("1").failed_at_last(5, &["heartbeat_ms", "another name"]);
+    second("1").failed_at_last(5, &["heartbeat_ms", "a different name"]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn folder_that_cannot_be_made_again_is_reported() {
     let aside = folder.with_extension("aside");
     std::fs::rename(&folder, &aside).expect("it was there");
     std::fs::write(&folder, "something else").expect("a file");
-    nodes[0].await_errors("cannot be made again");
+    nodes[0].await_errors("cannot be re-created");
     nodes.pop().expect("the last").kill();
     nodes[0].write(&lines(0, 0..5));
     group.await_same(&[0, 1], 5);

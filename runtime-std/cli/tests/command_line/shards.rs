@@ -50,7 +50,7 @@ fn different_reference_size_is_refused() {
     let text = std::fs::read_to_string(&overlay.config).expect("the overlay file");
     std::fs::write(&overlay.config, BY_REFERENCE.to_owned() + &text).expect("it is written");
     let place = &overlay.place;
-    let words = ["g1.", "another configuration (references_from"];
+    let words = ["g1.", "a different configuration (references_from"];
     let replica = overlay.command(&["--id", "g1.0", "--join-timeout", "60"]);
     place.run(&replica).failed(5, &words);
     place.run(&overlay.command(&["send", "--to", "g1"])).failed(5, &words);

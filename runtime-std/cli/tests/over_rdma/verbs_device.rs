@@ -97,8 +97,8 @@ fn wrong_exposed_and_malformed_keys_are_refused() {
         &["--key-file", &other, "--allow-clear", "--join-timeout", "4"],
     );
     // Another program may be listening at the address of member 0, so the second keeps trying.
-    second.wait_with_input().failed_at_last(5, &["member 0", "another key"]);
-    first.wait_with_input().failed(5, &["member 1", "another key"]);
+    second.wait_with_input().failed_at_last(5, &["member 0", "a different key"]);
+    first.wait_with_input().failed(5, &["member 1", "a different key"]);
 
     let exposed = key(&place, "exposed", "a", 0o644);
     let alone = |file: &str| {
@@ -147,8 +147,8 @@ fn different_options_keep_members_apart() {
     let addresses = free_addresses(2).join(",");
     let mut first = cast(&place, &addresses, 0, &["--window", "8"]);
     let mut second = cast(&place, &addresses, 1, &["--window", "9"]);
-    first.wait_with_input().failed(5, &["member 1", "another configuration"]);
-    second.wait_with_input().failed(5, &["member 0", "another configuration"]);
+    first.wait_with_input().failed(5, &["member 1", "a different configuration"]);
+    second.wait_with_input().failed(5, &["member 0", "a different configuration"]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn unsupported_device_option_is_named() {
         (["--port", "9"], "no port 9"),
         (["--gid", "77"], "no GID 77"),
         (["--gid", "192.0.2.9"], "192.0.2.9"),
-        (["--mtu", "1000"], "1000 B is not a packet size"),
+        (["--mtu", "1000"], "1000 B is not a valid packet size"),
     ] {
         for command in [&["demo", "--fabric", "verbs"][..], &["verbs", "devices", "--json"]] {
             place.run(&[command, &option].concat()).failed(2, &[words]);
@@ -179,7 +179,7 @@ fn unreachable_address_is_named() {
     // The member that notices later may see that the other is gone.
     let first = ended.iter().find(|ended| ended.status.code() == Some(5));
     let first = first.unwrap_or_else(|| panic!("{ended:?}"));
-    first.failed_at_last(5, &["cannot be reached over rxe0", "addresses (GIDs) of one network"]);
+    first.failed_at_last(5, &["cannot be reached over rxe0", "addresses (GIDs) on the same network"]);
 }
 
 #[test]

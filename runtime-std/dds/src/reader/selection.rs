@@ -15,7 +15,7 @@ pub struct Selection {
     pub views: ViewStates,
     /// The instances of the samples must be in one of these instance states.
     pub instances: InstanceStates,
-    /// Only samples of this instance.
+    /// If given, only samples of this instance are selected.
     pub instance: Option<InstanceHandle>,
 }
 

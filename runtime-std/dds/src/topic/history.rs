@@ -1,7 +1,7 @@
-//! A topic as its log shows it from some position on, for a reader that begins there.
+//! A topic as its log shows it after some position, for a reader that begins there.
 //!
-//! The log before that position is unknown: a writer that announced itself there is assumed to
-//! offer everything that the topic's level provides.
+//! The log before that position is unknown: a writer that announced itself earlier is assumed to
+//! offer all that the topic's level provides.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::reader::ReaderCore;
 use crate::time::Now;
 
 impl TopicState {
-    /// Creates a topic that has had `ordinal` messages already, with one reader.
+    /// Creates a topic that has already had `ordinal` messages, with one reader.
     pub(crate) fn behind(ordinal: u64, level: Level, reader: Arc<ReaderCore>) -> Self {
         let mut topic = Self::new(None);
         (topic.ordinal, topic.assumed) = (ordinal, Some(level));
@@ -26,18 +26,20 @@ impl TopicState {
         self.ordinal
     }
 
-    /// Records that messages before this position are gone: the readers have lost them.
+    /// Records that messages before this position are no longer available, so the readers have lost
+    /// them.
     pub(crate) fn skip_to(&mut self, place: u64) {
         let lost = place.saturating_sub(self.ordinal);
         self.ordinal = self.ordinal.max(place);
         if lost > 0 {
-            // These are counted here, and not again by their writers' numbers.
+            // These messages are counted here, and must not be counted again by their writers'
+            // numbers.
             self.writers.are_behind_a_gap();
             self.readers().for_each(|reader| reader.lost(lost));
         }
     }
 
-    /// Assumes that a writer was there before, if it is unknown here.
+    /// Assumes that a writer existed before, if it is unknown here.
     pub(super) fn assume(&mut self, writer: PublicationHandle, sequence: u64, now: Now) {
         if let Some(level) = self.assumed
             && self.writers.get(writer).is_none()
@@ -46,7 +48,7 @@ impl TopicState {
         }
     }
 
-    /// Takes over the readers of a topic read from the log, which has come as far as this one.
+    /// Moves here the readers of a topic read from the log, which has come as far as this one.
     pub(crate) fn take_readers_of(&mut self, told: &mut Self, now: Now) {
         let known: Vec<PublicationHandle> = told.writers.iter().map(|of| of.handle).collect();
         for gone in known.into_iter().filter(|handle| self.writers.get(*handle).is_none()) {
@@ -73,9 +75,9 @@ mod tests {
     use crate::qos::{Deadline, ReaderQos};
     use crate::wire::Kind;
 
-    /// The log has dropped the first messages, including all announcements: they are reported as
-    /// lost, and the rest is handed over. When the reader has caught up, only the existing writers
-    /// remain.
+    /// The log has dropped the first messages, including all announcements. They are reported as
+    /// lost, and the remaining messages are delivered. When the reader has caught up, only the
+    /// existing writers remain.
     #[test]
     fn dropped_log_messages_are_reported_as_lost() {
         let handle = |writer| PublicationHandle { participant: ParticipantId::Node(0), writer };
@@ -88,8 +90,8 @@ mod tests {
         history.tell(&said(0, Kind::Data, 9, 1, &[0; 4]));
         history.tell(&said(1, Kind::Data, 4, 1, &[0; 4]));
         assert_eq!(history.given, [(6, handle(0), 9), (7, handle(1), 4)]);
-        // The same happens in the middle, and the loss is counted once: a writer's numbers mean
-        // nothing then.
+        // The same happens in the middle, and the loss is counted only once: after a gap, the
+        // writers' numbers say nothing about it.
         history.topic.skip_to(17);
         history.tell(&said(0, Kind::Data, 12, 1, &[0; 4]));
         assert_eq!(history.reader.lost_count(), 13);
@@ -113,8 +115,8 @@ mod tests {
         assert_eq!(matched(&present), [handle(0), handle(2)]);
         assert_eq!(present.reader.lost_count(), 15, "nothing is lost after that");
     }
-    /// Its announcement may be in the log or before the part that is read; in that case the
-    /// mismatch is found when the reader has caught up.
+    /// The writer's announcement may be in the log or before the part that is read. In the latter
+    /// case, the mismatch is detected when the reader has caught up.
     #[test]
     fn mismatched_writer_is_reported_once() {
         let offers = WriterQos::of(Level::Atomic);

@@ -1,8 +1,8 @@
-//! Kept values, and their memory, which is reused.
+//! Memory for kept values, which is reused.
 
 use std::sync::Arc;
 
-/// The most buffers kept for reuse.
+/// Maximum number of buffers kept for reuse.
 const SPARE_MAX: usize = 64;
 
 /// The CDR of a kept value: one copy for all readers and the topic's store.
@@ -11,7 +11,7 @@ pub(crate) struct Payload {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The maker of payloads, which reuses the memory of earlier ones that are no longer referenced.
+/// Creates payloads, reusing the memory of earlier ones that are no longer referenced.
 #[derive(Debug, Default)]
 pub(crate) struct Payloads {
     spare: Vec<Arc<Payload>>,
@@ -29,8 +29,8 @@ impl Payloads {
         Arc::new(Payload { bytes: bytes.to_vec() })
     }
 
-    /// Returns a payload that is not kept here any longer. If there is no other reference, its
-    /// memory is reused.
+    /// Returns a payload that is no longer kept. If there is no other reference to it, its memory
+    /// is reused.
     pub(crate) fn give_back(&mut self, payload: Arc<Payload>) {
         if self.spare.len() < SPARE_MAX && Arc::strong_count(&payload) == 1 {
             self.spare.push(payload);
@@ -38,7 +38,7 @@ impl Payloads {
     }
 }
 
-/// The value of a message, which is copied once, if it is kept at all.
+/// The value of a message. It is copied once, if it is kept at all.
 pub(crate) struct Incoming<'m> {
     pub(crate) bytes: &'m [u8],
     copy: Option<Arc<Payload>>,
@@ -50,7 +50,7 @@ impl<'m> Incoming<'m> {
         Self { bytes, copy: None, payloads }
     }
 
-    /// Creates an incoming value that is kept already.
+    /// Creates an incoming value that is already kept.
     pub(crate) fn kept(payload: &'m Arc<Payload>, payloads: &'m mut Payloads) -> Self {
         Self { bytes: &payload.bytes, copy: Some(Arc::clone(payload)), payloads }
     }

@@ -60,7 +60,7 @@ impl Snapshot {
         self.writers.iter().any(|writer| writer.handle == handle)
     }
 
-    /// Returns the writers, and the kept samples at the levels that keep some.
+    /// Returns the writers, and the kept samples at the levels that keep samples.
     pub(super) fn into_parts(
         self,
         keep: Option<Keep>,
@@ -105,7 +105,7 @@ impl TopicState {
     }
 
     /// Replaces this state with another member's. Empty bytes are the state of a topic without
-    /// messages, which the log's messages follow.
+    /// messages. The log's messages follow it.
     pub(crate) fn restore(&mut self, bytes: &[u8], now: Now) -> Result<(), DdsError> {
         let generation = self.generation;
         let empty = Snapshot { generation, ordinal: 0, writers: Vec::new(), instances: Vec::new() };
@@ -113,7 +113,8 @@ impl TopicState {
             [] => empty,
             bytes => {
                 let snapshot = Snapshot::read(bytes)?;
-                // The snapshot is of an earlier topic of the place: discovery is newer.
+                // The snapshot belongs to an earlier topic in the place, because discovery is ahead
+                // of it.
                 if snapshot.generation == generation { snapshot } else { empty }
             }
         };

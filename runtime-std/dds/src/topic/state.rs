@@ -1,10 +1,10 @@
-//! A topic at one member: its state according to the messages and view changes so far.
+//! One member's state of a topic, according to the messages and view changes so far.
 //!
 //! # Invariants
 //! - At the ordered levels `ordinal`, the writers with their numbers, and the store depend only on
-//!   the topic's order, and are the same at all members at the same position of it.
-//! - A new reader is fed from the store, and sees everything after that: nothing is missed or
-//!   doubled, because both happen under the topic's lock.
+//!   the topic's order, so they are the same on all members at the same position in that order.
+//! - A new reader is fed from the store, and then receives every later sample. No sample is missed
+//!   or duplicated, because both happen under the topic's lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,36 +25,36 @@ use crate::reader::{Arrival, InstanceStates, ReaderCore, SampleInfo};
 use crate::time::Now;
 use crate::wire::{Header, Kind, decode_writer};
 
-/// A reader of this participant, with its matching writers.
+/// One of this participant's readers, with its matching writers.
 #[derive(Debug)]
 struct Attached {
     core: Arc<ReaderCore>,
     matched: Vec<PublicationHandle>,
 }
 
-/// The state of a topic at a member.
+/// One member's state of a topic.
 #[derive(Debug, Default)]
 pub(crate) struct TopicState {
     /// The generation of the topic that has the place; 0 if the topic is declared.
     pub(super) generation: u64,
-    /// The view in which it was created: messages of that view and earlier ones belong to another
-    /// topic that had the place before. Zero if it is declared.
+    /// The view in which the topic was created: messages of that view and earlier ones belong to
+    /// the place's previous topic. Zero if the topic is declared.
     created_in: u64,
-    /// Whether it was deleted: nothing more of it comes.
+    /// Whether the topic has been deleted, so that no more of its messages will come.
     is_over: bool,
     /// Number of the topic's messages so far.
     pub(super) ordinal: u64,
     pub(super) writers: KnownWriters,
-    /// `None` at the levels that keep nothing.
+    /// The kept samples; `None` at the levels that keep none.
     pub(super) store: Option<TopicStore>,
     readers: Vec<Attached>,
     pub(super) payloads: Payloads,
     /// Whether something may be due earlier than before.
     timing_changed: bool,
-    /// The level that unknown writers are assumed to offer, if the topic is read from a position of
-    /// the log on.
+    /// The level that unknown writers are assumed to offer, if the topic is read from a position in
+    /// the log.
     pub(super) assumed: Option<Level>,
-    /// The topic's last messages, while readers catch up from the log.
+    /// The topic's last messages, kept while readers catch up from the log.
     pub(super) tail: Option<Tail>,
 }
 
@@ -63,14 +63,14 @@ impl TopicState {
         Self { store, ..Self::default() }
     }
 
-    /// Begins a topic that was created in this view, at a place that had none.
+    /// Begins a topic that was created in this view, in a free place.
     pub(crate) fn begin(&mut self, generation: u64, created_in: u64, store: Option<TopicStore>) {
         *self = Self { generation, created_in, ..Self::new(store) };
     }
 
-    /// Ends the topic after the view has closed its place: the writers are gone, and the readers
+    /// Ends the topic after the view has closed its place: the writers are removed, and the readers
     /// receive nothing more. Returns the readers, because their listeners may hold writers, and
-    /// must be dropped without the topic's lock.
+    /// must be dropped without holding the topic's lock.
     pub(crate) fn end(&mut self, now: Now) -> Vec<Arc<ReaderCore>> {
         self.participants_gone(|_| true, now);
         self.is_over = true;
@@ -137,7 +137,7 @@ impl TopicState {
         }
     }
 
-    /// Records a writer that has written `sequence` messages before.
+    /// Records a writer that has already written `sequence` messages.
     pub(super) fn came(
         &mut self,
         writer: PublicationHandle,
@@ -145,7 +145,7 @@ impl TopicState {
         sequence: u64,
         now: Now,
     ) {
-        // It announced itself again: its earlier announcements are void.
+        // The writer has announced itself again, so its earlier announcements are void.
         self.writer_gone(writer, now);
         self.writers.add(writer, qos, sequence, now.elapsed);
         self.timing_changed = true;
@@ -155,7 +155,7 @@ impl TopicState {
         }
     }
 
-    /// Returns whether an external participant has reached its limit of other writers.
+    /// Returns whether an external participant has reached its limit with its other writers.
     fn has_too_many(&self, writer: PublicationHandle) -> bool {
         let is_other = |known: &&KnownWriter| {
             known.handle.participant == writer.participant && known.handle != writer
@@ -164,7 +164,7 @@ impl TopicState {
             && self.writers.iter().filter(is_other).count() >= OUTSIDE_MAX
     }
 
-    /// Records that a writer is alive. Returns false if it is unknown.
+    /// Records that a writer is alive. Returns `false` if the writer is unknown.
     #[inline]
     fn heard(&mut self, writer: PublicationHandle, sequence: Option<u64>, now: Now) -> bool {
         let Some(heard) = self.writers.heard(writer, sequence, now.elapsed) else { return false };
@@ -222,7 +222,7 @@ impl TopicState {
         }
     }
 
-    /// Records that a writer or its participant is gone.
+    /// Records that a writer or its participant has gone.
     pub(super) fn writer_gone(&mut self, writer: PublicationHandle, now: Now) {
         let Some(known) = self.writers.remove(writer) else { return };
         for reader in &mut self.readers {
@@ -236,7 +236,8 @@ impl TopicState {
         }
     }
 
-    /// Records that participants are gone, or came back as others: their writers are gone.
+    /// Records that participants have gone or have come back as new participants. In both cases,
+    /// their old writers are removed.
     pub(crate) fn participants_gone(&mut self, is_gone: impl Fn(ParticipantId) -> bool, now: Now) {
         let gone: Vec<PublicationHandle> = self
             .writers
@@ -249,8 +250,8 @@ impl TopicState {
         }
     }
 
-    /// Adds a reader to the topic of this generation: it is matched with the existing writers, and
-    /// fed with the kept samples. Returns false if that topic no longer exists.
+    /// Adds a reader to the topic of this generation: the reader is matched with the existing
+    /// writers, and receives the kept samples. Returns `false` if that topic no longer exists.
     #[must_use]
     pub(crate) fn attach(&mut self, generation: u64, core: Arc<ReaderCore>, now: Now) -> bool {
         if self.is_over || self.generation != generation {
@@ -268,9 +269,9 @@ impl TopicState {
         true
     }
 
-    /// Adds a reader that has received everything so far, with the writers that it matched and
-    /// those that it was compared with, as far as they were known. A mismatch among the compared
-    /// writers was reported to it already.
+    /// Adds a reader that has received everything so far, with the writers that it has matched and
+    /// those with which it has been compared, as far as they were known. Mismatches among the
+    /// compared writers have already been reported to it.
     pub(super) fn put_reader(
         &mut self,
         core: Arc<ReaderCore>,
@@ -303,13 +304,13 @@ impl TopicState {
         self.readers.iter().map(|reader| &*reader.core)
     }
 
-    /// Returns whether it has a reader that is not deleted.
+    /// Returns whether the topic has a reader that has not been deleted.
     pub(crate) fn has_wanted_reader(&self) -> bool {
         self.readers().any(|reader| !reader.is_deleted())
     }
 
-    /// Hands over the kept samples in the topic's order, and then the state of the instances. Kept
-    /// samples of writers that are gone count like the others, as the topic's level promises.
+    /// Delivers the kept samples in the topic's order, then the state of the instances. Kept
+    /// samples of writers that have gone count like the others, as the topic's level promises.
     fn feed(&mut self, reader: &Attached, now: Now) {
         let Self { store, payloads, writers, .. } = self;
         let Some(store) = store else { return };
@@ -329,7 +330,7 @@ impl TopicState {
         }
     }
 
-    /// Hands a kept sample to the readers that were there before it.
+    /// Delivers a kept sample to the readers that existed before it.
     pub(super) fn hand_over(&mut self, sample: &StoredSample, now: Now) {
         let Self { readers, payloads, writers, .. } = self;
         let writer = sample.arrival.info.publication_handle;
@@ -343,7 +344,7 @@ impl TopicState {
         }
     }
 
-    /// Hands the state of the kept instances to the readers.
+    /// Passes the state of the kept instances to the readers.
     pub(super) fn adopt_instances(&self, now: Now) {
         let Some(store) = &self.store else { return };
         for (handle, instance) in store.instances() {
@@ -353,15 +354,15 @@ impl TopicState {
         }
     }
 
-    /// Records that `count` messages of a writer did not arrive.
+    /// Records that `count` messages from a writer did not arrive.
     pub(super) fn lost(&self, writer: PublicationHandle, count: u64) {
         for reader in self.readers.iter().filter(|reader| count > 0 && reader.is_matched(writer)) {
             reader.core.lost(count);
         }
     }
 
-    /// Removes a reader. Its listener may hold writers, so the caller must drop it without the
-    /// topic's lock.
+    /// Removes a reader. Its listener may hold writers, so the caller must drop it without holding
+    /// the topic's lock.
     pub(crate) fn detach(&mut self, reader: SubscriptionHandle) -> Option<Arc<ReaderCore>> {
         let at = self.readers.iter().position(|attached| attached.core.handle == reader)?;
         Some(self.readers.remove(at).core)
@@ -378,7 +379,7 @@ impl TopicState {
             .collect()
     }
 
-    /// Handles what has become due: ended leases, and the readers' due times.
+    /// Handles what has become due: expired leases, and the readers' due times.
     pub(crate) fn tick(&mut self, now: Now) {
         for writer in self.writers.silent(now.elapsed) {
             for reader in self.readers.iter().filter(|reader| reader.is_matched(writer)) {
@@ -390,7 +391,7 @@ impl TopicState {
         }
     }
 
-    /// Returns whether something may be due earlier than at the last call.
+    /// Returns whether something may be due earlier than was known at the last call.
     pub(crate) fn take_timing_changed(&mut self) -> bool {
         std::mem::take(&mut self.timing_changed)
     }
@@ -413,7 +414,7 @@ impl Attached {
         self.matched.contains(&writer)
     }
 
-    /// Matches a writer, or reports in which policies it offers too little.
+    /// Matches a writer, or reports in which policies it offers less than is requested.
     fn consider(&mut self, known: &KnownWriter) {
         let differing = incompatible(&known.qos, &self.core.qos);
         if differing.is_empty() {

@@ -1,7 +1,7 @@
 //! The samples that a topic's members keep for late readers: DDS's durability service.
 //!
-//! The store depends only on the topic's messages and the view changes, so it is the same at all
-//! members, and any of them can supply a joiner.
+//! The store depends only on the topic's messages and the view changes, so it is the same on all
+//! members, and any of them can supply it to a joiner.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub(crate) struct StoredInstance {
     pub(crate) samples: VecDeque<StoredSample>,
 }
 
-/// How much is kept.
+/// The limits on what is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// Values of each instance; `None` means all.
+    /// Maximum number of values per instance; `None` keeps all.
     pub(crate) depth: Option<usize>,
-    /// Values of all instances together: the oldest is dropped first.
+    /// Maximum number of values of all instances together. The oldest is dropped first.
     pub(crate) samples: Option<usize>,
 }
 
@@ -49,8 +49,8 @@ impl TopicStore {
         Self { keep, ..Self::default() }
     }
 
-    /// Keeps an arriving value, and drops what it replaces. An instance that is disposed of and has
-    /// no writers is forgotten: DDS's cleanup delay is zero here.
+    /// Keeps an arriving value, and drops the values that it replaces. An instance that is disposed
+    /// of and has no writers is forgotten: DDS's cleanup delay is zero here.
     pub(crate) fn apply(
         &mut self,
         arrival: &Arrival,
@@ -117,7 +117,7 @@ impl TopicStore {
         Some(sample.payload)
     }
 
-    /// Records that a writer is gone from all instances.
+    /// Records that a writer has left all instances.
     pub(crate) fn writer_left(&mut self, writer: PublicationHandle) {
         let handles: Vec<InstanceHandle> = self.instances.keys().copied().collect();
         for handle in handles {

@@ -1,9 +1,9 @@
-//! The last messages of a topic, kept while readers catch up from its log: the most recent ones
-//! here may not be on disk yet.
+//! The last messages of a topic, kept while readers catch up from its log: because the most recent
+//! ones may not be on disk yet.
 //!
 //! # Invariants
-//! - It has all messages after number `before`, up to the topic's present one.
-//! - It is bounded. A reader that lags further behind continues to read the log.
+//! - The tail has all messages after number `before`, up to the topic's latest.
+//! - The tail is bounded. A reader that lags further behind continues to read the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tramontane::{ClientId, Message, NodeId, Place, SubgroupId, ViewId};
 
 use super::state::TopicState;
 
-/// The most messages that are kept.
+/// Maximum number of messages that are kept.
 const MESSAGES_MAX: usize = 4_096;
 const BYTES_MAX: usize = 4 << 20;
 
@@ -71,14 +71,14 @@ impl Tail {
 }
 
 impl TopicState {
-    /// Records a reader from the log: from now on messages are kept for it.
+    /// Records that a reader is reading the log. From then on, messages are kept for it.
     pub(crate) fn reader_comes(&mut self) {
         let ordinal = self.ordinal;
         let tail = self.tail.get_or_insert_with(|| Tail { before: ordinal, ..Tail::default() });
         tail.readers += 1;
     }
 
-    /// Records that a reader has caught up, or is gone.
+    /// Records that a reader has caught up or has been deleted.
     pub(crate) fn reader_has_come(&mut self) {
         if let Some(tail) = &mut self.tail {
             tail.readers = tail.readers.saturating_sub(1);
@@ -91,7 +91,7 @@ impl TopicState {
         self.tail.as_ref().map_or(self.ordinal, |tail| tail.before)
     }
 
-    /// Returns up to `most` messages after this number; `None` if some of them are not kept.
+    /// Returns up to `most` messages after this number, or `None` if some of them are not kept.
     pub(crate) fn messages_behind(
         &self,
         ordinal: u64,
@@ -105,8 +105,8 @@ impl TopicState {
         Some(tail.kept.iter().skip(skipped).take(most).cloned().collect())
     }
 
-    /// Restarts the tail when the topic continues at another number: the kept messages are not the
-    /// ones before it.
+    /// Restarts the tail when the topic continues at another number: the kept messages are not
+    /// those that precede it.
     pub(super) fn restart_tail(&mut self) {
         let ordinal = self.ordinal;
         if let Some(tail) = &mut self.tail {

@@ -1,10 +1,10 @@
-//! A topic's state as an external participant takes it over, for the first time or again. If no
-//! member has all that it missed, it receives the kept samples among them, and the number of lost
-//! ones.
+//! Restoring a topic's state in an external participant, for the first time or again. If no member
+//! has all messages that the participant missed, it receives the kept samples among them, and the
+//! number of lost messages.
 //!
 //! # Invariants
-//! - A reader receives samples in the topic's order and none twice: each number of that order is
-//!   handed over once.
+//! - A reader receives samples in the topic's order and none twice, because each number in that
+//!   order is delivered once.
 
 use super::snapshot::Snapshot;
 use super::state::TopicState;
@@ -15,8 +15,8 @@ use crate::participant::PublicationHandle;
 use crate::time::Now;
 
 impl TopicState {
-    /// Takes over a member's state. Returns false if it is of another topic, which has the place
-    /// now.
+    /// Restores a member's state. Returns `false` if the state belongs to another topic, which now
+    /// has the place.
     pub(crate) fn take_over(&mut self, bytes: &[u8], now: Now) -> Result<bool, DdsError> {
         let next = Snapshot::read(bytes)?;
         if next.generation != self.generation {
@@ -29,7 +29,7 @@ impl TopicState {
         let seen = std::mem::replace(&mut self.ordinal, next.ordinal);
         self.restart_tail();
         let (writers, store) = next.into_parts(self.store.as_ref().map(TopicStore::keep), now);
-        // New writers come first, so that their kept samples find the readers.
+        // New writers are added first, so that their kept samples find the readers.
         let missed: Vec<(PublicationHandle, u64)> =
             writers.into_iter().filter_map(|writer| self.adopt(writer, now)).collect();
         self.store = store;
@@ -43,9 +43,9 @@ impl TopicState {
         Ok(true)
     }
 
-    /// Records that the topic's history after `messages` messages differs from the one seen here:
-    /// its members were lost at once. The writers are gone; the state that is taken over next is
-    /// handed over from there on.
+    /// Records that the topic's history after `messages` messages differs from the history seen
+    /// here, because its members were lost at once. The writers are removed, and the state that is
+    /// restored next is delivered from that point.
     pub(crate) fn history_changed(&mut self, messages: u64, now: Now) {
         self.participants_gone(|_| true, now);
         self.ordinal = self.ordinal.min(messages);
@@ -55,7 +55,8 @@ impl TopicState {
         }
     }
 
-    /// Records a writer. If it was known, returns how many of its messages did not arrive.
+    /// Records a writer. If the writer was known, returns the number of its messages that did not
+    /// arrive.
     fn adopt(&mut self, writer: KnownWriter, now: Now) -> Option<(PublicationHandle, u64)> {
         let handle = writer.handle;
         match self.writers.get(handle).map(|known| (known.sequence, known.qos == writer.qos)) {
@@ -71,7 +72,7 @@ impl TopicState {
         }
     }
 
-    /// Hands over the kept samples after number `seen` of the topic's order. Returns their writers.
+    /// Delivers the kept samples after number `seen` in the topic's order. Returns their writers.
     fn hand_over_kept(&mut self, seen: u64, now: Now) -> Vec<PublicationHandle> {
         let Some(store) = &self.store else { return Vec::new() };
         let kept: Vec<StoredSample> = store
@@ -101,9 +102,9 @@ mod tests {
     const WRITERS: u32 = 3;
 
     proptest! {
-        /// The participant misses messages, takes over, misses others, and so on. It receives each
-        /// message once, in order, or learns that it is lost; and afterwards it keeps the same
-        /// samples as a member.
+        /// The participant misses messages, restores a state, misses others, and so on. It receives
+        /// each message once, in order, or learns that the message is lost. Afterwards, it keeps
+        /// the same samples as a member.
         #[test]
         fn missed_samples_arrive_once_or_count_as_lost(
             deeds in prop::collection::vec((0..WRITERS, 0..3_u8, prop::bool::weighted(0.6)), 1..80),
@@ -157,8 +158,8 @@ mod tests {
         assert_eq!(outside.reader.lost_count(), 0);
     }
 
-    /// The members were lost at once, and some messages seen here with them. The topic may have
-    /// more or fewer messages by now than were seen.
+    /// The members were lost at once, and with them some messages seen here. By now, the topic may
+    /// have more messages than were seen, or fewer.
     #[test]
     fn changed_history_is_read_from_first_changed_message() {
         for writes in [3, 9] {
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// A place has several topics in succession, and messages of an earlier one may come late.
+    /// A place has several topics in succession, and messages of an earlier topic may arrive late.
     #[test]
     fn messages_of_previous_topic_are_ignored() {
         let qos = encode_writer(&WriterQos::of(Level::Volatile)).expect("plain");

@@ -15,15 +15,15 @@ use crate::reader::{ReaderCore, Selection};
 use crate::time::{Now, Timestamp};
 use crate::wire::{HEADER_BYTES, Header, Kind, encode_writer};
 
-/// A topic with a reader that requests everything.
+/// A topic with a reader that requests all samples.
 pub(super) struct Side {
     pub(super) topic: TopicState,
     pub(super) reader: Arc<ReaderCore>,
-    /// The number of each sample in the order, its writer, and its number there.
+    /// The number of each sample in the order, its writer, and its number from that writer.
     pub(super) given: Vec<(u64, PublicationHandle, u64)>,
 }
 
-/// Returns a reader that requests everything.
+/// Returns a reader that requests all samples.
 pub(super) fn reader() -> Arc<ReaderCore> {
     let qos = ReaderQos {
         durability: Level::Volatile.durability(),
@@ -101,7 +101,7 @@ pub(super) fn announced(writer: u32) -> Vec<u8> {
     announced_as(writer, &WriterQos::of(Level::Volatile))
 }
 
-/// Returns the same with these policies.
+/// Returns an announcement with these policies.
 pub(super) fn announced_as(writer: u32, qos: &WriterQos) -> Vec<u8> {
     said(writer, Kind::Announce, 0, 0, &encode_writer(qos).expect("plain"))
 }

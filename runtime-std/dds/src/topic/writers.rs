@@ -1,7 +1,7 @@
 //! The writers of a topic, according to the topic's own messages.
 //!
-//! A writer announces itself in the topic before it writes anything there. So at the ordered levels
-//! all members know the same writers at the same position of the order.
+//! A writer announces itself in the topic before it writes anything there. So at the ordered
+//! levels, all members know the same writers at the same position in the order.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::time::INFINITE;
 pub(crate) struct KnownWriter {
     pub(crate) handle: PublicationHandle,
     pub(crate) qos: WriterQos,
-    /// The number of its last message that was handed over here.
+    /// The number of the writer's last message that was delivered here.
     pub(crate) sequence: u64,
-    /// Whether it has kept its lease.
+    /// Whether the writer has kept its lease.
     pub(crate) is_alive: bool,
-    /// The time of its last message.
+    /// The time of the writer's last message.
     heard: Duration,
-    /// Whether messages of the topic are missing since its last one; it is unknown which of them
-    /// were its own.
+    /// Whether messages of the topic have been missed since the writer's last message, without
+    /// knowing which of them were the writer's.
     is_behind_gap: bool,
 }
 
@@ -39,9 +39,9 @@ impl KnownWriter {
 /// The consequences of a message for its writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// Messages of it that did not arrive before this one.
+    /// Number of the writer's messages, before this one, that did not arrive.
     pub(crate) lost: u64,
-    /// Whether it had missed its lease, and is alive again.
+    /// Whether the writer had missed its lease and is alive again.
     pub(crate) revived: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Heard {
 pub(crate) struct KnownWriters(Vec<KnownWriter>);
 
 impl KnownWriters {
-    /// Adds a writer that announced itself.
+    /// Adds a writer that has announced itself.
     pub(crate) fn add(
         &mut self,
         handle: PublicationHandle,
@@ -67,14 +67,14 @@ impl KnownWriters {
         self.0.push(writer);
     }
 
-    /// Records that a writer has written up to this number, according to others.
+    /// Records that a writer has written up to this number, according to other members.
     pub(crate) fn went_on(&mut self, handle: PublicationHandle, sequence: u64, now: Duration) {
         if let Some(known) = self.0.iter_mut().find(|known| known.handle == handle) {
             (known.sequence, known.heard) = (sequence, now);
         }
     }
 
-    /// Records that messages of the topic are missing, of unknown writers.
+    /// Records that messages of the topic, from unknown writers, are missing.
     pub(crate) fn are_behind_a_gap(&mut self) {
         self.0.iter_mut().for_each(|known| known.is_behind_gap = true);
     }
@@ -87,7 +87,7 @@ impl KnownWriters {
         self.0.iter()
     }
 
-    /// Records a message of this writer, with its number if it has one. Returns `None` if the
+    /// Records a message from this writer, with its number if it has one. Returns `None` if the
     /// writer is unknown.
     pub(crate) fn heard(
         &mut self,
@@ -136,14 +136,14 @@ impl KnownWriters {
         silent
     }
 
-    /// Returns when the next lease ends.
+    /// Returns when the next lease expires.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.0.iter().filter(|known| known.is_alive).filter_map(due).min()
     }
 }
 
-/// Returns when a writer's lease ends, if the application must assert its liveliness; the group
-/// reports whether a member is alive.
+/// Returns when a writer's lease expires, if the application must assert its liveliness. Otherwise,
+/// the group reports whether the writer's member is alive.
 fn due(known: &KnownWriter) -> Option<Duration> {
     let liveliness = &known.qos.liveliness;
     let is_manual = liveliness.kind != LivelinessKind::Automatic;

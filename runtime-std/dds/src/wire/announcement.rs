@@ -7,30 +7,30 @@ use crate::domain::TopicDescription;
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos};
 
-/// The most bytes of user data, and of group data.
+/// Maximum size, in bytes, of the user data and of the group data.
 pub(crate) const USER_DATA_MAX: usize = 128;
 
-/// The most bytes of an announcement.
+/// Maximum size of an announcement in bytes.
 pub(crate) const ANNOUNCEMENT_MAX: u32 = 640;
 
 /// The announcement of a reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReaderAnnouncement {
-    /// The topic's index, and its generation.
+    /// The topic's index and generation.
     pub(crate) topic: u32,
     pub(crate) generation: u64,
-    /// The reader's number among those of its node.
+    /// The reader's number among its node's readers.
     pub(crate) reader: u32,
-    /// The requested policies; `None` once the reader is deleted.
+    /// The requested policies; `None` once the reader has been deleted.
     pub(crate) qos: Option<ReaderQos>,
 }
 
 /// A message of discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// A reader exists, or is gone.
+    /// A reader has been created or deleted.
     Reader(ReaderAnnouncement),
-    /// A topic is to be created; the request has this number at its participant.
+    /// A topic is to be created. `request` is the number of the participant's request.
     Create { request: u64, topic: TopicDescription },
     /// A topic is to be deleted.
     Delete { request: u64, name: String },

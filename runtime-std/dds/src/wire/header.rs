@@ -1,10 +1,10 @@
-//! The header before the CDR of each sample in the group's slot.
+//! The header before the CDR of each sample in a slot of the group.
 //!
 //! # Invariants
-//! - The CDR after a header begins at a multiple of 8 bytes: a slot is aligned to 16, so plain
-//!   types are aligned.
-//! - The bytes come from other processes: malformed headers are rejected, and their values are
-//!   never used as an index.
+//! - The CDR after a header begins at a multiple of 8 bytes. Because a slot is aligned to 16 bytes,
+//!   plain types are aligned.
+//! - The bytes come from other processes: so malformed headers are rejected, and values in headers
+//!   are never used as an index.
 
 use std::time::Duration;
 
@@ -14,46 +14,46 @@ use crate::cdr::{Encoding, InstanceHandle};
 use crate::error::DdsError;
 use crate::time::Timestamp;
 
-/// Bytes of a header without an origin.
+/// Size, in bytes, of a header without an origin.
 pub(crate) const HEADER_BYTES: usize = 40;
 
-/// Bytes of an origin.
+/// Size of an origin in bytes.
 const ORIGIN_BYTES: usize = 24;
 
-/// The most bytes before a sample.
+/// Maximum number of bytes before a sample.
 pub(crate) const HEADER_MAX: usize = HEADER_BYTES + ORIGIN_BYTES;
 
 /// The version of this format.
 const VERSION: u8 = 1;
 
-/// Set in the kind of a message that has an origin.
+/// This bit is set in the kind of a message that has an origin.
 const HAS_ORIGIN: u8 = 0x80;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A sample: its CDR follows.
+    /// A sample. Its CDR follows.
     Data,
     /// An instance has ended. The CDR of its key follows, as for all kinds below that concern an
     /// instance.
     Dispose,
     /// The writer no longer writes an instance.
     Unregister,
-    /// Disposes of an instance and unregisters it.
+    /// The writer disposes of an instance and unregisters it.
     DisposeAndUnregister,
-    /// A writer with its policies, before its first message.
+    /// The writer announces itself, with its policies, before its first message.
     Announce,
-    /// The writer is deleted.
+    /// The writer has been deleted.
     Gone,
     /// The writer is alive.
     Alive,
-    /// The participant begins: earlier writers of it are gone with its former process. Sent in
-    /// logged topics, because a log does not show views.
+    /// The participant begins. Its earlier writers are gone, together with its previous process.
+    /// Sent in logged topics, because a log does not show views.
     Begun,
 }
 
-/// The origin of a sample from another system: its writer there, and its number among that
-/// writer's.
+/// The origin of a sample from another system: its writer there, and its number among that writer's
+/// samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     /// The writer's RTPS GUID.
@@ -67,10 +67,10 @@ pub struct Origin {
 pub(crate) struct Header {
     pub(crate) kind: Kind,
     pub(crate) encoding: Encoding,
-    /// The writer's number among those of its node.
+    /// The writer's number among its node's writers.
     pub(crate) writer: u32,
-    /// The message's number among those of the writer, from 1; announcements and liveliness
-    /// messages have none, 0.
+    /// The message's number among the writer's messages, from 1. Announcements and liveliness
+    /// messages have no number, which is encoded as 0.
     pub(crate) sequence: u64,
     pub(crate) source: Timestamp,
     pub(crate) instance: InstanceHandle,
@@ -106,14 +106,14 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Returns whether it concerns an instance, and therefore has a number among the writer's.
+    /// Returns whether the message concerns an instance, and therefore has a number.
     pub(crate) const fn is_of_instance(self) -> bool {
         matches!(self, Self::Data | Self::Dispose | Self::Unregister | Self::DisposeAndUnregister)
     }
 }
 
 impl Header {
-    /// Writes it to the beginning of a slot, which is long enough.
+    /// Writes the header to the beginning of a slot, which must be long enough.
     #[inline]
     pub(crate) fn write(&self, slot: &mut [u8]) {
         let Some((header, rest)) = slot.split_first_chunk_mut::<HEADER_BYTES>() else { return };
@@ -132,7 +132,7 @@ impl Header {
         }
     }
 
-    /// Returns a header and the bytes after it; `None` if the bytes are not one of our messages.
+    /// Returns a header and the bytes after it, or `None` if the bytes are not one of our messages.
     #[inline]
     pub(crate) fn read(message: &[u8]) -> Option<(Self, &[u8])> {
         let (header, rest) = message.split_first_chunk::<HEADER_BYTES>()?;

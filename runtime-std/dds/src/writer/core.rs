@@ -1,4 +1,4 @@
-//! The type-independent part of a writer, shared by its application, the delivering thread and the
+//! The type-independent part of a writer, shared by the application, the delivering thread and the
 //! timers.
 
 use std::collections::BTreeMap;
@@ -25,23 +25,24 @@ pub(super) struct Statuses {
     pub(super) liveliness: LivelinessLostStatus,
 }
 
-/// The due times of a writer.
+/// The times at which something is due at a writer.
 #[derive(Debug, Default)]
 struct Dues {
-    /// The due time of each instance's next sample.
+    /// The time by which each instance's next sample is due.
     samples: BTreeMap<InstanceHandle, Duration>,
-    /// The due time of the next liveliness assertion; `None` after it was missed, until the next.
+    /// The time by which the next liveliness assertion is due. `None` from when one is missed until
+    /// the next.
     sign: Option<Duration>,
 }
 
 /// The shared part of a writer.
 pub(crate) struct WriterCore {
     pub(crate) handle: PublicationHandle,
-    /// The topic's index, and its generation.
+    /// The topic's index and generation.
     pub(crate) topic: usize,
     pub(crate) generation: u64,
     pub(crate) qos: WriterQos,
-    /// Whether the topic is deleted.
+    /// Whether the topic has been deleted.
     is_stopped: AtomicBool,
     pub(super) statuses: Mutex<Statuses>,
     listener: Mutex<Option<Box<dyn DataWriterListener>>>,
@@ -71,13 +72,13 @@ impl WriterCore {
         core
     }
 
-    /// Stops the writer, because the topic is deleted: later messages would belong to the next
-    /// topic of the place.
+    /// Stops the writer, because the topic has been deleted and later messages would belong to the
+    /// next topic in the place.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
     }
 
-    /// Returns whether the topic is deleted.
+    /// Returns whether the topic has been deleted.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }
@@ -86,7 +87,7 @@ impl WriterCore {
         *lock(&self.listener) = listener;
     }
 
-    /// Returns whether it has any due times, so that its writes must be recorded.
+    /// Returns whether anything can become due at the writer, so that its writes must be recorded.
     #[inline]
     pub(super) fn has_dues(&self) -> bool {
         self.qos.deadline.period != INFINITE || self.lease().is_some()
@@ -99,7 +100,7 @@ impl WriterCore {
         (is_manual && liveliness.lease_duration != INFINITE).then_some(liveliness.lease_duration)
     }
 
-    /// Records a sample of this instance.
+    /// Records that a sample of this instance has been written.
     pub(super) fn wrote(&self, instance: InstanceHandle, now: Duration) {
         if self.qos.deadline.period != INFINITE {
             let due = now.saturating_add(self.qos.deadline.period);
@@ -108,7 +109,7 @@ impl WriterCore {
         self.gave_sign(now);
     }
 
-    /// Records that it no longer writes this instance.
+    /// Records that the writer no longer writes this instance.
     pub(super) fn ended(&self, instance: InstanceHandle) {
         lock(&self.dues).samples.remove(&instance);
     }
@@ -153,7 +154,7 @@ impl WriterCore {
         });
     }
 
-    /// Handles what has become due: samples and assertions that did not come.
+    /// Handles what has become due: missing samples and assertions.
     pub(crate) fn tick(&self, now: Duration) {
         let mut is_silent = false;
         let late: Vec<_> = {
@@ -182,7 +183,7 @@ impl WriterCore {
         }
     }
 
-    /// Returns when something may become due; `None` if nothing ever does.
+    /// Returns when something may become due; `None` if nothing ever will.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
         if !self.has_dues() {
             return None;

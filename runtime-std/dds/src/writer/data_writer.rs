@@ -1,4 +1,4 @@
-//! The writer of applications.
+//! The writer, as applications use it.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ use crate::time::{Now, Timestamp};
 use crate::waitset::Condition;
 use crate::wire::{HEADER_BYTES, Kind, Origin};
 
-/// Writes samples of a topic. Dropping it deletes it: its instances are unregistered, and disposed
-/// of if its policies say so. It belongs to one thread; create one per thread.
+/// Writes samples of a topic. Dropping it deletes the writer: its instances are unregistered, and
+/// disposed of if its policies say so. A writer belongs to one thread, so create one per thread.
 ///
-/// In a listener a write never waits: it returns [`DdsError::Timeout`] if there is no room.
+/// Inside a listener, a write never waits: it returns [`DdsError::Timeout`] if there is no room.
 pub struct DataWriter<T: TypeSupport> {
     pub(super) outlet: Outlet,
     attachment: WriterAttachment,
     sample_max: usize,
-    /// Whether the type's memory layout is its CDR; determined by the first loan.
+    /// Whether the type's memory layout is identical to its CDR; determined by the first loan.
     is_plain: Option<bool>,
     sample: PhantomData<fn(T)>,
 }
@@ -45,19 +45,19 @@ impl<T: TypeSupport> DataWriter<T> {
         Self { outlet, attachment, sample_max, is_plain: None, sample: PhantomData }
     }
 
-    /// Writes a sample: its CDR is built in the group's slot.
+    /// Writes a sample. Its CDR is built in the group's slot.
     ///
     /// # Errors
-    /// [`DdsError`]; nothing was written then. A best-effort writer that finds no room drops the
-    /// sample, counts it ([`DataWriter::dropped`]), and returns no error.
+    /// Fails with [`DdsError`] if nothing was written. A best-effort writer that finds no room
+    /// drops the sample, counts it ([`DataWriter::dropped`]), and returns no error.
     pub fn write(&mut self, sample: &T) -> Result<(), DdsError> {
         self.write_w_timestamp(sample, Timestamp::now())
     }
 
-    /// Does the same with another source timestamp.
+    /// Writes a sample with the given source timestamp.
     ///
     /// # Errors
-    /// The same as for [`DataWriter::write`].
+    /// Fails like [`DataWriter::write`].
     pub fn write_w_timestamp(&mut self, sample: &T, source: Timestamp) -> Result<(), DdsError> {
         let instance = InstanceHandle::of(sample)?;
         self.outlet.progress().register(instance)?;
@@ -66,11 +66,11 @@ impl<T: TypeSupport> DataWriter<T> {
         self.outlet.send(&subject, self.sample_max, |body| encode_in_place(sample, body))
     }
 
-    /// Writes a sample that is encoded already, for programs that do not know the type, or that
-    /// forward samples of another system.
+    /// Writes a sample that has already been encoded, for programs that do not know the type or
+    /// that forward samples from another system.
     ///
     /// # Errors
-    /// The same as for [`DataWriter::write`].
+    /// Fails like [`DataWriter::write`].
     pub fn write_cdr(
         &mut self,
         cdr: &[u8],
@@ -85,10 +85,10 @@ impl<T: TypeSupport> DataWriter<T> {
         self.end(&subject, cdr)
     }
 
-    /// Registers an instance before it is written: DDS's `register_instance`.
+    /// Registers an instance before it is written, like DDS's `register_instance`.
     ///
     /// # Errors
-    /// [`DdsError::OutOfResources`], [`DdsError::Cdr`].
+    /// Fails with [`DdsError::OutOfResources`] or [`DdsError::Cdr`].
     pub fn register_instance(&mut self, key: &T::Key) -> Result<InstanceHandle, DdsError> {
         let instance = InstanceHandle::of_key(key)?;
         self.outlet.progress().register(instance)?;
@@ -98,17 +98,17 @@ impl<T: TypeSupport> DataWriter<T> {
     /// Disposes of an instance.
     ///
     /// # Errors
-    /// The same as for [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if this writer does
-    /// not have the instance.
+    /// Fails like [`DataWriter::write`], and with [`DdsError::PreconditionNotMet`] if this writer
+    /// does not have the instance.
     pub fn dispose(&mut self, key: &T::Key) -> Result<(), DdsError> {
         self.end_instance(Kind::Dispose, key)
     }
 
-    /// Unregisters an instance, which this writer no longer writes; also disposes of it, if the
-    /// writer's policies say so (`autodispose_unregistered_instances`).
+    /// Unregisters an instancethat this writer will no longer write. Also disposes of the instance
+    /// if the writer's policies say so (`autodispose_unregistered_instances`).
     ///
     /// # Errors
-    /// The same as for [`DataWriter::dispose`].
+    /// Fails like [`DataWriter::dispose`].
     pub fn unregister_instance(&mut self, key: &T::Key) -> Result<(), DdsError> {
         let kind = self.unregistering();
         self.end_instance(kind, key)
@@ -148,7 +148,7 @@ impl<T: TypeSupport> DataWriter<T> {
     /// Asserts that this writer is alive, if its liveliness is manual.
     ///
     /// # Errors
-    /// The same as for [`DataWriter::write`].
+    /// Fails like [`DataWriter::write`].
     pub fn assert_liveliness(&mut self) -> Result<(), DdsError> {
         let wait = self.outlet.core().qos.reliability.max_blocking_time;
         self.outlet.say(Kind::Alive, &[], wait)?;
@@ -156,12 +156,12 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(())
     }
 
-    /// Lends a slot in which a sample of a plain type is built: [`Loan::write`] writes it, and
-    /// dropping it writes nothing. The slot still has the memory's old content.
+    /// Lends a slot in which a sample of a plain type is built. [`Loan::write`] writes the sample;
+    /// dropping the loan writes nothing. The slot initially holds stale bytes.
     ///
     /// # Errors
-    /// The same as for [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if the type's memory
-    /// layout is not its CDR, and for a best-effort writer without room.
+    /// Fails like [`DataWriter::write`], and with [`DdsError::PreconditionNotMet`] if the type's
+    /// memory layout is not identical to its CDR, or for a best-effort writer without room.
     pub fn loan(&mut self) -> Result<Loan<'_, T>, DdsError>
     where
         T: PlainType,
@@ -184,13 +184,14 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(())
     }
 
-    /// Waits until all its samples are delivered here, or at the member of an external participant,
-    /// and are thus received by all members of the topic; at most `timeout`. At the level logged:
-    /// until a majority of the members has them on disk.
+    /// Waits, for at most `timeout`, until all samples of this writer have been delivered here (for
+    /// an external participant: at its member), so that all members of the topic have received
+    /// them. At the level logged, waits until a majority of the members has them on disk.
     ///
     /// # Errors
-    /// [`DdsError::Timeout`]; [`DdsError::PreconditionNotMet`] at the level unordered, which does
-    /// not track this; [`DdsError::IllegalOperation`] from a listener.
+    /// Fails with [`DdsError::Timeout`]; with [`DdsError::PreconditionNotMet`] at the level
+    /// unordered, which does not track deliveries; and with [`DdsError::IllegalOperation`] inside a
+    /// listener.
     pub fn wait_for_acknowledgments(&mut self, timeout: Duration) -> Result<(), DdsError> {
         check_not_in_listener("wait_for_acknowledgments")?;
         if self.attachment.level() == Level::Unordered {
@@ -212,13 +213,13 @@ impl<T: TypeSupport> DataWriter<T> {
         })
     }
 
-    /// Returns whether its topic is deleted, so that it cannot write any longer.
+    /// Returns whether the topic has been deleted, so that the writer can no longer write.
     #[must_use]
     pub fn is_topic_deleted(&self) -> bool {
         self.outlet.core().is_stopped()
     }
 
-    /// Returns the number of samples that this best-effort writer dropped for lack of room.
+    /// Returns the number of samples that this best-effort writer has dropped for lack of room.
     pub fn dropped(&mut self) -> u64 {
         self.outlet.progress().dropped
     }
@@ -261,7 +262,7 @@ impl<T: TypeSupport> DataWriter<T> {
         self.status(StatusMask::PUBLICATION_MATCHED, |statuses| statuses.matched.take())
     }
 
-    /// Returns the readers that request more than is offered.
+    /// Returns the readers that request more than this writer offers.
     #[must_use]
     pub fn offered_incompatible_qos_status(&self) -> IncompatibleQosStatus {
         self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |statuses| statuses.incompatible.take())
@@ -294,7 +295,7 @@ impl<T: TypeSupport> DataWriter<T> {
         self.outlet.core().handle
     }
 
-    /// Returns the policies that it offers.
+    /// Returns the policies that the writer offers.
     #[must_use]
     pub fn qos(&self) -> &WriterQos {
         &self.outlet.core().qos
@@ -305,7 +306,7 @@ impl DataWriter<Octets> {
     /// Lends a slot in which a sequence of `bytes` bytes is built, like [`DataWriter::loan`].
     ///
     /// # Errors
-    /// The same as for [`DataWriter::loan`].
+    /// Fails like [`DataWriter::loan`].
     pub fn loan_octets(&mut self, bytes: usize) -> Result<OctetsLoan<'_>, DdsError> {
         let body = bytes.saturating_add(SEQUENCE_LENGTH_BYTES);
         self.check_size(body)?;
@@ -319,7 +320,7 @@ impl<T: TypeSupport> Drop for DataWriter<T> {
         let kind = self.unregistering();
         let registered = self.outlet.progress().registered.clone();
         for instance in registered {
-            // A participant that misses this learns below that the writer is gone.
+            // A participant that misses this message learns of the writer's deletion below.
             if self.end(&Subject::now(kind, instance), &[]).is_err() {
                 break;
             }

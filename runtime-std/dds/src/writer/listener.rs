@@ -4,7 +4,7 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessLostStatus, MatchedStatus,
 };
 
-/// Callbacks to the application about a writer, from the participant's own threads.
+/// Callbacks into the application about a writer, from the participant's own threads.
 #[allow(unused_variables, reason = "what is not of interest is left out")]
 pub trait DataWriterListener: Send {
     /// Called when a matching reader appears or disappears.
@@ -13,10 +13,10 @@ pub trait DataWriterListener: Send {
     /// Called when a reader requests more than this writer offers.
     fn on_offered_incompatible_qos(&mut self, status: &IncompatibleQosStatus) {}
 
-    /// Called when an instance was not written within the deadline.
+    /// Called when an instance has not been written within the deadline.
     fn on_offered_deadline_missed(&mut self, status: &DeadlineMissedStatus) {}
 
-    /// Called when the application did not assert the writer's liveliness in time.
+    /// Called when the application has not asserted the writer's liveliness in time.
     fn on_liveliness_lost(&mut self, status: &LivelinessLostStatus) {}
 }
 

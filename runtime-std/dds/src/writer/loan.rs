@@ -31,7 +31,7 @@ impl<'w, T: PlainType> Loan<'w, T> {
     /// Writes the sample.
     ///
     /// # Errors
-    /// The same as for [`DataWriter::write`](crate::DataWriter::write).
+    /// Fails like [`DataWriter::write`](crate::DataWriter::write).
     pub fn write(mut self) -> Result<(), DdsError> {
         let instance = InstanceHandle::of::<T>(self.sample())?;
         self.slot.progress.register(instance)?;
@@ -70,7 +70,7 @@ impl<'w> OctetsLoan<'w> {
     /// Writes the sample.
     ///
     /// # Errors
-    /// The same as for [`DataWriter::write`](crate::DataWriter::write).
+    /// Fails like [`DataWriter::write`](crate::DataWriter::write).
     pub fn write(self) -> Result<(), DdsError> {
         self.slot.progress.register(InstanceHandle::KEYLESS)?;
         self.slot.commit(&Subject::now(Kind::Data, InstanceHandle::KEYLESS))

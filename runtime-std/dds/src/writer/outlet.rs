@@ -1,10 +1,10 @@
 //! The path of a writer's messages into the group's slots.
 //!
 //! # Invariants
-//! - A message receives its number before it is committed, and numbers rise by one: a missing
-//!   number is a sample that was dropped for lack of room.
-//! - Nothing is committed once the topic is deleted: a slot reserved after that may belong to the
-//!   next topic of the place.
+//! - A message receives its number before it is committed, and numbers increase by one, so a
+//!   missing number means a sample that was dropped for lack of room.
+//! - Nothing is committed once the topic has been deleted, because a slot reserved after that may
+//!   belong to the next topic in the place.
 //! - Calls from a listener never wait, because they would wait for themselves.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::qos::ReliabilityKind;
 use crate::time::{Now, Timestamp};
 use crate::wire::{Header, Kind, Origin};
 
-/// A writer's end of the group.
+/// The writer's connection to the group.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     voice: Voice,
@@ -28,14 +28,14 @@ pub(crate) struct Outlet {
     progress: Progress,
 }
 
-/// The writer's state so far.
+/// The writer's progress so far.
 #[derive(Debug)]
 pub(super) struct Progress {
     pub(super) core: Arc<WriterCore>,
     sequence: u64,
-    /// Instances that it has written or registered, and not unregistered since.
+    /// Instances that the writer has written or registered, and has not unregistered since.
     pub(super) registered: BTreeSet<InstanceHandle>,
-    /// Samples for which there was no room.
+    /// Number of samples that found no room.
     pub(super) dropped: u64,
     pub(super) last: Option<Committed>,
 }
@@ -56,7 +56,7 @@ impl Subject {
     }
 }
 
-/// A slot for a message, with the data to record when it is committed.
+/// A slot for a message, with the data to record when the slot is committed.
 pub(crate) struct OpenSlot<'w> {
     pub(super) slot: Place<'w>,
     pub(super) progress: &'w mut Progress,
@@ -79,14 +79,14 @@ impl Outlet {
         &mut self.progress
     }
 
-    /// Waits until all its samples are delivered, or durable at a majority.
+    /// Waits until all samples of the writer have been delivered, or are durable on a majority.
     pub(super) fn wait_for_all(&self, timeout: Duration) -> Result<(), DdsError> {
         let Some(last) = &self.progress.last else { return Ok(()) };
         self.voice.wait_for(last, timeout)
     }
 
     /// Reserves a slot of `length` bytes according to the writer's reliability; returns `None` if
-    /// there is no room and it does not wait.
+    /// there is no room and the writer does not wait.
     #[inline]
     pub(super) fn open(&mut self, length: usize) -> Result<Option<OpenSlot<'_>>, DdsError> {
         let reliability = self.progress.core.qos.reliability;
@@ -94,7 +94,7 @@ impl Outlet {
         self.open_within(length, waits.then_some(reliability.max_blocking_time))
     }
 
-    /// Does the same, waiting at most `wait` for room.
+    /// Reserves a slot of `length` bytes, waiting for at most `wait` for room.
     pub(crate) fn open_within(
         &mut self,
         length: usize,
@@ -121,7 +121,8 @@ impl Outlet {
         }
     }
 
-    /// Sends the bytes that `fill` writes after the header; it returns how many it wrote.
+    /// Sends a message whose body `fill` writes after the header. `fill` returns the number of
+    /// bytes that it wrote.
     pub(crate) fn send(
         &mut self,
         subject: &Subject,
@@ -135,7 +136,7 @@ impl Outlet {
         }
     }
 
-    /// Sends a message about the writer itself, waiting at most `wait`.
+    /// Sends a message about the writer itself, waiting for at most `wait`.
     pub(crate) fn say(&mut self, kind: Kind, body: &[u8], wait: Duration) -> Result<(), DdsError> {
         let instance = match kind {
             Kind::Announce => InstanceHandle::of_generation(self.progress.core.generation),
@@ -166,7 +167,7 @@ impl OpenSlot<'_> {
         self.commit(subject)
     }
 
-    /// Commits the message, once its body is built.
+    /// Commits the message once its body has been built.
     #[inline]
     pub(super) fn commit(self, subject: &Subject) -> Result<(), DdsError> {
         let Self { mut slot, progress, drops } = self;
@@ -195,7 +196,7 @@ impl OpenSlot<'_> {
 }
 
 impl Progress {
-    /// Records a sample that found no room.
+    /// Records that a sample has found no room.
     fn drop_one(&mut self) {
         self.sequence += 1;
         self.dropped += 1;
@@ -225,7 +226,7 @@ impl Progress {
         }
     }
 
-    /// Records an instance that it writes.
+    /// Records an instance that the writer writes.
     #[inline]
     pub(super) fn register(&mut self, instance: InstanceHandle) -> Result<(), DdsError> {
         if self.registered.contains(&instance) {

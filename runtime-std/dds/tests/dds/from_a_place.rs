@@ -1,4 +1,4 @@
-//! Readers that begin at a position of a logged topic, at members and at external participants.
+//! Readers that begin at a position of a logged topic, on members and on external participants.
 
 use tramontane::Carrier;
 use tramontane_dds::{
@@ -16,7 +16,7 @@ fn topic() -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(Level::Logged).window(16).sample_max(256)
 }
 
-/// Requests all samples in the one order.
+/// Returns policies that request all samples in the topic's order.
 fn ordered() -> ReaderQos {
     ReaderQos {
         durability: Level::Logged.durability(),
@@ -49,7 +49,7 @@ fn writer(own: &DomainParticipant) -> DataWriter<Track> {
 
 fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::RangeInclusive<u64>) {
     for number in numbers {
-        // On a busy machine there may be no room for a while.
+        // On a busy machine, there may temporarily be no room.
         while let Err(error) = writer.write(&track(aircraft, number)) {
             assert!(matches!(error, DdsError::Timeout(_)), "{error}");
         }
@@ -62,15 +62,15 @@ fn given(reader: &DataReader<Track>, count: usize) -> Vec<(u64, Track)> {
     values.iter().map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()
 }
 
-/// Returns the first difference.
+/// Returns the first difference between two lists.
 fn differing<T: PartialEq + Clone>(one: &[T], other: &[T]) -> Option<(usize, T, T)> {
     let differs = |(_, (one, other)): &(usize, (&T, &T))| one != other;
     let mut pairs = one.iter().zip(other).enumerate();
     pairs.find(differs).map(|(place, (one, other))| (place, one.clone(), other.clone()))
 }
 
-/// The reader begins in the middle while others write: each sample comes once, up to the present
-/// and beyond.
+/// The reader begins in the middle while others write: each sample arrives once, up to the current
+/// one and beyond.
 #[test]
 fn readers_begin_anywhere_while_samples_are_written() {
     const COUNT: u64 = 400;
@@ -107,13 +107,13 @@ fn readers_begin_anywhere_while_samples_are_written() {
             let given = given(reader, expected.len());
             assert!(given == expected, "from {first} on: {:?}", differing(&given, &expected));
             assert_eq!(reader.sample_lost_status().total_count, 0);
-            // It knows the existing writers once it has caught up.
+            // The reader knows the existing writers once it has caught up.
             until("it knows the writers", || {
                 reader.matched_publications().is_ok_and(|of| of.len() == 2)
             });
         }
         until_read_by(&one, u32::try_from(readers.len() + 1).expect("few"));
-        // Nothing comes twice.
+        // No sample arrives twice.
         write(&mut one, 1, 101..=101);
         for (_, reader) in &readers {
             assert_eq!(given(reader, 1).len(), 1);
@@ -121,7 +121,7 @@ fn readers_begin_anywhere_while_samples_are_written() {
     }
 }
 
-/// Messages that the log has dropped are counted, and the rest is handed over.
+/// Messages that the log has dropped are counted, and the remaining ones are delivered.
 #[test]
 fn dropped_log_messages_are_reported_to_all_readers() {
     let mut place = Place::new(1, [topic().clients(true)]);
@@ -130,7 +130,7 @@ fn dropped_log_messages_are_reported_to_all_readers() {
     let outside = place.connect(0);
     let mut writer = writer(&member);
     let mut count = 0;
-    // Snapshots take a while; then the log has dropped something.
+    // Snapshots take a while, after which the log has dropped some messages.
     until("something is gone", || {
         write(&mut writer, 1, count + 1..=count + 100);
         count += 100;
@@ -140,7 +140,7 @@ fn dropped_log_messages_are_reported_to_all_readers() {
         reader.sample_lost_status().total_count > 0
     });
     let inside = inside_from(&member, ordered(), 1).expect("a reader");
-    // Its member still has more in memory, and supplies that.
+    // The participant's member still has more messages in memory, and supplies those.
     let beside = outside_from(&outside, ordered(), 1).expect("a reader");
     for (reader, may_have_all) in [(inside, false), (beside, true)] {
         let mut all = Vec::new();
@@ -158,7 +158,8 @@ fn dropped_log_messages_are_reported_to_all_readers() {
     }
 }
 
-/// The announcement is both in the log and in the present, but there is only one writer.
+/// The announcement is both in the log and among the current messages, but there is only one
+/// writer.
 #[test]
 fn log_reader_reports_mismatched_writer_once() {
     let place = Place::new(1, [topic().clients(true)]);
@@ -180,7 +181,7 @@ fn log_reader_reports_mismatched_writer_once() {
     for reader in readers.as_flattened() {
         until("it is told", || reader.requested_incompatible_qos_status().total_count > 0);
     }
-    // All have caught up once they learn of another writer.
+    // All readers have caught up once they learn of another writer.
     let tracks = member.topic::<Track>(TOPIC).expect("a topic");
     let offers = WriterQos { deadline: wants().deadline, ..WriterQos::of(Level::Logged) };
     let mut matching = member.create_datawriter(&tracks, offers).expect("a writer");
@@ -207,8 +208,8 @@ fn reader_without_a_log_is_refused() {
     assert!(told(refused).contains("no log"));
 }
 
-/// The reader is deleted while it catches up: the writer learns that it is gone, and its thread
-/// ends.
+/// The reader is deleted while it catches up: the writer learns of the deletion, and the reader's
+/// thread ends.
 #[test]
 fn reader_deleted_while_catching_up_is_gone() {
     let place = Place::new(1, [topic()]);

@@ -23,7 +23,7 @@ fn keep_all() -> ReaderQos {
     ReaderQos { history: History::KeepAll, ..ReaderQos::default() }
 }
 
-/// Returns the info of the next sample.
+/// Returns the information about the next sample.
 fn next(reader: &DataReader<Track>) -> SampleInfo {
     let mut taken = take(reader, 1);
     assert_eq!(taken.len(), 1, "one at a time");
@@ -32,7 +32,7 @@ fn next(reader: &DataReader<Track>) -> SampleInfo {
 
 #[test]
 fn instance_is_alive_while_a_writer_has_it() {
-    // Two of three continue when one is lost.
+    // Two of three members continue when one is lost.
     let place = place(3);
     let mut participants = place.join_all(0..3);
     let second = participants.pop().expect("three");
@@ -53,7 +53,7 @@ fn instance_is_alive_while_a_writer_has_it() {
     own.wait_for_acknowledgments(PATIENCE).expect("all have it");
     assert!(reader.take(&Selection::default()).is_empty(), "the other has it still");
 
-    // The other's participant disappears silently.
+    // The second participant disappears silently.
     drop(second);
     let told = next(&reader);
     assert!(!told.valid_data);

@@ -1,4 +1,4 @@
-//! The promises of each level.
+//! The guarantees of each level.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,10 +17,10 @@ fn topic(level: Level) -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(level).window(16).sample_max(256)
 }
 
-/// A received sample: its writer, its number, and its position in the topic's order.
+/// A delivered sample: its writer, its number, and its position in the topic's order.
 type Handed = (PublicationHandle, u64, u64);
 
-/// Returns a reader that records everything it borrows.
+/// Returns a reader that records every sample that it borrows.
 fn noting(
     participant: &DomainParticipant,
     qos: ReaderQos,
@@ -65,7 +65,7 @@ fn readers_see_all_writers_in_one_order() {
                     writer.write(&track(7, number)).expect("room");
                 }
                 writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
-                // The end of the member is reported too: the others continue.
+                // The end of the member is reported too, because the others continue.
                 until("all came", || {
                     let notes = own.status();
                     notes.view == 1
@@ -153,7 +153,7 @@ fn late_readers_and_participants_receive_kept_samples() {
     late_ones_are_given_what_is_kept(Level::Volatile);
 }
 
-/// This also holds at the level logged, where an acknowledgement says that a sample is on disk.
+/// This also holds at the level logged, where an acknowledgement means that a sample is on disk.
 #[test]
 fn late_readers_and_participants_receive_logged_samples() {
     late_ones_are_given_what_is_kept(Level::Logged);
@@ -176,7 +176,7 @@ fn late_ones_are_given_what_is_kept(level: Level) {
     writer.wait_for_acknowledgments(PATIENCE).expect("all have it");
     let expected = BTreeMap::from([(0, vec![16, 18, 20]), (2, vec![21, 22])]);
 
-    // Another member received all of it, and its reader comes late.
+    // Another member has received all samples, and its reader is created later.
     until("the other member has delivered it", || {
         let late = participants[1].create_datareader(&tracks, kept(level)).expect("a reader");
         numbers(&late.take(&tramontane_dds::Selection::default())) == expected
@@ -185,7 +185,7 @@ fn late_ones_are_given_what_is_kept(level: Level) {
     let fresh = participants[1].create_datareader(&tracks, fresh).expect("a reader");
     assert!(fresh.take(&tramontane_dds::Selection::default()).is_empty(), "it asked for nothing");
 
-    // A participant that joins later takes the state over, and misses nothing after it.
+    // A participant that joins later receives the state, and misses nothing after it.
     let third = place.join(2);
     let late = third.create_datareader(&tracks, kept(level)).expect("a reader");
     let taken = take(&late, 5);
@@ -226,7 +226,7 @@ fn survivors_agree_on_a_lost_members_samples() {
     until("some came", || {
         readers.iter().all(|(_, notes)| notes.lock().expect("no panic").len() > 50)
     });
-    // It disappears silently, in mid-stream.
+    // The participant disappears silently while it is writing.
     drop(lost);
     writing.join().expect("it ends");
     until("both are told", || {
@@ -258,7 +258,7 @@ fn full_keep_all_reader_delays_then_rejects() {
         (1..=6).for_each(|number| writer.write(&track(1, number)).expect("room"));
         writer
     });
-    // If taken as they come, all six arrive, although it keeps only three.
+    // If taken as they arrive, all six samples are received, although the reader keeps only three.
     let taken = take(&patient, 6);
     assert_eq!(numbers(&taken)[&1], [1, 2, 3, 4, 5, 6]);
     assert_eq!(patient.sample_rejected_status().total_count, 0);

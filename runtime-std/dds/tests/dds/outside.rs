@@ -20,7 +20,7 @@ fn topic(level: Level) -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(level).window(16).sample_max(256).clients(true)
 }
 
-/// Requests all samples in the one order.
+/// Returns policies that request all samples in the topic's order.
 fn ordered(level: Level) -> ReaderQos {
     ReaderQos {
         durability: level.durability(),
@@ -40,8 +40,8 @@ fn outside_writer(own: &OutsideParticipant, level: Level) -> DataWriter<Track> {
     own.create_datawriter(&tracks, WriterQos::of(level)).expect("a writer")
 }
 
-/// A sample's writer, its number in the order and among its writer's, its position in the group's
-/// order, and its value.
+/// A sample's writer, its number in the order and among its writer's samples, its position in the
+/// group's order, and its value.
 type Given = (PublicationHandle, u64, u64, (u64, u64), Track);
 
 fn given(reader: &DataReader<Track>, count: usize) -> Vec<Given> {
@@ -61,7 +61,7 @@ fn given(reader: &DataReader<Track>, count: usize) -> Vec<Given> {
 
 fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::RangeInclusive<u64>) {
     for number in numbers {
-        // On a busy machine there may be no room for a while.
+        // On a busy machine, there may temporarily be no room.
         while let Err(error) = writer.write(&track(aircraft, number)) {
             assert!(matches!(error, DdsError::Timeout(_)), "{error}");
         }
@@ -120,9 +120,8 @@ fn members_and_external_participants_share_one_order() {
     }
 }
 
-/// Kept samples come once and first, including those of writers that are gone; then the ones
-/// written from then on. A member that joins later takes over the announcements of external
-/// writers.
+/// Kept samples arrive once and first, including those of deleted writers, and are followed by new
+/// samples. A member that joins later receives the announcements of external writers.
 #[test]
 fn late_participants_receive_kept_samples_once() {
     for carrier in CARRIERS {
@@ -158,7 +157,7 @@ fn late_participants_receive_kept_samples_once() {
         for reader in &readers {
             assert_eq!(given(reader, 10), first);
         }
-        // Nothing comes twice.
+        // No sample arrives twice.
         write(&mut inside, 1, 8..=8);
         for reader in readers.iter().chain([&at_joined]) {
             assert_eq!(given(reader, 1).len(), 1);
@@ -192,7 +191,7 @@ fn external_policy_mismatch_is_reported_at_both_ends() {
     }
 }
 
-/// When a writer, a reader or a participant goes, all others notice.
+/// When a writer, a reader or a participant is deleted, all others notice.
 #[test]
 fn departed_external_participant_is_gone_everywhere() {
     let place = Place::new(2, [topic(Level::Atomic)]);
@@ -218,7 +217,8 @@ fn departed_external_participant_is_gone_everywhere() {
     for reader in [&inside, &beside] {
         until("one is gone", || reader.subscription_matched_status().current_count == 2);
     }
-    // It sends nothing more, and has nothing in flight: the group forgets it at once.
+    // The participant sends nothing more and has nothing in flight, so the group forgets it at
+    // once.
     std::mem::forget(writer);
     drop(own);
     until_read_by(&member_writer, 2);
@@ -230,8 +230,8 @@ fn departed_external_participant_is_gone_everywhere() {
     until("its reader lives", || member_writer.publication_matched_status().current_count == 2);
 }
 
-/// All members are gone at once, and the domain begins again: the samples read before are reported
-/// as another history, and the new ones are read from the beginning.
+/// All members are lost at once, and the domain starts again. The reader reports that the history
+/// has changed for the samples read before, and reads the new ones from the beginning.
 #[test]
 fn external_reader_detects_a_restarted_domain() {
     let place = Place::new(
@@ -259,7 +259,7 @@ fn external_reader_detects_a_restarted_domain() {
         changed = reader.sample_lost_status().history_changed_from;
         changed.is_some()
     });
-    // The message before the first sample, the writer's announcement, may be the same.
+    // The message before the first sample, which is the writer's announcement, may be the same.
     assert!(changed <= Some(first), "{changed:?}");
     let again = given(&reader, 3);
     assert_eq!((again.len(), again[0].1), (3, first));
@@ -280,8 +280,8 @@ impl DataReaderListener<Octets> for Listener {
     }
 }
 
-/// External participants too build samples in place, their listeners borrow them, and a topic's
-/// other writers and readers may be anywhere.
+/// External participants also build samples in place, and their listeners also borrow them. The
+/// topic's other writers and readers may be anywhere.
 #[test]
 fn external_participants_build_and_borrow_samples_in_place() {
     let bytes = TopicDescription::new("Bytes", "Octets").sample_max(2_000).clients(true);

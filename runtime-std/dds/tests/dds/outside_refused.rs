@@ -1,4 +1,4 @@
-//! Requests of external participants that are refused, and messages of theirs that are harmless.
+//! Requests by external participants that are refused, and messages from them that do no harm.
 
 use std::time::Duration;
 
@@ -38,10 +38,10 @@ fn unavailable_external_requests_are_refused_by_name() {
     let outside = place.connect(0);
     assert!(told(outside.untyped_topic("Inside")).contains("set clients = true"));
     assert!(told(outside.untyped_topic("Later")).contains("or when you create it"));
-    assert!(told(outside.untyped_topic("None")).contains("none was created with this name"));
+    assert!(told(outside.untyped_topic("None")).contains("no topic of that name has been created"));
     assert!(told(outside.topic::<Octets>(TOPIC)).contains("has the type Track"));
     let tracks = outside.topic::<Track>(TOPIC).expect("a topic");
-    // The group notices the loss of a client after a minute, not after its failure timeout.
+    // The group notices the loss of a client after a minute rather than after its failure timeout.
     let (kind, lease_duration) = (LivelinessKind::Automatic, Duration::from_secs(10));
     let liveliness = Liveliness { kind, lease_duration };
     let qos = WriterQos { liveliness, ..WriterQos::of(Level::Volatile) };
@@ -60,8 +60,8 @@ fn unavailable_external_requests_are_refused_by_name() {
     assert!(told(refused).contains("accepts no clients"));
 }
 
-/// Arbitrary bytes, and bytes that resemble a participant's messages, in a topic and in discovery:
-/// they do no harm, and all continue.
+/// Arbitrary bytes, and bytes that resemble a participant's messages, are sent in a topic and in
+/// discovery. They do no harm, and all participants continue.
 #[test]
 fn invalid_external_messages_are_harmless() {
     let place = Place::new(2, [topic().clients(true)]);
@@ -86,8 +86,8 @@ fn invalid_external_messages_are_harmless() {
         let hostile = Publisher::open(members, PublisherOptions::default()).expect("a client");
         for round in 0_u32..2_000 {
             let mut line: Vec<u8> = (0..random.next() % 200).map(|_| random.byte()).collect();
-            // A valid version and kind of a header, or number of a message, so that the rest is
-            // parsed.
+            // Each line begins with a valid version and kind of a header, or number of a message,
+            // so that the rest is parsed.
             for (byte, value) in line.iter_mut().zip([1, (round % 9).to_le_bytes()[0], 1, 0]) {
                 if round % 3 > 0 {
                     *byte = if subgroup == TOPIC { value } else { 0 };
@@ -113,7 +113,8 @@ fn invalid_external_messages_are_harmless() {
         assert!(numbers.eq(1..=50));
         assert_eq!(reader.sample_lost_status().total_count, 0);
     }
-    // The store is the same at all members: a new reader receives the same.
+    // The store is the same on all members, so a new reader on another member receives the same
+    // samples.
     let late = place.connect(0);
     let of_late = late.topic::<Track>(TOPIC).expect("a topic");
     let late = late.create_datareader(&of_late, qos()).expect("a reader");
@@ -122,7 +123,7 @@ fn invalid_external_messages_are_harmless() {
     assert!(members.iter().all(|member| member.stopped().is_none()));
 }
 
-/// The writers and readers of an external participant are limited, because all members keep them.
+/// The writers and readers of an external participant are limited, because all members store them.
 #[test]
 fn external_participants_state_is_bounded() {
     let place = Place::new(1, [topic().clients(true)]);
@@ -145,7 +146,7 @@ fn external_participants_state_is_bounded() {
     assert_eq!(writer.publication_matched_status().current_count, 256 + 1);
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Topics that come and go at run time, at external participants.
+//! Topics created and deleted at run time, used by external participants.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn topic() -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(LEVEL).window(16).sample_max(256).clients(true)
 }
 
-/// Requests all samples in the one order.
+/// Returns policies that request all samples in the topic's order.
 fn ordered() -> ReaderQos {
     ReaderQos {
         durability: LEVEL.durability(),
@@ -50,7 +50,7 @@ fn values(samples: &[tramontane_dds::Sample<Track>]) -> Vec<(u64, Track)> {
     values.map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()
 }
 
-/// Another type for the same name.
+/// A different type for the same topic name.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plot(u32);
 
@@ -62,8 +62,8 @@ impl TypeSupport for Plot {
     }
 }
 
-/// The topic is deleted while all write, members and external participants: all readers receive the
-/// same samples up to there. The same name and place may be used again, for another topic.
+/// The topic is deleted while members and external participants write: all readers receive the same
+/// samples up to the deletion. Another topic may then use the same name and place.
 #[test]
 fn created_topic_ends_alike_for_external_readers() {
     for carrier in CARRIERS {

@@ -70,7 +70,7 @@ fn unknown_type_or_topic_is_refused() {
     assert!(own.topic::<Track>("Trucks").is_err());
 }
 
-/// A listener that records missed times.
+/// A listener that records missed deadlines and leases.
 struct Late(Notes<&'static str>);
 
 impl DataReaderListener<Track> for Late {
@@ -154,7 +154,7 @@ fn silent_manual_writer_is_not_alive() {
 
 #[test]
 fn best_effort_drops_are_reported_to_readers() {
-    /// Delays delivery until it may continue.
+    /// A listener that delays delivery until it may continue.
     struct Slow(Arc<Mutex<()>>, Notes<u64>);
     impl DataReaderListener<Track> for Slow {
         fn on_sample(&mut self, sample: &Lent<'_, Track>) -> Disposition {

@@ -1,4 +1,4 @@
-//! Domains whose participants are members in one process.
+//! Domains whose participants are members in the same process.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tramontane_dds::{
     Selection, TopicDescription, TopicPlaces, TypeSupport, WaitSet,
 };
 
-/// A bound on any wait on a busy machine.
+/// Time limit for any wait, generous enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A sample with a key.
@@ -38,13 +38,13 @@ pub fn track(aircraft: u32, number: u64) -> Track {
     Track { aircraft, number, note: format!("{aircraft}/{number}") }
 }
 
-/// A domain with its own place.
+/// A domain with a place of its own.
 pub struct Place {
     root: TempDir,
-    /// Logs and memberships, by node.
+    /// Folders for logs and memberships, by node.
     data: TempDir,
     pub domain: Domain,
-    /// The approximate number of bytes that logs keep.
+    /// The approximate size, in bytes, of the part of a log that is kept.
     pub keep_bytes: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Place {
         Self { root, data, domain: Domain::new(group, topics).expect("a domain"), keep_bytes: None }
     }
 
-    /// Does the same over a carrier, with places for topics created at run time.
+    /// Creates a domain over a carrier, with places for topics created at run time.
     pub fn with_places(
         carrier: Carrier,
         nodes: u32,
@@ -67,10 +67,10 @@ impl Place {
         place
     }
 
-    /// Does the same over a carrier.
+    /// Changes the carrier of the domain.
     pub fn over(mut self, carrier: Carrier) -> Self {
         if carrier == Carrier::Tcp {
-            // Held together, so that they differ.
+            // The ports are held at the same time, so that they differ.
             let nodes = self.domain.group().nodes.len();
             let held: Vec<_> = (0..nodes)
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
@@ -123,7 +123,7 @@ impl Place {
         DomainParticipant::join(&self.domain, options).expect("it joins")
     }
 
-    /// Makes a node forget that it was a member, so that it may form the group again.
+    /// Removes a node's record of its membership, so that it may form the group again.
     pub fn forget(&self, node: u32) {
         let state = self.data.path().join(format!("state-{node}"));
         std::fs::remove_dir_all(state).expect("it has been a member");
@@ -166,7 +166,7 @@ pub fn take<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<
     taken
 }
 
-/// Takes `count` values, or a few more, leaving out state changes of instances between them.
+/// Takes `count` values, or a few more, skipping state changes of instances between them.
 pub fn take_values<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
     let mut values: Vec<Sample<T>> = Vec::new();
     while values.len() < count {

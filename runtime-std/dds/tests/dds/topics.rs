@@ -1,4 +1,4 @@
-//! Topics that come and go at run time.
+//! Topics that are created and deleted at run time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ fn topic(level: Level) -> TopicDescription {
     TopicDescription::new(TOPIC, "Track").level(level).window(16).sample_max(256)
 }
 
-/// A received sample: participant and number of the writer, and the sample's number.
+/// A received sample: its writer's participant and number, and the sample's number.
 type Given = ((ParticipantId, u32), u64);
 
 fn noting(own: &DomainParticipant) -> (DataReader<Track>, Notes<Given>) {
@@ -45,7 +45,7 @@ fn noting(own: &DomainParticipant) -> (DataReader<Track>, Notes<Given>) {
     (reader.expect("a reader"), notes)
 }
 
-/// Another type for the same name.
+/// A different type for the same topic name.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plot(u32);
 
@@ -103,7 +103,7 @@ fn topic_is_created_deleted_and_recreated_by_views() {
         let old = participants[1].create_datareader(&tracks, ReaderQos::default());
         assert!(matches!(old, Err(DdsError::TopicDeleted)), "the handle is of the old one");
 
-        // The same name and the same place, but another topic.
+        // This topic has the same name and place, but is a different one.
         let plots = TopicDescription::new(TOPIC, "Plot").window(16).sample_max(256);
         let plots = participants[0].create_topic::<Plot>(&plots, PATIENCE).expect("a place again");
         until("it is in the next view", || participants[0].status().view == 4);
@@ -244,7 +244,7 @@ fn topic_deleted_under_load_ends_alike_everywhere() {
     }
 }
 
-/// The keeper of the places is lost during creations: another one continues them.
+/// The keeper of the places is lost during creations, and another participant completes them.
 #[test]
 fn topic_creation_survives_loss_of_the_keeper() {
     for carrier in CARRIERS {

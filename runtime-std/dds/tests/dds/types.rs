@@ -40,7 +40,7 @@ impl TypeSupport for Position {
     }
 }
 
-/// Its memory layout is not its CDR, which has a length before a text.
+/// The type's memory layout differs from its CDR, which has a length before a text.
 #[derive(
     Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout, Deserialize,
 )]

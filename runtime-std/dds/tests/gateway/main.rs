@@ -19,14 +19,14 @@ use tramontane_dds::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The limit of the topic Octets.
+/// The maximum sample size of the topic Octets.
 const SAMPLE_MAX: u32 = 1 << 20;
 
-/// Bytes of a sequence's length.
+/// Size, in bytes, of a sequence's length.
 const LENGTH: u32 = 4;
 
-/// Around each limit on the path: a datagram on Ethernet and on the loopback, a fragment, the
-/// topic.
+/// Sizes around each limit on the path: a datagram on Ethernet and on the loopback, a fragment, the
+/// topic's limit.
 const SIZES: [u32; 16] = [
     0,
     1,
@@ -46,7 +46,7 @@ const SIZES: [u32; 16] = [
     SAMPLE_MAX - LENGTH,
 ];
 
-/// The type of `peer.py`.
+/// The sample type of `peer.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Numbered {
     writer: i32,
@@ -59,7 +59,7 @@ impl TypeSupport for Numbered {
     fn key(&self) {}
 }
 
-/// A process of Cyclone DDS. Dropping it kills it.
+/// A process of Cyclone DDS. Dropping this kills the process.
 struct Peer {
     child: Child,
     _input: Option<ChildStdin>,
@@ -100,7 +100,7 @@ impl Peer {
         Self::start(rtps_domain, &["read", topic, &count.to_string()])
     }
 
-    /// Returns the lines that a reader printed, once it has ended.
+    /// Returns the lines that a reader has printed, once its process has exited.
     fn lines(mut self) -> Vec<String> {
         let ended = self.child.wait().expect("it ends");
         assert!(ended.success(), "{ended}");
@@ -127,7 +127,7 @@ impl Drop for Peer {
     }
 }
 
-/// Three participants; nodes 0 and 1 are gateways.
+/// Three participants, of which nodes 0 and 1 are gateways.
 struct World {
     _root: TempDir,
     participants: Vec<DomainParticipant>,
@@ -170,7 +170,7 @@ impl World {
         gateway
     }
 
-    /// Returns what a participant receives from now on.
+    /// Returns a reader that records what a participant receives from now on.
     fn order_at(&self, node: usize) -> (DataReader<Numbered>, Arc<Mutex<Vec<Numbered>>>) {
         let seen: Arc<Mutex<Vec<Numbered>>> = Arc::default();
         let noted = Arc::clone(&seen);
@@ -204,7 +204,8 @@ fn assert_whole(samples: &[Numbered], counts: &[(i32, i32)]) {
     }
 }
 
-/// Two writers of Cyclone DDS and one here; two readers of Cyclone DDS and one here.
+/// Two writers of Cyclone DDS and one in the group; two readers of Cyclone DDS and one in the
+/// group.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn rtps_readers_see_all_writers_in_one_sequence() {
@@ -230,8 +231,8 @@ fn rtps_readers_see_all_writers_in_one_sequence() {
     assert!(mixed > 10, "they did not write at the same time: inconclusive");
 }
 
-/// A topic that is mirrored to its own name: a reader of Cyclone DDS receives samples of Cyclone
-/// DDS once, from their writer, and those from here from the gateway.
+/// A topic that is mirrored under its own name: a reader of Cyclone DDS receives samples of Cyclone
+/// DDS once, from their writer, and those from the group through the gateway.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn samples_from_rtps_do_not_go_back() {
@@ -253,7 +254,7 @@ fn samples_from_rtps_do_not_go_back() {
     assert_whole(&order.lock().expect("no panic"), &[(0, 50), (1, 50)]);
 }
 
-/// The active gateway disappears while samples arrive; the other takes over.
+/// The active gateway disappears while samples arrive, and the other one takes over.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn gateway_takeover_repeats_and_loses_nothing() {
@@ -267,7 +268,7 @@ fn gateway_takeover_repeats_and_loses_nothing() {
     std::thread::sleep(Duration::from_secs(3));
     let _writer = Peer::write(83, "Numbers", 1, count);
     until("some come", || order.lock().expect("no panic").len() > 100);
-    // Silently, as far as the group knows.
+    // The participant disappears silently, as far as the group knows.
     drop(world.participants.remove(0));
     drop(first);
     let seen = reader.samples();
@@ -275,7 +276,7 @@ fn gateway_takeover_repeats_and_loses_nothing() {
     assert_whole(&seen, &[(1, count)]);
 }
 
-/// Samples of every size enter, and go out again.
+/// Samples of every size enter the order, and are written to RTPS again.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn samples_of_every_size_pass_both_ways() {
@@ -306,12 +307,12 @@ fn samples_of_every_size_pass_both_ways() {
     assert_eq!(reader.lines(), lines);
 }
 
-/// The bytes of `peer.py`.
+/// The byte pattern of `peer.py`.
 fn pattern(size: u32) -> Vec<u8> {
     (0..=250).cycle().take(size as usize).collect()
 }
 
-/// Samples larger than the topic allows are left out and counted, and the rest passes.
+/// Samples larger than the topic allows are dropped and counted, and the others pass.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
 fn sample_above_the_limit_is_left_out() {
@@ -335,7 +336,7 @@ fn sample_above_the_limit_is_left_out() {
     assert!(gateway.failure().is_none());
 }
 
-/// Ends that do not match receive nothing, and are named with the reason; the others are not
+/// Ends that do not match receive nothing, and are listed with the reason. The others are not
 /// delayed.
 #[test]
 #[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
@@ -361,7 +362,7 @@ fn mismatched_rtps_ends_are_named() {
         let ends: Vec<bool> = named.iter().map(|mismatch| mismatch.is_writer).collect();
         assert_eq!((ends.contains(&true), ends.contains(&false)), (writer, reader), "{which}");
         assert!(named.iter().all(|mismatch| mismatch.to_string().contains(why)), "{named:?}");
-        // In the last case the writer matches.
+        // In the last case, the writer matches.
         assert!(!writer || gateway.counts()[0].1 == MirrorCounts::default(), "{which}");
     }
     until("what matches passes", || !order.lock().expect("no panic").is_empty());

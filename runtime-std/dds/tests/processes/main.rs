@@ -1,7 +1,7 @@
-//! Participants that are processes, which are killed with `SIGKILL`, so that they send and write
+//! Participants in separate processes, which are killed with `SIGKILL`, so that they send and write
 //! nothing more.
 //!
-//! A participant's process is this program again, with `role` as its only test. It carries out the
+//! A participant's process runs this same program, with `role` as its only test. It carries out the
 //! commands on its input, one per line, and prints their results on its output.
 
 mod outside;

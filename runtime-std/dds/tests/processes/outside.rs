@@ -11,7 +11,7 @@ use tramontane_dds::{
 use crate::restart::{durable, list};
 use crate::support::{CARRIERS, LOGGED, PATIENCE, Place, Process, await_that};
 
-/// A logged topic that is also kept completely in memory, and a lease of some seconds.
+/// A logged topic all of whose samples are also kept in memory, and a lease of a few seconds.
 const TOPIC: &str = "[[topics]]\nname = \"Records\"\ntype = \"Octets\"\nlevel = \"logged\"\n\
                      window = 16\nsample_max = 64\nkeep_depth = 1000000\nclients = true\n";
 
@@ -34,7 +34,7 @@ fn reader(own: &OutsideParticipant) -> DataReader<Octets> {
 pub fn write(writer: &mut DataWriter<Octets>, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let sample = Octets(number.to_le_bytes().to_vec());
-        // While a member is being removed there may be no room for a while.
+        // While a member is being removed, there may temporarily be no room.
         while let Err(error) = writer.write(&sample) {
             assert!(matches!(error, DdsError::Timeout(_)), "{error}");
         }
@@ -61,9 +61,9 @@ pub fn take(reader: &DataReader<Octets>, count: usize) -> Vec<(u64, u64)> {
     taken
 }
 
-/// The member to which an external writer and reader are connected is killed in mid-stream, and
-/// comes back; then the other one to which they may have switched. Nothing is lost or doubled, and
-/// all have one order.
+/// The member to which an external writer and reader are connected is killed while samples flow,
+/// and restarts. Then the same happens to the other member, to which they may have switched. No
+/// sample is lost or duplicated, and all readers see one order.
 #[test]
 fn killing_the_contact_member_loses_no_sample() {
     const COUNT: u64 = 900;
@@ -87,7 +87,7 @@ fn killing_the_contact_member_loses_no_sample() {
         let given = take(&early, usize::try_from(COUNT).expect("few"));
         assert!(given.iter().map(|(_, number)| *number).eq(0..COUNT), "{given:?}");
         assert_eq!(early.sample_lost_status().total_count, 0);
-        // A new participant receives the same, and so do members.
+        // A new participant receives the same samples, and so do members.
         assert_eq!(take(&reader(&outside), given.len()), given);
         for process in &mut processes {
             await_that("the same at all", || list(process) == given);
@@ -98,8 +98,9 @@ fn killing_the_contact_member_loses_no_sample() {
     }
 }
 
-/// A topic that keeps one sample in memory: the log has all. An external reader begins at any
-/// position of it while samples are written, and receives each once, up to the present and beyond.
+/// The topic keeps only one sample in memory, but its log has all. An external reader begins at any
+/// position in the log while samples are written, and receives each sample once, up to the current
+/// one and beyond.
 #[test]
 fn external_reader_begins_inside_the_log() {
     for carrier in CARRIERS {
@@ -124,7 +125,7 @@ fn external_reader_begins_inside_the_log() {
             let expected: Vec<_> = given.iter().filter(|one| one.0 >= first).copied().collect();
             assert_eq!(take(reader, expected.len()), expected, "from {first} on");
             assert_eq!(reader.sample_lost_status().total_count, 0);
-            // It knows the existing writers once it has caught up.
+            // The reader knows the existing writers once it has caught up.
             await_that("it knows the writers", || {
                 reader.matched_publications().expect("no listener").len() == 2
             });
@@ -132,7 +133,7 @@ fn external_reader_begins_inside_the_log() {
         let last = given.last().expect("it is there").0;
         let refused = outside.create_datareader_from(&records, all(), last + 100);
         assert!(refused.expect_err("not yet").to_string().contains("messages so far"));
-        // Nothing comes twice.
+        // No sample arrives twice.
         processes[0].ask("write 2000 2001", "written");
         for reader in &readers {
             assert_eq!(take(reader, 1).len(), 1);
@@ -144,8 +145,8 @@ fn matched(process: &mut Process) -> String {
     process.ask("matched", "matched")
 }
 
-/// An external participant is killed. Samples that a majority had are kept, and after its lease its
-/// writers are gone for all, members and external participants.
+/// An external participant is killed. Samples that a majority had are kept. After the participant's
+/// lease, members and external participants all consider its writers gone.
 #[test]
 fn killed_external_participant_is_gone_after_its_lease() {
     for carrier in CARRIERS {
@@ -173,8 +174,8 @@ fn killed_external_participant_is_gone_after_its_lease() {
     }
 }
 
-/// All members are killed and come back from their logs while an external participant waits: it
-/// continues, and receives the samples that it lacked, once.
+/// All members are killed and restart from their logs while an external participant waits. The
+/// participant continues, and receives each missing sample once.
 #[test]
 fn external_participant_survives_restart_of_all_members() {
     for carrier in CARRIERS {

@@ -1,4 +1,4 @@
-//! Topics created at run time, at external participants, while members are killed.
+//! External participants use topics created at run time while members are killed.
 
 use tramontane_dds::{DdsError, History, Level, Octets, OutsideParticipant, ReaderQos, WriterQos};
 
@@ -8,10 +8,10 @@ use crate::support::{CARRIERS, PATIENCE, Place, await_that};
 const PLACES: &str =
     "[[places]]\ncount = 1\nlevel = \"volatile\"\nwindow = 16\nsample_max = 256\nclients = true\n";
 
-/// The member of an external participant is killed, including the one that keeps the places, while
-/// the participant writes and reads a topic created at run time; and comes back. Nothing is lost or
-/// doubled. The topic is deleted for the participant too, and another one may use its place. All
-/// this happens twice.
+/// While an external participant writes and reads a topic created at run time, its member and the
+/// keeper of the places are killed and restart. No sample is lost or duplicated. Deleting the topic
+/// takes effect for the participant too, and another topic may use its place. All this happens
+/// twice.
 #[test]
 fn external_use_of_created_topic_survives_killed_members() {
     const COUNT: u64 = 300;
@@ -21,7 +21,7 @@ fn external_use_of_created_topic_survives_killed_members() {
         let outside = OutsideParticipant::connect(place.members(0)).expect("it is taken");
         for (round, victim) in [0_usize, 1].into_iter().enumerate() {
             let name = format!("Made-{round}");
-            // The place of the previous topic may not be free yet.
+            // The previous topic's place may not be free yet.
             await_that("a place is free", || {
                 processes[2].ask(&format!("create {name} outside"), "").starts_with("created")
             });

@@ -1,4 +1,4 @@
-//! Participants that come back from their logs.
+//! Participants that restart from their logs.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use crate::support::{CARRIERS, Place, Process, await_that};
 const TOPIC: &str = "[[topics]]\nname = \"Records\"\ntype = \"Octets\"\nlevel = \"logged\"\n\
                      window = 16\nsample_max = 64\n";
 
-/// Describes a topic that is also kept completely in memory.
+/// Describes a logged topic all of whose samples are also kept in memory.
 fn keeping() -> String {
     format!("{TOPIC}keep_depth = 1000000\n")
 }
 
-/// Returns the positions and numbers of a list.
+/// Parses a list of positions and numbers.
 pub fn listed(said: &str) -> Vec<(u64, u64)> {
     let list = said.split_once(' ').map_or("", |(_, list)| list);
     list.split(',')
@@ -24,13 +24,14 @@ pub fn listed(said: &str) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Returns the numbers that a process reported as held by a majority.
+/// Returns the numbers that a process has reported as held by a majority.
 pub fn durable(said: &[String]) -> impl Iterator<Item = u64> {
     let numbers = said.iter().filter_map(|said| said.strip_prefix("durable "));
     numbers.map(|number| number.parse().expect("a number"))
 }
 
-/// Returns what a new reader receives, and checks that it is in order and without duplicates.
+/// Returns the samples that a new reader receives, and checks that they are in order and without
+/// duplicates.
 pub fn list(process: &mut Process) -> Vec<(u64, u64)> {
     let list = listed(&process.ask("list", "list"));
     assert!(list.is_sorted_by(|one, next| one.0 < next.0), "in the topic's order: {list:?}");
@@ -39,16 +40,16 @@ pub fn list(process: &mut Process) -> Vec<(u64, u64)> {
     list
 }
 
-/// Waits until all know exactly these writers: messages that a participant sends at its start may
-/// be in flight.
+/// Waits until all processes know exactly these writers, because messages that a participant sends
+/// at its start may still be in flight.
 fn await_matched(processes: &mut [Process], matched: &str) {
     for process in processes {
         await_that(matched, || process.ask("matched", "matched") == matched);
     }
 }
 
-/// All participants are killed while they write, and start again: readers receive everything that
-/// was reported as durable, once, and the same everywhere. Three times.
+/// All participants are killed while they write, and restart, three times. Readers receive every
+/// sample that was reported as durable once, and all readers receive the same.
 #[test]
 fn all_participants_recover_logged_samples() {
     for carrier in CARRIERS {
@@ -62,7 +63,7 @@ fn all_participants_recover_logged_samples() {
             let numbers: BTreeSet<u64> = lists[0].iter().map(|(_, number)| *number).collect();
             assert!(numbers.is_superset(&promised), "all that was durable: {promised:?}");
             before.clone_from(&lists[0]);
-            // Writers of processes that are gone are gone too.
+            // When a process is gone, its writers are gone too.
             await_matched(&mut processes, "matched []");
             for (node, process) in (0_u64..).zip(&mut processes) {
                 let from = round * 100_000 + node * 10_000;
@@ -80,8 +81,9 @@ fn all_participants_recover_logged_samples() {
     }
 }
 
-/// One participant is killed and comes back while the others write: it has the same samples as
-/// they, and does not mistake its own former writer or any other that is gone for alive.
+/// One participant is killed and restarts while the others write. It then has the same samples as
+/// the others, and does not mistake its own previous writer, or any other writer that is gone, for
+/// alive.
 #[test]
 fn restarted_participant_receives_missed_samples() {
     for carrier in CARRIERS {
@@ -101,18 +103,18 @@ fn restarted_participant_receives_missed_samples() {
             let from = 300 + 100 * round;
             processes[2].ask(&format!("write {from} {}", from + 5), "written");
             let own = list(&mut processes[2]);
-            // A majority has it, but not all need have delivered it.
+            // A majority has the sample, but not every participant need have delivered it.
             await_that("the same at all", || {
                 (0..2).all(|other| list(&mut processes[other]) == own)
             });
             assert_eq!(own.len() as u64, 20 + (round + 1) * 65);
             await_matched(&mut processes, "matched [0, 2]");
         }
-        // A reader that read all the time received each sample once.
+        // A reader that was present all the time received each sample once.
         let given = listed(&processes[1].ask("taken", "taken"));
         assert_eq!(given, list(&mut processes[1]));
-        // Node 0 wrote, and comes back without writing. A participant that joins after that knows
-        // its writers only from its log.
+        // Node 0 has written, and restarts without writing. A participant that joins after that
+        // knows its writers only from its log.
         processes.remove(0).kill();
         let mut back = place.start(0);
         back.expect("joined");
@@ -128,8 +130,8 @@ fn restarted_participant_receives_missed_samples() {
     }
 }
 
-/// For a topic that keeps one sample in memory, a member has everything in its log: also what it
-/// missed while it was gone, and after all were killed.
+/// If a topic keeps one sample in memory, a member still has all samples in its log, even those
+/// that it missed while it was down, and even after all members were killed.
 #[test]
 fn restarted_member_reads_from_inside_its_log() {
     for carrier in CARRIERS {

@@ -1,4 +1,4 @@
-//! The participant of a process.
+//! The participant in a process.
 
 use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tramontane_dds::{
 
 use crate::support::{DATA, DOMAIN, LOGGED, NODE, OUTSIDE, PATIENCE, ROOT, SAID};
 
-/// Does nothing unless the program was started again for it.
+/// Does nothing unless the program was started again to run this participant.
 #[test]
 fn role() {
     let Ok(node) = std::env::var(NODE) else { return };
@@ -45,7 +45,7 @@ fn role() {
     }
 }
 
-/// Writes endlessly as an external participant, and reports what a majority has.
+/// Writes endlessly as an external participant, and reports the samples that a majority has.
 fn write_outside(domain: &Domain, root: &Root, node: u32) {
     let endpoints = ControlEndpoints::of(domain.group(), root).expect("addresses");
     let addresses = endpoints.addresses().skip(usize::try_from(node).expect("few"));
@@ -70,7 +70,7 @@ fn say(what: &str) {
 struct Role {
     participant: DomainParticipant,
     writer: Option<DataWriter<Octets>>,
-    /// A reader that exists before the samples it receives.
+    /// A reader that exists before the samples that it receives.
     reader: Option<DataReader<Octets>>,
 }
 
@@ -78,7 +78,7 @@ fn number(word: &str) -> u64 {
     word.parse().expect("a number")
 }
 
-/// Requests everything of a logged topic.
+/// Returns policies that request all samples of a logged topic.
 fn all() -> ReaderQos {
     ReaderQos {
         durability: Level::Logged.durability(),
@@ -143,7 +143,7 @@ impl Role {
         });
     }
 
-    /// Writes these numbers, and reports each when a majority has it on disk.
+    /// Writes these numbers, and reports each once a majority has it on disk.
     fn write(&mut self, numbers: std::ops::Range<u64>) {
         let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
         let participant = &self.participant;
@@ -152,7 +152,7 @@ impl Role {
         });
         for number in numbers {
             let sample = Octets(number.to_le_bytes().to_vec());
-            // While the others are being removed there may be no room for a while.
+            // While other members are being removed, there may temporarily be no room.
             while let Err(error) = writer.write(&sample) {
                 assert!(matches!(error, DdsError::Timeout(_)), "{error}");
             }
@@ -162,15 +162,15 @@ impl Role {
         say("written");
     }
 
-    /// Prints what a new reader receives.
+    /// Prints the samples that a new reader receives.
     fn list(&self) {
         let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
         let reader = self.participant.create_datareader(&topic, all()).expect("one");
         say(&format!("list {}", numbers(&reader)));
     }
 
-    /// Prints what a reader receives that begins at a position of the log, once it has `count`
-    /// samples.
+    /// Prints the samples of a reader that begins at a position in the log, once it has received
+    /// `count` samples.
     fn list_from(&self, first: u64, count: u64) {
         let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
         let reader = self.participant.create_datareader_from(&topic, all(), first);

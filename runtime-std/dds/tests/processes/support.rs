@@ -1,4 +1,4 @@
-//! Domains whose participants are processes.
+//! Domains whose participants are separate processes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,7 +13,7 @@ use tramontane::group::ControlEndpoints;
 use tramontane::shared_memory::Root;
 use tramontane_dds::{Domain, Members};
 
-/// Environment variables of a process.
+/// Environment variables that configure a process.
 pub const NODE: &str = "TRAMONTANE_DDS_NODE";
 pub const DOMAIN: &str = "TRAMONTANE_DDS_DOMAIN";
 pub const ROOT: &str = "TRAMONTANE_DDS_ROOT";
@@ -23,31 +23,32 @@ pub const OUTSIDE: &str = "TRAMONTANE_DDS_OUTSIDE";
 /// The logged topic.
 pub const LOGGED: &str = "Records";
 
-/// The prefix of a process's answers, because the test's own output is mixed with them.
+/// The prefix of a process's answers. It is needed because the test's own output is mixed with
+/// them.
 pub const SAID: &str = "@said ";
 
-/// A bound on any wait on a busy machine.
+/// Time limit for any wait, generous enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// The place of a domain's participants.
+/// The files and addresses of a domain's participants.
 pub struct Place {
     root: TempDir,
     folder: TempDir,
 }
 
 impl Place {
-    /// Creates a domain with `nodes` nodes and these tables of topics.
+    /// Creates a domain with `nodes` nodes and these topic tables.
     pub fn new(carrier: Carrier, nodes: u32, topics: &str) -> Self {
         Self::with_lease(carrier, nodes, topics, 60_000)
     }
 
-    /// Does the same with a lease for external participants.
+    /// Creates such a domain with a lease for external participants.
     pub fn with_lease(carrier: Carrier, nodes: u32, topics: &str, lease_ms: u64) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let folder = tempfile::tempdir().expect("a folder");
-        // Held together, so that they differ.
+        // The ports are held at the same time, so that they differ.
         let held: Vec<_> = (0..nodes)
             .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
             .collect();
@@ -84,7 +85,7 @@ impl Place {
         Members::at(addresses).time_limit(PATIENCE)
     }
 
-    /// Starts a participant, which joins.
+    /// Starts a participant, which joins the domain.
     pub fn start(&self, node: u32) -> Process {
         self.start_as(node, false)
     }
@@ -130,7 +131,7 @@ impl Place {
     }
 }
 
-/// A participant. Dropping this kills it.
+/// A participant's process. Dropping this kills it.
 pub struct Process {
     node: u32,
     child: Child,
@@ -139,13 +140,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Sends it a command.
+    /// Sends the process a command.
     pub fn tell(&mut self, what: &str) {
         let input = self.input.as_mut().expect("piped");
         writeln!(input, "{what}").expect("it reads");
     }
 
-    /// Waits for its next answer with this beginning, and drops earlier ones.
+    /// Waits for the next answer that begins in this way, and drops earlier answers.
     pub fn expect(&mut self, beginning: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -165,18 +166,18 @@ impl Process {
         self.expect(beginning)
     }
 
-    /// Kills it, and returns all its answers that were not read.
+    /// Kills the process, and returns all its answers that have not been read.
     pub fn kill(mut self) -> Vec<String> {
         self.child.kill().expect("it is there");
         self.child.wait().expect("it was there");
-        // Its output ends with it.
+        // The output ends with the process.
         self.said.iter().collect()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

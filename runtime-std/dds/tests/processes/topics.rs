@@ -1,4 +1,4 @@
-//! Topics that come and go while participants are killed.
+//! Topics that are created and deleted while participants are killed.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use crate::support::{CARRIERS, PATIENCE, Place, await_that};
 
 const PLACES: &str = "[[places]]\ncount = 3\nwindow = 16\nsample_max = 256\n";
 
-/// A participant is killed at some moment of creating and deleting a topic. All survivors, and a
-/// later participant, agree whether it exists, and all places remain usable.
+/// A participant is killed at some moment while it creates and deletes a topic. All survivors, and
+/// a participant that joins later, agree whether the topic exists, and all places remain usable.
 #[test]
 fn kill_during_topic_creation_leaves_topics_consistent() {
     for carrier in CARRIERS {
         let place = Place::new(carrier, 3, PLACES);
         let mut processes = place.start_all(0..3);
-        // The keeper of the places, and another participant, at different moments.
+        // Kills the keeper of the places, and then another participant, at different moments.
         for (round, wait_ms) in [0_u64, 1, 2, 5, 9, 17].into_iter().enumerate() {
             let victim = if round % 2 == 0 { 2 } else { 0 };
             processes[victim].tell("churn Churned");
@@ -29,7 +29,7 @@ fn kill_during_topic_creation_leaves_topics_consistent() {
                 processes[1].ask("delete Churned", "deleted");
             }
             for name in ["a", "b", "c"] {
-                // The place of the deleted topic may not be free yet.
+                // The deleted topic's place may not be free yet.
                 await_that("a place is free", || {
                     processes[1].ask(&format!("create {name}"), "").starts_with("created")
                 });
@@ -50,7 +50,7 @@ fn topics(said: &str) -> Vec<String> {
     names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Waits until all have the same topics and members.
+/// Waits until all processes have the same topics and members.
 fn await_same(processes: &mut [crate::support::Process]) {
     let until = Instant::now() + PATIENCE;
     loop {

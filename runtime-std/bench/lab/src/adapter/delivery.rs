@@ -22,7 +22,7 @@ pub(super) fn write_line(answer: &Answer<'_>) -> io::Result<()> {
     out.flush()
 }
 
-/// The nodes and groups for the suite's names.
+/// The names that the suite uses for nodes and groups.
 #[derive(Debug)]
 pub(super) struct Names {
     /// The names by node id.
@@ -35,7 +35,7 @@ pub(super) struct Names {
 #[derive(Debug)]
 pub(super) struct Delivery {
     names: Arc<Names>,
-    /// Additional time that the next upcall takes, in ms; reset by that upcall.
+    /// Additional duration of the next upcall, in ms. That upcall resets it.
     pause_ms: Arc<AtomicU64>,
     lines: Vec<u8>,
 }
@@ -80,7 +80,7 @@ impl Delivery {
             count += 1;
         }
         let mut out = io::stdout().lock();
-        // Without a driver there is no reader; the end of the input ends the main thread.
+        // Without a driver, nobody reads the output; the end of the input ends the main thread.
         let _ = out.write_all(&self.lines).and_then(|()| out.flush());
         drop(out);
         let pause_ms = self.pause_ms.swap(0, Ordering::Relaxed);

@@ -22,7 +22,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{self, Forming, Running, SendLargeError, Sender, StartOptions};
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// The features claimed for every fabric.
+/// Features claimed for every fabric.
 const FEATURES: [&str; 11] = [
     "pause",
     "stats",
@@ -37,25 +37,27 @@ const FEATURES: [&str; 11] = [
     "join",
 ];
 
-/// The additional features claimed if the groups are logged; without a log nothing survives in
+/// Additional features claimed if the groups are logged. Without a log, nothing survives in
 /// storage.
 const LOGGED_FEATURES: [&str; 2] = ["restart", "durable"];
 
-/// Factor by which a start may exceed the driver's deadline. The protocol allows deadlines to be
-/// extended on a busy machine.
+/// The factor by which a start may exceed the driver's deadline, because the protocol allows
+/// deadlines to be extended on a busy machine.
 const DEADLINE_STRETCH: u32 = 20;
 
-/// Maximum time that one send waits for room; then the answer is that its outcome is unknown.
+/// Maximum time for which one send waits for room. After that, the answer is that the outcome is
+/// unknown.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 /// Maximum duration of a leave.
 const LEAVE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Time that a member without a majority waits for the driver's stop before it answers that it
-/// halted: the driver may be stopping all members, one after another.
+/// halted: the driver may be stopping all members, in turn.
 const NO_MAJORITY_WAIT: Duration = Duration::from_millis(500);
 
-/// Time that a stopping member gives messages in flight: acknowledgements that others wait for.
+/// Time for which a stopping member waits for messages in flight, such as acknowledgements that
+/// others await.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A member that has joined.
@@ -122,16 +124,16 @@ impl GroupMember {
         }
         match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
             Ok(()) => answer(&Answer::Ok { message: Some(message) }),
-            // Without a slot, nothing was sent.
+            // If no slot was free, nothing was sent.
             Err(error) => refuse(code_of(&error), true, error.to_string()),
         }
     }
 
-    /// Returns the reason if this member has stopped.
+    /// Returns the reason that this member has stopped, or `None` if it has not.
     fn given_up(&mut self) -> Option<Stopped> {
         let stopped = self.running.stopped()?;
         let patience = match stopped {
-            // A stopped member ends without a report, and its group with it.
+            // A stopped member ends without notice, and its group ends with it.
             Stopped::Halted { why: Halt::NoMajority, .. } => NO_MAJORITY_WAIT,
             _ => Duration::ZERO,
         };
@@ -212,7 +214,7 @@ fn code_of(error: &SendLargeError) -> &'static str {
         SendLargeError::Send(SendError::TooLarge { .. })
         | SendLargeError::TooLarge { .. }
         | SendLargeError::NotAllowed => "too-large",
-        // A retry would not help.
+        // Retrying would not help.
         _ => "stopped",
     }
 }
@@ -231,10 +233,10 @@ fn start(
         description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
     let options = StartOptions {
         device: arguments.device.options(),
-        // The driver decides when it was too long, based on the machine's speed.
+        // The driver decides when a start has taken too long for the machine's speed.
         time_limit: Duration::from_millis(init.limits.deadline_ms) * DEADLINE_STRETCH,
         cancel: interrupts.flag(),
-        // A later start finds its earlier membership in its folder, and continues with it.
+        // A later start finds its earlier membership in its folder, and resumes that membership.
         forming: Forming { new_group: !arguments.logged || init.inc == 1, ..Forming::default() },
         data: arguments.logged.then(|| init.storage.clone()),
         ..StartOptions::new(own)

@@ -1,5 +1,5 @@
-//! The group formed by the members of one run of the suite: it has a name, or uses ports that they
-//! find through their shared folder.
+//! The group formed by the members of one run of the suite: it meets under a shared-memory name, or
+//! at ports that the members find through their shared folder.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,21 +14,21 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::shared_memory::GroupName;
 
-/// Time between two heartbeats.
+/// Interval between heartbeats.
 const HEARTBEAT_MS: u64 = 20;
 
 /// Time without a heartbeat after which a member is suspected: longer than any pause that the suite
 /// requests, and short compared with the suite's deadline, which indicates how slow the machine may
-/// be. A process that ends is noticed at once.
+/// be. The exit of a process is noticed immediately.
 const FAILURE_TIMEOUT_MIN_MS: u64 = 1_500;
 const FAILURE_TIMEOUTS_PER_DEADLINE: u64 = 10;
 
-/// Longer messages travel by block multicast, in the same order, so both paths are judged. Every
-/// group accepts this size.
+/// Size in bytes above which messages are sent by block multicast, in the same order, so that both
+/// paths are tested. Every group accepts messages of this size.
 const SMALL_MAX: u32 = 1024;
 
-/// Describes the group in the same way for all members of a run, including joiners. The members of
-/// the first view are not compared.
+/// Describes the group, identically for all members of a run, including joiners. The members of the
+/// first view are not compared.
 pub(super) fn describe(
     init: &Init,
     carrier: Carrier,
@@ -67,8 +67,8 @@ pub(super) fn describe(
         }
         let (members, senders) = (ids(&group.members)?, ids(&group.senders)?);
         initial.extend(members.iter().copied());
-        // If there is only one group, any node may become a member later, and send in it. The suite
-        // lists the initial members.
+        // If there is only one group, any node may become a member later, and send. The suite lists
+        // the initial members.
         let is_only = init.groups.len() == 1;
         let members = if is_only { everyone.clone() } else { members };
         let senders = if is_only { everyone.clone() } else { senders };
@@ -87,8 +87,8 @@ pub(super) fn describe(
     Ok(description)
 }
 
-/// Returns a port for each node, chosen by the first member that starts, below the range that the
-/// system gives to connections.
+/// Returns a port for each node, chosen by the first member that starts, below the range from which
+/// the system takes ports for connections.
 pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
     std::fs::create_dir_all(&init.shared)?;
     let path = init.shared.join("tramontane.ports");
@@ -103,7 +103,7 @@ pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
         }
     }
     std::fs::write(&draft, serde_json::to_vec(&chosen)?)?;
-    // The first member has chosen for all; an existing file is complete.
+    // The first member has chosen for all, and a file that exists is complete.
     let linked = std::fs::hard_link(&draft, &path);
     std::fs::remove_file(&draft)?;
     if let Err(error) = linked
@@ -123,8 +123,8 @@ fn candidates() -> io::Result<impl Iterator<Item = u16>> {
     Ok((0..COUNT).map(move |step| LOWEST + (first + step) % COUNT))
 }
 
-/// Returns a group name made from the shared folder: the members of one run share it, and no other
-/// run uses it.
+/// Returns a group name derived from the shared folder: the members of one run share it, and no
+/// other run uses it.
 pub(super) fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
     let folder = init.shared.as_os_str().as_encoded_bytes();
     let name = format!("conformance-{:016x}", xxhash_rust::xxh3::xxh3_64(folder));

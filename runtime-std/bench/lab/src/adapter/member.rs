@@ -11,7 +11,7 @@ use super::delivery::{Delivery, Names, write_line};
 use super::protocol::Answer;
 use tramontane_runtime::group::{Messages, Replica, SendLargeError, Sender, ViewChanged};
 
-/// Sends a message that is built in place, as a large one if it fits in no slot.
+/// Sends a message that is built in place, or as a large message if it does not fit into a slot.
 pub(super) fn send_with(
     sender: &mut Sender,
     bytes: usize,
@@ -60,7 +60,7 @@ impl Replica for MemberUnderTest {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         let Some(logged) = &mut self.logged else {
-            // Messages from before this member's start are not its own deliveries.
+            // Messages from before this member's start are not deliveries by this member.
             self.delivery.report(subgroup, messages.filter(|message| !message.is_replayed));
             return;
         };
@@ -71,8 +71,8 @@ impl Replica for MemberUnderTest {
     }
 
     /// Reports how many messages are durable. The counts cover all messages since the group began,
-    /// and so do this start's deliveries: it begins with everything in its log. After a restart of
-    /// all members, only messages that a majority has are certain to be there.
+    /// and so do this member's deliveries, because it begins with everything in its log. After a
+    /// restart of all members, only messages that a majority has are certain to survive.
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
         let reported = self.logged.as_mut().and_then(|logged| logged.get_mut(subgroup.index()));
         let (Some(reported), Some(group)) = (reported, self.names.groups.get(subgroup.index()))
@@ -82,7 +82,7 @@ impl Replica for MemberUnderTest {
         let count = durable.majority.0.min(reported.delivered);
         if count > reported.durable {
             reported.durable = count;
-            // Without a driver there is no reader.
+            // Without a driver, nobody reads the output.
             let _ = write_line(&Answer::Durable { group, upto: count - 1 });
         }
     }
@@ -107,7 +107,7 @@ impl Replica for MemberUnderTest {
             lines.push(b'\n');
         }
         let mut out = io::stdout().lock();
-        // Without a driver there is no reader.
+        // Without a driver, nobody reads the output.
         let _ = out.write_all(&lines).and_then(|()| out.flush());
     }
 }

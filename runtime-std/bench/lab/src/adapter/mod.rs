@@ -28,7 +28,7 @@ use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 4] =
     [Status::Input, Status::Resources, Status::Group, Status::Out];
 
@@ -77,7 +77,8 @@ fn join(
 ) -> Result<Box<dyn NodeUnderTest>, Refusal> {
     if init.protocol != VERSION {
         let what = format!(
-            "the driver uses version {} of the adapter protocol, but this adapter only version {VERSION}",
+            "the driver uses version {} of the adapter protocol, but this adapter supports only \
+             version {VERSION}; use versions that match",
             init.protocol
         );
         return Err(Refusal::Unsupported(what));

@@ -10,12 +10,12 @@ use super::refusal::not_understood;
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 
-/// Time between two checks for signals and of the member's state.
+/// Interval between checks for signals and of the member's state.
 pub(super) const TICK: Duration = Duration::from_millis(20);
 
 /// A node that can be asked to send.
 pub(super) trait NodeUnderTest {
-    /// Carries out commands until the last one.
+    /// Executes commands until the last one.
     fn serve(self: Box<Self>, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure>;
 }
 
@@ -25,7 +25,7 @@ pub(super) fn greet(features: &[&str]) -> Result<(), Failure> {
     answer(&Answer::InitOk { name: "tramontane", version, features })
 }
 
-/// Answers a command that is invalid here.
+/// Answers a command that is invalid in this state.
 pub(super) fn answer_unknown() -> Result<(), Failure> {
     let text = "this member cannot do that".to_owned();
     answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })
@@ -35,10 +35,10 @@ pub(super) fn answer(answer: &Answer<'_>) -> Result<(), Failure> {
     write_line(answer).map_err(|error| Failure::output(&error))
 }
 
-/// Commands in order of arrival; the end of the input is a stop.
+/// Commands in order of arrival. The end of the input counts as a stop command.
 pub(super) type Commands = Receiver<Result<DriverCommand, Failure>>;
 
-/// Reads commands in a thread that no other thread waits for, because a read cannot be cancelled.
+/// Reads commands in a thread that is never joined, because a read cannot be cancelled.
 pub(super) fn read_commands() -> Result<Commands, Failure> {
     let (sender, commands) = mpsc::channel();
     let read = move || {
@@ -61,7 +61,7 @@ pub(super) fn read_commands() -> Result<Commands, Failure> {
     Ok(commands)
 }
 
-/// Returns the next command, if one arrives in time.
+/// Returns the next command, or `None` if none arrives in time.
 pub(super) fn next(
     commands: &Commands,
     interrupts: &Interrupts,

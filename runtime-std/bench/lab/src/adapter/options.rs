@@ -12,7 +12,7 @@ pub(crate) struct AdapterOptions {
           default_value_t = Carrier::SharedMemory)]
     pub(super) fabric: Carrier,
     /// Run a replica of a group of shards, or a client, instead of a member of groups with views.
-    /// The groups form the first part of this tree
+    /// The groups form the upper part of this tree
     #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "base")]
     pub(super) shards: Option<Tree>,
     /// With --shards: refer to messages of this size in bytes or more, like references_from in an

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
-/// Maximum length of a name; without a space within it, the payload is shown up to there.
+/// Maximum length of a name, in bytes. If a payload has no space within this length, it is shown up
+/// to there.
 const NAME_BYTES_MAX: usize = 256;
 
 /// Fills a payload with the message's name.
@@ -16,7 +17,7 @@ pub(super) fn fill(payload: &mut [u8], name: &str) {
 }
 
 /// Returns the name in a payload, or `None` if it is empty. Bytes that are not a valid name are
-/// shown as well as possible, because the judge must see what was delivered.
+/// shown as legibly as possible, because the judge must see what was delivered.
 pub(super) fn name(payload: &[u8]) -> Option<Cow<'_, str>> {
     let head = &payload[..payload.len().min(NAME_BYTES_MAX)];
     let end = head.iter().position(|byte| *byte == b' ').unwrap_or(head.len());

@@ -1,7 +1,7 @@
 //! The lines exchanged between the conformance suite's driver and this member, in version 1 of its
 //! adapter protocol.
 //!
-//! Defined independently: the suite judges this program, and shares no code with it.
+//! Defined independently of the suite: the suite judges this program, and shares no code with it.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The protocol version.
 pub(super) const VERSION: u32 = 1;
 
-/// A request of the driver.
+/// A request from the driver.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum DriverCommand {
@@ -27,7 +27,7 @@ pub(super) enum DriverCommand {
     Leave,
     Stats,
     Stop,
-    /// A command that this program does not know or support.
+    /// A command that this program does not support.
     #[serde(other)]
     Unknown,
 }
@@ -37,7 +37,7 @@ pub(super) enum DriverCommand {
 pub(super) struct Init {
     pub(super) protocol: u32,
     pub(super) node: String,
-    /// The number of this start of the node, from one.
+    /// The number of this start of the node, counted from one.
     #[serde(default = "first_start")]
     pub(super) inc: u32,
     pub(super) nodes: Vec<Node>,
@@ -72,7 +72,8 @@ pub(super) struct Group {
 #[derive(Debug, Deserialize)]
 pub(super) struct Limits {
     pub(super) message_bytes_max: u32,
-    /// Drivers of earlier versions do not send it; then no message is huge.
+    /// Maximum size of a huge message. Drivers of earlier versions do not send it; then no message
+    /// is huge.
     #[serde(default)]
     pub(super) huge_bytes_max: u32,
     /// Maximum number of unanswered multicasts.
@@ -80,7 +81,7 @@ pub(super) struct Limits {
     pub(super) deadline_ms: u64,
 }
 
-/// An answer of this member.
+/// An answer from this member.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Answer<'a> {
@@ -112,7 +113,7 @@ pub(super) enum Answer<'a> {
         bytes: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<Cow<'a, str>>,
-        /// Whether it was delivered before this start.
+        /// Whether the message was delivered before this start.
         #[serde(skip_serializing_if = "is_false")]
         replayed: bool,
     },

@@ -5,7 +5,7 @@ use tramontane_local::exit::Failure;
 
 /// The reason that a member was not started.
 pub(super) enum Refusal {
-    /// This program does not support it.
+    /// This program does not support the request.
     Unsupported(String),
     Failed(Failure),
 }

@@ -1,8 +1,8 @@
-//! The bank: accounts in every group, and transfers between accounts of any groups.
+//! The bank: accounts in every group, and transfers between accounts in any groups.
 //!
 //! A transfer gives the change of each account. A replica applies the changes of its own group. The
-//! changes of a transfer add up to zero, so all the money is there in the end if each group has
-//! applied each of its transfers once.
+//! changes of a transfer add up to zero, so no money is lost if each group has applied each of its
+//! transfers exactly once.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use tramontane_conformance::history::Event;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Reporter;
 
-/// Number of accounts of a group.
+/// Number of accounts per group.
 pub(super) const ACCOUNTS: u32 = 100;
 
 /// Opening balance of each account.
@@ -26,7 +26,7 @@ pub(super) const OPENING: i64 = 1_000;
 /// Number of deliveries between two durability records.
 const DURABLE_EVERY: usize = 32;
 
-/// The change of an account.
+/// A change of one account's balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) group: GroupId,
@@ -62,7 +62,8 @@ fn decode(bytes: &[u8]) -> impl Iterator<Item = Change> + '_ {
     })
 }
 
-/// The name of a delivered message: its client, the client's incarnation, and its number there.
+/// The name of a delivered message: its client, the client's incarnation, and its number from that
+/// client.
 type Name = (u16, u32, u64);
 
 /// The state shared by all replicas of a group.
@@ -81,7 +82,7 @@ pub(super) struct Totals {
     pub(super) messages: u64,
     /// The digest of all messages in order, and of the balances.
     pub(super) digest: u64,
-    /// The money of the group.
+    /// The total money in the group.
     pub(super) money: i64,
     /// Number of messages delivered to this process itself.
     pub(super) delivered: u64,
@@ -210,7 +211,7 @@ impl Replica for Bank {
             term: Some(term),
         };
         self.history.write([event]);
-        // The parent may be gone; then this process ends.
+        // The parent may have exited; then this process ends too.
         let _ = self.reporter.send(&BankReport::Leads { term });
     }
 }

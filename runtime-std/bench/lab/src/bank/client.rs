@@ -1,7 +1,8 @@
 //! The process of a client of the demo, which makes transfers.
 //!
-//! A client's messages in flight all have the same lowest common ancestor: messages with another
-//! one wait until all earlier ones are answered. So its messages have one order in each group.
+//! A client's messages in flight all have the same lowest common ancestor: messages with a
+//! different one wait until all earlier messages have been answered. So its messages have one order
+//! in each group.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +20,13 @@ use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_local::exit::{Failure, Status};
 
-/// Time that it waits for an answer before it checks its orders again.
+/// Time for which the client waits for an answer before it checks its orders again.
 const TICK: Duration = Duration::from_millis(2);
 
-/// Maximum time for the last answers.
+/// Time limit for the last answers.
 const LAST: Duration = Duration::from_secs(20);
 
-/// Maximum amount that one account transfers to another.
+/// Maximum amount of one transfer between two accounts.
 const AMOUNT_MAX: u64 = 100;
 
 /// A client that makes transfers.
@@ -35,9 +36,9 @@ struct Transfers {
     history: HistoryFile,
     random: Random,
     sent: Vec<Sent>,
-    /// The unanswered transfers, by number: their positions in `sent`.
+    /// The unanswered transfers by number, with their positions in `sent`.
     under_way: BTreeMap<u64, usize>,
-    /// The group that orders those first.
+    /// The group that orders the unanswered transfers first.
     ordered_at: Option<GroupId>,
 }
 
@@ -86,7 +87,7 @@ pub(super) fn run(
         let outcome = transfers.make(rate, is_to_stop).and_then(|()| transfers.end(reporter));
         if let Err(failure) = &outcome {
             let (status, text) = (failure.status.code(), failure.text().to_owned());
-            // The thread that takes orders ends once the parent has received this.
+            // The thread that receives orders ends once the parent has received this report.
             report(reporter, &BankReport::Failed { status, text })?;
         }
         outcome
@@ -112,7 +113,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// Waits for the last answers, and reports.
+    /// Waits for the last answers, then reports.
     fn end(&mut self, reporter: Reporter<BankReport>) -> Result<(), Failure> {
         let until = Instant::now() + LAST;
         while !self.under_way.is_empty() {
@@ -155,12 +156,12 @@ impl Transfers {
         u32::try_from(self.random.below(u64::from(ACCOUNTS))).unwrap_or(0)
     }
 
-    /// Waits until no message is in flight that is ordered first by another group.
+    /// Waits until no message that another group orders first is in flight.
     fn wait_for_way(&mut self, to: Destinations, is_to_stop: &AtomicBool) -> Result<(), Failure> {
         let way = self.client.places().overlay().lowest_common_ancestor(to);
         while self.ordered_at != way && !self.under_way.is_empty() {
             if is_to_stop.load(Ordering::Relaxed) {
-                // The drawn transfer is not sent; only earlier messages are waited for.
+                // The drawn transfer is not sent. Only earlier messages are awaited.
                 break;
             }
             self.take_answers(TICK)?;
@@ -189,7 +190,7 @@ impl Transfers {
         }
     }
 
-    /// Records that a message is multicast, before it is sent.
+    /// Records that a message is about to be multicast.
     fn record(&self, msg: &str, to: Destinations, t_ns: u64) {
         let places = self.client.places();
         let groups = to.iter().map(|group| places.group_name(group).into()).collect();

@@ -1,8 +1,8 @@
-//! The histories of a demo: each process writes its own; the parent merges them by time and has
+//! The histories of a demo: each process writes its own, and the parent merges them by time and has
 //! them judged by the conformance suite.
 //!
-//! Records written before a process was killed are in its file, because each delivery is one system
-//! call.
+//! Records that a process wrote before it was killed are in its file, because each delivery is one
+//! system call.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -62,14 +62,14 @@ fn time_of(event: &Event<'_>) -> u64 {
     }
 }
 
-/// All records of a run, in order of time.
+/// All records of a run, sorted by time.
 pub(super) struct Merged {
     lines: Vec<(u64, String)>,
 }
 
 impl Merged {
     /// Merges the records of the parent and those in the files of its processes. A last line cut
-    /// off by a kill is ignored, because its event did not happen yet.
+    /// off by a kill is ignored, because its event has not happened yet.
     pub(super) fn new(own: &[Event<'_>], files: &[PathBuf]) -> io::Result<Self> {
         let mut lines = Vec::new();
         for event in own {
@@ -77,7 +77,7 @@ impl Merged {
         }
         for file in files {
             let text = match std::fs::read_to_string(file) {
-                // The process was killed before it began.
+                // The process was killed before it created the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 read => read?,
             };

@@ -26,10 +26,10 @@ impl Role for ShardsMember {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) overlay: Description,
-    /// The file for its history.
+    /// The file for the process's history.
     pub(super) history: PathBuf,
     pub(super) part: BankPart,
-    /// Maximum time to wait for the others.
+    /// Time limit for meeting the others.
     pub(super) join_timeout: Duration,
 }
 
@@ -37,29 +37,29 @@ pub(super) struct Task {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BankPart {
-    /// The replica of that name, in its start number `inc`, from 1.
+    /// The replica with this name, in its start number `inc`, counted from 1.
     Replica { name: String, inc: u32 },
     /// A client that makes at most `rate` transfers per second, drawn from a seed.
     Client { seed: u64, rate: f64 },
 }
 
-/// An order of the parent.
+/// An order from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BankOrder {
-    /// For a client: begin.
+    /// For a client: begin transferring.
     Go,
-    /// For a client: end once everything is answered.
+    /// For a client: end once all transfers have been answered.
     Stop,
     /// For a replica: report its state.
     Tell,
 }
 
-/// A report of a process.
+/// A report from a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum BankReport {
-    /// A replica is in its group; a client is connected to all groups.
+    /// A replica has joined its group, or a client is connected to all groups.
     Joined,
     /// A replica counts in quorums, perhaps again.
     Votes,
@@ -78,7 +78,7 @@ pub(super) enum BankReport {
     },
 }
 
-/// A transfer of a client.
+/// A transfer by a client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Sent {
     pub(super) at_ns: u64,

@@ -40,10 +40,10 @@ use tramontane_local::options::{JoinOption, seconds};
 use tramontane_local::output::print_result;
 use tramontane_local::shard_trees::Tree;
 
-/// Replicas of each group.
+/// Number of replicas per group.
 const REPLICAS: u16 = 3;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 5] =
     [Status::Resources, Status::Group, Status::PeerLost, Status::Disagreement, Status::Out];
 
@@ -53,7 +53,7 @@ pub(super) const EXAMPLES: &str = "  tramontane-lab bank
       groups as a chain, over TCP, for a minute; the result as JSON";
 
 /// Run a bank over eight groups of three replicas: clients transfer money between one to eight
-/// groups while leaders are killed; in the end all the money must be there
+/// groups while leaders are killed; in the end, no money may be missing
 #[derive(Args, Debug)]
 pub(super) struct BankOptions {
     /// The tree of the groups
@@ -70,7 +70,7 @@ pub(super) struct BankOptions {
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
-    /// Time between two kills of a leader, in seconds
+    /// Interval between kills of a leader, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     kill_interval: Duration,
     /// Refer to messages of this size in bytes or more, like references_from in an overlay file; a
@@ -176,7 +176,7 @@ pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
     let Err(failure) = outcome else { return Ok(()) };
     if !failure.text().is_empty() {
         let (status, text) = (failure.status.code(), failure.text().to_owned());
-        // The parent may be gone; then this report is lost.
+        // The parent may have exited; then this report is lost.
         let _ = reporter.send(&BankReport::Failed { status, text });
     }
     Err(Failure::silent(failure.status))

@@ -12,7 +12,7 @@ pub(super) struct Plan {
     pub(super) clients: u16,
     pub(super) duration: Duration,
     pub(super) kill_interval: Duration,
-    /// Transfers per second of all clients.
+    /// Number of transfers per second by all clients together.
     pub(super) rate: f64,
     pub(super) seed: u64,
     /// The folder for histories.

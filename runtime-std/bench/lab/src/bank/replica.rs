@@ -12,7 +12,7 @@ use super::messages::{BankOrder, BankReport, ShardsMember, Task};
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_local::exit::{Failure, Status};
 
-/// Time between two checks of whether the replica counts, or has ended.
+/// Interval between checks whether the replica counts or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs the replica until the parent releases it.
@@ -79,7 +79,7 @@ fn watch(
     Ok(())
 }
 
-/// Sends a report. The parent may be gone; then this process ends.
+/// Sends a report. The parent may have exited; then this process ends too.
 pub(super) fn report(reporter: Reporter<BankReport>, report: &BankReport) -> Result<(), Failure> {
     reporter.send(report).map_err(|_| Failure::silent(Status::Other))
 }

@@ -17,15 +17,15 @@ use tramontane_local::table::Table;
 pub(super) struct Outcome {
     /// Number of transfers that clients multicast.
     transfers: u64,
-    /// Number of those that were delivered by one replica of each of their groups, according to
-    /// their clients.
+    /// Number of those transfers that were delivered by one replica of each of their groups,
+    /// according to their clients.
     delivered: u64,
     /// Number of leaders killed.
     leader_kills: usize,
-    /// Durations of the transfers that a kill delayed, in ms. Null if there were none.
+    /// Durations of the transfers that a kill delayed, in ms. `None` if there were none.
     delayed_ms: Option<Spread>,
-    /// Time from a kill to the first delivery by the next leader of the group, in ms. Null if no
-    /// group had one.
+    /// Time from a kill to the first delivery by the next leader of the group, in ms. `None` if no
+    /// group had a next leader.
     takeover_ms: Option<Spread>,
     /// Whether all the money is there.
     conserved: bool,
@@ -114,7 +114,7 @@ impl Outcome {
         table.to_string()
     }
 
-    /// Returns an error unless everything is as it should be.
+    /// Returns an error unless all checks have passed.
     pub(super) fn verdict(&self, kept: &str) -> Result<(), Failure> {
         let wrong = if !self.conserved {
             "money was lost or created"
@@ -132,7 +132,7 @@ impl Outcome {
     }
 }
 
-/// Returns whether all the money is there. One replica of each group counts for all.
+/// Returns whether no money is missing, counting one replica of each group.
 fn is_conserved(plan: &Plan, held: &[Vec<Totals>]) -> bool {
     let money: i64 = held.iter().filter_map(|group| group.first()).map(|held| held.money).sum();
     let groups = i64::try_from(plan.overlay.groups.len()).unwrap_or(0);
@@ -149,7 +149,7 @@ fn is_equal(places: &Places, held: &[Vec<Totals>]) -> bool {
     held.len() == groups.len() && groups.into_iter().zip(held).all(is_whole)
 }
 
-/// Returns the gaps caused by kills. A kill after which there is no leader before the end has none.
+/// Returns the gaps caused by kills. A kill has no gap if no leader follows before the end.
 fn gaps(places: &Places, kills: &[Kill], merged: &Merged) -> Vec<Gap> {
     let mut open: Vec<(Kill, Option<(String, u32)>)> = Vec::new();
     let mut waiting: Vec<Kill> = kills.to_vec();
@@ -194,8 +194,8 @@ fn delayed(places: &Places, gaps: &[Gap], sent: &[Sent]) -> Vec<u64> {
     sent.iter().filter_map(took).collect()
 }
 
-/// Returns all groups that order a message: its destinations, and the groups above them up to the
-/// lowest one that reaches all.
+/// Returns all groups that order a message: its destinations, and the groups above them, up to the
+/// lowest group that reaches all of them.
 fn way(places: &Places, to: Destinations) -> Destinations {
     let overlay = places.overlay();
     let Some(top) = overlay.lowest_common_ancestor(to) else { return to };

@@ -17,13 +17,13 @@ use tramontane_local::crew::{Crew, Event as CrewEvent, Launch, WorkerId};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 
-/// Time between two checks for signals.
+/// Interval between checks for signals.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Maximum time until all replicas have the same state in the end.
+/// Time limit for all replicas to reach the same state in the end.
 const SETTLE: Duration = Duration::from_secs(30);
 
-/// Time between two requests for their state.
+/// Interval between requests for the replicas' state.
 const ASK_PAUSE: Duration = Duration::from_millis(50);
 
 /// A killed leader.
@@ -40,7 +40,7 @@ pub(super) struct Run {
     /// The state of each replica in the end, group by group.
     pub(super) held: Vec<Vec<Totals>>,
     pub(super) sent: Vec<Sent>,
-    /// The parent's records, and the files of the other processes' records.
+    /// The parent's records, and the files with the records of the other processes.
     pub(super) events: Vec<Event<'static>>,
     pub(super) files: Vec<PathBuf>,
     pub(super) seconds: f64,
@@ -60,7 +60,7 @@ struct BankProcess {
     is_done: bool,
 }
 
-/// All processes, from the parent's view.
+/// All processes, as the parent sees them.
 pub(super) struct Supervisor<'p> {
     plan: &'p Plan,
     places: Places,
@@ -71,7 +71,7 @@ pub(super) struct Supervisor<'p> {
 }
 
 impl<'p> Supervisor<'p> {
-    /// Runs the demo to its end. However it ends, no process remains.
+    /// Runs the demo to its end. No process remains, however the run ends.
     pub(super) fn run(plan: &'p Plan, interrupts: &Interrupts) -> Result<Run, Failure> {
         let places = Places::new(&plan.overlay, plan.overlay.overlay()?);
         let random = Random::stream(plan.seed, "kills");
@@ -166,7 +166,7 @@ impl<'p> Supervisor<'p> {
             return Ok(());
         };
         let at_ns = now_ns();
-        // Waits until it has ended.
+        // Waits until the leader's process has exited.
         self.crew.remove(worker);
         let (kind, nodes) = (FaultKind::Kill, vec![name.clone().into()]);
         self.run.events.push(Event::Fault { t_ns: now_ns(), kind, nodes, how: None });
@@ -174,8 +174,8 @@ impl<'p> Supervisor<'p> {
         self.start_replica(name, group, inc + 1)
     }
 
-    /// Ends the clients, waits until all replicas count again and have the same state, and releases
-    /// them.
+    /// Stops the clients, waits until all replicas count again and have the same state, and
+    /// releases them.
     fn end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         self.order_clients(BankOrder::Stop);
         self.wait_until(SETTLE, interrupts, "the clients' last answers", |all| {
@@ -227,7 +227,7 @@ impl<'p> Supervisor<'p> {
 
     fn order_clients(&mut self, order: BankOrder) {
         for (worker, _) in self.members.iter().filter(|(_, member)| member.group.is_none()) {
-            // A process that cannot be reached has ended, and the next event says so.
+            // A process that cannot be reached has ended, and the next event reports that.
             let _ = self.crew.order(*worker, &order);
         }
     }

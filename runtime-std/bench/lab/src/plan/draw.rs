@@ -1,4 +1,5 @@
-//! A plan as a drawing: one line per member, time to the right, one arrow per block.
+//! A plan as a drawing: it has one line per member and one arrow per block, and time runs to the
+//! right.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -6,7 +7,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::schedule::{Plan, Send};
 use tramontane_local::exit::Failure;
 
-/// With more lines than this, a drawing is unreadable.
+/// Maximum number of lines at which a drawing is legible.
 const MEMBERS_MAX: u16 = 64;
 const STEPS_MAX: u64 = 200;
 

@@ -1,5 +1,5 @@
-//! `tramontane-lab plan`: which member sends which block to which other member in which step,
-//! before anything is sent (RDM-8).
+//! `tramontane-lab plan`: prints or draws the schedule of a block multicast, before anything is
+//! sent (RDM-8).
 
 mod draw;
 mod schedule;
@@ -18,7 +18,7 @@ use tramontane_local::exit::{Failure, Status};
 use tramontane_local::options::AlgorithmName;
 use tramontane_local::options::without_racks;
 
-/// The exit statuses besides those of every command.
+/// The exit statuses of this command, in addition to those of every command.
 pub(super) const STATUSES: [Status; 1] = [Status::Resources];
 
 pub(super) const EXAMPLES: &str = "  tramontane-lab plan --members 8 --blocks 5
@@ -43,13 +43,14 @@ pub(super) struct PlanOptions {
     /// The number of members, including the root
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     members: u16,
-    /// The number of blocks of the message
+    /// The number of blocks in the message
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     blocks: u32,
-    /// Racks of the hybrid algorithm; members are assigned to racks in rank order, evenly
+    /// Number of racks, for the hybrid algorithm; members are assigned to racks in rank order,
+    /// evenly
     #[arg(long, value_name = "R", required_if_eq("algorithm", "hybrid"))]
     racks: Option<NonZeroU16>,
-    /// Only what this member sends and receives; the root is 0
+    /// Print only the sends and receives of this member; the root is 0
     #[arg(long, value_name = "RANK")]
     rank: Option<u16>,
     /// Print one JSON object

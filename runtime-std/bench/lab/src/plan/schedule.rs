@@ -15,7 +15,7 @@ pub(super) struct Send {
     pub(super) block: u32,
 }
 
-/// A schedule, and the member whose part is requested, or `None` for the whole.
+/// A schedule, and the member whose part is requested, or `None` for the whole schedule.
 pub(super) struct Plan {
     pub(super) name: AlgorithmName,
     pub(super) schedule: Schedule,
@@ -27,7 +27,7 @@ impl Plan {
         self.schedule.shape().members.get()
     }
 
-    /// Returns the sends of a step: all, or those of the requested member.
+    /// Returns the sends in a step: all of them, or those of the requested member.
     pub(super) fn sends(&self, step: u64) -> impl Iterator<Item = Send> + '_ {
         let senders = self.rank.map_or(0..self.members(), |rank| rank..rank + 1);
         let sent = senders.flat_map(move |from| {

@@ -12,7 +12,7 @@ use super::schedule::Send;
 #[derive(Debug)]
 pub(super) struct Summary {
     members: u16,
-    /// The member whose part is counted, or `None` for the whole.
+    /// The member whose part is counted, or `None` for the whole plan.
     rank: Option<u16>,
     steps: u64,
     sends: u64,
@@ -39,7 +39,7 @@ struct Load {
 pub(super) struct Finished {
     steps: u64,
     sends: u64,
-    /// Only for one member's part: in the whole, each send is received.
+    /// Number of receives, for one member's part only: in the whole plan, each send is received.
     #[serde(skip_serializing_if = "Option::is_none")]
     receives: Option<u64>,
     /// Number of used links, counting each direction separately.
@@ -47,13 +47,13 @@ pub(super) struct Finished {
     /// Number of blocks on the busiest link.
     blocks_per_link_max: u64,
     /// Number of blocks that the busiest member sends; `None` for one member's part, which says
-    /// nothing about others.
+    /// nothing about the other members.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks_sent_max: Option<u64>,
-    /// Mean number of steps between the arrival of a block and its relay, without the root's sends
-    /// (RDMC 4.5).
+    /// Mean number of steps between the arrival of a block and its relay, excluding the root's
+    /// sends (RDMC 4.5).
     slack_mean: Option<f64>,
-    /// Minimum of the same number.
+    /// Minimum number of steps between the arrival of a block and its relay.
     slack_min: Option<u64>,
     /// The loads, sorted by sender and then by receiver.
     load: Vec<Load>,

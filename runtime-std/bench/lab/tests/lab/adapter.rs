@@ -1,6 +1,6 @@
 //! `tramontane-lab adapter`: the suite's protocol over standard input and output. The suite checks
-//! that its statements are true; these tests check that it speaks the protocol at all, and how it
-//! answers unsupported requests.
+//! that the adapter's statements are true. These tests check that it speaks the protocol, and how
+//! it answers unsupported requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use crate::support::{Place, Process};
 use serde_json::{Value, json};
 
-/// A member whose driver is this test.
+/// A member driven by this test.
 struct Member {
     child: Child,
     input: Option<ChildStdin>,
@@ -57,7 +57,7 @@ impl Member {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Reads answers up to the n-th of a type, and returns those of that type.
+    /// Reads answers until `count` answers of a type have arrived, and returns those.
     fn answers(&mut self, kind: &str, count: usize) -> Vec<Value> {
         let mut found = Vec::new();
         while found.len() < count {
@@ -73,7 +73,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // The member may have ended already.
+        // The member may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -103,7 +103,7 @@ fn three_members_report_one_order_and_correct_bytes() {
     const EACH: usize = 40;
     for number in 0..EACH {
         for (own, member) in members.iter_mut().enumerate() {
-            // A message may be empty, and then has no room for a name.
+            // A message may be empty; it then has no room for its name.
             let bytes = if number % 4 == 3 { 0 } else { 100 };
             member.ask(&json!({"type": "multicast", "message": format!("n{own}/1/{number}"), "groups": ["g0"], "bytes": bytes}));
         }
@@ -169,7 +169,7 @@ fn unsupported_requests_are_reported_without_side_effects() {
     }
     member.ask(&json!({"type": "multicast", "message": "a", "groups": ["g0"], "bytes": 10}));
     assert_eq!(member.answers("deliver", 1)[0]["message"], "a");
-    // The end of the input is a stop.
+    // The end of the input counts as a stop command.
     member.input = None;
     while member.answer()["type"] != "halt" {}
 }
@@ -233,7 +233,7 @@ fn shards_deliver(arguments: &[&str]) {
         assert_eq!(replica.answers("leader", 1)[0]["group"], group);
     }
     assert_eq!(client.answer()["type"], "init_ok");
-    // A message may be empty, and a message for fewer groups does not overtake.
+    // A message may be empty, and a message to fewer groups does not overtake others.
     let asked = [(json!(["g0", "g1"]), 100), (json!(["g1"]), 0), (json!(["g1"]), 50)];
     for (number, (groups, bytes)) in asked.iter().enumerate() {
         let message = format!("n2/1/{number}");

@@ -9,7 +9,7 @@ fn figure(value: &Value) -> bool {
     value["median"].as_f64().is_some_and(|figure| figure > 0.0)
 }
 
-/// Returns the probe of that name in a row.
+/// Returns the probe with this name in a row.
 fn probe<'r>(row: &'r Value, name: &str) -> Option<&'r Value> {
     row["probes"].as_array()?.iter().find(|probe| probe["probe"] == name)
 }
@@ -85,8 +85,8 @@ fn delayed_member_pauses_and_its_group_continues() {
                 (pause["member"].as_u64(), pause["blocks"].as_u64()),
                 (Some(member), Some(40))
             );
-            // Ten blocks in a pipeline of three members take eleven steps; a sleep may last longer,
-            // but never shorter.
+            // Ten blocks in a pipeline of three members take eleven steps. A sleep may last longer
+            // than requested, but never shorter.
             let paused_ms = pause["pause_ms"]["median"].as_f64().expect("a time");
             assert!(paused_ms >= undisturbed_ms * 40.0 / 11.0 - 0.001, "{undisturbed_ms}: {row}");
             let cost = pause["cost"]["median"].as_f64().expect("a share");
@@ -118,7 +118,7 @@ fn tcp_links_keep_their_limits() {
     let rows = report["rows"].as_array().expect("rows");
     let latency_ms = |row: &Value| row["latency_ms"]["median"].as_f64().expect("a time");
     // Data held back by the kernel takes a fixed time, regardless of the machine's speed: 400 ms
-    // and 800 ms; a small amount is sent ahead.
+    // and 800 ms; a small part is sent ahead.
     assert!(latency_ms(&rows[0]) > 300.0, "{report}");
     let slow = rows.iter().find(|row| row["disturbance"]["kind"] == "slow_link").expect("a row");
     assert_eq!(slow["disturbance"]["link"], "0-1");

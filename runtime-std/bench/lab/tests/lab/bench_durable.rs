@@ -14,7 +14,7 @@ fn all_members_restart_with_the_same_messages() {
     assert_eq!(cases.len(), 2);
     for case in cases {
         let number = |name: &str| case[name].as_f64().unwrap_or_else(|| panic!("{name}: {case}"));
-        // At least two MiB, in two equal parts from all members.
+        // At least two MiB, in two parts of equal size, sent by all members.
         assert!(number("messages") >= f64::from(2 << 20) / 1000.0, "{case}");
         assert_eq!(number("messages") % (2.0 * number("nodes")), 0.0, "{case}");
         assert!(number("restart_s") > 0.0, "{case}");
@@ -24,7 +24,7 @@ fn all_members_restart_with_the_same_messages() {
             assert!(0.0 < of("min") && of("min") <= of("median") && of("median") <= of("max"));
         }
     }
-    // With one member, the messages are only its own.
+    // With only one member, all messages are its own.
     let digests: Vec<&Value> = cases.iter().map(|case| &case["digest"]).collect();
     assert_ne!(digests[0], digests[1]);
 }

@@ -1,5 +1,5 @@
-//! `tramontane-lab bench record`: rows are answered by runs, judged, and printed. A seed determines
-//! a run, so nothing here depends on the machine.
+//! `tramontane-lab bench record`: rows are computed from runs, judged, and printed. A seed
+//! determines a run, so nothing here depends on the machine.
 
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ fn verdicts(only: &str) -> Vec<String> {
     rows(&["--only", only]).iter().map(verdict).collect()
 }
 
-/// RDMC's tables and figures according to its text: the breakdown of a transfer's time, a
-/// comparison of the algorithms, block sizes, a storage layer, overlapping groups, interrupts.
+/// The tables and figures of RDMC, as its text describes them: the breakdown of a transfer's time,
+/// a comparison of the algorithms, block sizes, a storage layer, overlapping groups, interrupts.
 #[test]
 fn rdmc_figures_hold() {
     let held = "rdmc-table-total,rdmc-table-blocks,rdmc-network-share,rdmc-preempted-relay,\

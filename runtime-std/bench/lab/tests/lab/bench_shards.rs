@@ -1,4 +1,4 @@
-//! `tramontane-lab bench shards`: short runs. No figure is compared with a number.
+//! `tramontane-lab bench shards`: short runs, whose figures are not judged.
 
 use crate::bench;
 use crate::support::Place;

@@ -5,9 +5,9 @@
 
 use std::process::Command;
 
-/// Runs ten kills, ten leaves and ten stops, each taking as long as the failure timeout. The
-/// timeout is generous, because other processes run on this machine. With five members, one may be
-/// suspected by mistake in addition to the one that leaves.
+/// Runs ten kills, ten leaves and ten stops, each lasting for the failure timeout. The timeout is
+/// generous, because other processes run on this machine. With five members, one may be suspected
+/// by mistake in addition to the one that leaves.
 fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
     let output = Command::new(crate::PROGRAM)
         .args(["bench", "views", "--fabric", fabric, "--ways", ways, "--rounds", rounds, "--json"])
@@ -22,7 +22,7 @@ fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
     );
     let report: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     let rounds: u64 = rounds.parse().expect("a number");
-    // Each round has a view without the member, and one with it again.
+    // Each round has a view without the member, and a view that includes it again.
     assert!(report["views"].as_u64() >= Some(2 * rounds - 1), "{report}");
     assert!(report["messages"].as_u64() > Some(0), "{report}");
     assert!(report["promised"].as_u64() > Some(0), "{report}");

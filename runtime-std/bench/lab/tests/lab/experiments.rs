@@ -38,7 +38,7 @@ fn tcp_sending_is_measured_with_the_mesh() {
             "one round: {probe}"
         );
         let all = row["bytes_per_s"].as_f64().expect("a rate");
-        // With three senders, two thirds of the deliveries come from others.
+        // With three senders, two thirds of the deliveries come from other members.
         assert!(
             row["nodes"] != 3 || (delivered / all * 1.5 - 1.0).abs() < 1e-9,
             "{delivered} of {all}"
@@ -112,7 +112,7 @@ fn help_names_every_experiment_and_fabric() {
     let help = Place::new().run(&["--help"]).succeeded();
     let help = String::from_utf8(help).expect("text");
     let (_, bench) = help.split_once("  bench ").expect("a line");
-    // Up to the next command: the line may be broken.
+    // The command's text ends where the next command begins. A line may be wrapped.
     let (bench, _) = bench.split_once("  adapter ").expect("the next");
     for word in [
         "multicast",

@@ -101,7 +101,7 @@ fn plan_prints_lines_per_step_and_draws_arrows() {
     assert_eq!(drawing.matches("\nstep ").count(), 5);
 }
 
-/// The last member of a sequential send receives five blocks at the end, and is idle before.
+/// The last member of a sequential send receives five blocks at the end, and is idle before that.
 #[test]
 fn summary_of_one_part_counts_sends_and_receipts() {
     let place = Place::new();

@@ -36,7 +36,7 @@ fn experiments_run_over_rdma_and_are_counted() {
         (&"verbs".into(), Some(2)),
         "{row}"
     );
-    // Every message goes to one peer, and every write is counted.
+    // Every message is sent to one peer, and every write is counted.
     assert!(row["counts"][0]["bytes"].as_u64() >= Some(200 * 1024), "{row}");
     let latency = bench(&["latency", "--messages", "50", "--rounds", "1", "--one-sender"]);
     assert!(latency["last_ns"]["median"].as_f64() > Some(0.0), "{latency}");

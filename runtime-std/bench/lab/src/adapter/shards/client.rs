@@ -15,10 +15,10 @@ use tramontane_runtime::shards::{
     Answers, Client, Destinations, GroupId, Places, SendError, StartError, StartOptions,
 };
 
-/// Time that it waits for answers before it checks for commands again.
+/// Time for which the client waits for answers before it checks for commands again.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Time that a stopping client gives messages in flight.
+/// Time for which a stopping client waits for messages in flight.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A waiting message.
@@ -39,7 +39,7 @@ pub(super) struct ClientUnderTest {
 }
 
 impl ClientUnderTest {
-    /// Connects it to all groups, and tells them its node.
+    /// Connects the client to all groups, and tells them its node.
     pub(super) fn connect(
         run: &Run,
         init: &Init,
@@ -69,7 +69,7 @@ impl ClientUnderTest {
         Ok(Self { client, features, waiting, in_order, payload: Vec::new() })
     }
 
-    /// Queues a message after those that wait.
+    /// Queues a message behind those that are waiting.
     fn take(&mut self, message: String, groups: &[String], bytes: usize) -> Result<(), Failure> {
         let names = groups.iter().map(String::as_str);
         match addressed(self.client.places(), names) {
@@ -106,7 +106,7 @@ impl ClientUnderTest {
         Ok(())
     }
 
-    /// Sends the accepted messages and waits for answers, at most for `patience`.
+    /// Sends the accepted messages and waits for answers, for at most `patience`.
     fn take_answers(&mut self, patience: Duration) -> Result<(), Failure> {
         let patience = if self.in_order.is_empty() { Duration::ZERO } else { patience };
         let mut answered = self.client.wait(patience);
@@ -155,7 +155,7 @@ impl NodeUnderTest for ClientUnderTest {
                 None => {}
             }
             self.send_waiting()?;
-            // A burst of commands is taken before its answers are waited for.
+            // All commands of a burst are taken before waiting for their answers.
             self.take_answers(if is_asked { Duration::ZERO } else { LOOK })?;
         }
     }

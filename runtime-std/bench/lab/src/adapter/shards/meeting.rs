@@ -14,16 +14,16 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shards::{Description, GroupDescription, Places, ReplicaId, Replicas};
 
-/// Time between two heartbeats.
+/// Interval between heartbeats.
 const HEARTBEAT_MS: u64 = 20;
 
-/// Time without a heartbeat after which a replica is suspected: short compared with the time for
-/// which the driver waits for another leader, and as long as its deadline allows for a slow
+/// Time without a heartbeat after which a replica is suspected: short compared with the time that
+/// the driver allows for a change of leader, but as long as the driver's deadline permits on a slow
 /// machine.
 const FAILURE_TIMEOUT_MS_MAX: u64 = 1_000;
 const FAILURE_TIMEOUTS_PER_DEADLINE: u64 = 10;
 
-/// Small enough that a run reuses every entry.
+/// Number of log entries, small enough that a run reuses every entry.
 const LOG_ENTRIES: u32 = 128;
 const PARENT_WINDOW: u32 = 32;
 
@@ -109,7 +109,7 @@ fn describe(
     description.heartbeat_ms = HEARTBEAT_MS;
     description.failure_timeout_ms =
         (init.limits.deadline_ms / FAILURE_TIMEOUTS_PER_DEADLINE).min(FAILURE_TIMEOUT_MS_MAX);
-    // A client that was cut off for a while continues.
+    // A client that was cut off for a while may continue.
     description.client_lease_ms = init.limits.deadline_ms;
     description.client_window = init.limits.window;
     description.parent_window = PARENT_WINDOW;

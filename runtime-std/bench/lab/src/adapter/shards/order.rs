@@ -1,17 +1,17 @@
 //! Decides which of a client's messages may be sent while others are in flight.
 //!
 //! Messages with the same lowest common ancestor are delivered in the order in which they were
-//! multicast; other messages have no such order. So a message waits for the answers of those that
-//! are ordered elsewhere and share a destination with it: the judged promise concerns the messages
-//! of one client to one group.
+//! multicast; other messages have no such order. The judged guarantee concerns the messages of one
+//! client to one group. So a message waits until the messages that are ordered elsewhere and share
+//! a destination with it have been answered.
 
 use tramontane_runtime::shards::{Destinations, GroupId, MessageId};
 
-/// A message without its answers.
+/// A message that is still unanswered.
 #[derive(Debug)]
 struct UnderWay {
     id: MessageId,
-    /// The group that orders it first.
+    /// The group that orders the message first.
     first: GroupId,
     destinations: Destinations,
 }
@@ -28,7 +28,7 @@ impl InOrder {
         self.0.iter().all(follows)
     }
 
-    /// Records a message that was sent.
+    /// Records that a message has been sent.
     pub(super) fn went(&mut self, id: MessageId, first: GroupId, destinations: Destinations) {
         self.0.push(UnderWay { id, first, destinations });
     }

@@ -13,7 +13,7 @@ use tramontane_runtime::shards::{
     ReplicaId, ReplicaState, Running, StartError, StartOptions, start,
 };
 
-/// Time between two checks of whether it has a vote.
+/// Interval between checks whether the replica has a vote.
 const VOTE_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running replica.
@@ -38,7 +38,7 @@ impl ReplicaUnderTest {
         let running = start(&run.description, replica, options, application);
         interrupts.check()?;
         let running = running.map_err(Failure::from)?;
-        // No status is published before its first step.
+        // No status is published before the replica's first step.
         while !running.status().state.counts() && running.status().state != ReplicaState::Halted {
             interrupts.check()?;
             if let Some(stopped) = running.stopped() {
@@ -60,7 +60,7 @@ impl NodeUnderTest for ReplicaUnderTest {
         loop {
             match next(commands, interrupts, TICK)? {
                 Some(Ok(DriverCommand::Stop)) => {
-                    // This replica would lead now if the leader has ended, and nothing may follow
+                    // This replica would lead now if the leader has ended, but nothing may follow
                     // the last line.
                     self.running.close();
                     return answer(&Answer::Halt { reason: "done", text: None });

@@ -33,7 +33,7 @@ struct Told {
 pub(super) struct Application {
     group: String,
     state: State,
-    /// Whether nothing was delivered, and no state was taken over.
+    /// Whether nothing was delivered, and no state was restored.
     is_new: bool,
 }
 
@@ -42,7 +42,7 @@ impl Application {
         Self { group, state: State::default(), is_new: true }
     }
 
-    /// Reports all deliveries from a position on to the driver: each line is written before the
+    /// Reports all deliveries after a position to the driver. Each line is written before the
     /// upcall returns. The group keeps deliveries while a majority of it runs.
     fn tell(&self, from: usize, replayed: bool) -> io::Result<()> {
         for (sequence, told) in self.state.delivered.iter().enumerate().skip(from) {
@@ -82,14 +82,14 @@ impl Replica for Application {
         }
         let told = Told {
             message: payload::name(payload).map(Cow::into_owned),
-            // For a client that has not sent its name nothing is known, and the driver will report
-            // it.
+            // If a client has not sent its name, its node is unknown, and the driver will report
+            // that.
             sender: self.state.nodes.get(&client(id)).cloned().unwrap_or_default(),
             bytes: payload.len(),
             digest: payload::digest(payload),
         };
         self.state.delivered.push(told);
-        // Without a driver there is no reader; the end of the input ends the main thread.
+        // Without a driver, nobody reads the output; the end of the input ends the main thread.
         let _ = self.tell(self.state.delivered.len() - 1, false);
         0
     }
@@ -105,13 +105,14 @@ impl Replica for Application {
         if !self.state.delivered.starts_with(&before) {
             return Err(io::Error::other("it does not begin with what was delivered here"));
         }
-        // A replica that is already running has missed the rest, and delivers it now.
+        // A replica that is already running has missed the remaining messages, and delivers them
+        // now.
         let replayed = std::mem::replace(&mut self.is_new, false);
         self.tell(before.len(), replayed)
     }
 
     fn leads(&mut self, term: u64) {
-        // Without a driver there is no reader.
+        // Without a driver, nobody reads the output.
         let _ = write_line(&Answer::Leader { group: &self.group, term });
     }
 }
