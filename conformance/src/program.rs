@@ -85,7 +85,7 @@ fn ask(program: &str, arguments: &[String], history: &Path) -> OwnOutcome {
     let status = child.wait();
     match (heard, status) {
         (Err(why), _) => OwnOutcome::Failed(why),
-        (_, Err(error)) => OwnOutcome::Failed(format!("cannot wait for its end: {error}")),
+        (_, Err(error)) => OwnOutcome::Failed(format!("cannot wait for it to exit: {error}")),
         (_, Ok(status)) if !status.success() => {
             OwnOutcome::Failed(format!("it ended with {status}"))
         }
@@ -125,7 +125,7 @@ fn hear(child: &mut Child) -> Result<(u64, Option<Finding>), String> {
         }
         let violation: Violation = serde_json::from_str(&line).map_err(|error| {
             format!(
-                "this line is not a violation: {}: {error}",
+                "this line does not describe a violation: {}: {error}",
                 shortened(&line, TEXT_CHARACTERS_MAX)
             )
         })?;

@@ -18,9 +18,9 @@ pub use tramontane_verbs::Figures;
 /// Members that have a key would otherwise continue unencrypted without anyone's consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "RDMA is never encrypted, and the key protects only TCP; on a network that you trust use \
-     --allow-clear or set allow_clear = true in the group file; on any other network use fabric \
-     \"tcp\""
+    "RDMA is never encrypted, because the key protects only TCP; on a network that you trust, \
+     allow unencrypted traffic (allow_clear = true in the group file); on any other network, use \
+     fabric \"tcp\""
 )]
 pub struct ClearNotAllowed;
 

@@ -135,7 +135,7 @@ fn next<T: BlockBench>(bench: &mut T, member: Rank) -> Result<BlockEvent, Breach
         event = bench.fabric(member).poll_block();
         Ok(event.is_some())
     })?;
-    event.ok_or_else(|| Breach(format!("{member} gets no event about a block")))
+    event.ok_or_else(|| Breach(format!("{member} received no event about a block")))
 }
 
 fn expect<T: BlockBench>(bench: &mut T, member: Rank, event: BlockEvent) -> Result<(), Breach> {

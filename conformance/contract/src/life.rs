@@ -139,7 +139,7 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
     let _ = try_post(bench, (B, A), &[guard(64, 8)], None);
     bench.settle();
     if !shared {
-        let what = format!("{A}'s copy of the row of {B}, which {A} had cut");
+        let what = format!("{A}'s copy of {B}'s row after {A} had cut its connection to {B}");
         ensure_same(&snapshot(&bench.copy(A, B)), &before, &what)?;
     }
     for (way, value) in [((A, C), 5), ((C, A), 6), ((B, C), 7), ((C, B), 8)] {
@@ -161,7 +161,10 @@ fn cut_idempotent<T: Bench>(bench: &mut T) -> Outcome {
     for times in 1..=4 {
         bench.fabric(A).cut(VIEW, B);
         let result = try_post(bench, (A, B), &[guard(64, 8)], None);
-        ensure_refused(result, &format!("a post to a peer after {times} cuts"))?;
+        ensure_refused(
+            result,
+            &format!("a post to a peer whose connection was cut {times} times"),
+        )?;
         ensure_way(bench, (A, C), times)?;
         ensure_way(bench, (C, A), times)?;
         bench.settle();

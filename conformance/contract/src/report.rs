@@ -133,7 +133,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Holds => out.write_str("holds"),
-            Self::InPart(reason) => write!(out, "holds in part: {reason}"),
+            Self::InPart(reason) => write!(out, "holds partly: {reason}"),
             Self::NotApplicable(reason) => write!(out, "not applicable: {reason}"),
         }
     }

@@ -97,7 +97,7 @@ fn sleep_until<T: Bench>(bench: &mut T, value: u64, when: &str) -> Result<(), Br
         bench.fabric(B).disarm();
         drain(bench, B)?;
     }
-    Err(Breach(format!("{B} armed {when}, and is woken repeatedly without cause")))
+    Err(Breach(format!("{B} armed {when}, but is woken repeatedly without cause")))
 }
 
 fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
@@ -121,7 +121,9 @@ fn post_rings_armed<T: Bench>(bench: &mut T) -> Outcome {
         store(bench, A, CELL, &(2 * moment + 2).to_ne_bytes());
         post(bench, (A, B), &[guard(CELL, 8)], None)?;
         if bench.sleep(B) == Wake::Overslept {
-            return Err(Breach(format!("{B} slept when {A} posted to it, and was never woken")));
+            return Err(Breach(format!(
+                "{B} was asleep when {A} posted to it, but was never woken"
+            )));
         }
         bench.fabric(B).disarm();
         drain(bench, B)?;

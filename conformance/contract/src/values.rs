@@ -207,8 +207,7 @@ fn completion_visible<T: Bench>(bench: &mut T) -> Outcome {
         await_completion(bench, token)?;
         for write in &list {
             let seen = read_bytes(&bench.copy(B, A), write.target.offset, write.length);
-            let what =
-                format!("list {round} has completed, but its write at {}", write.target.offset);
+            let what = format!("in completed list {round}, the write at {}", write.target.offset);
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }

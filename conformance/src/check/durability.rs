@@ -192,7 +192,8 @@ impl Durability {
                 for debt in debts.filter(|debt| debt.paid() != Paid::All) {
                     self.kept.doubt(start.line, || {
                         format!(
-                            "{} neither ended nor was killed, and has not yet replayed {} durable deliveries of {}",
+                            "{} neither ended nor was killed, but has not yet replayed {} durable \
+                             deliveries of {}",
                             roster.called(last),
                             debt.trail.durable,
                             groups.name(*group)

@@ -191,7 +191,8 @@ impl Groups {
         if let Some(alone) = alone.filter(|_| groups.len() > 1) {
             let name = &self.groups[alone.index()].name;
             return Err(contradiction(format!(
-                "the message is addressed to {name}, which has a separate order, and to other groups"
+                "the message is addressed to {name}, which is ordered separately, and also to \
+                 other groups"
             )));
         }
         let new = GroupSetId(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));

@@ -351,7 +351,7 @@ fn check_answer(
 ) -> Result<(), Trouble> {
     if sender != start {
         return Err(contradiction(format!(
-            "{text} is answered by another incarnation than the one that multicast it"
+            "{text} is answered by a different incarnation from the one that multicast it"
         )));
     }
     if answer != Answer::None {

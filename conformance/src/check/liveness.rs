@@ -39,10 +39,8 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
             });
         } else if halted && roster.last_fault_ns.is_none() {
             tally.breach(1, end.line, || {
-                let what = format!(
-                    "{} gave up by itself, although there were no faults",
-                    roster.called(start)
-                );
+                let what =
+                    format!("{} gave up although there were no faults", roster.called(start));
                 finding(what, [blames(end.line, "the member gave up")])
             });
         }
@@ -67,7 +65,7 @@ fn judge_group(tally: &mut Tally, roster: &Roster, group: &Group) {
     lines.sort_unstable();
     tally.breach(1, lines.last().copied().unwrap_or(0), || {
         let what = format!(
-            "{} of {} members of {} were not killed and did not leave, but all of these gave up",
+            "{} of {} members of {} were not killed and did not leave, but they all gave up",
             standing.len(),
             group.members.len(),
             group.name

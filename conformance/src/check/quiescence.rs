@@ -78,12 +78,19 @@ impl Quiescence {
             if first.posts != second.posts {
                 tally.breach(1, second.line, || {
                     let what = format!(
-                        "{} counted {} posts and then {}, although nothing had happened since 500 ms before the first count",
+                        "{} counted {} posts and then {}, although nothing happened from 500 ms \
+                         before the first count until the second",
                         roster.called(*start),
                         first.posts,
                         second.posts
                     );
-                    finding(what, [shows(first.line, "the count"), blames(second.line, "the next count, which differs")])
+                    finding(
+                        what,
+                        [
+                            shows(first.line, "the count"),
+                            blames(second.line, "the next count, which differs"),
+                        ],
+                    )
                 });
             }
         }

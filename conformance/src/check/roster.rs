@@ -183,7 +183,7 @@ impl Roster {
             let last = &self.starts[last.index()];
             if !last.is_over() {
                 return Err(contradiction(format!(
-                    "{name} starts again, but its incarnation {} neither ended nor was killed",
+                    "{name} restarts, but its incarnation {} neither ended nor was killed",
                     last.inc
                 )));
             }

@@ -140,7 +140,7 @@ impl Views {
             (&self.lists[first.list.0 as usize].nodes, &self.lists[record.list.0 as usize].nodes);
         self.unique.breach(1, record.at.line, || {
             let what = format!(
-                "view {} of {} is {} at one node and {} at another",
+                "view {} of {} has members {} at one node and {} at another",
                 record.view,
                 groups.name(group),
                 roster.listed(one),
@@ -197,7 +197,7 @@ impl Views {
         if !list.set.has(roster.node_of(start)) {
             self.own.breach(1, record.at.line, || {
                 let what = format!(
-                    "{} installed view {} of {}, whose members are {}",
+                    "{} installed view {} of {}, which has only the members {}",
                     roster.called(start),
                     record.view,
                     groups.name(group),
@@ -278,7 +278,8 @@ impl Views {
         to: Installed,
     ) -> super::verdict::Finding {
         let what = format!(
-            "{} went from view {} of {} with {} to view {} with {}, which does not have a majority of the former",
+            "{} moved from view {} of {} with members {} to view {} with members {}, which is not \
+             a majority of the former members",
             roster.called(seat.start),
             from.view,
             groups.name(seat.group),

@@ -21,10 +21,13 @@ pub enum DriveError {
     #[error("there is no scenario \"{0}\"")]
     NoScenario(String),
     /// The output folder was not created by a run.
-    #[error("{} is not empty and was not created by a run", .0.display())]
+    #[error(
+        "{} is not empty and was not created by a run; choose a new or an empty folder",
+        .0.display()
+    )]
     NotOurs(PathBuf),
     /// Another run uses the output folder.
-    #[error("{} is in use by another run", .0.display())]
+    #[error("{} is in use by another run; choose a different output folder", .0.display())]
     InUse(PathBuf),
     /// An output cannot be written or read back.
     #[error("cannot write {}: {source}", path.display())]

@@ -151,12 +151,12 @@ fn conclude_broken(
     };
     match judged(played)? {
         Ok(verdict) if CaseStatus::of(&verdict) == CaseStatus::Failed => {
-            case.notes.push(format!("after that, the adapter broke: {what}"));
+            case.notes.push(format!("after that, the adapter failed: {what}"));
             case.status = CaseStatus::Failed;
             case.verdict = Some(verdict);
         }
         Ok(_) => {}
-        Err(error) => case.notes.push(format!("the history is refused too: {error}")),
+        Err(error) => case.notes.push(format!("the history was also refused: {error}")),
     }
     Ok(())
 }

@@ -383,7 +383,7 @@ impl fmt::Display for Reach {
                 )
             }
             Self::From { node, count } => {
-                write!(out, "all members delivered at least {count} messages of n{node}")
+                write!(out, "all members delivered at least {count} messages from n{node}")
             }
             Self::LeftUnderLoad { node } => {
                 write!(out, "n{node} left while messages were in flight")
@@ -394,7 +394,7 @@ impl fmt::Display for Reach {
             Self::KilledSending { node } => {
                 write!(
                     out,
-                    "messages of n{node} were not yet delivered everywhere when it was killed"
+                    "messages from n{node} were not yet delivered everywhere when it was killed"
                 )
             }
             Self::KilledMidway { node } => {
@@ -422,7 +422,7 @@ impl fmt::Display for Reach {
                 )
             }
             Self::FollowerKilled { group } => {
-                write!(out, "a member of g{group} that did not lead was killed under load")
+                write!(out, "a non-leading member of g{group} was killed under load")
             }
             Self::LeaderPaused { group } => {
                 write!(
@@ -434,8 +434,8 @@ impl fmt::Display for Reach {
             Self::KilledAcross { node } => {
                 write!(
                     out,
-                    "messages of n{node} for several groups were not yet delivered everywhere when \
-                     it was killed"
+                    "messages from n{node} for several groups were not yet delivered everywhere \
+                     when it was killed"
                 )
             }
             Self::CameBack { count } => {

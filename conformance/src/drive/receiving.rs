@@ -62,7 +62,10 @@ impl Stage<'_> {
     fn take(&mut self, origin: Origin, text: &[u8], notice: Notice) -> Result<(), Ending> {
         let Origin { node, inc, t_ns, .. } = origin;
         if self.members[node].phase == Phase::Ended && !matches!(notice, Notice::Deliver(_)) {
-            self.note(format!("{} wrote more lines after its last one", self.members[node].name));
+            self.note(format!(
+                "{} wrote more lines after its `halt` line",
+                self.members[node].name
+            ));
             return Ok(());
         }
         match notice {

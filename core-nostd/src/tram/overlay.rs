@@ -1,10 +1,10 @@
 //! The overlay: the tree of groups, in which parents pass messages on to their children (TRM-1).
 //!
-//! All processes know the same overlay, and its digest is part of every plan of a view. Sets of
-//! groups are words of 64 bits, so routing takes a few operations per child.
+//! All processes know the same overlay, and its digest is part of every view's plan. Sets of groups
+//! are 64-bit words, so routing takes a few operations per child.
 //!
 //! # Invariants
-//! - The groups form one tree. No walk in it is longer than the number of groups.
+//! - The groups form one tree. No walk in the tree is longer than the number of groups.
 //! - The reach of a group contains the group itself and the reach of each of its children.
 //!
 //! Source: TRAM, section 4.
@@ -12,17 +12,18 @@
 use crate::ids::{GroupId, Rank, index_from_u16, u16_from_index, u64_from_index};
 use crate::layout::{ByteOrder, Digest};
 
-/// Most groups of an overlay: a set of them is one cell.
+/// Maximum number of groups in an overlay: a set of groups is one cell.
 pub const GROUPS_MAX: usize = 64;
 
-/// Most children of one group.
+/// Maximum number of children of one group.
 pub const CHILDREN_MAX: usize = 16;
 
-/// Most replicas of one group.
+/// Maximum number of replicas in one group.
 pub const REPLICAS_MAX: usize = 16;
 
-/// Version of the formats that processes write to each other, in rows and regions. Increase it with
-/// each change of them: it is part of the digest, so builds with different versions do not connect.
+/// Version of the formats that processes write to each other, in rows and regions. Increase it
+/// whenever one of them changes: it is part of the digest, so builds with different versions do not
+/// connect.
 const FORMAT: u64 = 2;
 
 /// One group of an overlay, as configured.
@@ -37,15 +38,16 @@ pub struct Group {
 /// Sizes that are the same for all processes of an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most clients at a time.
+    /// Maximum number of clients at a time.
     pub clients: u16,
-    /// Entries of a replica's log.
+    /// Number of entries in a replica's log.
     pub log_entries: u32,
-    /// Most messages of one client that one group has not taken yet.
+    /// Maximum number of messages from one client that one group has not taken yet.
     pub client_window: u32,
-    /// Most messages that a parent has passed on and a replica of its child has not taken yet.
+    /// Maximum number of messages that a parent has passed on but that a replica of its child has
+    /// not taken yet.
     pub parent_window: u32,
-    /// Bytes of the largest message.
+    /// Size in bytes of the largest message.
     pub payload_max: u32,
 }
 
@@ -82,7 +84,7 @@ impl Destinations {
         self.0 & other.0 != 0
     }
 
-    /// Returns whether all groups of this set are in the other one.
+    /// Returns whether all groups of this set are in the other set.
     #[must_use]
     pub const fn is_within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
@@ -94,7 +96,7 @@ impl Destinations {
         self.0.count_ones()
     }
 
-    /// Returns the groups, in the order of their ids.
+    /// Returns the groups in id order.
     pub fn iter(self) -> impl Iterator<Item = GroupId> {
         let mut rest = self.0;
         core::iter::from_fn(move || {
@@ -122,7 +124,7 @@ pub enum OverlayError {
     Replicas(GroupId),
     /// A group's parent is not in the list.
     UnknownParent(GroupId),
-    /// A group is its own ancestor, so its path upwards does not end at the root.
+    /// A group is its own ancestor, so its path upwards never reaches the root.
     Cycle(GroupId),
     /// There is a second group without a parent.
     SecondRoot(GroupId),
@@ -185,7 +187,7 @@ impl Overlay {
     /// Checks a list of groups.
     ///
     /// # Errors
-    /// The first error found, with its group.
+    /// Fails with the first error found and its group.
     pub fn new(groups: &[Group], limits: Limits) -> Result<Self, OverlayError> {
         check_limits(&limits)?;
         if groups.is_empty() {
@@ -242,8 +244,8 @@ impl Overlay {
         &self.limits
     }
 
-    /// Sets the length from which clients themselves give a message's payload to each replica, and
-    /// entries refer to it (TRM-9). With zero, entries carry all bytes.
+    /// Sets the length at and above which clients themselves give a message's payload to each
+    /// replica, and entries refer to it (TRM-9). If zero, entries carry all bytes.
     #[must_use]
     pub fn with_references(mut self, references_from: u32) -> Self {
         self.references_from = references_from;
@@ -251,8 +253,8 @@ impl Overlay {
         self
     }
 
-    /// Returns the length in bytes from which entries refer to a message's payload. Zero means
-    /// never.
+    /// Returns the length in bytes at and above which entries refer to a message's payload. Zero
+    /// means never.
     #[must_use]
     pub const fn references_from(&self) -> u32 {
         self.references_from
@@ -288,7 +290,7 @@ impl Overlay {
         self.groups.get(group.index()).map_or(0, |placed| placed.group.replicas)
     }
 
-    /// Returns the size of a quorum of a group: any two quorums share a replica.
+    /// Returns the size of a quorum of a group. Any two quorums share a replica.
     #[must_use]
     pub fn quorum(&self, group: GroupId) -> u16 {
         (self.replicas(group) >> 1).saturating_add(1)
@@ -300,7 +302,7 @@ impl Overlay {
         self.groups.get(group.index()).and_then(|placed| placed.group.parent)
     }
 
-    /// Returns the children of a group, in the order of their ids.
+    /// Returns the children of a group in id order.
     pub fn children(&self, group: GroupId) -> impl Iterator<Item = GroupId> + '_ {
         let of_group = move |placed: &Placed| placed.group.parent == Some(group);
         ids(&self.groups).filter(move |(_, placed)| of_group(placed)).map(|(id, _)| id)
@@ -319,7 +321,7 @@ impl Overlay {
     }
 
     /// Returns the lowest group from which all destinations can be reached, or `None` if there is
-    /// no destination or one that is not a group of the overlay.
+    /// no destination, or if one of them is not a group of the overlay.
     #[must_use]
     pub fn lowest_common_ancestor(&self, destinations: Destinations) -> Option<GroupId> {
         if destinations == Destinations(0) {
@@ -358,7 +360,8 @@ impl Overlay {
     }
 }
 
-/// Returns the elements of a list with their group ids. No overlay has more than [`GROUPS_MAX`].
+/// Returns the elements of a list with their group ids. No overlay has more than [`GROUPS_MAX`]
+/// groups.
 fn ids<T: Copy>(groups: &[T]) -> impl Iterator<Item = (GroupId, T)> + '_ {
     (0..64_u16).map(GroupId).zip(groups.iter().copied())
 }
@@ -387,7 +390,7 @@ fn depth_of(groups: &[Group], id: GroupId) -> Result<u16, OverlayError> {
     Err(OverlayError::Cycle(id))
 }
 
-/// Adds a group to its own reach, and to that of all groups above it.
+/// Adds a group to its own reach, and to the reach of all groups above it.
 fn add_to_reach(placed: &mut heapless::Vec<Placed, GROUPS_MAX>, id: GroupId) {
     let mut at = Some(id);
     // bound: the depth of the group: `depth_of` has found no cycle above it
@@ -397,7 +400,7 @@ fn add_to_reach(placed: &mut heapless::Vec<Placed, GROUPS_MAX>, id: GroupId) {
     }
 }
 
-/// A replica, named by its group and its rank there.
+/// A replica, named by its group and its rank in the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ReplicaId {

@@ -37,26 +37,30 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
         }
         Ended::NotYet => (
             Verdict::Failed,
-            format!("not given up within {most:.1?}; {stated}: check the firmware's timeouts"),
+            format!(
+                "the device did not give up within {most:.1?}; {stated}; check the firmware's \
+                     timeouts"
+            ),
         ),
         Ended::With(status) if took > longest + SLACK => (
             Verdict::Note,
             format!(
-                "given up after {took:.1?} ({status}); {stated}: the firmware waits longer; raise \
-                 --timer-floor until the stated range includes this time"
+                "the device gave up after {took:.1?} ({status}); {stated}; the firmware waits \
+                 longer, so raise the timer floor until the stated range includes this time"
             ),
         ),
         // A device may be late, but never early: a link that comes back in time would lose peers.
         Ended::With(status) if took < least => (
             Verdict::Failed,
             format!(
-                "given up after {took:.1?} ({status}); {stated}: a short loss of the link loses \
-                 peers; update the firmware, or use another device"
+                "the device gave up after {took:.1?} ({status}); {stated}; a short loss of the \
+                 link would lose peers, so update the firmware, or use a different device"
             ),
         ),
-        ended => {
-            (Verdict::Passed, format!("given up after {took:.1?} ({}); {stated}", text(ended)))
-        }
+        ended => (
+            Verdict::Passed,
+            format!("the device gave up after {took:.1?} ({}); {stated}", text(ended)),
+        ),
     })
 }
 

@@ -80,18 +80,22 @@ pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
     let by_device = session.site.report().write_order == WriteOrder::ByDevice;
     Ok(match (rounds == session.rounds, broken, by_device) {
         (false, ..) => (Verdict::Failed, stopped(&counted)),
-        (true, 0, _) => (Verdict::Passed, format!("kept in {rounds} rounds")),
+        (true, 0, _) => (Verdict::Passed, format!("the order was kept in {rounds} rounds")),
         (true, _, true) => (
             Verdict::Failed,
             format!(
                 "{broken} of {rounds} counters overtook their content: writes are placed out of \
-                 order (adaptive routing, relaxed ordering); turn that off, or give all members \
-                 --rdma-order none"
+                 order (adaptive routing, relaxed ordering); turn these features off, or set the \
+                 RDMA order of all members to none"
             ),
         ),
-        (true, ..) => {
-            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), but not relied upon"))
-        }
+        (true, ..) => (
+            Verdict::Note,
+            format!(
+                "the order was not kept in {broken} of {rounds} rounds; groups \
+                                     on this device do not rely on it"
+            ),
+        ),
     })
 }
 
@@ -117,17 +121,21 @@ pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
     let Counted { rounds, broken } = counted;
     Ok(match (rounds == session.rounds, broken, session.site.report().order.addresses) {
         (false, ..) => (Verdict::Failed, stopped(&counted)),
-        (true, 0, _) => (Verdict::Passed, format!("kept in {rounds} rounds")),
+        (true, 0, _) => (Verdict::Passed, format!("the order was kept in {rounds} rounds")),
         (true, _, true) => (
             Verdict::Failed,
             format!(
-                "not kept ({broken} of {rounds} rounds), although it was promised: do not promise \
-                 it"
+                "the order was not kept in {broken} of {rounds} rounds, although the RDMA order \
+                 promises it; choose an RDMA order that promises less"
             ),
         ),
-        (true, ..) => {
-            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), but not relied upon"))
-        }
+        (true, ..) => (
+            Verdict::Note,
+            format!(
+                "the order was not kept in {broken} of {rounds} rounds; groups \
+                                     on this device do not rely on it"
+            ),
+        ),
     })
 }
 
@@ -253,17 +261,21 @@ pub(super) fn write_and_tell(session: &mut Session<'_>) -> Judged {
     session.meet()?;
     let is_promised = session.site.report().order.visible_upon_completion;
     Ok(match (unseen, is_promised) {
-        (0, _) => (Verdict::Passed, format!("seen in all {rounds} rounds")),
+        (0, _) => (Verdict::Passed, format!("the write was visible in all {rounds} rounds")),
         (_, true) => (
             Verdict::Failed,
             format!(
-                "not seen in {unseen} of {rounds} rounds, although it was promised: do not promise \
-                 it"
+                "the write was not visible in {unseen} of {rounds} rounds, although the RDMA order \
+                 promises it; choose an RDMA order that promises less"
             ),
         ),
-        (_, false) => {
-            (Verdict::Note, format!("not seen in {unseen} of {rounds} rounds, but not relied upon"))
-        }
+        (_, false) => (
+            Verdict::Note,
+            format!(
+                "the write was not visible in {unseen} of {rounds} rounds; \
+                                     groups on this device do not rely on it"
+            ),
+        ),
     })
 }
 
@@ -279,5 +291,8 @@ pub(super) fn look_when_told(session: &mut Session<'_>) -> Result<(), CheckError
 }
 
 fn stopped(counted: &Counted) -> String {
-    format!("the connection stopped after {} rounds; see 'reach' and 'packet size'", counted.rounds)
+    format!(
+        "the connection stopped after {} rounds; see the checks 'reach' and 'packet size'",
+        counted.rounds
+    )
 }

@@ -16,13 +16,13 @@ pub(super) fn write_nothing(session: &mut Session<'_>) -> Judged {
     session.meet()?;
     Ok(match ended {
         Ended::With(WorkStatus::Success) => {
-            (Verdict::Passed, "a write without bytes is acknowledged".to_owned())
+            (Verdict::Passed, "an empty write is acknowledged".to_owned())
         }
         ended => (
             Verdict::Failed,
             format!(
-                "a write without bytes is not acknowledged ({}); choose addresses of one network \
-                 with --gid, and let UDP port 4791 pass",
+                "an empty write is not acknowledged ({}); choose GIDs on the same network, and let \
+                 UDP port 4791 pass the firewalls",
                 text(ended)
             ),
         ),
@@ -37,8 +37,8 @@ pub(super) fn write_full_packets(session: &mut Session<'_>) -> Judged {
         let ended = write(&mut connection, bytes, session.longest());
         (ended != Ended::With(WorkStatus::Success)).then(|| {
             let text = format!(
-                "small packets pass, but a write of {bytes} B does not ({}): check the MTU of \
-                 every switch and interface between the hosts, or give --mtu 1024",
+                "small packets pass, but a write of {bytes} B does not ({}); check the MTU of \
+                 every switch and interface between the hosts, or set the RDMA MTU to 1024",
                 text(ended)
             );
             (Verdict::Failed, text)

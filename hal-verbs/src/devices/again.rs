@@ -38,7 +38,7 @@ impl Devices {
                 gid_address = %choice.gid.address,
                 "no RDMA device is on the network interface with the address at which members \
                  meet, so the first usable one is used; if it does not reach the other members, \
-                 choose one on their network with --device and --gid"
+                 choose a device and a GID on their network"
             );
         }
         Ok(choice)

@@ -83,13 +83,14 @@ pub struct Choice {
 pub enum ChoiceError {
     /// The machine has no RDMA device.
     #[error(
-        "no RDMA device; load its driver, or make one in software: rdma link add rxe0 type rxe netdev <interface>"
+        "no RDMA device was found; load its driver, or create a software device: rdma link add \
+         rxe0 type rxe netdev <interface>"
     )]
     NoDevice,
     /// The device's transport is neither InfiniBand nor RoCE.
     #[error(
-        "{device} runs on {}; the fabric needs InfiniBand or RoCE: use another device, or --fabric \
-         tcp",
+        "{device} runs on {}, but the fabric needs InfiniBand or RoCE; use a different device, or \
+         fabric \"tcp\"",
         transport.name()
     )]
     OtherTransport {
@@ -126,7 +127,10 @@ pub enum ChoiceError {
         device: String,
     },
     /// The port's table has no entry with this index.
-    #[error("{device} port {port} has no GID {index}; list them with: tramontane verbs devices")]
+    #[error(
+        "{device} port {port} has no GID {index}; see \
+         /sys/class/infiniband/{device}/ports/{port}/gids"
+    )]
     NoSuchGid {
         /// The device.
         device: String,
@@ -137,7 +141,8 @@ pub enum ChoiceError {
     },
     /// No entry has this address.
     #[error(
-        "{device} port {port} has no GID for {address}; list them with: tramontane verbs devices"
+        "{device} port {port} has no GID for {address}; see \
+         /sys/class/infiniband/{device}/ports/{port}/gids"
     )]
     NoGidFor {
         /// The device.
@@ -156,7 +161,7 @@ pub enum ChoiceError {
         port: u8,
     },
     /// An InfiniBand port that no subnet manager has configured.
-    #[error("{device} port {port} has LID 0; is a subnet manager (opensm) running?")]
+    #[error("{device} port {port} has LID 0; start a subnet manager (opensm) on its network")]
     NoLid {
         /// The device.
         device: String,
@@ -165,8 +170,8 @@ pub enum ChoiceError {
     },
     /// The port is not in that partition.
     #[error(
-        "{device} port {port} is not in partition {partition}; list its PKeys with: tramontane \
-         verbs devices"
+        "{device} port {port} is not in partition {partition}; see its partition keys in \
+         /sys/class/infiniband/{device}/ports/{port}/pkeys"
     )]
     NoSuchPartition {
         /// The device.
@@ -177,14 +182,15 @@ pub enum ChoiceError {
         partition: PartitionKey,
     },
     /// The service level is out of range.
-    #[error("{level} is not a service level; give one from 0 to {SERVICE_LEVEL_MAX}")]
+    #[error("{level} is not a service level; give a level from 0 to {SERVICE_LEVEL_MAX}")]
     BadServiceLevel {
         /// The requested service level.
         level: u8,
     },
     /// The packet size is not one that InfiniBand or RoCE has.
     #[error(
-        "{bytes} B is not a packet size; give 256, 512, 1024, 2048 or 4096, at most the port's"
+        "{bytes} B is not a valid packet size; give 256, 512, 1024, 2048 or 4096, but not more \
+         than the port's"
     )]
     BadMtu {
         /// The requested size in bytes.

@@ -109,7 +109,10 @@ fn judge(
         }
         (true, None) if !kernel_has.is_empty() => Err(io::Error::new(
             io::ErrorKind::NotFound,
-            format!("no driver for {}; install ibverbs-providers", kernel_has.join(", ")),
+            format!(
+                "there is no user-space driver for {}; install ibverbs-providers",
+                kernel_has.join(", ")
+            ),
         )),
         _ => Ok(Devices { devices }),
     }

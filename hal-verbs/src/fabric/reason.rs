@@ -49,35 +49,35 @@ impl fmt::Display for LossReason {
                 let smaller = if bytes > MTU_EVERYWHERE { MTU_EVERYWHERE } else { 256 };
                 write!(
                     out,
-                    "small packets pass but full ones of {bytes} B do not: check the MTU of \
-                     switches, or give --mtu {smaller}"
+                    "small packets pass, but full ones of {bytes} B do not: check the MTU of the \
+                     switches, or set the RDMA MTU to {smaller}"
                 )
             }
             Self::LinkLayers { own, peer } => write!(
                 out,
-                "this member's port runs on {own} and the peer's on {peer}: choose ports on one \
-                 network with --device and --port"
+                "this member's port runs on {own}, but the peer's runs on {peer}: choose devices \
+                 and ports on the same network"
             ),
             Self::Partitions { own, peer } => write!(
                 out,
-                "this member is in partition {own} and the peer in {peer}: give all members one \
-                 partition with --pkey, and make at least one of every two members a full member \
+                "this member is in partition {own}, but the peer is in {peer}: give all members \
+                 the same partition key, and make at least one of every two members a full member \
                  in the subnet manager"
             ),
             Self::WriteOrders => out.write_str(
-                "at one end devices keep the order of writes, at the other the fabric does: give \
-                 all members the same --rdma-order: none, or writes if all devices keep the order",
+                "the devices keep the order of writes at one end, and the fabric keeps it at the \
+                 other: set the same RDMA order for all members, writes if all devices keep the \
+                 order, otherwise none",
             ),
-            Self::WrongCard => out.write_str(
-                "the peer does not show the expected memory: run the same program everywhere",
-            ),
+            Self::WrongCard => out
+                .write_str("the peer announced unexpected memory: run the same program everywhere"),
             Self::NoLink => out.write_str(
                 "this member's port lost its link: check the cable, the switch and the network \
                  interface (ip link)",
             ),
             Self::NoWay => out.write_str(
-                "the device finds no path to the peer's address: choose addresses (GIDs) of one \
-                 network",
+                "the device finds no path to the peer's address: choose addresses (GIDs) on the \
+                 same network",
             ),
         }
     }
@@ -92,10 +92,10 @@ mod tests {
         let (own, peer) = (LinkLayer::InfiniBand, LinkLayer::Ethernet);
         let keys = (PartitionKey(0x8001), PartitionKey(0x8002));
         for (reason, words) in [
-            (LossReason::FullPackets { bytes: 4096 }, "--mtu 1024"),
-            (LossReason::FullPackets { bytes: 1024 }, "--mtu 256"),
-            (LossReason::LinkLayers { own, peer }, "--device"),
-            (LossReason::Partitions { own: keys.0, peer: keys.1 }, "--pkey"),
+            (LossReason::FullPackets { bytes: 4096 }, "MTU to 1024"),
+            (LossReason::FullPackets { bytes: 1024 }, "MTU to 256"),
+            (LossReason::LinkLayers { own, peer }, "choose devices"),
+            (LossReason::Partitions { own: keys.0, peer: keys.1 }, "partition key"),
             (LossReason::WrongCard, "same program"),
             (LossReason::NoWay, "GIDs"),
             (LossReason::NoLink, "cable"),

@@ -23,7 +23,7 @@ pub enum JoinError {
     NoLibrary(#[from] NoLibrary),
     /// This user may not open the devices.
     #[error(
-        "this user may not use RDMA devices: {source}; allow it to read and write \
+        "this user may not use RDMA devices: {source}; give the user read and write access to \
          /dev/infiniband/uverbs*"
     )]
     NotPermitted {
@@ -91,8 +91,8 @@ pub enum JoinError {
     },
     /// The device does not have the requested completion vector.
     #[error(
-        "{device} has no completion vector {wanted}, only {vectors} vectors counted from 0; leave \
-         --completion-vector out to spread over all of them"
+        "{device} has no completion vector {wanted}, only {vectors} vectors, counted from 0; \
+         choose one of these, or set no completion vector to use all of them"
     )]
     NoSuchVector {
         /// The device.
@@ -116,8 +116,8 @@ pub enum JoinError {
     },
     /// The device failed while it was in use, and is not back.
     #[error(
-        "{device} failed and is not back: {why}; check the kernel's log (dmesg), bring the device \
-         back (`rdma link` lists devices), and start this member again"
+        "{device} failed and has not come back: {why}; check the kernel's log (dmesg), bring the \
+         device back (`rdma link` lists devices), and start this member again"
     )]
     DeviceGone {
         /// The device.
@@ -127,9 +127,9 @@ pub enum JoinError {
     },
     /// The device keeps no order between writes, and a requested feature needs it.
     #[error(
-        "{device} promises no order between writes, which {what} need; give --rdma-order writes if \
-         switches and NICs are known to keep the order (no adaptive routing, no relaxed ordering); \
-         otherwise give --rdma-order auto, or use fabric \"tcp\""
+        "{device} promises no order between writes, which {what} need; set the RDMA order to \
+         writes if switches and NICs are known to keep the order (no adaptive routing, no relaxed \
+         ordering); otherwise set it to auto, or use fabric \"tcp\""
     )]
     NoWriteOrder {
         /// The device.
@@ -140,8 +140,8 @@ pub enum JoinError {
     /// The device does not promise that a completed write is visible at the other end.
     #[error(
         "{device} does not promise that a completed write is visible at the peer, which shards \
-         need; give --rdma-order visible if NICs and hosts are known to ensure it, or use fabric \
-         \"tcp\""
+         need; set the RDMA order to visible if NICs and hosts are known to ensure it, or use \
+         fabric \"tcp\""
     )]
     NotVisible {
         /// The device.
@@ -160,10 +160,7 @@ pub enum JoinError {
     #[error("{0}")]
     BadOptions(&'static str),
     /// The device refused a call.
-    #[error(
-        "{device}: cannot {action}: {source}; see the device's limits with `tramontane verbs \
-         devices`"
-    )]
+    #[error("{device}: cannot {action}: {source}; check the device's limits")]
     Device {
         /// The device.
         device: String,

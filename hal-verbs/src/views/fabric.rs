@@ -24,16 +24,16 @@ pub enum NoView {
     #[error(transparent)]
     Device(#[from] JoinError),
     /// The side channel cannot provide the memory.
-    #[error("the side channel has no memory for the view: {0}")]
+    #[error("the side channel does not have enough memory for the view: {0}")]
     SideChannel(Box<dyn std::error::Error + Send + Sync>),
     /// A view was made before and would not show the region.
-    #[error("a view was made already; make the regions first")]
+    #[error("a view has already been created; create all regions before the first view")]
     RegionAfterView,
     /// The region was made before.
-    #[error("region {0} was made already; give each region its own number")]
+    #[error("region {0} has already been created; give each region its own number")]
     RegionTwice(u16),
     /// The largest number of regions is reached.
-    #[error("this process has {REGIONS_MAX} regions already; use fewer regions")]
+    #[error("this process already has {REGIONS_MAX} regions, the maximum; use fewer regions")]
     TooManyRegions,
 }
 

@@ -175,5 +175,5 @@ fn missing_completion_vector_is_refused() {
     let limits = Limits { completion_vector: Some(4), ..Limits::default() };
     let error = site(Profile::strict(), &limits).expect_err("no vector");
     assert!(matches!(error, JoinError::NoSuchVector { wanted: 4, vectors: 4, .. }), "{error}");
-    assert!(error.to_string().contains("--completion-vector"), "{error}");
+    assert!(error.to_string().contains("no completion vector"), "{error}");
 }

@@ -18,8 +18,8 @@ fn members_on_different_link_layers_refuse_each_other() {
     let mut two = Two::new(&Shape { profiles, ..Shape::default() });
     assert_eq!(two.connect(), [false, false]);
     for (fabric, peer, words) in [
-        (&two.fabrics[0], B, "runs on InfiniBand and the peer's on Ethernet"),
-        (&two.fabrics[1], A, "runs on Ethernet and the peer's on InfiniBand"),
+        (&two.fabrics[0], B, "runs on InfiniBand, but the peer's runs on Ethernet"),
+        (&two.fabrics[1], A, "runs on Ethernet, but the peer's runs on InfiniBand"),
     ] {
         let loss = fabric.loss_of(peer).expect("a loss");
         assert_eq!(loss.cause, LossCause::Unreachable);

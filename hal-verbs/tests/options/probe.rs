@@ -22,8 +22,8 @@ fn peer_unreachable_by_full_packets_is_reported() {
     assert_eq!(loss.cause, LossCause::Unreachable);
     assert_eq!(loss.reason, Some(LossReason::FullPackets { bytes: 4096 }));
     let text = loss.to_string();
-    assert!(text.contains("small packets pass but full ones of 4096 B do not"), "{text}");
-    assert!(text.contains("--mtu 1024"), "{text}");
+    assert!(text.contains("small packets pass, but full ones of 4096 B do not"), "{text}");
+    assert!(text.contains("RDMA MTU to 1024"), "{text}");
     assert!(two.network.counts().too_long >= 2, "it was tried more than once");
 }
 

@@ -61,7 +61,7 @@ fn site_without_order_or_updates_is_refused() {
     let silent = || Profile { data_in_order: DataInOrder::NotKnown, ..Profile::strict() };
     let refused = site(&network, silent(), &limits).expect_err("no order");
     assert!(matches!(refused, JoinError::NoWriteOrder { .. }), "{refused}");
-    assert!(refused.to_string().contains("--rdma-order writes"), "{refused}");
+    assert!(refused.to_string().contains("RDMA order to writes"), "{refused}");
     let insists = Limits { write_order: Some(true), ..limits };
     assert!(site(&network, silent(), &insists).is_ok());
 }

@@ -35,7 +35,8 @@ pub enum OpenError {
     KeyNeeded(HostAddress),
     /// The name is too long, or has characters that cannot be displayed.
     #[error(
-        "the client's name is longer than 64 bytes, or has control characters; choose another name"
+        "the client's name is longer than 64 bytes, or has control characters; choose a different \
+         name"
     )]
     Name,
     /// No member accepted the client in time.
@@ -53,7 +54,7 @@ pub enum OpenError {
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
     /// The subgroup is a reserved one, and a view has closed it.
-    #[error("a view has closed the subgroup; open it again, or follow another one")]
+    #[error("the subgroup has been closed; reopen it, or follow a different subgroup")]
     Closed,
     /// The application's state is longer than a client accepts.
     #[error("the application's state is longer than {0} bytes; reduce the application's state")]
@@ -82,7 +83,7 @@ pub enum PublishError {
     #[error("too many lines are in flight; wait until there is room")]
     Full,
     /// The time limit has passed. The line is still in flight.
-    #[error("the line has not reached its level in time; wait longer")]
+    #[error("the line has not reached its level in time; allow more time")]
     TimeUp,
     /// The group no longer accepts this client. See [`ClientRefusal::LeaseOver`].
     #[error("the member refused this client: {0}")]
@@ -110,7 +111,7 @@ pub enum PublishError {
         to: u64,
     },
     /// The publisher was closed.
-    #[error("the publisher was closed; open another one")]
+    #[error("the publisher has been closed; open a new one")]
     Closed,
 }
 
@@ -119,7 +120,7 @@ pub enum PublishError {
 #[non_exhaustive]
 pub enum SubscribeError {
     /// The time limit has passed. More messages may arrive.
-    #[error("no message arrived in time; wait longer")]
+    #[error("no message arrived in time; allow more time")]
     TimeUp,
     /// No member accepted the subscriber.
     #[error(transparent)]

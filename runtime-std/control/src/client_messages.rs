@@ -396,19 +396,22 @@ pub enum ClientRefusal {
     #[error("the group accepts no clients; set clients = true for a subgroup in its group file")]
     NotAllowed,
     /// Another group is at the address.
-    #[error("another group uses this address; check the addresses")]
+    #[error("this address belongs to a different group; check the addresses")]
     OtherGroup,
     /// The subgroup does not exist, or accepts no clients.
-    #[error("the group has no subgroup of this name that accepts clients; name one that does")]
+    #[error("no subgroup of that name accepts clients; choose a subgroup that does")]
     NoSubgroup,
     /// The member does not belong to the subgroup, or does not send in it.
-    #[error("this member does not send in the subgroup; give the address of one that does")]
+    #[error("this member does not send in the subgroup; give the address of a member that does")]
     NotHere,
     /// The node is not a member, or not yet or no longer one.
-    #[error("this node is not a member at the moment; try again, or give more addresses")]
+    #[error("this node is currently not a member of its group; try again, or give more addresses")]
     NotNow,
     /// Another client has the id.
-    #[error("another client has this id; choose another id, or wait until its lease has ended")]
+    #[error(
+        "another client already uses this id; choose a different id, or wait until that client's \
+         lease has ended"
+    )]
     IdTaken,
     /// The group has forgotten the client.
     #[error(

@@ -50,7 +50,7 @@ pub struct Cipher {
 
 /// Bytes that cannot be sealed or opened: too many, or not sealed by the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the bytes are too many, or were not sealed by the other end; connect again")]
+#[error("the message is too long, or was not encrypted by the other end; connect again")]
 pub struct CipherError;
 
 impl Cipher {

@@ -26,7 +26,7 @@ pub(super) enum ChannelError {
     #[error("the message is malformed")]
     Malformed,
     /// The handshake shows that the other end has another key.
-    #[error("the other end has another key")]
+    #[error("the other end uses a different key; configure the same key at both ends")]
     #[cfg_attr(not(feature = "keys"), expect(dead_code))]
     WrongKey,
     /// An error of the system.

@@ -43,7 +43,9 @@ pub enum MeshError {
         address: Address,
     },
     /// This process cannot listen at the local address.
-    #[error("cannot listen at {address}: {source}; give an address or a folder of this machine")]
+    #[error(
+        "cannot listen at {address}: {source}; give an address of this machine, or a folder on it"
+    )]
     Listen {
         /// Local address.
         address: Address,
@@ -52,8 +54,8 @@ pub enum MeshError {
     },
     /// Some members did not arrive in time.
     #[error(
-        "{} not reached within {:.1} s{}; start what is missing, allow more time, or check the \
-         network",
+        "{} could not be reached within {:.1} s{}; start the missing processes, allow more time, \
+         or check the network",
         Members(missing), waited.as_secs_f64(), Hint(refused.as_ref())
     )]
     Missing {
@@ -65,7 +67,7 @@ pub enum MeshError {
         refused: Option<(Address, Refusal)>,
     },
     /// A peer has another key.
-    #[error("member {peer} at {address} has another key; give all members the same key file")]
+    #[error("member {peer} at {address} uses a different key; give all members the same key file")]
     WrongKey {
         /// The peer.
         peer: NodeId,
@@ -85,7 +87,8 @@ pub enum MeshError {
     },
     /// A peer was started with another configuration.
     #[error(
-        "member {peer} was started with another configuration; give all members the same options"
+        "member {peer} was started with a different configuration; give all members the same \
+         options"
     )]
     WrongDigest {
         /// The peer.
@@ -94,15 +97,15 @@ pub enum MeshError {
         digest: u64,
     },
     /// A peer is in another view.
-    #[error("member {peer} is in another view; restart all members")]
+    #[error("member {peer} is in a different view; restart all members")]
     WrongView {
         /// The peer.
         peer: NodeId,
     },
     /// A peer runs another version.
     #[error(
-        "the program at {address} is another program or another version; run the same version \
-         everywhere"
+        "the program at {address} is a different program or a different version; run the same \
+         version everywhere"
     )]
     WrongVersion {
         /// Address at which that program listens.
@@ -110,8 +113,8 @@ pub enum MeshError {
     },
     /// Two processes have the same id.
     #[error(
-        "another process is already member {id} (reported by {address}); stop it, or choose \
-         another id"
+        "another process is already member {id} (reported by {address}); stop it, or choose a \
+         different id"
     )]
     DuplicateId {
         /// Id that is taken.

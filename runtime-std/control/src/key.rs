@@ -10,13 +10,20 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The text is not 64 hexadecimal digits.
-    #[error("{}: the file does not hold a key of 64 hexadecimal digits; make one with: openssl rand -hex 32", path.display())]
+    #[error(
+        "{}: the file does not hold a key of 64 hexadecimal digits; create one with: openssl rand \
+         -hex 32",
+        path.display()
+    )]
     Malformed {
         /// File that was read.
         path: PathBuf,
     },
     /// Other users could have read the key.
-    #[error("{}: other users can read the key; set the file's mode to 600, and make a new key", path.display())]
+    #[error(
+        "{}: other users can read the key; set the file's mode to 600, and create a new key",
+        path.display()
+    )]
     Exposed {
         /// File that was read.
         path: PathBuf,

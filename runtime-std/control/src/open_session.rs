@@ -32,17 +32,17 @@ pub enum OpenSessionError {
     /// The server refused this process, permanently or for now.
     #[error(
         "this process was refused: {0}; give all processes the same options, and connect again \
-         when the group runs"
+         once the group is running"
     )]
     Refused(Refusal),
     /// The other end has another digest.
-    #[error("the other end has another configuration; give all processes the same one")]
+    #[error("the other end has a different configuration; give all processes the same one")]
     OtherConfiguration {
         /// Digest of the other end.
         digest: u64,
     },
     /// The other end has another key.
-    #[error("the other end has another key; give all processes the same key file")]
+    #[error("the other end uses a different key; give all processes the same key file")]
     WrongKey,
     /// The other end sent bytes that make no sense.
     #[error(

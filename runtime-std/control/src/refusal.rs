@@ -52,13 +52,13 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Digest => "the other end has another configuration",
-            Self::View => "the other end is in another view",
+            Self::Digest => "the other end has a different configuration",
+            Self::View => "the other end is in a different view",
             Self::DuplicateId => "the id is already taken",
             Self::NotAMember => "the id is not expected here",
             Self::Version => "the other end runs another version of the program",
             Self::KeyMode => "only one end has a key",
-            Self::Key => "the other end has another key",
+            Self::Key => "the other end uses a different key",
             Self::NotRunning => "the group is not running yet",
             Self::Running => "the group is already running",
             Self::Busy => "too many clients are connected",

@@ -19,7 +19,7 @@ pub enum SessionError {
     )]
     TimeUp,
     /// The other end closed the session, or is gone; or this end failed before.
-    #[error("the other end is gone; connect again")]
+    #[error("the other end closed the connection; connect again")]
     Closed,
     /// This end is stopping: its control server is being closed, or its caller was interrupted.
     #[error("this process is ending the session; connect again later")]

@@ -158,12 +158,12 @@ impl Ledger {
         let node = sender.or_else(|| nodes.first()).map_or_else(
             || "a member".to_owned(),
             |node| match *node == self.sender {
-                true => format!("node {node}, which copies,"),
+                true => format!("node {node}, the sender,"),
                 false => format!("node {node}"),
             },
         );
         let seconds = self.silence.as_secs_f64();
-        format!("lost {node}: it exited, or sent no heartbeat for {seconds} s")
+        format!("{node} was lost: it exited, or sent no heartbeat for {seconds} s")
     }
 
     /// Returns how a member's own failure refers to that member.
@@ -317,7 +317,7 @@ mod tests {
         let mut ledger = ready();
         ledger.lost(&[1, 0]);
         ledger.apply(2, failed("the disk is full"));
-        assert!(off(&ledger).starts_with("node 0, which copies, is gone:"), "{}", off(&ledger));
+        assert!(off(&ledger).starts_with("node 0, the sender, was lost:"), "{}", off(&ledger));
         assert!(ledger.are_others_finished(2) && !ledger.are_others_finished(1));
 
         let mut ledger = ready();
@@ -366,7 +366,7 @@ mod tests {
         ledger.lost(&[2]);
         assert!(ledger.is_over());
         assert_eq!(ledger.placed(), BTreeMap::from([(1, 5)]));
-        assert!(ledger.why_not_placed().is_some_and(|why| why.starts_with("node 2 is gone")));
+        assert!(ledger.why_not_placed().is_some_and(|why| why.starts_with("node 2 was lost")));
         assert!(!ledger.are_others_finished(0));
         ledger.apply(1, Notice::Finished);
         assert!(ledger.are_others_finished(0));

@@ -169,7 +169,7 @@ fn only_receiver_has_nothing_without_commit() {
         receiver.join().expect("no panic").expect_err("there is no majority")
     });
     assert_eq!(told.status, Status::PeerLost);
-    assert!(told.text().contains("node 0, which copies, is gone"), "{}", told.text());
+    assert!(told.text().contains("node 0, the sender, was lost"), "{}", told.text());
     assert!(!is_placed(&copy.to(1)));
 }
 
@@ -189,5 +189,5 @@ fn sender_reports_that_lost_receiver_may_have_file() {
     });
     let CopyError::Partly(failure) = failure else { panic!("{failure:?}") };
     assert_eq!(failure.status, Status::PeerLost);
-    assert!(failure.text().contains("node 1 is gone"), "{}", failure.text());
+    assert!(failure.text().contains("node 1 was lost"), "{}", failure.text());
 }

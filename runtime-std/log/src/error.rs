@@ -20,19 +20,29 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Another process has the log open.
-    #[error("another process uses the log in {}; stop it, or use another folder", path.display())]
+    #[error(
+        "another process uses the log in {}; stop it, or use a different folder",
+        path.display()
+    )]
     InUse {
         /// The folder.
         path: PathBuf,
     },
     /// The folder is not writable.
-    #[error("{} cannot be written to; give the process write permission there, or use another folder", path.display())]
+    #[error(
+        "{} cannot be written to; give the process write permission for it, or use a different \
+         folder",
+        path.display()
+    )]
     ReadOnly {
         /// The folder.
         path: PathBuf,
     },
     /// The log belongs to another group or subgroup.
-    #[error("{} contains the log of {found}, not of {wanted}; give each its own folder", path.display())]
+    #[error(
+        "{} contains the log of {found}, not of {wanted}; give each log its own folder",
+        path.display()
+    )]
     OtherGroup {
         /// The folder.
         path: PathBuf,
@@ -177,8 +187,8 @@ pub enum CutError {
     },
     /// The snapshot contains records that would become void.
     #[error(
-        "the snapshot at {snapshot} includes the records from {wanted} on; install a peer's \
-         snapshot first"
+        "the snapshot at {snapshot} includes the records after {wanted}; install a peer's snapshot \
+         first"
     )]
     BelowSnapshot {
         /// Sequence of the snapshot.

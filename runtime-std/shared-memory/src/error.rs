@@ -39,7 +39,7 @@ pub enum Error {
         node: NodeId,
     },
     /// The memory of a view was already made for the same list of members.
-    #[error("the memory of view {view} is there already; retire it before it is made again")]
+    #[error("the memory of view {view} already exists; retire it before it is created again")]
     ViewIsThere {
         /// The view.
         view: ViewId,
@@ -48,7 +48,10 @@ pub enum Error {
     #[error(transparent)]
     TooManyRegions(#[from] TooManyRegions),
     /// A region cannot be made.
-    #[error("region {region} cannot be made: {reason}; make each once, before the first view")]
+    #[error(
+        "region {region} cannot be created: {reason}; create each region once, before the first \
+         view"
+    )]
     RegionRefused {
         /// Its number.
         region: u16,
@@ -56,15 +59,15 @@ pub enum Error {
         reason: &'static str,
     },
     /// This process has left the group.
-    #[error("node {node} has left the group; start it again to come back")]
+    #[error("node {node} has left the group; restart it to rejoin")]
     HasLeft {
         /// The node.
         node: NodeId,
     },
     /// A live process already is this member.
     #[error(
-        "member {id} of group '{group}' is running already (process {pid}{}); stop it or use \
-         another id, or rename the group if that process belongs to another one",
+        "member {id} of group '{group}' is already running (process {pid}{}); stop it or use a \
+         different id, or rename the group if that process belongs to a different group",
         folder.as_ref().map_or_else(String::new, |folder| format!(" in {}", folder.display()))
     )]
     DuplicateId {
@@ -79,14 +82,17 @@ pub enum Error {
     },
     /// A peer is joining with another configuration.
     #[error(
-        "member {peer} was started with another configuration; give all members the same options"
+        "member {peer} was started with a different configuration; give all members the same \
+         options"
     )]
     WrongDigest {
         /// The peer.
         peer: NodeId,
     },
     /// A peer's program lays out its files differently.
-    #[error("member {peer} runs another version of the program; run the same one everywhere")]
+    #[error(
+        "member {peer} runs a different version of the program; run the same version everywhere"
+    )]
     WrongVersion {
         /// The peer.
         peer: NodeId,
@@ -106,7 +112,7 @@ pub enum Error {
     /// The kernel cannot keep peers from writing to a row.
     #[error(
         "this kernel cannot seal memory against writers (F_SEAL_FUTURE_WRITE); use Linux 5.1 or \
-         newer, or another fabric"
+         newer, or a different fabric"
     )]
     CannotSeal,
     /// The files of the group do not fit.
@@ -199,7 +205,7 @@ mod tests {
             Error::OtherMember { rank: Rank(1), listed: NodeId(4), node: NodeId(5) },
             Error::ViewIsThere { view: ViewId(3) },
             TooManyRegions.into(),
-            Error::RegionRefused { region: 9, reason: "a view was made already" },
+            Error::RegionRefused { region: 9, reason: "a view has already been created" },
             Error::HasLeft { node: NodeId(5) },
             Error::DuplicateId { id: NodeId(2), group, pid: 77, folder: Some(path.clone()) },
             Error::WrongDigest { peer: NodeId(2) },

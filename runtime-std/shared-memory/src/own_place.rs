@@ -106,13 +106,13 @@ impl OwnPlace {
         let (state, path) = (self.state(), self.path.display());
         match (&state.lost, state.made_again) {
             (Some(why), _) => Some(format!(
-                "the files of this node in {path} are gone, and cannot be made again: {why}; the \
-                 members continue, but no process can join or query this one"
+                "the files of this node in {path} were removed and cannot be re-created: {why}; \
+                 the members continue, but no process can join or query this node"
             )),
             (None, 0) => None,
             (None, times) => Some(format!(
-                "files of this node in {path} were removed while it ran, and made again {times} \
-                 times; keep cleaners away from that folder"
+                "files of this node in {path} were removed while it ran, and were re-created \
+                 {times} times; keep cleaners away from that folder"
             )),
         }
     }
@@ -148,7 +148,7 @@ impl OwnPlace {
                     tracing::error!(
                         folder = %self.path.display(), %error,
                         "this group's files in shared memory were removed while it runs, and \
-                         cannot be made again; the members continue, but no process can join"
+                         cannot be re-created; the members continue, but no process can join"
                     );
                     *lost = why;
                 }

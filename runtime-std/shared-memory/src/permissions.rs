@@ -119,7 +119,7 @@ impl HostRegions for SharedMemory {
     /// these cases.
     fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
         if self.has_made_rows {
-            let reason = "a view was made already";
+            let reason = "a view has already been created";
             return Err(Error::RegionRefused { region: region.0, reason });
         }
         let memory = self.residence.make_region(region, bytes)?;

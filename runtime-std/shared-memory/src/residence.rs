@@ -227,7 +227,10 @@ impl Residence {
     /// Accepts a message or drops it. Returns false if its sender is not found.
     fn take_received(&self, received: &mut Received) -> bool {
         let Some(message) = received.message else {
-            tracing::warn!("a message about memory is not understood, and was ignored");
+            tracing::warn!(
+                "ignored a message about memory, because this program does not \
+                            understand it"
+            );
             return true;
         };
         let Some(peer) = self.find(message.node).ok().flatten() else { return false };

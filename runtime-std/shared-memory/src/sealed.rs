@@ -130,9 +130,9 @@ pub(super) enum Unusable {
     Length,
     #[error("it was made by another process, or for another purpose")]
     Owner,
-    #[error("its message is not understood")]
+    #[error("the message that announces it is not understood")]
     Message,
-    #[error("its sender has sent too many")]
+    #[error("the peer has sent too many descriptors")]
     TooMany,
 }
 

@@ -28,7 +28,10 @@ pub enum Stopped {
     #[error("this member has left the group")]
     Left,
     /// The group continues without this member, or not at all (VIE-3, VIE-9).
-    #[error("this member is out of the group: {}", by.map_or_else(|| why.to_string(), |node| format!("node {node} considered it dead")))]
+    #[error(
+        "this member is no longer in the group: {}",
+        by.map_or_else(|| why.to_string(), |node| format!("node {node} considered it dead"))
+    )]
     Halted {
         /// The reason that the core reports.
         why: tramontane_core::view::Halt,

@@ -114,7 +114,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 Ok(Some(Meeting::Refused(node, error))) if self.lives.knows(node) => {
                     if !std::mem::replace(&mut is_told, true) {
                         let error = why_refused(&error, self.identity.digest);
-                        tracing::warn!(%node, error, "a process with another configuration took its place, and is ignored");
+                        tracing::warn!(%node, error, "ignored a process with a different configuration that took the place of this node");
                     }
                 }
                 Ok(Some(meeting)) => {

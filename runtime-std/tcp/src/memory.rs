@@ -43,16 +43,16 @@ pub enum NoRows {
         bytes: usize,
     },
     /// The region was made before, or is that of rows.
-    #[error("region {region} cannot be made; give each region its own number, from 1")]
+    #[error("region {region} cannot be created; give each region its own number, from 1")]
     NoSuchRegion {
         /// Its number.
         region: u16,
     },
     /// All permitted regions exist already.
-    #[error("this process has {REGIONS_MAX} regions already; make fewer")]
+    #[error("this process already has {REGIONS_MAX} regions, the maximum; create fewer")]
     TooManyRegions,
     /// A view was made before, so its peers would not know of the region.
-    #[error("a view was made already; make the regions first")]
+    #[error("a view has already been created; create all regions before the first view")]
     RegionAfterView,
 }
 

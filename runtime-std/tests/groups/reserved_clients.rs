@@ -155,7 +155,7 @@ fn lines_to_the_end(subscriber: &mut Subscriber) -> Vec<String> {
         }
     }
     let told = subscriber.next_within(PATIENCE).expect_err("nothing more comes").to_string();
-    assert!(told.contains("has closed the subgroup"), "{told}");
+    assert!(told.contains("the subgroup has been closed"), "{told}");
     lines
 }
 

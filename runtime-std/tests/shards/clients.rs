@@ -101,7 +101,7 @@ fn another_configuration_is_refused() {
         let error = connect(&other, LONG).expect_err("it has another configuration");
         assert!(
             matches!(&error, StartError::Refused { .. })
-                && error.to_string().contains("another configuration"),
+                && error.to_string().contains("a different configuration"),
             "{error}"
         );
     }

@@ -121,8 +121,7 @@ fn completion_visible<T: RegionBench>(bench: &mut T) -> Outcome {
         await_completion(&mut scene, u64::from(round))?;
         for write in &list {
             let seen = scene.look(B, LOG, write.target.offset, write.length);
-            let what =
-                format!("list {round} has completed, but its write at {}", write.target.offset);
+            let what = format!("in completed list {round}, the write at {}", write.target.offset);
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }

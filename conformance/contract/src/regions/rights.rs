@@ -40,7 +40,7 @@ fn ensure_kept_out<T: RegionBench>(
         "a post without permission returns {posted:?}"
     );
     scene.settle()?;
-    let what = format!("{region:?} of {to} after a post of {from}, which has no permission");
+    let what = format!("{region:?} of {to} after a post by {from}, which has no permission");
     ensure_same(&scene.snapshot(to, region), &before, &what)?;
     ensure!(!scene.completed(from).contains(&666), "a write without permission completes");
     if posted.is_ok() {

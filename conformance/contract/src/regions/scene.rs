@@ -75,7 +75,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         for (process, place) in ALL.into_iter().zip(&mut places) {
             let mut make = |region, bytes| {
                 bench.fabric(process).region(region, bytes).map_err(|error| {
-                    Breach(format!("{process} cannot make {region:?} of {bytes} bytes: {error}"))
+                    Breach(format!("{process} cannot create {region:?} of {bytes} bytes: {error}"))
                 })
             };
             let regions = [make(LOG, LOG_BYTES[process.0])?, make(OTHER, OTHER_BYTES)?];
@@ -115,7 +115,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         let (own, sizes) = (link.rank_of(process), [ROW_BYTES; 2]);
         let plan = ViewPlan::with_sizes(link.view, own, &members, &sizes, link.view.0 ^ 0x5eed);
         let rows = self.fabric(process).rows(&plan).map_err(|error| {
-            Breach(format!("{process} cannot make the rows of {}: {error}", link.view))
+            Breach(format!("{process} cannot create the rows of {}: {error}", link.view))
         })?;
         let opened = self.fabric(process).open(link.view, &rows.memory());
         opened.map_err(|error| {
@@ -233,7 +233,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
                 // The writer's fabric may not know of the permission yet.
                 Err(ErrorKind::QueueFull | ErrorKind::Revoked) => Ok(false),
                 Err(kind) => {
-                    Err(Breach(format!("a post of {from} in {} was refused: {kind}", link.view)))
+                    Err(Breach(format!("a post by {from} in {} was refused: {kind}", link.view)))
                 }
             }
         })?;
@@ -261,7 +261,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             self.pass(&[from])?;
         }
         last.map_err(|kind| {
-            Breach(format!("a post of {from} in {} was refused: {kind}", link.view))
+            Breach(format!("a post by {from} in {} was refused: {kind}", link.view))
         })
     }
 
@@ -400,7 +400,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
                 return Ok(());
             }
         }
-        Err(Breach(format!("a write of {from} to {region:?} of {to} in {view} was lost")))
+        Err(Breach(format!("a write by {from} to {region:?} of {to} in {view} was lost")))
     }
 
     /// Checks that a write to a row arrives eventually.

@@ -113,7 +113,7 @@ pub fn interleave<B: RegionBench + ?Sized>(
         }
         bench.pass();
     }
-    Err(Breach(format!("the two processes are not done after {TURNS_MAX} turns")))
+    Err(Breach(format!("the two processes have not finished after {TURNS_MAX} turns")))
 }
 
 /// Runs a race in two threads.
@@ -164,7 +164,9 @@ fn act<F: Fabric>(
         turns = turns.wrapping_add(1);
         if is_done || turns.is_multiple_of(TURNS_PER_LOOK) {
             if Instant::now() > until {
-                return Err(Breach(format!("the two processes are not done after {RACE_MAX:?}")));
+                return Err(Breach(format!(
+                    "the two processes have not finished after {RACE_MAX:?}"
+                )));
             }
             std::thread::yield_now();
         }

@@ -62,7 +62,7 @@ impl Network {
         };
         match self.queue(node, delay_ms) {
             Ok(()) => Ok(Slowness::Queue),
-            Err(why) => Err(format!("{lacking}; with a slow queue: {why}")),
+            Err(why) => Err(format!("netem failed: {lacking}; the HTB queue also failed: {why}")),
         }
     }
 

@@ -248,10 +248,10 @@ impl std::fmt::Display for Fault {
                 write!(out, "packets from {} are lost for {ms} ms", links.join(", "))
             }
             Self::Slow { node, delay_ms, ms } => {
-                write!(out, "packets of n{node} are delayed by about {delay_ms} ms, for {ms} ms")
+                write!(out, "packets from n{node} are delayed by about {delay_ms} ms, for {ms} ms")
             }
             Self::Lose { node, percent, ms, .. } => {
-                write!(out, "{percent} % of the packets of n{node} are lost for {ms} ms")
+                write!(out, "{percent} % of the packets from n{node} are lost for {ms} ms")
             }
         }
     }

@@ -16,14 +16,14 @@ const FILE: &CStr = c"libibverbs.so.1";
 pub enum NoLibrary {
     /// The library does not exist.
     #[error(
-        "no RDMA here: libibverbs.so.1 is not installed; install libibverbs1 and ibverbs-providers \
-         (on Fedora and RHEL libibverbs)"
+        "RDMA is not available: libibverbs.so.1 is not installed; install libibverbs1 and \
+         ibverbs-providers (on Fedora and RHEL libibverbs)"
     )]
     NotInstalled,
     /// The library exists but cannot be loaded.
     #[error(
-        "no RDMA here: libibverbs.so.1 cannot be loaded ({reason}); reinstall libibverbs1 (on \
-         Fedora and RHEL libibverbs)"
+        "RDMA is not available: libibverbs.so.1 cannot be loaded ({reason}); reinstall libibverbs1 \
+         (on Fedora and RHEL libibverbs)"
     )]
     CannotOpen {
         /// The loader's message.
@@ -31,8 +31,8 @@ pub enum NoLibrary {
     },
     /// The library is too old, or is not rdma-core's.
     #[error(
-        "no RDMA here: libibverbs.so.1 has no {function} of {version}; install rdma-core's \
-         libibverbs1 (on Fedora and RHEL libibverbs)"
+        "RDMA is not available: libibverbs.so.1 has no {function} of {version}; install \
+         rdma-core's libibverbs1 (on Fedora and RHEL libibverbs)"
     )]
     Lacks {
         /// The first function that was missing.

@@ -203,7 +203,7 @@ fn impossible_groups_are_reported() {
     let place = Place::new();
     cast(&place, "late", 0, 3, &["--join-timeout", "0.3"])
         .wait()
-        .failed(5, &["members 1, 2 not reached"]);
+        .failed(5, &["members 1, 2 could not be reached"]);
     place.assert_empty();
     cast(&place, "a/b", 0, 1, &[]).wait().failed(2, &["--group"]);
     cast(&place, "few", 3, 3, &[]).wait().failed(2, &["member 3 is not in a group of 3"]);

@@ -230,7 +230,7 @@ fn damaged_last_batch_is_not_treated_as_torn() {
         damage_last_batch(&group, 1, &all, is_random);
         let folder = log_folder(&group, 1);
         let checked = group.place.run(&["log", folder.to_str().expect("a path"), "--check"]);
-        let said = if is_random { "its node noted 60 durable records" } else { "damaged" };
+        let said = if is_random { "its node had recorded 60 durable records" } else { "damaged" };
         checked.failed_after_output(3, &[said]);
         assert_whole(&group, start(&group, &[0, 1, 2]), &all, "one is damaged");
         // If all three are damaged at once, no node has the lost content.

@@ -41,7 +41,10 @@ fn rdma_commands_name_missing_libibverbs() {
     ];
     for command in commands {
         let ended = run_with_library(&place, folder.path(), command);
-        ended.failed(8, &["no RDMA here: libibverbs.so.1 cannot be opened", "install libibverbs1"]);
+        ended.failed(
+            8,
+            &["RDMA is not available: libibverbs.so.1 cannot be loaded", "install libibverbs1"],
+        );
         assert!(ended.output.is_empty(), "{ended:?}");
     }
     place.assert_empty();
@@ -95,11 +98,10 @@ fn network_members_need_addresses() {
     let cast = |more: &[&str]| place.run(&[&["cast", "--id", "0"], more].concat());
     cast(&["--fabric", "verbs"]).failed(2, &["--addresses is missing"]);
     cast(&["--fabric", "verbs", "--addresses", TWO, "--nodes", "3"])
-        .failed(2, &["2 addresses for 3 members"]);
+        .failed(2, &["2 addresses were given for 3 members"]);
     cast(&["--fabric", "verbs", "--addresses", TWO, "--group", "g"]).failed(2, &["--group"]);
     // RDMA traffic is unencrypted, even if there is a key.
-    cast(&["--fabric", "verbs", "--addresses", TWO, "--key-file", "k"])
-        .failed(2, &["--allow-clear"]);
+    cast(&["--fabric", "verbs", "--addresses", TWO, "--key-file", "k"]).failed(2, &["allow_clear"]);
     place
         .run(&["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "2"])
         .failed(2, &["member 2 is not in a group of 2"]);
@@ -179,7 +181,7 @@ fn rdma_with_key_needs_allow_clear() {
     let key = place.file("key", "ab".repeat(32).as_bytes());
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("a mode");
     let key = key.display().to_string();
-    let clear = ["RDMA is never encrypted", "--allow-clear"];
+    let clear = ["RDMA is never encrypted", "allow_clear = true"];
     let cast = ["cast", "--fabric", "verbs", "--addresses", TWO, "--key-file", &key, "--id", "0"];
     place.run(&cast).failed(2, &clear);
     let allowed = place.run(&[&cast[..], &["--allow-clear", "--join-timeout", "1"]].concat());

@@ -119,8 +119,8 @@ fn missing_rdma_member_is_named() {
     let addresses = free_addresses(3).join(",");
     let mut first = cast(&place, &addresses, 0, &["--join-timeout", "2"]);
     let mut second = cast(&place, &addresses, 1, &["--join-timeout", "2"]);
-    first.wait_with_input().failed(5, &["member 2 not reached"]);
-    second.wait_with_input().failed(5, &["member 2 not reached"]);
+    first.wait_with_input().failed(5, &["member 2 could not be reached"]);
+    second.wait_with_input().failed(5, &["member 2 could not be reached"]);
 }
 
 #[test]
@@ -179,7 +179,10 @@ fn unreachable_address_is_named() {
     // The member that notices later may see that the other is gone.
     let first = ended.iter().find(|ended| ended.status.code() == Some(5));
     let first = first.unwrap_or_else(|| panic!("{ended:?}"));
-    first.failed_at_last(5, &["cannot be reached over rxe0", "addresses (GIDs) on the same network"]);
+    first.failed_at_last(
+        5,
+        &["cannot be reached over rxe0", "addresses (GIDs) on the same network"],
+    );
 }
 
 #[test]

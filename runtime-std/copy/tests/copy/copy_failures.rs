@@ -337,7 +337,7 @@ fn unencrypted_copy_with_key_must_be_permitted() {
         let text = format!("key_file = \"key\"\n{more}{group}");
         place.file("keyed.toml", text.as_bytes()).display().to_string()
     };
-    let clear = ["RDMA is never encrypted", "--allow-clear", "allow_clear = true"];
+    let clear = ["RDMA is never encrypted", "allow_clear = true"];
     let config = keyed("");
     for (id, rest) in [("0", [&file, ""]), ("1", ["--to", &to])] {
         let rest: Vec<&str> = rest.into_iter().filter(|word| !word.is_empty()).collect();

@@ -88,8 +88,8 @@ fn killed_remote_receiver_is_named_by_all() {
     hosts.wait_for_data();
     let (root, [first, second], to, _place) = hosts.into_three();
     second.signal(Signal::KILL);
-    root.wait().failed(6, &["node 2 is gone"]);
-    first.wait().failed(6, &["node 2 is gone"]);
+    root.wait().failed(6, &["node 2 was lost"]);
+    first.wait().failed(6, &["node 2 was lost"]);
     assert!(is_empty(&to[0]), "nobody has it");
 }
 
@@ -112,7 +112,7 @@ fn failed_write_is_reported_by_all() {
 
 #[test]
 fn lost_sender_is_named_by_all() {
-    for (signal, word) in [(Signal::KILL, "is gone"), (Signal::INT, "it was interrupted")] {
+    for (signal, word) in [(Signal::KILL, "was lost"), (Signal::INT, "it was interrupted")] {
         let mut hosts = Hosts::start();
         hosts.wait_for_data();
         hosts.root.signal(signal);
@@ -230,7 +230,7 @@ fn stopped_sender_is_named_by_receivers() {
     hosts.wait_for_data();
     hosts.root.signal(Signal::STOP);
     for receiver in hosts.receivers {
-        receiver.wait().failed(6, &["node 0, which copies, is gone", "heartbeats for 6 s"]);
+        receiver.wait().failed(6, &["node 0, the sender, was lost", "heartbeat for 6 s"]);
     }
     assert!(hosts.to.iter().all(|to| is_empty(to)), "no receiver has it");
 }
@@ -240,10 +240,10 @@ fn stopped_receiver_is_named_by_others() {
     let mut hosts = Hosts::start_of(3);
     hosts.wait_for_data();
     hosts.receivers[1].signal(Signal::STOP);
-    hosts.root.wait().failed(6, &["node 2 is gone", "heartbeats for 6 s"]);
+    hosts.root.wait().failed(6, &["node 2 was lost", "heartbeat for 6 s"]);
     let mut receivers = hosts.receivers.into_iter();
     let [first, second] = [receivers.next(), receivers.next()].map(|one| one.expect("two"));
-    first.wait().failed(6, &["node 2 is gone", "heartbeats for 6 s"]);
+    first.wait().failed(6, &["node 2 was lost", "heartbeat for 6 s"]);
     second.signal(Signal::CONT);
     second.wait().failed(6, &["copy again"]);
     assert!(hosts.to.iter().all(|to| is_empty(to)), "no receiver has it");
@@ -256,10 +256,10 @@ fn minority_and_members_without_sender_have_nothing() {
     hosts.wait_for_data();
     let majority = &hosts.receivers[1..];
     majority.iter().for_each(|receiver| receiver.signal(Signal::STOP));
-    hosts.root.wait().failed(6, &["is gone", "heartbeats for 6 s"]);
+    hosts.root.wait().failed(6, &["was lost", "heartbeat for 6 s"]);
     let mut receivers = hosts.receivers.into_iter();
     let first = receivers.next().expect("one");
-    first.wait().failed(6, &["is gone"]);
+    first.wait().failed(6, &["was lost"]);
     let majority: Vec<Process> = receivers.collect();
     majority.iter().for_each(|receiver| receiver.signal(Signal::CONT));
     for receiver in majority {
@@ -275,8 +275,8 @@ fn sender_and_only_receiver_name_each_other() {
         hosts.wait_for_data();
         let receiver = hosts.receivers.pop().expect("one");
         let (victim, other, words) = match is_sender {
-            true => (hosts.root, receiver, ["node 0, which copies", "is gone"]),
-            false => (receiver, hosts.root, ["node 1", "is gone"]),
+            true => (hosts.root, receiver, ["node 0, the sender", "was lost"]),
+            false => (receiver, hosts.root, ["node 1", "was lost"]),
         };
         victim.signal(Signal::KILL);
         other.wait().failed(6, &words);

@@ -283,7 +283,7 @@ pub(crate) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
                 Some(MembershipEnd::Last) => "ended it as the last member",
                 Some(MembershipEnd::Halted) => "was out of it",
                 Some(MembershipEnd::Failed) => "ended without leaving it",
-                None => "ended without a word",
+                None => "ended for an unknown reason",
             };
             Some(NotFormed::WasMember { node, view: *view, members: members.clone(), how })
         }
